@@ -1,0 +1,1 @@
+"""The function that proves who a caller is."""

@@ -1,0 +1,95 @@
+"""What fits through the platform: a body in, and the same body out again."""
+
+import base64
+import gzip
+import json
+from dataclasses import dataclass, field
+from typing import Final
+
+from holdfast.errors import TooLarge
+
+MAX_BYTES: Final = 6_291_456
+"""Bytes of a function's whole event and of its whole answer, as JSON (Lambda quotas)."""
+
+_BESIDE_BODY: Final = 2048  # status, headers and punctuation of the answer
+_WORTH_COMPRESSING: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A body as a function's answer carries it.
+
+    Attributes:
+        text: the body, base64 if `is_base64`.
+        is_base64: whether the gateway must decode it.
+        headers: what the client must know of it.
+    """
+
+    text: str
+    is_base64: bool
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def encode(body: bytes, *, accepts_gzip: bool) -> Payload:
+    """Put a body into the form that carries it to the client.
+
+    Raises:
+        TooLarge: it fits in none.
+    """
+    if accepts_gzip and len(body) >= _WORTH_COMPRESSING:
+        packed = Payload(
+            _base64(gzip.compress(body, 4)), is_base64=True, headers={"Content-Encoding": "gzip"}
+        )
+        if _fits(len(packed.text)):
+            return packed
+    plain = _plain(body)
+    if plain is None:
+        raise TooLarge(
+            f"The state has {len(body)} bytes; the platform carries {MAX_BYTES} bytes an answer, quotation "
+            "included. Read it from the bucket, and split the state."
+        )
+    return plain
+
+
+def require_room(body: bytes) -> None:
+    """Do nothing if a body can be given back to every client, also to one that takes no gzip.
+
+    Raises:
+        TooLarge: it cannot.
+    """
+    if _plain(body) is None:
+        raise TooLarge(
+            f"The state has {len(body)} bytes, and a read of it would not fit through the platform, which "
+            f"carries {MAX_BYTES} bytes an answer, quotation included. Nothing was written; split the state."
+        )
+
+
+def decode(text: str, *, is_base64: bool) -> bytes:
+    """Take a body out of a function's event.
+
+    Raises:
+        ValueError: it is not what it says that it is.
+    """
+    return base64.b64decode(text, validate=True) if is_base64 else text.encode()
+
+
+def _plain(body: bytes) -> Payload | None:
+    """Quoted text or base64, whichever fits; quotation doubles the length of some texts."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        text = None
+    # At worst every byte becomes six (\\u0000), so that most bodies need not be measured.
+    if text is not None and (_fits(6 * len(body)) or _fits(len(json.dumps(text)))):
+        return Payload(text, is_base64=False)
+    if _fits(-(-len(body) // 3) * 4):
+        return Payload(_base64(body), is_base64=True)
+    return None
+
+
+def _base64(body: bytes) -> str:
+    return base64.b64encode(body).decode()
+
+
+def _fits(size: int) -> bool:
+    return size + _BESIDE_BODY <= MAX_BYTES

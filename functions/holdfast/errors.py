@@ -1,0 +1,187 @@
+"""The domain's errors, each with the HTTP status that Terraform reacts to best.
+
+The messages say what happened and what to do. They never hold a state's content or a secret.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+class HoldfastError(Exception):
+    """A request that ends without success.
+
+    Attributes:
+        status: the HTTP status of the answer.
+        code: a stable word for programs, the `error` of the answer's body.
+        message: what happened and what to do, for people.
+    """
+
+    status: ClassVar[int]
+    code: ClassVar[str]
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def headers(self) -> dict[str, str]:
+        """Headers that the answer needs beside its body."""
+        return {}
+
+    def body(self) -> Mapping[str, Any]:
+        """The answer's body, a JSON object."""
+        return {"error": self.code, "message": self.message}
+
+
+class InvalidName(HoldfastError):
+    """The state's name breaks a rule."""
+
+    status = 400
+    code = "invalid_state_name"
+
+
+class InvalidLockInfo(HoldfastError):
+    """The body of a lock or unlock request is no lock info document."""
+
+    status = 400
+    code = "invalid_lock_info"
+
+
+class InvalidState(HoldfastError):
+    """The body of a write is no state document."""
+
+    status = 400
+    code = "invalid_state"
+
+
+class InvalidBody(HoldfastError):
+    """The body did not arrive as it was announced."""
+
+    status = 400
+    code = "invalid_body"
+
+
+class NotAuthenticated(HoldfastError):
+    """The request reached the handler without a verified caller."""
+
+    status = 401
+    code = "not_authenticated"
+
+
+class NotAllowed(HoldfastError):
+    """The caller's role or scope does not cover the request."""
+
+    status = 403
+    code = "not_allowed"
+
+
+class UnknownRoute(HoldfastError):
+    """No such route."""
+
+    status = 404
+    code = "unknown_route"
+
+
+class MethodNotAllowed(HoldfastError):
+    """The route exists, the verb does not."""
+
+    status = 405
+    code = "method_not_allowed"
+
+    def __init__(self, method: str, allowed: tuple[str, ...]) -> None:
+        super().__init__(f"{method} is not answered here; use one of {', '.join(allowed)}.")
+        self.allowed = allowed
+
+    def headers(self) -> dict[str, str]:
+        """`Allow`, as RFC 9110 section 15.5.6 asks for."""
+        return {"Allow": ", ".join(self.allowed)}
+
+
+class SerialNotNewer(HoldfastError):
+    """The write would go back in serial, or replace a serial by other content."""
+
+    status = 409
+    code = "serial_not_newer"
+
+
+class LineageChanged(HoldfastError):
+    """The write belongs to another lineage than the current state."""
+
+    status = 409
+    code = "lineage_changed"
+
+
+class UnreadableState(HoldfastError):
+    """The current object is no state document, so a write cannot be compared with it."""
+
+    status = 409
+    code = "unreadable_state"
+
+
+class LockLost(HoldfastError):
+    """The lock that the request relies on is not held any more."""
+
+    status = 409
+    code = "lock_lost"
+
+
+class RacedWriter(HoldfastError):
+    """Somebody else kept changing the object while the request was under way."""
+
+    status = 409
+    code = "raced_another_writer"
+
+
+class LockNotMatched(HoldfastError):
+    """A force-unlock that does not mean the lock that is held now."""
+
+    status = 409
+    code = "lock_not_matched"
+
+
+class TooLarge(HoldfastError):
+    """Larger than the platform takes, or than it could give back."""
+
+    status = 413
+    code = "too_large"
+
+
+class Locked(HoldfastError):
+    """Somebody else holds the lock. The body is the holder's lock info, as Terraform expects it."""
+
+    status = 423
+    code = "locked"
+
+    def __init__(self, holder: Mapping[str, Any]) -> None:
+        super().__init__(
+            f"The state is locked by {holder['Who'] or 'somebody else'}, lock ID {holder['ID']}."
+        )
+        self.holder = holder
+
+    def body(self) -> Mapping[str, Any]:
+        """The holder's lock info at the top level, always with an `ID`."""
+        return self.holder
+
+
+class LockRequired(HoldfastError):
+    """A write without a lock where the team requires one."""
+
+    status = 428
+    code = "lock_required"
+
+
+class StorageRefused(HoldfastError):
+    """S3 refuses what the function must be able to do: a fault of the deployment, not of the request."""
+
+    status = 500
+    code = "storage_refused"
+
+
+class Undecided(HoldfastError):
+    """S3 was unreachable, throttled, or did not decide in time. Repeating the request is safe."""
+
+    status = 503
+    code = "undecided"
+
+    def headers(self) -> dict[str, str]:
+        """`Retry-After` in seconds; Terraform honours it."""
+        return {"Retry-After": "1"}

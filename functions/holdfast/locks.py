@@ -1,0 +1,202 @@
+"""Locks: acquire, release, force-unlock.
+
+A lock is an object that exists. It is taken with a PutObject that only creates, and given back with a
+DeleteObject that only removes the very object that was read before: whatever is lost, repeated or late,
+nobody's lock is ever replaced or removed by mistake.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from holdfast import lock_info
+from holdfast.access import Action, Caller
+from holdfast.errors import Locked, LockNotMatched, Undecided
+from holdfast.lock_info import LockInfo
+from holdfast.names import StateName
+from holdfast.store import Deleted, IfAbsent, IfMatch, Object, Store, Stored
+
+TAGS: Final = {"holdfast": "lock"}
+"""Lifecycle rules know old lock versions by it: they filter by prefix and tag, not by suffix."""
+
+FORCE_UNLOCK_MIN_AGE: Final = timedelta(seconds=10)
+"""How old a lock must be before a force-unlock that names no ID removes it."""
+
+_ATTEMPTS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLock:
+    """A lock as it was read.
+
+    Attributes:
+        info: the holder's lock info.
+        principal: who took it, or None if another program than Holdfast did.
+        object: the lock object.
+    """
+
+    info: LockInfo
+    principal: str | None
+    object: Object
+
+    def is_of(self, lock_id: str, caller: Caller) -> bool:
+        """Whether this is the lock with that ID, taken by that caller."""
+        return self.info.id == lock_id and self.principal == caller.principal
+
+    def is_same(self, info: LockInfo, caller: Caller) -> bool:
+        """Whether this lock was taken by that caller with that very document."""
+        return self.info == info and self.principal == caller.principal
+
+    def is_still(self, other: "HeldLock") -> bool:
+        """Whether this is the very lock object that was read before, not one that was taken again."""
+        return self.object.head.version_id == other.object.head.version_id and (
+            self.object.head.etag == other.object.head.etag
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Acquired:
+    """The caller holds the lock."""
+
+    info: LockInfo
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The caller's lock is not held any more."""
+
+    lock_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ForceUnlocked:
+    """Somebody's lock was removed on a maintainer's word."""
+
+    info: LockInfo | None
+    principal: str | None
+
+
+def lock_path(store: Store, name: StateName) -> str:
+    """Where a state's lock lies, as `backend "s3"` writes it into `Path`: `<bucket>/<key>`."""
+    return f"{store.bucket}/{name.lock_key}"
+
+
+def from_object(store: Store, name: StateName, found: Object | None) -> HeldLock | None:
+    """Interpret the lock object that was read, if there is one."""
+    if found is None:
+        return None
+    info = lock_info.read_stored(found.body, path=lock_path(store, name), created=found.head.last_modified)
+    return HeldLock(info, found.head.metadata.get("locked-by"), found)
+
+
+def read(store: Store, name: StateName) -> HeldLock | None:
+    """Read the lock, or None if the state is not locked."""
+    return from_object(store, name, store.read(name.lock_key))
+
+
+def acquire(store: Store, name: StateName, body: bytes, caller: Caller) -> Acquired:
+    """Take the lock.
+
+    Args:
+        body: the lock info as received.
+
+    Raises:
+        NotAllowed: the caller may not lock this state.
+        InvalidLockInfo, TooLarge: the body is no lock info.
+        Locked: somebody else holds it.
+        Undecided: S3 did not decide in time.
+    """
+    caller.require(Action.LOCK, name)
+    return take(store, name, lock_info.parse(body), caller)
+
+
+def take(store: Store, name: StateName, info: LockInfo, caller: Caller) -> Acquired:
+    """Take the lock for a caller who was found to be allowed to.
+
+    Raises:
+        Locked: somebody else holds it.
+        Undecided: S3 did not decide in time.
+    """
+    info = info.at(lock_path(store, name))
+    for _ in range(_ATTEMPTS):
+        stored = store.write(
+            name.lock_key,
+            info.to_json(),
+            IfAbsent(),
+            metadata={"locked-by": caller.principal},
+            tags=TAGS,
+        )
+        if isinstance(stored, Stored):
+            return Acquired(info, stored.etag)
+        held = read(store, name)
+        if held is None:
+            continue  # released in between
+        if held.is_same(info, caller):
+            return Acquired(info, held.object.head.etag)  # our own request, repeated
+        raise Locked(held.info.for_client())
+    raise Undecided("The lock keeps changing hands. Repeating the request is safe.")
+
+
+def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Released | ForceUnlocked:
+    """Give a lock back, or remove somebody's on a maintainer's word.
+
+    Which of the two is meant shows in the body: the document that took the lock releases it; nothing
+    (Terraform's `force-unlock`), only an ID (OpenTofu's), or the ID with another document or caller is
+    a force-unlock.
+
+    Args:
+        body: the body as received.
+
+    Returns:
+        `Released` also when somebody else has locked since: there is nothing left to release.
+
+    Raises:
+        NotAllowed: the caller may not unlock this state, or not force it.
+        InvalidLockInfo, TooLarge: the body is neither empty nor lock info.
+        LockNotMatched: a force-unlock does not mean the lock that is held now.
+        Undecided: S3 did not decide in time.
+    """
+    caller.require(Action.UNLOCK, name)
+    if not body:
+        caller.require(Action.FORCE_UNLOCK, name)
+        return _force_unlock(store, name, read(store, name), None)
+    received = lock_info.parse(body)
+    info = received.at(lock_path(store, name))
+    held = read(store, name)
+    if held is None:
+        return Released(info.id)
+    if held.is_same(info, caller):
+        # Whoever changed it since has removed ours before: only this very object may be deleted.
+        store.delete(name.lock_key, IfMatch(held.object.head.etag))
+        return Released(info.id)
+    if info.id != held.info.id and not received.names_only_its_id:
+        return Released(info.id)
+    caller.require(Action.FORCE_UNLOCK, name)
+    return _force_unlock(store, name, held, info.id)
+
+
+def _force_unlock(store: Store, name: StateName, held: HeldLock | None, lock_id: str | None) -> ForceUnlocked:
+    if held is None:
+        return ForceUnlocked(None, None)
+    if lock_id is None:
+        age = held.object.read_at - held.object.head.last_modified
+        # Both times are cut to the second, so that the lock can be up to a second younger than this.
+        if age <= FORCE_UNLOCK_MIN_AGE:
+            raise LockNotMatched(
+                f"The lock {held.info.id} was taken only just now, and this force-unlock names no lock. "
+                f"If it is the one that you mean, repeat the command in "
+                f"{FORCE_UNLOCK_MIN_AGE.seconds + 1} seconds."
+            )
+    elif lock_id != held.info.id:
+        raise LockNotMatched(
+            f"The lock that is held now has the ID {held.info.id}, not {lock_id}. Nothing was unlocked."
+        )
+    deleted = store.delete(name.lock_key, IfMatch(held.object.head.etag))
+    # Only the lock that was read first was meant; one that was taken since stays.
+    if not isinstance(deleted, Deleted) and read(store, name) is not None:
+        raise LockNotMatched(
+            f"The lock {held.info.id} is gone, and somebody else has locked the state since; "
+            "their lock stays."
+        )
+    return ForceUnlocked(held.info, held.principal)

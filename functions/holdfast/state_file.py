@@ -1,0 +1,112 @@
+"""What Holdfast reads of a state document: serial, lineage and who wrote it; and its reduction to outputs.
+
+Version 4 of Terraform's and OpenTofu's format, and OpenTofu's encrypted form, whose serial and lineage
+stay readable.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeGuard
+
+from holdfast import json_object
+from holdfast.errors import InvalidState, NotAllowed
+from holdfast.store import METADATA_VALUE_LIMIT, encode_metadata
+
+_SERIAL_END: Final = 2**64  # Terraform keeps the serial in a uint64
+_OUTPUTS_ONLY: Final = ("version", "terraform_version", "serial", "lineage", "outputs")
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a state document stands in its history.
+
+    Attributes:
+        serial: rises with every change.
+        lineage: names the history; empty matches any.
+    """
+
+    serial: int
+    lineage: str
+
+    def same_lineage(self, other: "Position") -> bool:
+        """Whether both belong to one history; an empty lineage belongs to any."""
+        return self.lineage == other.lineage or not self.lineage or not other.lineage
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """A state document.
+
+    Attributes:
+        position: its serial and lineage.
+        terraform_version: who wrote it; empty if it does not say.
+    """
+
+    position: Position
+    terraform_version: str
+
+
+def parse(body: bytes) -> StateFile:
+    """Read a state document.
+
+    Raises:
+        InvalidState: with the rule that it broke.
+    """
+    return _read(_load(body))
+
+
+def outputs_only(body: bytes) -> bytes:
+    """Reduce a state document to version, terraform_version, serial, lineage and outputs.
+
+    Raises:
+        InvalidState: it is no state document.
+        NotAllowed: it is encrypted, so its outputs cannot be told from the rest.
+    """
+    document = _load(body)
+    _read(document)
+    if "encrypted_data" in document:
+        raise NotAllowed(
+            "The state is encrypted by its client, so its outputs cannot be separated; "
+            "use a token with the role 'reader'."
+        )
+    kept = {field: document[field] for field in _OUTPUTS_ONLY if field in document}
+    return json.dumps(kept, indent=2).encode()
+
+
+def _load(body: bytes) -> Mapping[str, Any]:
+    try:
+        return json_object.parse(body)
+    except ValueError as error:
+        raise InvalidState(f"The body {error}; send a state document.") from None
+
+
+def _read(document: Mapping[str, Any]) -> StateFile:
+    # Encrypted states have no version.
+    if "encrypted_data" not in document and not _is_integer(document.get("version")):
+        raise InvalidState("The document has no integer 'version', so it is no state document.")
+    serial = document.get("serial")
+    if not _is_integer(serial) or not 0 <= serial < _SERIAL_END:
+        raise InvalidState("The state's 'serial' must be an integer from 0 to 2^64-1.")
+    lineage = document.get("lineage", "")
+    if not isinstance(lineage, str):
+        raise InvalidState("The state's 'lineage' must be text.")
+    if len(encode_metadata(lineage, limit=None)) > METADATA_VALUE_LIMIT or not _is_unicode(lineage):
+        raise InvalidState(
+            f"The state's 'lineage' must be Unicode text of at most {METADATA_VALUE_LIMIT} bytes, "
+            "percent-encoded."
+        )
+    version = document.get("terraform_version")
+    return StateFile(Position(serial, lineage), version if isinstance(version, str) else "")
+
+
+def _is_integer(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # JSON can escape a lone surrogate, UTF-8 has no form for it
+        return False
+    return True

@@ -1,0 +1,352 @@
+"""States: read, write and delete, fenced by lock, ETag, serial and lineage.
+
+Why a write reads the lock twice: between the first reading and the PutObject the lock can be broken and
+taken by somebody else. A write is acknowledged only if the very same lock is still there afterwards, so
+every acknowledged write happened while its lock was held, and the next holder has read it. Serials alone
+stop nobody twice: Terraform raises the serial before it writes and does not take it back when the write
+is refused, so a refused writer comes back with the next one.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+from uuid import uuid4
+
+from holdfast import locks, state_file
+from holdfast.access import Action, Caller
+from holdfast.errors import (
+    InvalidState,
+    LineageChanged,
+    Locked,
+    LockLost,
+    LockRequired,
+    RacedWriter,
+    SerialNotNewer,
+    UnreadableState,
+)
+from holdfast.lock_info import LockInfo
+from holdfast.locks import HeldLock
+from holdfast.names import StateName
+from holdfast.state_file import Position, StateFile
+from holdfast.store import Changed, Head, IfAbsent, IfMatch, NotStored, Store
+
+COMPARED_BY_CLIENT: Final = frozenset({"state-push", "migration destination state"})
+"""Operations whose client has compared serial and lineage itself, or was forced by its user."""
+
+_ATTEMPTS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """The current state, as far as a write is compared with it.
+
+    Attributes:
+        head: the object.
+        sha256: of its bytes, hexadecimal.
+        position: its serial and lineage; None if it is no state document.
+        over: the position of the state that it replaced, if its writer noted it.
+        lock_id: the lock under which it was written; empty for an unlocked write.
+        fenced: whether Holdfast wrote it.
+    """
+
+    head: Head
+    sha256: str
+    position: Position | None
+    over: Position | None
+    lock_id: str
+    fenced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The write is acknowledged.
+
+    Attributes:
+        position: what was written.
+        replaced: what it replaced, None for the first state.
+        version_id: the version that holds it.
+        lock_id: the lock that was held, None for an unlocked write.
+        new_version: False if the current state had the same bytes already.
+    """
+
+    position: Position
+    replaced: Position | None
+    version_id: str
+    lock_id: str | None
+    new_version: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """The state is deleted; its versions stay. `version_id` is the one that was current, None if none was."""
+
+    version_id: str | None
+
+
+def read(store: Store, name: StateName, caller: Caller) -> bytes | None:
+    """Read the current state, byte for byte; reduced to its outputs for a caller who may see no more.
+
+    Returns:
+        The document, or None if there is no state yet.
+
+    Raises:
+        NotAllowed: the caller may not read this state.
+        Undecided: S3 did not answer in time.
+    """
+    whole = caller.may(Action.READ, name)
+    if not whole:
+        caller.require(Action.READ_OUTPUTS, name)
+    found = store.read(name.state_key)
+    if found is None or not found.body:
+        return None
+    if whole:
+        return found.body
+    try:
+        return state_file.outputs_only(found.body)
+    except InvalidState as error:
+        raise UnreadableState(
+            f"The current state cannot be reduced to its outputs. {error.message}"
+        ) from None
+
+
+def write(
+    store: Store,
+    name: StateName,
+    body: bytes,
+    lock_id: str | None,
+    caller: Caller,
+    *,
+    require_lock: bool,
+) -> Written:
+    """Write the state, fenced.
+
+    Args:
+        body: the state document; stored byte for byte.
+        lock_id: the ID of the lock that the client holds, if it says so.
+        require_lock: whether a write without a lock is refused.
+
+    Raises:
+        NotAllowed: the caller may not write this state.
+        InvalidState: the body is no state document.
+        Locked: somebody else holds the lock.
+        LockRequired: no lock is held and the team requires one.
+        LockLost: the lock that was held is gone; the write does not count.
+        SerialNotNewer, LineageChanged, UnreadableState: it does not follow on the current state.
+        RacedWriter: somebody else kept writing.
+        Undecided: S3 did not decide in time; repeating is safe.
+    """
+    caller.require(Action.WRITE, name)
+    new = state_file.parse(body)
+    sha256 = hashlib.sha256(body).hexdigest()
+    first_lock: HeldLock | None = None
+    for attempt in range(_ATTEMPTS):
+        lock_object, head = store.read_beside_head(name.lock_key, name.state_key)
+        lock = locks.from_object(store, name, lock_object)
+        check_lock(lock, lock_id, caller, require_lock=require_lock)
+        if attempt == 0:
+            first_lock = lock
+        elif not _unchanged(first_lock, lock):
+            raise _lock_lost(lock_id)
+        current = _describe(store, name, head) if head else None
+        replaced = current.position if current else None
+        if current and current.sha256 == sha256:
+            _check_still_ours(store, name, first_lock, lock_id)
+            return Written(new.position, replaced, current.head.version_id, lock_id, new_version=False)
+        check_succession(new.position, current, lock)
+        stored = store.write(
+            name.state_key,
+            body,
+            IfMatch(current.head.etag) if current else IfAbsent(),
+            metadata=_metadata(new, sha256, counted_position(current, lock), lock, caller),
+        )
+        if not isinstance(stored, NotStored):
+            _check_still_ours(store, name, first_lock, lock_id)
+            return Written(new.position, replaced, stored.version_id, lock_id, new_version=True)
+    raise RacedWriter(
+        "Somebody else kept writing this state while this write was under way. Run the command again; "
+        "without locking, make sure that nobody else works on this state."
+    )
+
+
+def delete(store: Store, name: StateName, caller: Caller) -> Removed:
+    """Delete the state under a lock of its own. The versions stay; deleting nothing is success.
+
+    Raises:
+        NotAllowed: the caller may not delete this state.
+        Locked: somebody holds the lock.
+        LockLost: the lock was broken meanwhile; read the state before going on.
+        RacedWriter: somebody without a lock wrote at the same time.
+        Undecided: S3 did not decide in time; repeating is safe.
+    """
+    caller.require(Action.DELETE, name)
+    info = LockInfo(
+        {
+            "ID": str(uuid4()),
+            "Operation": "delete",
+            "Info": "",
+            "Who": caller.principal,
+            "Version": "",
+            "Created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "Path": "",
+        }
+    )
+    acquired = locks.take(store, name, info, caller)
+    try:
+        head = store.head(name.state_key)
+        deleted = store.delete(name.state_key, IfMatch(head.etag)) if head else None
+    finally:
+        released = store.delete(name.lock_key, IfMatch(acquired.etag))
+    if isinstance(deleted, Changed):
+        raise RacedWriter(
+            "Somebody wrote this state without a lock while it was being deleted. Nothing was deleted; "
+            "look at the state and run the command again."
+        )
+    if isinstance(released, Changed):
+        raise _lock_lost(info.id)
+    return Removed(head.version_id if head else None)
+
+
+def check_lock(lock: HeldLock | None, lock_id: str | None, caller: Caller, *, require_lock: bool) -> None:
+    """Decide whether a write may go on under the lock that was read.
+
+    Raises:
+        Locked, LockLost, LockRequired: it may not.
+    """
+    if lock is not None:
+        if lock_id is None or not lock.is_of(lock_id, caller):
+            raise Locked(lock.info.for_client())
+    elif lock_id is not None:
+        raise _lock_lost(lock_id)
+    elif require_lock:
+        raise LockRequired(
+            "This team takes no write without a lock. Run the command without '-lock=false', and set "
+            "lock_address and unlock_address in the backend block."
+        )
+
+
+def check_succession(new: Position, current: Current | None, lock: HeldLock | None) -> None:
+    """Decide whether a state document may follow on the current one.
+
+    Raises:
+        SerialNotNewer, LineageChanged, UnreadableState: it may not.
+    """
+    if current is None or current.head.size == 0:
+        return
+    if lock is not None and lock.info.operation in COMPARED_BY_CLIENT:
+        return
+    if was_never_acknowledged(current, lock):
+        before = current.over
+    elif current.position is None:
+        raise UnreadableState(
+            "The current object is no state document, so this write cannot be compared with it. Bring an "
+            "earlier version back, or delete the state first."
+        )
+    else:
+        before = current.position
+    if before is None:
+        return
+    if not new.same_lineage(before):
+        raise LineageChanged(
+            f"This write has the lineage {new.lineage!r}, the current state {before.lineage!r}: they are "
+            "different states. Check the address; to replace the state on purpose use "
+            "'terraform state push -force'."
+        )
+    if new.serial <= before.serial:
+        raise SerialNotNewer(
+            f"This write has the serial {new.serial}, the current state {before.serial}: it was made from an "
+            "older state. Pull the current state and apply again; to go back on purpose use "
+            "'terraform state push -force'."
+        )
+
+
+def was_never_acknowledged(current: Current, lock: HeldLock | None) -> bool:
+    """Whether the current state was written by somebody else while this lock was held.
+
+    Such a writer read the lock a second time, found this one and was refused. S3's times have whole
+    seconds: within the same second the doubt goes to the writer.
+    """
+    return (
+        lock is not None
+        and current.fenced
+        and current.lock_id != lock.info.id
+        and current.head.last_modified > lock.object.head.last_modified
+    )
+
+
+def counted_position(current: Current | None, lock: HeldLock | None) -> Position | None:
+    """The last position that counts, for the metadata of the version that replaces `current`."""
+    if current is None:
+        return None
+    return current.over if was_never_acknowledged(current, lock) else current.position
+
+
+def _describe(store: Store, name: StateName, head: Head) -> Current | None:
+    """What a write must know of the current state; one more request if its writer noted nothing."""
+    noted = head.metadata
+    position = _noted_position(noted, "serial", "lineage")
+    if position is not None and "sha256" in noted:
+        return Current(
+            head,
+            noted["sha256"],
+            position,
+            _noted_position(noted, "over-serial", "over-lineage"),
+            noted.get("lock-id", ""),
+            fenced=True,
+        )
+    found = store.read(name.state_key)
+    if found is None:
+        return None  # deleted since
+    try:
+        position = state_file.parse(found.body).position
+    except InvalidState:
+        position = None
+    return Current(found.head, hashlib.sha256(found.body).hexdigest(), position, None, "", fenced=False)
+
+
+def _noted_position(metadata: Mapping[str, str], serial: str, lineage: str) -> Position | None:
+    value = metadata.get(serial, "")
+    return Position(int(value), metadata.get(lineage, "")) if value.isdecimal() else None
+
+
+def _metadata(
+    new: StateFile, sha256: str, over: Position | None, lock: HeldLock | None, caller: Caller
+) -> dict[str, str]:
+    noted = {
+        "sha256": sha256,
+        "serial": str(new.position.serial),
+        "lineage": new.position.lineage,
+        "terraform-version": new.terraform_version,
+        "lock-id": lock.info.id if lock else "",
+        "who": lock.info.who if lock else "",
+        "operation": lock.info.operation if lock else "",
+        "written-by": caller.principal,
+    }
+    if over is not None:
+        noted |= {"over-serial": str(over.serial), "over-lineage": over.lineage}
+    return {name: value for name, value in noted.items() if value}
+
+
+def _check_still_ours(store: Store, name: StateName, lock: HeldLock | None, lock_id: str | None) -> None:
+    """The second reading of the lock: only what is the same, or still free, acknowledges a write."""
+    if not _unchanged(lock, locks.read(store, name)):
+        raise _lock_lost(lock_id)
+
+
+def _unchanged(before: HeldLock | None, now: HeldLock | None) -> bool:
+    if before is None or now is None:
+        return before is now
+    return now.is_still(before)
+
+
+def _lock_lost(lock_id: str | None) -> LockLost:
+    if lock_id is None:
+        return LockLost(
+            "Somebody locked the state while this unlocked write was under way, so it does not count. "
+            "Wait until they are done, then pull the state and run the command again."
+        )
+    return LockLost(
+        f"The lock {lock_id} is not held any more: it was released or force-unlocked. This write does not "
+        "count. Keep errored.tfstate, pull the current state, compare, then push or apply again."
+    )
