@@ -1,0 +1,110 @@
+"""Two independent S3 servers, each behind a proxy that can make requests go wrong."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from holdfast.store import Store, connect
+from local_aws.server import LocalAws
+from tests.free_port import free_port
+from tests.s3_fault_proxy import S3FaultProxy, running
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mypy_boto3_s3 import S3Client
+
+
+@dataclass(frozen=True)
+class Server:
+    """An S3 server.
+
+    Attributes:
+        direct: talks to it, for what others do and for looking.
+        proxy: stands in front of it.
+        proxied: talks to it through the proxy.
+    """
+
+    direct: "S3Client"
+    proxy: S3FaultProxy
+    proxied: "S3Client"
+
+
+@contextmanager
+def _behind_proxy(endpoint: str) -> Iterator[Server]:
+    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+    with running(endpoint) as proxy:
+        yield Server(
+            connect(session, endpoint_url=endpoint), proxy, connect(session, endpoint_url=proxy.endpoint)
+        )
+
+
+@pytest.fixture(scope="session")
+def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder: Path = tmp_path_factory.mktemp("ministack")
+    with LocalAws(free_port(), folder) as aws, _behind_proxy(aws.endpoint) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def moto() -> Iterator[Server]:
+    moto_server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    moto_server.start()
+    try:
+        host, port = moto_server.get_host_and_port()
+        with _behind_proxy(f"http://{host}:{port}") as server:
+            yield server
+    finally:
+        moto_server.stop()
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A versioned bucket of a test's own."""
+
+    name: str
+    server: Server
+
+    @property
+    def s3(self) -> "S3Client":
+        """A client that talks to the server directly."""
+        return self.server.direct
+
+    @property
+    def proxy(self) -> S3FaultProxy:
+        """Makes the requests of `store` go wrong."""
+        return self.server.proxy
+
+    def store(self, *, seconds: float = 20.0) -> Store:
+        """A store for one request that talks through the proxy."""
+        return Store(self.server.proxied, self.name, deadline=time.monotonic() + seconds)
+
+    def direct_store(self) -> Store:
+        """A store for one request that bypasses the proxy: somebody else's."""
+        return Store(self.s3, self.name, deadline=time.monotonic() + 20)
+
+    def bodies(self, key: str) -> list[bytes]:
+        """Every version of a key, oldest first."""
+        versions = self.s3.list_object_versions(Bucket=self.name, Prefix=key).get("Versions", [])
+        return [
+            self.s3.get_object(Bucket=self.name, Key=key, VersionId=version["VersionId"])["Body"].read()
+            for version in reversed(versions)
+            if version["Key"] == key
+        ]
+
+
+@pytest.fixture(params=["ministack", "moto"])
+def bucket(request: pytest.FixtureRequest) -> Iterator[Bucket]:
+    server: Server = request.getfixturevalue(request.param)
+    name = f"holdfast-{uuid4().hex}"
+    server.direct.create_bucket(Bucket=name)
+    server.direct.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    yield Bucket(name, server)
+    assert server.proxy.end_rules() == 0, "a fault that the test asked for did not happen"

@@ -1,0 +1,249 @@
+"""Acquire, release and force-unlock on real S3 servers, with lost answers and others in between."""
+
+import json
+import time
+
+import pytest
+
+from holdfast import locks, names
+from holdfast.errors import Locked, LockNotMatched, NotAllowed, Undecided
+from holdfast.locks import Acquired, ForceUnlocked, Released
+from tests.contract.conftest import Bucket
+from tests.documents import ADA, BOB, OPERATOR, lock_info, only_id
+from tests.s3_fault_proxy import Fault
+
+NAME = names.parse("network/prod")
+KEY = NAME.lock_key
+
+
+def stored_lock(bucket: Bucket) -> dict[str, str] | None:
+    listed = bucket.s3.list_objects_v2(Bucket=bucket.name, Prefix=KEY).get("Contents", [])
+    if not listed:
+        return None
+    document: dict[str, str] = json.loads(bucket.s3.get_object(Bucket=bucket.name, Key=KEY)["Body"].read())
+    return document
+
+
+def held_id(bucket: Bucket) -> str | None:
+    stored = stored_lock(bucket)
+    return stored["ID"] if stored else None
+
+
+def wait_until_older_than_the_minimum(bucket: Bucket, name: names.StateName) -> None:
+    """Force-unlock without an ID takes no younger lock, by S3's own clock in whole seconds."""
+    limit = time.monotonic() + 20
+    while time.monotonic() < limit:
+        held = locks.read(bucket.direct_store(), name)
+        assert held is not None
+        if held.object.read_at - held.object.head.last_modified > locks.FORCE_UNLOCK_MIN_AGE:
+            return
+        time.sleep(0.5)
+    pytest.fail("the lock does not grow older")
+
+
+def test_a_free_lock_is_acquired_with_one_request_and_stored_as_received_with_its_path(
+    bucket: Bucket,
+) -> None:
+    store = bucket.store()
+    acquired = locks.acquire(store, NAME, lock_info("one"), ADA)
+    assert acquired.info.id == "one"
+    assert store.requests == ["PutObject"]
+    assert stored_lock(bucket) == {**json.loads(lock_info("one")), "Path": f"{bucket.name}/{KEY}"}
+    head = bucket.s3.head_object(Bucket=bucket.name, Key=KEY)
+    assert head["Metadata"] == {"locked-by": "token:ada"}
+    assert head["ContentType"] == "application/json"
+    tags = bucket.s3.get_object_tagging(Bucket=bucket.name, Key=KEY)["TagSet"]
+    assert tags == [{"Key": "holdfast", "Value": "lock"}]
+
+
+def test_a_held_lock_is_refused_with_the_holders_lock_info_after_two_requests(bucket: Bucket) -> None:
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    store = bucket.store()
+    with pytest.raises(Locked) as refused:
+        locks.acquire(store, NAME, lock_info("two", who="bob@desk"), BOB)
+    assert store.requests == ["PutObject", "GetObject"]
+    assert refused.value.body() == {**json.loads(lock_info("one")), "Path": f"{bucket.name}/{KEY}"}
+    assert held_id(bucket) == "one"
+
+
+def test_the_same_request_again_is_acquired_again(bucket: Bucket) -> None:
+    body = lock_info("one")
+    assert locks.acquire(bucket.store(), NAME, body, ADA) == locks.acquire(bucket.store(), NAME, body, ADA)
+
+
+def test_the_same_document_from_somebody_else_is_refused(bucket: Bucket) -> None:
+    body = lock_info("one")
+    locks.acquire(bucket.store(), NAME, body, ADA)
+    with pytest.raises(Locked):
+        locks.acquire(bucket.store(), NAME, body, BOB)
+
+
+def test_the_same_id_with_another_document_is_refused(bucket: Bucket) -> None:
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    with pytest.raises(Locked):
+        locks.acquire(bucket.store(), NAME, lock_info("one", operation="OperationTypePlan"), ADA)
+
+
+def test_an_acquire_whose_answer_from_s3_was_lost_is_acquired(bucket: Bucket) -> None:
+    bucket.proxy.fail("PUT", KEY, Fault.ANSWER_LOST)
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    assert held_id(bucket) == "one"
+
+
+def test_an_acquire_in_conflict_with_a_release_tries_again(bucket: Bucket) -> None:
+    bucket.proxy.fail("PUT", KEY, Fault.CONFLICT)
+    store = bucket.store()
+    locks.acquire(store, NAME, lock_info("one"), ADA)
+    assert store.requests == ["PutObject", "GetObject", "PutObject"]
+
+
+def test_a_lock_that_is_released_while_it_is_looked_at_is_acquired(bucket: Bucket) -> None:
+    theirs = lock_info("one")
+    locks.acquire(bucket.store(), NAME, theirs, BOB)
+    bucket.proxy.before("GET", KEY, lambda: locks.release(bucket.direct_store(), NAME, theirs, BOB))
+    locks.acquire(bucket.store(), NAME, lock_info("two"), ADA)
+    assert held_id(bucket) == "two"
+
+
+def test_an_acquire_that_never_gets_a_decision_ends_undecided(bucket: Bucket) -> None:
+    bucket.proxy.fail("PUT", KEY, Fault.CONFLICT, times=5)
+    with pytest.raises(Undecided):
+        locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    assert stored_lock(bucket) is None
+
+
+def test_a_lock_object_that_is_no_json_is_a_lock_that_says_so_and_can_be_forced(bucket: Bucket) -> None:
+    bucket.s3.put_object(Bucket=bucket.name, Key=KEY, Body=b"\xff not json")
+    with pytest.raises(Locked) as refused:
+        locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    holder = refused.value.body()
+    assert holder["ID"].startswith("unreadable-")
+    assert "no lock info" in holder["Info"]
+    assert holder["Path"] == f"{bucket.name}/{KEY}"
+    locks.release(bucket.store(), NAME, only_id(holder["ID"]), OPERATOR)
+    assert stored_lock(bucket) is None
+
+
+def test_a_release_removes_the_lock_with_two_requests(bucket: Bucket) -> None:
+    body = lock_info("one")
+    locks.acquire(bucket.store(), NAME, body, ADA)
+    store = bucket.store()
+    assert locks.release(store, NAME, body, ADA) == Released("one")
+    assert store.requests == ["GetObject", "DeleteObject"]
+    assert stored_lock(bucket) is None
+
+
+def test_a_release_that_is_repeated_is_released_again_and_leaves_the_next_lock_alone(bucket: Bucket) -> None:
+    body = lock_info("one")
+    locks.acquire(bucket.store(), NAME, body, ADA)
+    assert locks.release(bucket.store(), NAME, body, ADA) == Released("one")
+    assert locks.release(bucket.store(), NAME, body, ADA) == Released("one")
+    locks.acquire(bucket.store(), NAME, lock_info("two"), BOB)
+    assert locks.release(bucket.store(), NAME, body, ADA) == Released("one")
+    assert held_id(bucket) == "two"
+
+
+def test_a_release_whose_answer_from_s3_was_lost_is_released(bucket: Bucket) -> None:
+    body = lock_info("one")
+    locks.acquire(bucket.store(), NAME, body, ADA)
+    bucket.proxy.fail("DELETE", KEY, Fault.ANSWER_LOST)
+    assert locks.release(bucket.store(), NAME, body, ADA) == Released("one")
+
+
+def test_a_release_never_removes_a_lock_that_was_taken_since_it_looked(bucket: Bucket) -> None:
+    body = lock_info("one")
+    locks.acquire(bucket.store(), NAME, body, ADA)
+
+    def broken_and_taken() -> None:
+        locks.release(bucket.direct_store(), NAME, only_id("one"), OPERATOR)
+        locks.acquire(bucket.direct_store(), NAME, lock_info("two"), BOB)
+
+    bucket.proxy.before("DELETE", KEY, broken_and_taken)
+    assert locks.release(bucket.store(), NAME, body, ADA) == Released("one")
+    assert held_id(bucket) == "two"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(only_id("one"), id="only the ID"),
+        pytest.param(lock_info("one", who="bob@desk"), id="the ID with another document"),
+        pytest.param(lock_info("one"), id="another caller"),
+    ],
+)
+def test_whoever_did_not_take_the_lock_needs_the_permission_to_force_it(bucket: Bucket, body: bytes) -> None:
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    with pytest.raises(NotAllowed, match="maintainer"):
+        locks.release(bucket.store(), NAME, body, BOB)
+    assert held_id(bucket) == "one"
+
+
+def test_an_unlock_without_a_body_is_refused_before_the_lock_is_looked_at(bucket: Bucket) -> None:
+    store = bucket.store()
+    with pytest.raises(NotAllowed):
+        locks.release(store, NAME, b"", ADA)
+    assert store.requests == []
+
+
+def test_opentofus_force_unlock_removes_the_lock_that_it_names(bucket: Bucket) -> None:
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    outcome = locks.release(bucket.store(), NAME, only_id("one"), OPERATOR)
+    assert isinstance(outcome, ForceUnlocked)
+    assert (outcome.info and outcome.info.id, outcome.principal) == ("one", "token:ada")
+    assert stored_lock(bucket) is None
+
+
+def test_opentofus_force_unlock_of_another_id_is_refused(bucket: Bucket) -> None:
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    with pytest.raises(LockNotMatched, match="one"):
+        locks.release(bucket.store(), NAME, only_id("two"), OPERATOR)
+    assert held_id(bucket) == "one"
+
+
+def test_terraforms_force_unlock_takes_no_lock_that_is_younger_than_the_minimum(bucket: Bucket) -> None:
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    with pytest.raises(LockNotMatched, match="only just now"):
+        locks.release(bucket.store(), NAME, b"", OPERATOR)
+    assert held_id(bucket) == "one"
+
+
+def test_terraforms_force_unlock_removes_an_older_lock_but_never_one_taken_since(bucket: Bucket) -> None:
+    undisturbed = names.parse("network/undisturbed")
+    for name in (undisturbed, NAME):
+        locks.acquire(bucket.store(), name, lock_info("one"), ADA)
+    wait_until_older_than_the_minimum(bucket, NAME)
+
+    def released_and_taken() -> None:
+        locks.release(bucket.direct_store(), NAME, lock_info("one"), ADA)
+        locks.acquire(bucket.direct_store(), NAME, lock_info("two"), BOB)
+
+    bucket.proxy.before("DELETE", KEY, released_and_taken)
+    with pytest.raises(LockNotMatched, match="their lock stays"):
+        locks.release(bucket.store(), NAME, b"", OPERATOR)
+    assert held_id(bucket) == "two"
+
+    assert isinstance(locks.release(bucket.store(), undisturbed, b"", OPERATOR), ForceUnlocked)
+    assert locks.read(bucket.store(), undisturbed) is None
+
+
+@pytest.mark.parametrize("body", [b"", only_id("one"), lock_info("one")])
+def test_unlocking_what_is_not_locked_succeeds(bucket: Bucket, body: bytes) -> None:
+    assert isinstance(locks.release(bucket.store(), NAME, body, OPERATOR), Released | ForceUnlocked)
+
+
+def test_a_client_that_locks_with_only_an_id_can_release_its_lock(bucket: Bucket) -> None:
+    assert isinstance(locks.acquire(bucket.store(), NAME, b'{"ID": "x"}', ADA), Acquired)
+    assert locks.release(bucket.store(), NAME, b'{"ID": "x"}', ADA) == Released("x")
+    assert stored_lock(bucket) is None
+
+
+def test_a_lock_of_terraforms_own_s3_backend_holds_and_only_a_maintainer_breaks_it(bucket: Bucket) -> None:
+    theirs = {**json.loads(lock_info("native")), "Path": f"{bucket.name}/{NAME.state_key}"}
+    bucket.s3.put_object(Bucket=bucket.name, Key=KEY, Body=json.dumps(theirs).encode())
+    with pytest.raises(Locked) as refused:
+        locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    assert refused.value.body() == theirs
+    with pytest.raises(NotAllowed):
+        locks.release(bucket.store(), NAME, json.dumps(theirs).encode(), ADA)
+    assert held_id(bucket) == "native"

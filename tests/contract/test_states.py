@@ -1,0 +1,506 @@
+"""Read, write and delete on real S3 servers: what the fences hold back, and what they let through."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+
+from holdfast import locks, names, states
+from holdfast.access import Caller, Role
+from holdfast.errors import (
+    HoldfastError,
+    InvalidState,
+    LineageChanged,
+    Locked,
+    LockLost,
+    LockRequired,
+    NotAllowed,
+    RacedWriter,
+    SerialNotNewer,
+    Undecided,
+    UnreadableState,
+)
+from holdfast.state_file import Position
+from holdfast.states import Removed, Written
+from tests.contract.conftest import Bucket
+from tests.documents import ADA, BOB, LINEAGE, OPERATOR, encrypted_state, lock_info, only_id, state
+from tests.s3_fault_proxy import Fault
+
+NAME = names.parse("network/prod")
+KEY = NAME.state_key
+LOCK_KEY = NAME.lock_key
+READER = Caller("token:reader", Role.READER, ("*",))
+ONE = lock_info("one")
+TWO = lock_info("two", who="bob@desk")
+
+
+@dataclass(frozen=True)
+class Team:
+    """What people do to one state, each through a store of their own that no fault touches."""
+
+    bucket: Bucket
+
+    def lock(self, body: bytes = ONE, caller: Caller = ADA) -> None:
+        locks.acquire(self.bucket.direct_store(), NAME, body, caller)
+
+    def unlock(self, body: bytes = ONE, caller: Caller = ADA) -> None:
+        locks.release(self.bucket.direct_store(), NAME, body, caller)
+
+    def write(self, body: bytes, lock_id: str | None = "one", caller: Caller = ADA) -> Written:
+        return states.write(self.bucket.direct_store(), NAME, body, lock_id, caller, require_lock=True)
+
+    def write_through_faults(
+        self, body: bytes, lock_id: str | None = "one", caller: Caller = ADA, *, seconds: float = 20.0
+    ) -> Written:
+        store = self.bucket.store(seconds=seconds)
+        return states.write(store, NAME, body, lock_id, caller, require_lock=True)
+
+    def write_unlocked(self, body: bytes, caller: Caller = ADA) -> Written:
+        return states.write(self.bucket.store(), NAME, body, None, caller, require_lock=False)
+
+    def write_beside(self, body: bytes) -> None:
+        """Somebody else's unlocked write."""
+        states.write(self.bucket.direct_store(), NAME, body, None, BOB, require_lock=False)
+
+    def put_beside(self, body: bytes) -> None:
+        """A write of another program, which knows no lock."""
+        self.bucket.s3.put_object(Bucket=self.bucket.name, Key=KEY, Body=body)
+
+    def break_lock(self, lock_id: str = "one") -> None:
+        locks.release(self.bucket.direct_store(), NAME, only_id(lock_id), OPERATOR)
+
+    def current(self) -> bytes | None:
+        return states.read(self.bucket.direct_store(), NAME, READER)
+
+    def versions(self) -> list[bytes]:
+        return self.bucket.bodies(KEY)
+
+    def next_second(self) -> None:
+        """S3's times have whole seconds; what is later by one is later for sure."""
+        limit = time.monotonic() + 5
+        first = self.bucket.s3.head_bucket(Bucket=self.bucket.name)["ResponseMetadata"]["HTTPHeaders"]["date"]
+        while time.monotonic() < limit:
+            now = self.bucket.s3.head_bucket(Bucket=self.bucket.name)["ResponseMetadata"]["HTTPHeaders"][
+                "date"
+            ]
+            if now != first:
+                return
+            time.sleep(0.05)
+        pytest.fail("the server's clock stands still")
+
+
+@pytest.fixture
+def team(bucket: Bucket) -> Team:
+    return Team(bucket)
+
+
+# --- the plain path -----------------------------------------------------------------------------
+
+
+def test_a_state_is_stored_and_returned_byte_for_byte_with_what_its_writer_noted(team: Team) -> None:
+    assert team.current() is None
+    team.lock()
+    body = state(1, content="ümläut \u2028 \\u0000")
+    store = team.bucket.store()
+    written = states.write(store, NAME, body, "one", ADA, require_lock=True)
+    assert written == Written(Position(1, LINEAGE), None, written.version_id, "one", new_version=True)
+    assert sorted(store.requests) == ["GetObject", "GetObject", "HeadObject", "PutObject"]
+    assert team.current() == body
+    head = team.bucket.s3.head_object(Bucket=team.bucket.name, Key=KEY)
+    assert head["ContentType"] == "application/json"
+    assert head["VersionId"] == written.version_id
+    assert head["Metadata"] == {
+        "sha256": head["Metadata"]["sha256"],
+        "serial": "1",
+        "lineage": LINEAGE,
+        "terraform-version": "1.15.5",
+        "lock-id": "one",
+        "who": "ada@laptop",
+        "operation": "OperationTypeApply",
+        "written-by": "token:ada",
+    }
+
+
+def test_a_read_takes_one_request(team: Team) -> None:
+    team.lock()
+    team.write(state(1))
+    store = team.bucket.store()
+    assert states.read(store, NAME, READER) == state(1)
+    assert store.requests == ["GetObject"]
+
+
+def test_intermediate_saves_and_gaps_in_the_serial_are_normal(team: Team) -> None:
+    team.lock()
+    for serial in (1, 2, 7):
+        assert team.write(state(serial)).new_version
+    assert team.versions() == [state(1), state(2), state(7)]
+
+
+def test_a_write_that_is_repeated_makes_no_second_version(team: Team) -> None:
+    team.lock()
+    first = team.write(state(1))
+    again = team.write(state(1))
+    assert (again.version_id, again.new_version) == (first.version_id, False)
+    assert team.versions() == [state(1)]
+
+
+def test_encrypted_states_are_fenced_by_the_serial_that_stays_readable(team: Team) -> None:
+    team.lock()
+    team.write(encrypted_state(1, "AAAA"))
+    with pytest.raises(SerialNotNewer):
+        team.write(encrypted_state(1, "BBBB"))
+    team.write(encrypted_state(2, "CCCC"))
+    assert team.current() == encrypted_state(2, "CCCC")
+
+
+def test_an_empty_lineage_matches_any(team: Team) -> None:
+    team.lock()
+    team.write(state(1, lineage=""))
+    team.write(state(2))
+    team.write(state(3, lineage=""))
+    assert team.current() == state(3, lineage="")
+
+
+# --- the first reading of the lock -----------------------------------------------------------------
+
+
+def test_a_write_with_anothers_id_is_refused_with_the_holder(team: Team) -> None:
+    team.lock()
+    with pytest.raises(Locked) as refused:
+        team.write(state(1), "two", BOB)
+    assert refused.value.body()["ID"] == "one"
+    assert team.versions() == []
+
+
+def test_a_write_with_the_holders_id_by_somebody_else_is_refused(team: Team) -> None:
+    team.lock()
+    with pytest.raises(Locked):
+        team.write(state(1), "one", BOB)
+    assert team.versions() == []
+
+
+def test_a_write_without_an_id_while_the_state_is_locked_is_refused(team: Team) -> None:
+    team.lock()
+    with pytest.raises(Locked):
+        team.write(state(1), None)
+    with pytest.raises(Locked):
+        team.write_unlocked(state(1))
+    assert team.versions() == []
+
+
+def test_a_write_under_a_lock_that_is_gone_is_refused(team: Team) -> None:
+    team.lock()
+    team.write(state(1))
+    team.break_lock()
+    with pytest.raises(LockLost):
+        team.write(state(2))
+    assert team.versions() == [state(1)]
+
+
+def test_a_write_without_a_lock_is_refused_where_the_team_requires_one(team: Team) -> None:
+    with pytest.raises(LockRequired, match="-lock=false"):
+        team.write(state(1), None)
+    assert team.versions() == []
+    assert team.write_unlocked(state(1)).lock_id is None
+    assert team.versions() == [state(1)]
+
+
+def test_a_reader_cannot_write_and_s3_is_not_asked(team: Team) -> None:
+    store = team.bucket.store()
+    with pytest.raises(NotAllowed, match="writer"):
+        states.write(store, NAME, state(1), None, READER, require_lock=False)
+    assert store.requests == []
+
+
+def test_a_body_that_is_no_state_is_refused_before_s3_is_asked(team: Team) -> None:
+    store = team.bucket.store()
+    with pytest.raises(InvalidState):
+        states.write(store, NAME, b"[]", None, ADA, require_lock=False)
+    assert store.requests == []
+
+
+# --- serial and lineage ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("body", [state(4), state(5, content="other")], ids=["lower", "same, other bytes"])
+def test_a_write_whose_serial_is_not_higher_is_refused(team: Team, body: bytes) -> None:
+    team.lock()
+    team.write(state(5))
+    with pytest.raises(SerialNotNewer, match="5"):
+        team.write(body)
+    assert team.versions() == [state(5)]
+
+
+def test_a_write_of_another_lineage_is_refused(team: Team) -> None:
+    team.lock()
+    team.write(state(1))
+    with pytest.raises(LineageChanged, match="different states"):
+        team.write(state(2, lineage="another"))
+    assert team.versions() == [state(1)]
+
+
+@pytest.mark.parametrize("operation", ["state-push", "migration destination state"])
+def test_a_push_or_migration_was_compared_by_its_client_and_may_go_back(team: Team, operation: str) -> None:
+    team.lock()
+    team.write(state(5))
+    team.unlock()
+    team.lock(lock_info("push", operation=operation))
+    team.write(state(2), "push")
+    team.write(state(1, lineage="another"), "push")
+    assert team.versions() == [state(5), state(2), state(1, lineage="another")]
+
+
+def test_a_state_of_another_program_is_compared_by_its_body(team: Team) -> None:
+    team.bucket.s3.put_object(Bucket=team.bucket.name, Key=KEY, Body=state(3))
+    team.lock()
+    with pytest.raises(SerialNotNewer):
+        team.write(state(3, content="other"))
+    with pytest.raises(LineageChanged):
+        team.write(state(4, lineage="another"))
+    assert not team.write(state(3)).new_version
+    assert team.write(state(4)).new_version
+
+
+def test_an_object_that_is_no_state_is_replaced_only_by_a_push(team: Team) -> None:
+    team.bucket.s3.put_object(Bucket=team.bucket.name, Key=KEY, Body=b"not a state")
+    team.lock()
+    with pytest.raises(UnreadableState):
+        team.write(state(1))
+    team.unlock()
+    team.lock(lock_info("push", operation="state-push"))
+    team.write(state(1), "push")
+    assert team.current() == state(1)
+
+
+def test_an_empty_object_is_no_state_yet(team: Team) -> None:
+    team.bucket.s3.put_object(Bucket=team.bucket.name, Key=KEY, Body=b"")
+    assert team.current() is None
+    team.lock()
+    team.write(state(1))
+    assert team.current() == state(1)
+
+
+# --- the condition on the ETag ----------------------------------------------------------------------
+
+
+def test_an_unlocked_writer_that_was_overtaken_is_refused(team: Team) -> None:
+    team.write_unlocked(state(1))
+    team.bucket.proxy.before("PUT", KEY, lambda: team.write_beside(state(2, content="theirs")))
+    with pytest.raises(SerialNotNewer):
+        team.write_unlocked(state(2, content="ours"))
+    assert team.versions() == [state(1), state(2, content="theirs")]
+
+
+def test_of_two_first_writers_without_a_lock_one_is_refused(team: Team) -> None:
+    team.bucket.proxy.before("PUT", KEY, lambda: team.write_beside(state(1, lineage="theirs")))
+    with pytest.raises(LineageChanged):
+        team.write_unlocked(state(1, lineage="ours"))
+    assert team.versions() == [state(1, lineage="theirs")]
+
+
+def test_a_writer_that_is_overtaken_again_and_again_gives_up(team: Team) -> None:
+    team.write_unlocked(state(1))
+    for serial in (2, 3, 4, 5):
+        team.bucket.proxy.before("PUT", KEY, partial(team.write_beside, state(serial)))
+    with pytest.raises(RacedWriter):
+        team.write_unlocked(state(100))
+    assert team.current() == state(5)
+
+
+def test_a_state_that_is_deleted_while_it_is_written_is_made_anew(team: Team) -> None:
+    team.lock()
+    team.write(state(1))
+    team.bucket.proxy.before(
+        "PUT", KEY, lambda: team.bucket.s3.delete_object(Bucket=team.bucket.name, Key=KEY)
+    )
+    assert team.write_through_faults(state(2)).new_version
+    assert team.versions() == [state(1), state(2)]
+
+
+# --- lost answers -----------------------------------------------------------------------------------
+
+
+def test_a_write_whose_answer_from_s3_was_lost_counts_as_written_once(team: Team) -> None:
+    team.lock()
+    team.write(state(1))
+    team.bucket.proxy.fail("PUT", KEY, Fault.ANSWER_LOST)
+    team.write_through_faults(state(2))
+    assert team.versions() == [state(1), state(2)]
+
+
+@pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.CONFLICT, Fault.NEVER_ARRIVES])
+def test_a_write_that_s3_did_not_take_is_repeated(team: Team, fault: Fault) -> None:
+    team.lock()
+    team.bucket.proxy.fail("PUT", KEY, fault, times=2)
+    team.write_through_faults(state(1))
+    assert team.versions() == [state(1)]
+
+
+def test_a_write_that_is_not_decided_in_time_says_so_and_its_retry_is_written_once(team: Team) -> None:
+    team.lock()
+    team.bucket.proxy.fail("PUT", KEY, Fault.ANSWER_LOST)
+    with pytest.raises(Undecided):
+        team.write_through_faults(state(1), seconds=0)
+    assert team.versions() == [state(1)]
+    again = team.write(state(1))
+    assert not again.new_version
+    assert team.versions() == [state(1)]
+
+
+# --- the second reading of the lock -------------------------------------------------------------------
+
+
+def in_the_middle(team: Team, *acts: Callable[[], object]) -> None:
+    """Do things between the first reading of the lock and the PutObject."""
+    team.bucket.proxy.before("PUT", KEY, lambda: [act() for act in acts])
+
+
+def test_a_write_whose_lock_is_broken_before_it_lands_is_not_acknowledged(team: Team) -> None:
+    team.lock()
+    in_the_middle(team, team.break_lock)
+    with pytest.raises(LockLost):
+        team.write_through_faults(state(1))
+
+
+def test_a_write_whose_lock_was_taken_over_before_it_lands_is_not_acknowledged(team: Team) -> None:
+    team.lock()
+    in_the_middle(team, team.break_lock, lambda: team.lock(TWO, BOB))
+    with pytest.raises(LockLost, match=r"errored\.tfstate"):
+        team.write_through_faults(state(1))
+
+
+def test_a_repeated_write_whose_lock_was_broken_meanwhile_is_not_acknowledged(team: Team) -> None:
+    team.lock()
+    team.write(state(1))
+    team.bucket.proxy.before("GET", LOCK_KEY, lambda: None)  # the first reading
+    team.bucket.proxy.before("GET", LOCK_KEY, team.break_lock)
+    with pytest.raises(LockLost):
+        team.write_through_faults(state(1))
+
+
+def test_a_refused_writer_that_comes_back_with_the_next_serial_is_refused_again(team: Team) -> None:
+    team.lock()
+    team.write(state(1))
+    in_the_middle(team, team.break_lock, lambda: team.lock(TWO, BOB))
+    with pytest.raises(LockLost):
+        team.write_through_faults(state(2, content="late"))
+    with pytest.raises(Locked):
+        team.write(state(3, content="late"))
+    assert team.versions() == [state(1), state(2, content="late")]
+
+
+def test_a_lock_that_was_broken_and_taken_again_is_not_the_same_lock(team: Team) -> None:
+    team.lock()
+    in_the_middle(team, team.break_lock, team.next_second, team.lock)
+    with pytest.raises(LockLost):
+        team.write_through_faults(state(1))
+
+
+def test_an_unlocked_write_is_not_acknowledged_once_somebody_has_locked(team: Team) -> None:
+    team.write_unlocked(state(1))
+    in_the_middle(team, lambda: team.lock(TWO, BOB))
+    with pytest.raises(LockLost, match="locked the state"):
+        team.write_unlocked(state(2))
+
+
+def test_the_holder_writes_over_a_late_write_that_was_never_acknowledged(team: Team) -> None:
+    team.lock()
+    team.write(state(5))
+    in_the_middle(team, team.break_lock, lambda: team.lock(TWO, BOB), team.next_second)
+    with pytest.raises(LockLost):
+        team.write_through_faults(state(9, content="late"))
+    written = team.write(state(6), "two", BOB)
+    assert written.new_version
+    assert team.current() == state(6)
+
+
+def test_a_late_write_does_not_let_the_holder_go_back_behind_what_was_acknowledged(team: Team) -> None:
+    team.lock()
+    team.write(state(5))
+    in_the_middle(team, team.break_lock, lambda: team.lock(TWO, BOB), team.next_second)
+    with pytest.raises(LockLost):
+        team.write_through_faults(state(9))
+    with pytest.raises(SerialNotNewer, match="5"):
+        team.write(state(4), "two", BOB)
+    with pytest.raises(LineageChanged):
+        team.write(state(6, lineage="another"), "two", BOB)
+    assert team.current() == state(9)
+
+
+# --- delete --------------------------------------------------------------------------------------------
+
+
+def delete(team: Team, caller: Caller = OPERATOR) -> Removed:
+    return states.delete(team.bucket.store(), NAME, caller)
+
+
+def nobody_holds_the_lock(team: Team) -> bool:
+    return locks.read(team.bucket.direct_store(), NAME) is None
+
+
+def test_a_delete_leaves_the_versions_and_no_lock(team: Team) -> None:
+    team.write_unlocked(state(1))
+    assert delete(team).version_id is not None
+    assert team.current() is None
+    assert team.versions() == [state(1)]
+    assert nobody_holds_the_lock(team)
+
+
+def test_deleting_nothing_succeeds(team: Team) -> None:
+    assert delete(team) == Removed(None)
+    assert nobody_holds_the_lock(team)
+
+
+def test_a_delete_while_somebody_holds_the_lock_is_refused(team: Team) -> None:
+    team.lock()
+    team.write(state(1))
+    with pytest.raises(Locked):
+        delete(team)
+    assert team.current() == state(1)
+
+
+def test_a_writer_cannot_delete(team: Team) -> None:
+    with pytest.raises(NotAllowed, match="maintainer"):
+        delete(team, ADA)
+
+
+def test_a_delete_does_not_remove_what_was_written_meanwhile(team: Team) -> None:
+    team.write_unlocked(state(1))
+    team.bucket.proxy.before("DELETE", KEY, lambda: team.put_beside(state(2)))
+    with pytest.raises(RacedWriter):
+        delete(team)
+    assert team.current() == state(2)
+    assert nobody_holds_the_lock(team)
+
+
+def test_a_delete_whose_lock_was_broken_and_taken_is_not_acknowledged(team: Team) -> None:
+    team.write_unlocked(state(1))
+
+    def broken_and_taken() -> None:
+        held = locks.read(team.bucket.direct_store(), NAME)
+        assert held is not None
+        team.break_lock(held.info.id)
+        team.lock(TWO, BOB)
+
+    team.bucket.proxy.before("DELETE", LOCK_KEY, broken_and_taken)
+    with pytest.raises(LockLost):
+        delete(team)
+    assert not nobody_holds_the_lock(team)
+
+
+def test_a_delete_that_fails_gives_its_lock_back(team: Team) -> None:
+    team.write_unlocked(state(1))
+    team.bucket.proxy.fail("HEAD", KEY, Fault.DENIED)
+    with pytest.raises(HoldfastError):
+        delete(team)
+    assert nobody_holds_the_lock(team)
+
+
+def test_a_first_write_after_a_delete_may_start_anew(team: Team) -> None:
+    team.write_unlocked(state(5))
+    delete(team)
+    team.lock()
+    team.write(state(1, lineage="new"))
+    assert team.current() == state(1, lineage="new")
