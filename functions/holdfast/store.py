@@ -19,6 +19,7 @@ from urllib.parse import quote, unquote, urlencode
 import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError, FlexibleChecksumError, HTTPClientError, IncompleteReadError
+from botocore.exceptions import ConnectionError as UnreachableError
 
 from holdfast.errors import StorageRefused, Undecided
 
@@ -173,6 +174,9 @@ class Store:
     def head(self, key: str) -> Head | None:
         """Read what S3 knows of an object, or None if there is none.
 
+        S3 answers a HEAD without a body, so that a bucket that is gone reads as a missing key here: nobody
+        may conclude anything from None alone that a read or write of the same request does not confirm.
+
         Raises:
             Undecided: S3 did not answer in time.
             StorageRefused: S3 refuses the function.
@@ -264,7 +268,7 @@ class Store:
                         f"S3 answered {status} {reason}. This is a fault of the deployment: check the "
                         "function's role, the bucket policy and the key, then deploy again."
                     ) from error
-            except (HTTPClientError, IncompleteReadError, FlexibleChecksumError) as error:
+            except (UnreachableError, HTTPClientError, IncompleteReadError, FlexibleChecksumError) as error:
                 reason = type(error).__name__
             if time.monotonic() + pause >= self._deadline:
                 raise Undecided(

@@ -3,11 +3,13 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
+import boto3
 import pytest
 
 from holdfast.errors import StorageRefused, Undecided
-from holdfast.store import Changed, Deleted, IfAbsent, IfMatch, NotStored, Object, Store, Stored
+from holdfast.store import Changed, Deleted, IfAbsent, IfMatch, NotStored, Object, Store, Stored, connect
 from tests.contract.conftest import Bucket
+from tests.free_port import free_port
 from tests.s3_fault_proxy import Fault
 
 KEY = "states/a.tfstate"
@@ -173,6 +175,13 @@ def test_when_s3_keeps_throttling_the_request_ends_undecided_at_its_deadline(buc
         bucket.store(seconds=0.5).read(KEY)
     assert undecided.value.headers() == {"Retry-After": "1"}
     assert bucket.proxy.end_rules() < 1000
+
+
+def test_an_s3_that_cannot_be_connected_to_ends_undecided() -> None:
+    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+    nobody = connect(session, endpoint_url=f"http://127.0.0.1:{free_port()}")
+    with pytest.raises(Undecided, match="EndpointConnectionError"):
+        Store(nobody, "bucket", deadline=0).read(KEY)
 
 
 def test_a_refusal_by_s3_is_a_fault_and_never_reads_as_a_missing_key(bucket: Bucket) -> None:

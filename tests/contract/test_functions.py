@@ -1,0 +1,379 @@
+"""The two Lambda functions, event in and answer out, on a real S3 server."""
+
+import base64
+import gzip
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import Any, cast
+
+import pytest
+from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
+
+from holdfast.access import Caller, Role, create_token
+from tests.contract.conftest import Server
+from tests.documents import ADA, BOB, OPERATOR, encrypted_state, lock_info, only_id, state
+from tests.events import Context, request, sign_in
+from tests.s3_fault_proxy import Fault
+
+BUCKET = "holdfast-functions"
+STATES = "/states/{name+}"
+LOCKS = "/locks/{name+}"
+READER = Caller("token:reader", Role.READER, ("*",))
+OUTPUTS = Caller("token:outputs", Role.OUTPUTS, ("*",))
+STATE = state(1).decode()
+LOCK = lock_info("one").decode()
+
+Answer = dict[str, Any]
+Handle = Callable[[dict[str, Any], Context], Answer]
+
+
+@pytest.fixture(scope="module")
+def functions(moto: Server) -> Iterator[dict[str, Handle]]:
+    """Both functions as Lambda starts them: from their environment."""
+    moto.direct.create_bucket(Bucket=BUCKET)
+    moto.direct.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in {
+            "HOLDFAST_BUCKET": BUCKET,
+            "HOLDFAST_VERSION": "1.2.3+abc",
+            "HOLDFAST_REQUIRE_LOCK": "true",
+            "POWERTOOLS_SERVICE_NAME": "holdfast",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL_S3": moto.proxy.endpoint,
+        }.items():
+            environment.setenv(name, value)
+        yield {
+            name: cast("Handle", import_module(f"{name}.handler").handle)
+            for name in ("backend", "authorizer")
+        }
+
+
+@pytest.fixture
+def backend(functions: dict[str, Handle], moto: Server) -> Iterator[Handle]:
+    yield functions["backend"]
+    assert moto.proxy.end_rules() == 0
+    listed = moto.direct.list_objects_v2(Bucket=BUCKET).get("Contents", [])
+    for found in listed:
+        moto.direct.delete_object(Bucket=BUCKET, Key=found["Key"])
+
+
+@pytest.fixture
+def authorizer(functions: dict[str, Handle], moto: Server) -> Iterator[Handle]:
+    yield functions["authorizer"]
+    assert moto.proxy.end_rules() == 0
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The lines that the functions log, as they are written."""
+    lines: list[str] = []
+    written = LambdaPowertoolsFormatter.format
+
+    def record(formatter: LambdaPowertoolsFormatter, entry: logging.LogRecord) -> str:
+        lines.append(written(formatter, entry))
+        return lines[-1]
+
+    monkeypatch.setattr(LambdaPowertoolsFormatter, "format", record)
+    return lines
+
+
+def ask(backend: Handle, method: str, route: str, name: str | None = "a", **more: Any) -> Answer:
+    return backend(request(method, route, name, **more), Context())
+
+
+def error(answer: Answer) -> str:
+    document = json.loads(answer["body"])
+    assert document["message"]
+    return str(document["error"])
+
+
+def md5(body: bytes) -> str:
+    return base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
+
+
+def keys(moto: Server) -> list[str]:
+    return [found["Key"] for found in moto.direct.list_objects_v2(Bucket=BUCKET).get("Contents", [])]
+
+
+def test_the_life_of_a_state(backend: Handle) -> None:
+    assert ask(backend, "GET", STATES, caller=ADA)["statusCode"] == 204
+    assert ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)["statusCode"] == 200
+    assert ask(backend, "POST", STATES, caller=ADA, body=STATE, lock_id="one")["statusCode"] == 200
+    assert ask(backend, "DELETE", LOCKS, caller=ADA, body=LOCK)["statusCode"] == 200
+    read = ask(backend, "GET", STATES, caller=READER)
+    assert (read["statusCode"], read["body"], read["isBase64Encoded"]) == (200, STATE, False)
+    assert read["headers"] == {"Content-Type": "application/json", "Cache-Control": "no-store"}
+    assert ask(backend, "DELETE", STATES, caller=OPERATOR)["statusCode"] == 200
+    assert ask(backend, "GET", STATES, caller=READER)["statusCode"] == 204
+
+
+@pytest.mark.parametrize("is_base64", [True, False])
+def test_a_state_comes_in_as_text_or_base64_and_goes_out_compressed_where_the_client_takes_it(
+    backend: Handle, is_base64: bool
+) -> None:
+    body = state(1, content="ümlaut " * 1000)
+    text = base64.b64encode(body).decode() if is_base64 else body.decode()
+    ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
+    written = ask(
+        backend,
+        "POST",
+        STATES,
+        caller=ADA,
+        body=text,
+        is_base64=is_base64,
+        lock_id="one",
+        headers={"content-md5": md5(body), "content-length": str(len(body))},
+    )
+    assert written["statusCode"] == 200
+    read = ask(backend, "GET", STATES, caller=ADA, headers={"accept-encoding": "gzip"})
+    assert read["headers"]["Content-Encoding"] == "gzip"
+    assert gzip.decompress(base64.b64decode(read["body"])) == body
+
+
+@pytest.mark.parametrize(
+    ("method", "route"), [("PUT", LOCKS), ("POST", LOCKS), ("LOCK", LOCKS), ("LOCK", STATES)]
+)
+@pytest.mark.parametrize(
+    ("unlock", "unlock_route"), [("DELETE", LOCKS), ("UNLOCK", LOCKS), ("UNLOCK", STATES)]
+)
+def test_locks_are_taken_and_given_back_with_every_verb_that_a_client_may_use(
+    backend: Handle, moto: Server, method: str, route: str, unlock: str, unlock_route: str
+) -> None:
+    assert ask(backend, method, route, caller=ADA, body=LOCK)["statusCode"] == 200
+    assert keys(moto) == ["states/a.tfstate.tflock"]
+    assert ask(backend, unlock, unlock_route, caller=ADA, body=LOCK)["statusCode"] == 200
+    assert keys(moto) == []
+
+
+def test_a_held_lock_answers_423_with_the_holders_lock_info_at_the_top_level(backend: Handle) -> None:
+    ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
+    for refused in (
+        ask(backend, "PUT", LOCKS, caller=BOB, body=lock_info("two").decode()),
+        ask(backend, "POST", STATES, caller=BOB, body=STATE, lock_id="two"),
+        ask(backend, "DELETE", STATES, caller=OPERATOR),
+    ):
+        assert refused["statusCode"] == 423
+        assert json.loads(refused["body"])["ID"] == "one"
+
+
+def test_terraforms_force_unlock_of_a_young_lock_and_opentofus_of_another_id_answer_409(
+    backend: Handle,
+) -> None:
+    ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
+    for body in (None, "", only_id("two").decode()):
+        refused = ask(backend, "DELETE", LOCKS, caller=OPERATOR, body=body, headers={"content-length": "0"})
+        assert (refused["statusCode"], error(refused)) == (409, "lock_not_matched")
+
+
+ROUTES = [
+    ("GET", STATES, None, READER, {"outputs"}),
+    ("POST", STATES, STATE, ADA, {"outputs", "reader"}),
+    ("PUT", STATES, STATE, ADA, {"outputs", "reader"}),
+    ("DELETE", STATES, None, OPERATOR, {"outputs", "reader", "writer"}),
+    ("LOCK", STATES, LOCK, ADA, {"outputs", "reader"}),
+    ("UNLOCK", STATES, LOCK, ADA, {"outputs", "reader"}),
+    ("PUT", LOCKS, LOCK, ADA, {"outputs", "reader"}),
+    ("DELETE", LOCKS, LOCK, ADA, {"outputs", "reader"}),
+    ("DELETE", LOCKS, "", OPERATOR, {"outputs", "reader", "writer"}),
+]
+
+
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize(("method", "route", "body", "_", "refused"), ROUTES)
+def test_a_caller_whose_role_or_scope_does_not_cover_the_request_gets_403(
+    backend: Handle, role: Role, method: str, route: str, body: str | None, _: Caller, refused: set[str]
+) -> None:
+    outside = ask(backend, method, route, caller=Caller("token:x", role, ("b/*",)), body=body)
+    assert (outside["statusCode"], error(outside)) == (403, "not_allowed")
+    inside = ask(backend, method, route, caller=Caller("token:x", role, ("a",)), body=body)
+    reads_outputs = role is Role.OUTPUTS and method == "GET"
+    assert (inside["statusCode"] == 403) is (role in refused and not reads_outputs)
+
+
+def test_an_outputs_token_sees_outputs_and_nothing_else(backend: Handle, moto: Server) -> None:
+    whole = json.dumps({**json.loads(STATE), "resources": [{"private": True}]}).encode()
+    moto.direct.put_object(Bucket=BUCKET, Key="states/a.tfstate", Body=whole)
+    seen = json.loads(ask(backend, "GET", STATES, caller=OUTPUTS)["body"])
+    assert set(seen) == {"version", "terraform_version", "serial", "lineage", "outputs"}
+    moto.direct.put_object(Bucket=BUCKET, Key="states/a.tfstate", Body=encrypted_state(1, "AAAA"))
+    refused = ask(backend, "GET", STATES, caller=OUTPUTS)
+    assert (refused["statusCode"], error(refused)) == (403, "not_allowed")
+
+
+@pytest.mark.parametrize(
+    ("method", "route", "allowed"),
+    [
+        ("PATCH", STATES, "GET, POST, PUT, DELETE, LOCK, UNLOCK"),
+        ("HEAD", STATES, "GET, POST, PUT, DELETE, LOCK, UNLOCK"),
+        ("GET", LOCKS, "PUT, POST, LOCK, DELETE, UNLOCK"),
+        ("POST", "/health", "GET"),
+    ],
+)
+def test_another_verb_gets_405_with_what_is_allowed(
+    backend: Handle, method: str, route: str, allowed: str
+) -> None:
+    refused = ask(backend, method, route, caller=OPERATOR)
+    assert (refused["statusCode"], refused["headers"]["Allow"]) == (405, allowed)
+
+
+def test_an_unknown_route_gets_404(backend: Handle) -> None:
+    assert ask(backend, "GET", "/elsewhere", None, caller=OPERATOR)["statusCode"] == 404
+
+
+def test_health_is_open_and_tells_the_version_of_the_code(backend: Handle) -> None:
+    answer = ask(backend, "GET", "/health", None)
+    assert (answer["statusCode"], json.loads(answer["body"])) == (
+        200,
+        {"status": "ok", "version": "1.2.3+abc"},
+    )
+
+
+def test_a_request_without_a_verified_caller_gets_401_whatever_its_headers_say(backend: Handle) -> None:
+    forged = {"principal": "token:x", "role": "maintainer", "scope": '["*"]', "authorization": "Basic eDp5"}
+    refused = ask(backend, "GET", STATES, headers=forged)
+    assert (refused["statusCode"], error(refused)) == (401, "not_authenticated")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"content-length": "300"}, {"content-md5": md5(b"{}")}, {"x-amzn-remapped-content-md5": md5(b"{}")}],
+)
+@pytest.mark.parametrize(("method", "route"), [("DELETE", LOCKS), ("PUT", LOCKS), ("POST", STATES)])
+def test_a_body_that_was_announced_and_did_not_arrive_is_no_empty_one(
+    backend: Handle, headers: dict[str, str], method: str, route: str
+) -> None:
+    refused = ask(backend, method, route, caller=OPERATOR, headers=headers)
+    assert (refused["statusCode"], error(refused)) == (400, "invalid_body")
+
+
+def test_the_md5_of_nothing_is_what_terraforms_force_unlock_sends(backend: Handle) -> None:
+    headers = {"content-length": "0", "content-md5": md5(b"")}
+    assert ask(backend, "DELETE", LOCKS, caller=OPERATOR, headers=headers)["statusCode"] == 200
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "code"),
+    [
+        ({"body": STATE, "headers": {"content-md5": md5(b"other")}}, 400, "invalid_body"),
+        ({"body": "!!!", "is_base64": True}, 400, "invalid_body"),
+        ({"body": "\ud800"}, 400, "invalid_body"),
+        ({"body": "[]"}, 400, "invalid_state"),
+        ({"body": ""}, 400, "invalid_state"),
+        ({"body": STATE}, 428, "lock_required"),
+        ({"body": STATE, "lock_id": ""}, 428, "lock_required"),
+        ({"body": STATE, "lock_id": "gone"}, 409, "lock_lost"),
+        ({"body": state(1, content='"' * 3_200_000).decode()}, 413, "too_large"),
+    ],
+)
+def test_a_write_that_breaks_a_rule_gets_its_status_and_changes_nothing(
+    backend: Handle, moto: Server, more: dict[str, Any], status: int, code: str
+) -> None:
+    refused = ask(backend, "POST", STATES, caller=ADA, **more)
+    assert (refused["statusCode"], error(refused)) == (status, code)
+    assert keys(moto) == []
+
+
+@pytest.mark.parametrize(("body", "status"), [("", 400), ("[]", 400), ("{}", 400), ("x" * 1_000_000, 413)])
+def test_a_lock_request_that_breaks_a_rule_gets_its_status(backend: Handle, body: str, status: int) -> None:
+    assert ask(backend, "PUT", LOCKS, caller=ADA, body=body)["statusCode"] == status
+
+
+@pytest.mark.parametrize("name", ["..", "a//b", "a\0", "ü", "x" * 300, "1/2/3/4/5/6/7/8/9"])
+def test_a_malformed_name_gets_400(backend: Handle, name: str) -> None:
+    refused = ask(backend, "GET", STATES, name, caller=OPERATOR)
+    assert (refused["statusCode"], error(refused)) == (400, "invalid_state_name")
+
+
+def test_s3_out_of_reach_answers_503_with_retry_after(backend: Handle, moto: Server) -> None:
+    moto.proxy.fail("GET", "states/a.tfstate", Fault.SLOW_DOWN)
+    answer = backend(request("GET", STATES, "a", caller=ADA), Context(milliseconds=0))
+    assert (answer["statusCode"], answer["headers"]["Retry-After"]) == (503, "1")
+
+
+def test_a_fault_of_ours_answers_500_and_neither_answer_nor_log_holds_content(
+    backend: Handle, log: list[str]
+) -> None:
+    event = request("POST", STATES, caller=ADA, body="confidential")  # no gateway leaves the name out
+    answer = backend(event, Context())
+    assert (answer["statusCode"], error(answer)) == (500, "fault")
+    assert event["requestContext"]["requestId"] in answer["body"]
+    (line,) = log
+    assert json.loads(line)["error"] == "KeyError"
+    assert "confidential" not in line + answer["body"]
+
+
+# --- authorizer ----------------------------------------------------------------------------------
+
+
+def basic(user: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def test_a_stored_token_signs_in_and_nothing_else_does(authorizer: Handle, moto: Server) -> None:
+    token, secret = create_token(
+        Role.WRITER, ["network/*"], description="", created_by="test", now=datetime.now(UTC)
+    )
+    moto.direct.put_object(Bucket=BUCKET, Key=token.key, Body=token.to_json())
+    accepted = authorizer(sign_in(basic(token.id, secret)), Context())
+    assert accepted == {
+        "isAuthorized": True,
+        "context": {"principal": f"token:{token.id}", "role": "writer", "scope": '["network/*"]'},
+    }
+    for authorization in (
+        basic(token.id, secret + "x"),
+        basic("z" * 20, secret),
+        basic(f"../tokens/{token.id}", secret),
+        "Bearer x",
+    ):
+        assert authorizer(sign_in(authorization), Context()) == {"isAuthorized": False}
+
+
+def test_a_fault_of_s3_is_raised_and_is_no_refusal(authorizer: Handle, moto: Server) -> None:
+    moto.proxy.fail("GET", ".json", Fault.DENIED)
+    with pytest.raises(Exception, match="AccessDenied"):
+        authorizer(sign_in(basic("a" * 20, "x")), Context())
+
+
+def test_a_damaged_token_record_is_raised_and_is_no_refusal(authorizer: Handle, moto: Server) -> None:
+    moto.direct.put_object(Bucket=BUCKET, Key=f"tokens/{'d' * 20}.json", Body=b"{}")
+    with pytest.raises(ValueError, match="no token record"):
+        authorizer(sign_in(basic("d" * 20, "x")), Context())
+
+
+# --- the log --------------------------------------------------------------------------------------
+
+
+def test_every_request_leaves_one_line_without_content_or_secrets(
+    backend: Handle, authorizer: Handle, log: list[str]
+) -> None:
+    ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
+    ask(backend, "POST", STATES, caller=ADA, body=state(3, content="confidential").decode(), lock_id="one")
+    ask(backend, "GET", STATES, caller=ADA)
+    ask(backend, "POST", STATES, caller=BOB, body=STATE, lock_id="two")
+    ask(backend, "DELETE", LOCKS, caller=ADA, body=LOCK)
+    authorizer(sign_in(basic("y" * 20, "confidential")), Context())
+    logged = [json.loads(line) for line in log]
+    assert [line["message"] for line in logged] == [
+        "lock.acquired",
+        "state.written",
+        "state.read",
+        "request.refused",
+        "lock.released",
+        "sign_in.refused",
+    ]
+    written = logged[1]
+    assert (written["state"], written["lock_id"], written["principal"]) == ("a", "one", "token:ada")
+    assert (written["serial"], written["bytes"], written["s3_requests"]) == (
+        3,
+        len(state(3, content="confidential")),
+        4,
+    )
+    assert written["milliseconds"] >= 0
+    assert "confidential" not in "".join(log)

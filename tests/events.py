@@ -1,0 +1,71 @@
+"""API Gateway HTTP API events, payload format 2.0."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from holdfast.access import Caller
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the functions use of Lambda's context."""
+
+    milliseconds: int = 25_000
+
+    def get_remaining_time_in_millis(self) -> int:
+        """How long the invocation may still take."""
+        return self.milliseconds
+
+
+def request(
+    method: str,
+    route: str,
+    name: str | None = None,
+    *,
+    caller: Caller | None = None,
+    body: str | None = None,
+    is_base64: bool = False,
+    lock_id: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """A request to a route such as `/states/{name+}`."""
+    context: dict[str, Any] = {
+        "http": {"method": method, "path": route, "sourceIp": "127.0.0.1"},
+        "requestId": str(uuid4()),
+    }
+    if caller:
+        context["authorizer"] = {
+            "lambda": {
+                "principal": caller.principal,
+                "role": caller.role.value,
+                "scope": json.dumps(caller.scope),
+            }
+        }
+    event: dict[str, Any] = {
+        "version": "2.0",
+        "routeKey": f"ANY {route}",
+        "headers": dict(headers or {}),
+        "requestContext": context,
+        "isBase64Encoded": is_base64,
+    }
+    if name is not None:
+        event["pathParameters"] = {"name": name}
+    if body is not None:
+        event["body"] = body
+    if lock_id is not None:
+        event["queryStringParameters"] = {"ID": lock_id}
+    return event
+
+
+def sign_in(authorization: str) -> dict[str, Any]:
+    """A REQUEST authorizer's event."""
+    return {
+        "version": "2.0",
+        "type": "REQUEST",
+        "identitySource": [authorization],
+        "headers": {"authorization": authorization},
+        "requestContext": {"http": {"method": "GET", "path": "/"}, "requestId": str(uuid4())},
+    }

@@ -1,0 +1,82 @@
+"""What is read of a state document."""
+
+import json
+
+import pytest
+
+from holdfast import state_file
+from holdfast.errors import InvalidState, NotAllowed
+from holdfast.state_file import Position, StateFile
+from tests.documents import LINEAGE, encrypted_state, state
+
+
+def with_field(**fields: object) -> bytes:
+    return json.dumps({**json.loads(state(1)), **fields}).encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "read"),
+    [
+        (state(7), StateFile(Position(7, LINEAGE), "1.15.5")),
+        (state(0, lineage=""), StateFile(Position(0, ""), "1.15.5")),
+        (with_field(serial=2**64 - 1), StateFile(Position(2**64 - 1, LINEAGE), "1.15.5")),
+        (with_field(terraform_version=None), StateFile(Position(1, LINEAGE), "")),
+        (b'{"version": 4, "serial": 3}', StateFile(Position(3, ""), "")),
+        (encrypted_state(5, "AAAA"), StateFile(Position(5, LINEAGE), "")),
+    ],
+)
+def test_serial_lineage_and_writer_are_read(body: bytes, read: StateFile) -> None:
+    assert state_file.parse(body) == read
+
+
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [
+        (b"", "empty"),
+        (b"not json", "no JSON document"),
+        (b"[]", "no JSON object"),
+        (b"\xff\xfe", "no JSON document"),
+        (b"{" * 50_000, "no JSON document"),
+        (b"{}", "'version'"),
+        (b'{"version": "4", "serial": 1}', "'version'"),
+        (b'{"version": 4}', "'serial'"),
+        (with_field(serial=None), "'serial'"),
+        (with_field(serial="1"), "'serial'"),
+        (with_field(serial=-1), "'serial'"),
+        (with_field(serial=1.5), "'serial'"),
+        (with_field(serial=1.0), "'serial'"),
+        (with_field(serial=True), "'serial'"),
+        (with_field(serial=2**64), "'serial'"),
+        (b'{"version": 4, "serial": ' + b"9" * 5000 + b"}", "no JSON document"),
+        (with_field(lineage=7), "'lineage'"),
+        (with_field(lineage="x" * 201), "200 bytes"),
+        (with_field(lineage="\ud800"), "Unicode"),
+    ],
+)
+def test_what_is_no_state_is_refused_with_the_rule_that_it_broke(body: bytes, rule: str) -> None:
+    with pytest.raises(InvalidState, match=rule):
+        state_file.parse(body)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [("a", "a", True), ("a", "b", False), ("", "b", True), ("a", "", True), ("", "", True)],
+)
+def test_an_empty_lineage_belongs_to_any(one: str, other: str, same: bool) -> None:
+    assert Position(1, one).same_lineage(Position(9, other)) is same
+
+
+def test_a_state_is_reduced_to_an_allow_list() -> None:
+    whole = with_field(resources=[{"instances": "private"}], check_results=["private"], future="private")
+    assert json.loads(state_file.outputs_only(whole)) == {
+        "version": 4,
+        "terraform_version": "1.15.5",
+        "serial": 1,
+        "lineage": LINEAGE,
+        "outputs": {"content": {"value": "", "type": "string"}},
+    }
+
+
+def test_an_encrypted_state_cannot_be_reduced() -> None:
+    with pytest.raises(NotAllowed, match="encrypted"):
+        state_file.outputs_only(encrypted_state(1, "AAAA"))
