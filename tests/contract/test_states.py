@@ -398,6 +398,22 @@ def test_a_lock_that_was_broken_and_taken_again_is_not_the_same_lock(team: Team)
         team.write_through_faults(state(1))
 
 
+def test_a_push_whose_lock_was_broken_and_taken_again_overwrites_nobody(team: Team) -> None:
+    push = lock_info("push", operation="state-push")
+    team.lock(push)
+    in_the_middle(
+        team,
+        partial(team.break_lock, "push"),
+        partial(team.lock, TWO, BOB),
+        partial(team.write, state(9), "two", BOB),
+        partial(team.unlock, TWO, BOB),
+        partial(team.lock, push),  # a late repeat of the first request
+    )
+    with pytest.raises(LockLost):
+        team.write_through_faults(state(1), "push")
+    assert team.current() == state(9)
+
+
 def test_an_unlocked_write_is_not_acknowledged_once_somebody_has_locked(team: Team) -> None:
     team.write_unlocked(state(1))
     in_the_middle(team, lambda: team.lock(TWO, BOB))
@@ -427,6 +443,27 @@ def test_a_late_write_does_not_let_the_holder_go_back_behind_what_was_acknowledg
     with pytest.raises(LineageChanged):
         team.write(state(6, lineage="another"), "two", BOB)
     assert team.current() == state(9)
+
+
+def test_what_was_acknowledged_under_an_earlier_lock_counts(team: Team) -> None:
+    team.lock()
+    team.write(state(4))
+    team.write(state(5))
+    team.unlock()
+    team.lock(TWO, BOB)
+    with pytest.raises(SerialNotNewer, match="5"):
+        team.write(state(5, content="other"), "two", BOB)
+    assert team.current() == state(5)
+
+
+def test_the_holders_own_writes_count_however_much_later_than_its_lock(team: Team) -> None:
+    team.lock()
+    team.write(state(5))
+    team.next_second()
+    team.write(state(6))
+    with pytest.raises(SerialNotNewer, match="6"):
+        team.write(state(6, content="other"))
+    assert team.current() == state(6)
 
 
 # --- delete --------------------------------------------------------------------------------------------
