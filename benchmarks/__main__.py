@@ -1,0 +1,88 @@
+"""`make benchmark`: measure in one run, and print the figures."""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks import beside_s3, start_up, verbs
+from benchmarks.figures import Comparison, Verb
+from benchmarks.stack import deployed
+from local_aws.terraform import terraforms
+from tests.free_port import free_port
+
+_EXAMPLES = """examples:
+  make benchmark
+  python -m benchmarks --rounds 9 --json > figures.json
+"""
+
+
+def main() -> int:
+    """Measure and print.
+
+    Returns:
+        0, or 1 if a ratio is above its limit.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measure S3 requests and milliseconds per verb, Terraform through Holdfast beside its "
+        "own s3 backend, and the functions' start-up, on a local AWS of its own.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--rounds", type=int, default=7, help="pairs of each comparison (default: 7)")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error("--rounds takes a number from 1")
+
+    _tell("the functions' start-up")
+    started = start_up.measure(options.rounds)
+    with tempfile.TemporaryDirectory(prefix="holdfast-benchmark-") as folder:
+        _tell("starting a local AWS and deploying a team")
+        with deployed(free_port(), Path(folder) / "aws") as stack:
+            _tell("the verbs")
+            per_verb = verbs.measure(stack, options.rounds * 5)
+            terraform = terraforms()[0]
+            compared = beside_s3.measure(stack, terraform, Path(folder) / "tf", options.rounds, _tell)
+    comparisons = [*compared, *started]
+    if options.json:
+        document = {
+            "verbs": [asdict(verb) for verb in per_verb],
+            "comparisons": [asdict(comparison) for comparison in comparisons],
+            "terraform": terraform.name,
+            "rounds": options.rounds,
+        }
+        print(json.dumps(document, indent=2))
+    else:
+        _print_tables(per_verb, comparisons, terraform.name, options.rounds)
+    return int(any(comparison.ratio > comparison.limit for comparison in comparisons))
+
+
+def _print_tables(
+    per_verb: Sequence[Verb], comparisons: Sequence[Comparison], terraform: str, rounds: int
+) -> None:
+    print(f"\nOne request, through the deployed API (medians of {rounds * 5})")
+    print(f"{'':22}{'S3 requests':>12}{'client ms':>12}{'function ms':>13}")
+    for verb in per_verb:
+        counts = " or ".join(map(str, verb.s3_requests))
+        print(f"{verb.name:22}{counts:>12}{verb.client_ms:>12.1f}{verb.function_ms:>13.1f}")
+    print(
+        f"\nIn turn, {rounds} pairs ({terraform}; seconds are medians, the ratio is the median of the pairs)"
+    )
+    print(f"{'':22}{'Holdfast':>12}{'beside':>12}{'ratio':>9}{'at most':>9}")
+    for pair in comparisons:
+        print(f"{pair.name:22}{pair.ours:>12.3f}{pair.theirs:>12.3f}{pair.ratio:>9.2f}{pair.limit:>9.1f}")
+    print("\nBeside `terraform`: its own s3 backend with use_lockfile, on the same local S3.")
+    print("Beside `start-up`: a process that only makes boto3.client('s3'), from the same bundle.")
+
+
+def _tell(text: str) -> None:
+    print(f"... {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

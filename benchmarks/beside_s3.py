@@ -1,0 +1,109 @@
+"""`terraform plan` and `apply` through Holdfast beside Terraform's own `s3` backend on the same local S3."""
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from benchmarks.figures import Comparison, compare
+from benchmarks.stack import Stack
+from local_aws.terraform import Terraform
+
+_LIMIT: Final = 1.5
+
+_RESOURCES: Final = """
+variable "round" { type = string }
+resource "terraform_data" "example" { input = var.round }
+output "round" { value = terraform_data.example.output }
+"""
+
+_S3: Final = """
+terraform {{
+  backend "s3" {{
+    bucket                      = "{bucket}"
+    key                         = "native/benchmark.tfstate"
+    region                      = "us-east-1"
+    use_lockfile                = true
+    use_path_style              = true
+    skip_credentials_validation = true
+    skip_requesting_account_id  = true
+    skip_metadata_api_check     = true
+    endpoints                   = {{ s3 = "{endpoint}" }}
+  }}
+}}
+"""
+
+_HOLDFAST: Final = """
+terraform {{
+  backend "http" {{
+    address        = "{address}/states/benchmark/terraform"
+    lock_address   = "{address}/locks/benchmark/terraform"
+    lock_method    = "PUT"
+    unlock_address = "{address}/locks/benchmark/terraform"
+    unlock_method  = "DELETE"
+  }}
+}}
+"""
+
+
+def measure(
+    stack: Stack, terraform: Terraform, folder: Path, rounds: int, progress: Callable[[str], None]
+) -> list[Comparison]:
+    """Plan and apply with both backends in turn.
+
+    Args:
+        folder: empty, for the two configurations.
+        progress: told about every round.
+
+    Raises:
+        RuntimeError: a command failed.
+    """
+    ours = _Project(stack, terraform, folder / "ours", _HOLDFAST.format(address=stack.address))
+    theirs = _Project(
+        stack, terraform, folder / "theirs", _S3.format(bucket=stack.bucket, endpoint=stack.aws.endpoint)
+    )
+    seconds: dict[str, tuple[list[float], list[float]]] = {"plan": ([], []), "apply": ([], [])}
+    for project in (ours, theirs):
+        project.run("init", "-input=false")
+        project.run("apply", "-auto-approve", "-input=false", "-var=round=0")
+    for number in range(1, rounds + 1):
+        progress(f"terraform, round {number} of {rounds}")
+        # A plan without changes, then an apply with one; who goes first changes every round.
+        pair = ((ours, 0), (theirs, 1)) if number % 2 else ((theirs, 1), (ours, 0))
+        for project, side in pair:
+            seconds["plan"][side].append(project.run("plan", "-input=false", f"-var=round={number - 1}"))
+        for project, side in pair:
+            seconds["apply"][side].append(
+                project.run("apply", "-auto-approve", "-input=false", f"-var=round={number}")
+            )
+    return [compare(f"terraform {command}", *both, limit=_LIMIT) for command, both in seconds.items()]
+
+
+class _Project:
+    """A Terraform configuration in a folder of its own."""
+
+    def __init__(self, stack: Stack, terraform: Terraform, folder: Path, backend: str) -> None:
+        folder.mkdir(parents=True)
+        (folder / "backend.tf").write_text(backend)
+        (folder / "main.tf").write_text(_RESOURCES)
+        self._folder = folder
+        self._terraform = terraform
+        self._environment = stack.environment()
+
+    def run(self, *arguments: str) -> float:
+        """Run a command and return how long it took, in seconds."""
+        started = time.perf_counter()
+        done = subprocess.run(
+            [*self._terraform.argv, *arguments, "-no-color"],
+            cwd=self._folder,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        seconds = time.perf_counter() - started
+        if done.returncode:
+            raise RuntimeError(f"terraform {arguments[0]} failed:\n{done.stdout}{done.stderr}")
+        return seconds

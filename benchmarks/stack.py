@@ -1,0 +1,101 @@
+"""A deployed team of the benchmark's own, and a client for it."""
+
+import base64
+import http.client
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from local_aws.deploy import bootstrap, deploy
+from local_aws.server import LocalAws
+
+TEAM = "platform"
+_HOLDFAST = Path(sys.executable).with_name("holdfast")
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A deployed team.
+
+    Attributes:
+        aws: where it is deployed.
+        address: the API's base URL.
+        bucket: its bucket's name.
+        username: a maintainer token's ID.
+        password: its secret.
+    """
+
+    aws: LocalAws
+    address: str
+    bucket: str
+    username: str
+    password: str
+
+    def environment(self) -> dict[str, str]:
+        """Variables for a command that works with this stack, and nothing else of the user's."""
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+        return {
+            **kept,
+            **self.aws.environment(),
+            "TF_HTTP_USERNAME": self.username,
+            "TF_HTTP_PASSWORD": self.password,
+            "TF_IN_AUTOMATION": "1",
+            "CHECKPOINT_DISABLE": "1",
+        }
+
+
+@contextmanager
+def deployed(port: int, folder: Path) -> Iterator[Stack]:
+    """Start a local AWS, deploy a team into it and make a token, for as long as the context lasts."""
+    with LocalAws(port, folder) as aws:
+        bootstrap(aws)
+        name = f"Holdfast-{TEAM}"
+        outputs = deploy(aws, [name])[name]
+        made = subprocess.run(
+            [_HOLDFAST, "token", "create", "--team", TEAM, "--role", "maintainer", "--scope", "*", "--json"],
+            env={"PATH": os.environ["PATH"], **aws.environment()},
+            capture_output=True,
+            check=True,
+            timeout=60,
+        )
+        token = json.loads(made.stdout)
+        yield Stack(aws, outputs.api_address, outputs.bucket_name, token["id"], token["secret"])
+
+
+class Client:
+    """An HTTP client that keeps its connection, as Terraform's does."""
+
+    def __init__(self, stack: Stack) -> None:
+        address = urlsplit(stack.address)
+        self._base = address.path
+        self._connection = http.client.HTTPConnection(address.netloc, timeout=60)
+        credentials = base64.b64encode(f"{stack.username}:{stack.password}".encode()).decode()
+        self._headers: Mapping[str, str] = {
+            "Authorization": f"Basic {credentials}",
+            "Content-Type": "application/json",
+        }
+
+    def ask(self, method: str, path: str, body: bytes = b"", *, expect: int = 200) -> float:
+        """Send a request.
+
+        Returns:
+            How long the answer took, in seconds.
+
+        Raises:
+            RuntimeError: the status is another one than expected.
+        """
+        started = time.perf_counter()
+        self._connection.request(method, self._base + path, body, dict(self._headers))
+        answer = self._connection.getresponse()
+        answer.read()
+        seconds = time.perf_counter() - started
+        if answer.status != expect:
+            raise RuntimeError(f"{method} {path} answered {answer.status} instead of {expect}")
+        return seconds

@@ -1,0 +1,71 @@
+"""S3 requests and milliseconds of each verb, through the deployed API."""
+
+import json
+from collections import defaultdict
+from statistics import median
+from typing import Any, Final
+
+import boto3
+
+from benchmarks.figures import Verb
+from benchmarks.stack import TEAM, Client, Stack
+
+_NAME: Final = "benchmark/verbs"
+_EVENTS: Final = {
+    "lock.acquired": "acquire, free",
+    "request.refused": "acquire, held",
+    "state.read": "read",
+    "state.written": "write",
+    "lock.released": "release",
+}
+
+
+def measure(stack: Stack, rounds: int) -> list[Verb]:
+    """Go through lock, write, read and unlock again and again."""
+    client = Client(stack)
+    _round(client, 0)  # starts the functions and fills the gateway's authorizer cache
+    seen = len(_log(stack))
+    seconds = defaultdict[str, list[float]](list)
+    for number in range(1, rounds + 1):
+        for verb, took in _round(client, number).items():
+            seconds[verb].append(took)
+    lines = defaultdict[str, list[dict[str, Any]]](list)
+    for line in _log(stack)[seen:]:
+        lines[_EVENTS[line["message"]]].append(line)
+    return [
+        Verb(
+            verb,
+            tuple(sorted({line["s3_requests"] for line in lines[verb]})),
+            median(seconds[verb]) * 1000,
+            median(line["milliseconds"] for line in lines[verb]),
+        )
+        for verb in _EVENTS.values()
+    ]
+
+
+def _round(client: Client, number: int) -> dict[str, float]:
+    lock = json.dumps({"ID": f"ours-{number}", "Operation": "benchmark", "Who": "us"}).encode()
+    other = json.dumps({"ID": f"theirs-{number}", "Operation": "benchmark", "Who": "them"}).encode()
+    state = json.dumps({"version": 4, "serial": number, "lineage": "benchmark", "outputs": {}}).encode()
+    return {
+        "acquire, free": client.ask("PUT", f"/locks/{_NAME}", lock),
+        "acquire, held": client.ask("PUT", f"/locks/{_NAME}", other, expect=423),
+        "write": client.ask("POST", f"/states/{_NAME}?ID=ours-{number}", state),
+        "read": client.ask("GET", f"/states/{_NAME}"),
+        "release": client.ask("DELETE", f"/locks/{_NAME}", lock),
+    }
+
+
+def _log(stack: Stack) -> list[dict[str, Any]]:
+    """The backend function's own lines about this state, oldest first."""
+    logs = boto3.client(
+        "logs",
+        endpoint_url=stack.aws.endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key="test",  # noqa: S106 the local AWS's root
+    )
+    pages = logs.get_paginator("filter_log_events").paginate(logGroupName=f"/holdfast/{TEAM}/backend")
+    messages = (event["message"] for page in pages for event in page["events"])
+    lines = (json.loads(message) for message in messages if message.startswith("{"))
+    return [line for line in lines if line.get("state") == _NAME]
