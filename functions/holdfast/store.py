@@ -21,6 +21,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, FlexibleChecksumError, HTTPClientError, IncompleteReadError
 from botocore.exceptions import ConnectionError as UnreachableError
 
+from holdfast import __version__
 from holdfast.errors import StorageRefused, Undecided
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ def connect(session: boto3.Session | None = None, *, endpoint_url: str | None = 
         connect_timeout=CONNECT_TIMEOUT,
         read_timeout=READ_TIMEOUT,
         retries={"mode": "standard", "total_max_attempts": 1},
+        user_agent=f"holdfast/{__version__}",  # botocore would put its own together for every request
     )
     return (session or boto3.Session()).client("s3", config=config, endpoint_url=endpoint_url)
 
