@@ -1,0 +1,93 @@
+"""The HTTP API: three routes, the authorizer in front of two of them, throttling and an access log."""
+
+import json
+from typing import cast
+
+from aws_cdk import ArnFormat, Duration, Stack
+from aws_cdk import aws_apigatewayv2 as apigatewayv2
+from aws_cdk.aws_apigatewayv2_authorizers import HttpLambdaAuthorizer, HttpLambdaResponseType
+from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
+from constructs import Construct
+
+from infra.config import Target, TeamConfig
+from infra.lambdas import Functions, audit_log
+
+AUTHORIZER_CACHE = Duration.seconds(60)
+"""How long the gateway remembers who a token's bearer is: the time that a revocation takes."""
+
+THROTTLE = apigatewayv2.ThrottleSettings(rate_limit=100, burst_limit=200)
+"""Requests a second of a whole team; what is above gets 429, which Terraform repeats."""
+
+# Without the query string, which holds lock IDs, and without any header.
+ACCESS_LOG_LINE = {
+    "requestId": "$context.requestId",
+    "ip": "$context.identity.sourceIp",
+    "time": "$context.requestTime",
+    "method": "$context.httpMethod",
+    "path": "$context.path",
+    "status": "$context.status",
+    "responseLength": "$context.responseLength",
+    "latency": "$context.responseLatency",
+    "principal": "$context.authorizer.principal",
+}
+
+
+class Api(Construct):
+    """The API of one team.
+
+    Attributes:
+        address: its base URL, without a slash at the end.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, team: TeamConfig, target: Target, functions: Functions
+    ) -> None:
+        super().__init__(scope, construct_id)
+        api = apigatewayv2.HttpApi(
+            self,
+            "Api",
+            api_name=f"holdfast-{team.name}",
+            description=f"Holdfast: Terraform states of team {team.name}",
+            create_default_stage=False,
+        )
+        # Names under /aws/vendedlogs/ do not count against the size of CloudWatch's resource policy.
+        access_log = audit_log(self, "AccessLog", f"/aws/vendedlogs/holdfast/{team.name}/access")
+        stage = apigatewayv2.HttpStage(
+            self, "Stage", http_api=api, stage_name="$default", auto_deploy=True, throttle=THROTTLE
+        )
+        # HttpStage itself takes a format only as an object that implements a TypeScript interface.
+        cast(
+            "apigatewayv2.CfnStage", stage.node.default_child
+        ).access_log_settings = apigatewayv2.CfnStage.AccessLogSettingsProperty(
+            destination_arn=Stack.of(self).format_arn(
+                service="logs",
+                resource="log-group",
+                resource_name=access_log.log_group_name,
+                arn_format=ArnFormat.COLON_RESOURCE_NAME,
+            ),
+            format=json.dumps(ACCESS_LOG_LINE),
+        )
+
+        backend = HttpLambdaIntegration(
+            "Backend",
+            functions.backend,
+            payload_format_version=apigatewayv2.PayloadFormatVersion.VERSION_2_0,
+        )
+        token = HttpLambdaAuthorizer(
+            "Token",
+            functions.authorizer,
+            response_types=[HttpLambdaResponseType.SIMPLE],
+            identity_source=["$request.header.Authorization"],
+            results_cache_ttl=AUTHORIZER_CACHE,
+        )
+        # ANY, so that a wrong verb reaches the backend, which answers it with the right ones.
+        for path in ("/states/{name+}", "/locks/{name+}"):
+            api.add_routes(
+                path=path, methods=[apigatewayv2.HttpMethod.ANY], integration=backend, authorizer=token
+            )
+        api.add_routes(path="/health", methods=[apigatewayv2.HttpMethod.ANY], integration=backend)
+
+        if target.api_endpoint is None:
+            self.address = api.api_endpoint
+        else:
+            self.address = f"{target.api_endpoint}/_aws/execute-api/{api.api_id}/$default"

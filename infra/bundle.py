@@ -1,0 +1,213 @@
+"""Builds what Lambda runs, without Docker: a folder per function with our code and its dependencies."""
+
+import compileall
+import hashlib
+import py_compile
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+
+LAMBDA_PYTHON: Final = "3.14"
+"""The Python of the functions on AWS."""
+
+_FOR_LAMBDA: Final = (
+    *("--platform", "manylinux2014_aarch64", "--platform", "manylinux_2_28_aarch64"),
+    *("--implementation", "cp", "--python-version", LAMBDA_PYTHON),
+)
+
+_BOTOCORE_SERVICES: Final = ("s3",)
+"""What the functions call; the models of the other 400 services are nine tenths of botocore."""
+_BOTOCORE_COMMON: Final = (
+    *("_retry.json", "endpoints.json", "partitions.json"),
+    "sdk-default-configuration.json",
+)
+
+
+class BundleError(Exception):
+    """The functions could not be bundled. The message is one line: why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A function's code, ready to be deployed.
+
+    Attributes:
+        path: the folder.
+        digest: hexadecimal SHA-256 of what it was made from. It is the same on every machine, so an unchanged
+            function is not deployed again.
+    """
+
+    path: Path
+    digest: str
+
+
+def bundle(
+    function: str,
+    target: Literal["aws", "local"],
+    *,
+    functions: Path = ROOT / "functions",
+    build: Path = ROOT / ".build",
+) -> Bundle:
+    """Bundle one function, or find the bundle that an earlier run made of the same sources.
+
+    Any number of builds may run at the same time.
+
+    Args:
+        function: the name of its folder.
+        target: `aws` for Lambda's Python on arm64, `local` for the interpreter that runs this.
+        functions: holds the function's folder, `holdfast` and `requirements.txt`.
+        build: where bundles are kept.
+
+    Raises:
+        BundleError: a source is missing or wrong, or pip failed.
+    """
+    requirements = functions / "requirements.txt"
+    for needed in (functions / function / "handler.py", requirements):
+        if not needed.is_file():
+            raise BundleError(f"{needed} is missing: the function '{function}' cannot be bundled without it")
+    sources = {
+        path.relative_to(functions): path.read_bytes()
+        for package in ("holdfast", function)
+        for path in _sources(functions / package)
+    }
+    _check_syntax(sources)
+    environment = _environment(target)
+    inputs = {"requirements.txt": requirements.read_bytes(), "bundle.py": Path(__file__).read_bytes()}
+    dependencies_digest = _digest(environment, inputs)
+    digest = _digest(environment, inputs | {path.as_posix(): source for path, source in sources.items()})
+
+    def install(folder: Path) -> None:
+        _install(requirements, target, folder)
+        _trim(folder)
+        _compile(folder, target)
+
+    dependencies = _built(build / f"deps-{target}-{dependencies_digest[:12]}", install)
+
+    def assemble(folder: Path) -> None:
+        shutil.copytree(dependencies, folder, dirs_exist_ok=True)
+        for path, source in sources.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(source)
+        for package in ("holdfast", function):
+            _compile(folder / package, target)
+        # Lambda reads the files as another user, whatever the umask was here.
+        for path in folder.rglob("*"):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+    return Bundle(_built(build / f"{function}-{target}-{digest[:12]}", assemble), digest)
+
+
+def _sources(package: Path) -> Iterator[Path]:
+    for path in sorted(package.rglob("*")):
+        parts = path.relative_to(package).parts
+        left_out = any(part in ("__pycache__", "tests") or part.startswith(".") for part in parts)
+        if path.is_file() and not left_out:
+            yield path
+
+
+def _check_syntax(sources: dict[Path, bytes]) -> None:
+    for path, source in sources.items():
+        if path.suffix == ".py":
+            try:
+                compile(source, path, "exec", dont_inherit=True)
+            except (SyntaxError, ValueError) as error:
+                raise BundleError(f"{path} is no Python that could be deployed: {error}") from None
+
+
+def _environment(target: Literal["aws", "local"]) -> str:
+    """What the result depends on beside its inputs."""
+    if target == "aws":
+        return " ".join(_FOR_LAMBDA)
+    return f"local {sys.implementation.cache_tag}"
+
+
+def _digest(environment: str, inputs: dict[str, bytes]) -> str:
+    digest = hashlib.sha256(environment.encode())
+    for name, content in sorted(inputs.items()):
+        digest.update(f"\n{name} {hashlib.sha256(content).hexdigest()}".encode())
+    return digest.hexdigest()
+
+
+def _built(final: Path, fill: Callable[[Path], None]) -> Path:
+    """Return the folder `final`, made by `fill` if it is not there yet; it is there whole or not at all."""
+    if final.is_dir():
+        return final
+    final.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = Path(tempfile.mkdtemp(prefix=f"unfinished-{final.name}-", dir=final.parent))
+    try:
+        fill(unfinished)
+        unfinished.chmod(0o755)
+        try:
+            unfinished.rename(final)
+        except OSError:
+            if not final.is_dir():
+                raise
+            # Another build was faster; it made the same.
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return final
+
+
+def _install(requirements: Path, target: Literal["aws", "local"], folder: Path) -> None:
+    command = [
+        *(sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"),
+        *("--require-hashes", "--only-binary=:all:", "--no-compile", "--requirement", str(requirements)),
+        *(_FOR_LAMBDA if target == "aws" else ()),
+        *("--target", str(folder)),
+    ]
+    pip = subprocess.run(command, capture_output=True, text=True, check=False)
+    if pip.returncode != 0:
+        # pip's first error says what failed; those that follow repeat it at length.
+        errors = [line for line in pip.stderr.splitlines() if line.startswith("ERROR: ")]
+        reason = errors[0] if errors else (pip.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise BundleError(
+            f"pip could not install {requirements} for {target}: {reason.removeprefix('ERROR: ')} "
+            "(check the network, pip's configuration and the pinned hashes)"
+        )
+
+
+def _trim(folder: Path) -> None:
+    """Remove what the functions never load. What names the packages stays: scanners for faults read it."""
+    models = folder / "botocore" / "data"
+    for entry in models.iterdir():
+        if entry.name not in (*_BOTOCORE_SERVICES, *_BOTOCORE_COMMON):
+            _remove(entry)
+    for service in _BOTOCORE_SERVICES:
+        *outdated, _newest = sorted((models / service).iterdir())
+        for version in outdated:
+            _remove(version)
+    for unused in (folder / "bin", folder / "boto3" / "data", folder / "boto3" / "examples"):
+        _remove(unused)
+    for tests in [*folder.rglob("tests"), *folder.rglob("__pycache__")]:
+        _remove(tests)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _compile(folder: Path, target: Literal["aws", "local"]) -> None:
+    """Compile to bytecode with the target's Python, where it is at hand; the folder is read-only in Lambda.
+
+    The bytecode is never checked against its source: archives change the times of files. A file that does not
+    compile, such as a package's code for another Python, is left as it is.
+    """
+    if target == "local":
+        mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+        compileall.compile_dir(folder, quiet=2, invalidation_mode=mode)
+        return
+    python = shutil.which(f"python{LAMBDA_PYTHON}")
+    if python is not None:
+        command = [python, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", str(folder)]
+        # A version manager's placeholder for a Python that is not installed fails; it works without bytecode.
+        subprocess.run(command, capture_output=True, check=False)

@@ -1,0 +1,299 @@
+"""Bundles: what is in them, that they work, and when they are made anew."""
+
+import base64
+import hashlib
+import http.server
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from infra.bundle import Bundle, BundleError, bundle
+
+MEGABYTE = 1_000_000
+TARGETS: tuple[Literal["aws", "local"], ...] = ("aws", "local")
+
+
+def contents(folder: Path) -> set[str]:
+    """The files in a folder, without bytecode."""
+    return {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+
+
+# --- what is deployed -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session", params=["backend", "authorizer"])
+def function(request: pytest.FixtureRequest) -> str:
+    """Each function."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(scope="session")
+def for_aws(function: str) -> Path:
+    """What Lambda gets."""
+    return bundle(function, "aws").path
+
+
+@pytest.fixture(scope="session")
+def for_here(function: str) -> Path:
+    """What the local AWS gets."""
+    return bundle(function, "local").path
+
+
+def test_a_bundle_stays_under_15_megabytes(for_aws: Path) -> None:
+    size = sum(path.stat().st_size for path in for_aws.rglob("*") if path.is_file())
+    assert size < 15 * MEGABYTE
+
+
+def test_a_bundle_holds_this_function_the_library_and_no_test(for_aws: Path, function: str) -> None:
+    files = contents(for_aws)
+    other = {"backend": "authorizer", "authorizer": "backend"}[function]
+    assert {f"{function}/handler.py", "holdfast/locks.py"} <= files
+    assert not any(name.startswith(f"{other}/") for name in files)
+    assert not any("tests" in name.split("/") for name in files)
+
+
+def test_a_bundle_has_of_botocores_models_those_of_s3_only(for_aws: Path) -> None:
+    models = {name.split("/")[2] for name in contents(for_aws) if name.startswith("botocore/data/")}
+    assert models == {
+        *("s3", "_retry.json", "endpoints.json", "partitions.json"),
+        "sdk-default-configuration.json",
+    }
+
+
+def test_a_local_bundle_is_compiled_and_its_bytecode_is_taken_as_it_is(for_here: Path, function: str) -> None:
+    compiled = for_here / function / "__pycache__" / f"handler.{sys.implementation.cache_tag}.pyc"
+    # PEP 552: bit 0 = validated by hash instead of time, bit 1 = by checking the source each time.
+    assert compiled.read_bytes()[4:8] == b"\x01\0\0\0"
+    assert (for_here / "botocore" / "__pycache__" / f"client.{sys.implementation.cache_tag}.pyc").is_file()
+
+
+class OneObject(http.server.BaseHTTPRequestHandler):
+    """An S3 with the same object under every key."""
+
+    def do_GET(self) -> None:
+        """Answer GetObject."""
+        self.send_response(200)
+        self.send_header("ETag", '"1"')
+        self.send_header("Last-Modified", "Fri, 02 Jan 2026 03:04:05 GMT")
+        self.send_header("Content-Length", "5")
+        self.end_headers()
+        self.wfile.write(b"state")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the name is the base class's
+        """Say nothing."""
+
+
+@pytest.fixture
+def s3_endpoint() -> Iterator[str]:
+    """Where an S3 listens."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), OneObject) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_bundle_talks_to_s3_with_nothing_but_what_is_in_it(for_here: Path, s3_endpoint: str) -> None:
+    script = (
+        f"import sys; sys.path.insert(0, {str(for_here)!r})\n"
+        "import time\n"
+        "from holdfast.store import Store, connect\n"
+        "store = Store(connect(), 'bucket', deadline=time.monotonic() + 5)\n"
+        "print(store.read('states/a.tfstate').body)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script],
+        env={
+            "AWS_ENDPOINT_URL_S3": s3_endpoint,
+            "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.stdout, ended.stderr) == ("b'state'\n", "")
+
+
+# --- how it is made: a small function with a small package index ----------------------------------
+
+
+@pytest.fixture
+def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the function `greeter`, whose requirement pip finds on this machine."""
+    functions = tmp_path / "functions"
+    (functions / "greeter" / "tests").mkdir(parents=True)
+    (functions / "greeter" / "handler.py").write_text("def handle(event, context): return 'hello'\n")
+    (functions / "greeter" / "tests" / "test_handler.py").write_text("assert False\n")
+    (functions / "greeter" / ".handler.py.swp").write_text("an editor's")
+    (functions / "holdfast").mkdir()
+    (functions / "holdfast" / "__init__.py").touch()
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    wheel = wheels / "botocore-1.0-py3-none-any.whl"
+    files = {
+        "botocore/__init__.py": "",
+        "botocore/tests/test_all.py": "",
+        "botocore/data/_retry.json": "{}",
+        "botocore/data/ec2/2016-11-15/service-2.json": "{}",
+        "botocore/data/s3/2006-03-01/service-2.json": "{}",
+        "botocore/data/s3/1999-01-01/service-2.json": "{}",
+        "botocore-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: botocore\nVersion: 1.0\n",
+        "botocore-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(
+        f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip('=')},\n"
+        for name, text in files.items()
+    )
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, text in (files | {"botocore-1.0.dist-info/RECORD": record}).items():
+            archive.writestr(name, text)
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    (functions / "requirements.txt").write_text(f"botocore==1.0 --hash=sha256:{digest}\n")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    return functions
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_bundle_is_the_code_and_what_the_requirements_name(
+    functions: Path, tmp_path: Path, target: Literal["aws", "local"]
+) -> None:
+    made = bundle("greeter", target, functions=functions, build=tmp_path / "build")
+    assert made.path.parent == tmp_path / "build"
+    assert made.path.name == f"greeter-{target}-{made.digest[:12]}"
+    files = contents(made.path)
+    assert {name for name in files if "dist-info" not in name} == {
+        "greeter/handler.py",
+        "holdfast/__init__.py",
+        "botocore/__init__.py",
+        "botocore/data/_retry.json",
+        "botocore/data/s3/2006-03-01/service-2.json",
+    }
+    assert "botocore-1.0.dist-info/METADATA" in files
+
+
+def test_a_bundle_is_the_same_wherever_and_whenever_it_is_made(functions: Path, tmp_path: Path) -> None:
+    one = bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
+    (functions / "greeter" / "__pycache__").mkdir()
+    (functions / "greeter" / "__pycache__" / "handler.pyc").touch()
+    elsewhere = shutil.copytree(functions, tmp_path / "elsewhere", copy_function=shutil.copyfile)
+    other = bundle("greeter", "aws", functions=elsewhere, build=tmp_path / "other build")
+    assert one.digest == other.digest
+    assert contents(one.path) == contents(other.path)
+
+
+def test_everybody_may_read_a_bundle_that_was_made_in_private(functions: Path, tmp_path: Path) -> None:
+    umask = os.umask(0o077)
+    try:
+        made = bundle("greeter", "local", functions=functions, build=tmp_path / "build").path
+    finally:
+        os.umask(umask)
+    assert {path.stat().st_mode & 0o777 for path in made.rglob("*") if path.is_file()} == {0o644}
+    assert {path.stat().st_mode & 0o777 for path in [made, *made.rglob("*")] if path.is_dir()} == {0o755}
+
+
+def test_changed_code_is_bundled_anew_without_pip(
+    functions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = bundle("greeter", "local", functions=functions, build=tmp_path / "build")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nowhere"))
+    (functions / "greeter" / "handler.py").write_text("def handle(event, context): return 'good evening'\n")
+    after = bundle("greeter", "local", functions=functions, build=tmp_path / "build")
+    assert after.digest != before.digest
+    assert "good evening" in (after.path / "greeter" / "handler.py").read_text()
+    assert "hello" in (before.path / "greeter" / "handler.py").read_text()
+
+
+def test_what_is_bundled_already_is_not_made_again(functions: Path, tmp_path: Path) -> None:
+    first = bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
+    mark = first.path / "mark"
+    mark.touch()
+    assert bundle("greeter", "aws", functions=functions, build=tmp_path / "build") == first
+    assert mark.exists()
+
+
+def test_each_target_and_each_requirement_makes_another_bundle(functions: Path, tmp_path: Path) -> None:
+    def digest(target: Literal["aws", "local"]) -> str:
+        return bundle("greeter", target, functions=functions, build=tmp_path / "build").digest
+
+    digests = {digest("aws"), digest("local")}
+    with (functions / "requirements.txt").open("a") as requirements:
+        requirements.write("# another line\n")
+    assert len(digests | {digest("aws"), digest("local")}) == 4
+
+
+def test_builds_at_the_same_time_see_a_whole_bundle_or_none(functions: Path, tmp_path: Path) -> None:
+    build = tmp_path / "build"
+    modules = {f"greeter/module_{number}.py" for number in range(300)}
+    for module in modules:
+        (functions / module).touch()
+
+    def make(_: int) -> tuple[Bundle, set[str]]:
+        made = bundle("greeter", "local", functions=functions, build=build)
+        return made, contents(made.path)
+
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(make, range(4)))
+    assert len({made for made, _ in results}) == 1
+    for _, seen in results:
+        assert modules | {"greeter/handler.py", "botocore/__init__.py"} <= seen
+    assert len(list(build.iterdir())) == 2, "dependencies and bundle, nothing unfinished"
+
+
+@pytest.mark.parametrize(
+    ("requirement", "reason"),
+    [
+        ("no such package==1.0", "Invalid requirement: 'no such package==1.0'"),
+        (
+            f"absent==1.0 --hash=sha256:{'0' * 64}",
+            "Could not find a version that satisfies the requirement absent",
+        ),
+        (f"botocore==1.0 --hash=sha256:{'0' * 64}", "THESE PACKAGES DO NOT MATCH THE HASHES"),
+    ],
+)
+def test_what_pip_refuses_is_said_in_one_line_and_leaves_nothing(
+    functions: Path, tmp_path: Path, requirement: str, reason: str
+) -> None:
+    (functions / "requirements.txt").write_text(f"{requirement}\n")
+    with pytest.raises(BundleError) as error:
+        bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
+    message = str(error.value)
+    assert message.startswith(f"pip could not install {functions / 'requirements.txt'} for aws: {reason}")
+    assert "\n" not in message
+    assert list((tmp_path / "build").iterdir()) == []
+
+
+@pytest.mark.parametrize("missing", ["greeter/handler.py", "requirements.txt"])
+def test_a_missing_source_is_named(functions: Path, tmp_path: Path, missing: str) -> None:
+    (functions / missing).unlink()
+    with pytest.raises(BundleError) as error:
+        bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
+    assert str(error.value) == (
+        f"{functions / missing} is missing: the function 'greeter' cannot be bundled without it"
+    )
+
+
+def test_code_that_is_no_python_is_not_bundled(functions: Path, tmp_path: Path) -> None:
+    (functions / "holdfast" / "locks.py").write_text("def acquire(:\n")
+    with pytest.raises(BundleError) as error:
+        bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
+    assert str(error.value).startswith("holdfast/locks.py is no Python that could be deployed: ")
+    assert "line 1" in str(error.value)

@@ -1,0 +1,402 @@
+"""What the synthesized stacks promise."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from holdfast import __version__
+from infra.config import AWS, TeamConfig, load_teams, local
+from tests.unit.infra.conftest import ROOT, Synthesize, Synthesized
+
+ACTIONS_OF_LOG = ["logs:CreateLogStream", "logs:PutLogEvents"]
+
+
+@pytest.fixture(scope="session")
+def stacks(synthesize: Synthesize) -> dict[str, Synthesized]:
+    """The two example teams, as `cdk synth` makes them."""
+    return synthesize(load_teams(ROOT / "teams.toml"), AWS)
+
+
+@pytest.fixture(scope="session", params=["platform", "payments"])
+def team(request: pytest.FixtureRequest) -> str:
+    """Each example team's name."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(scope="session")
+def stack(stacks: dict[str, Synthesized], team: str) -> Synthesized:
+    """Each example team's stack."""
+    return stacks[f"Holdfast-{team}"]
+
+
+@pytest.fixture(scope="session")
+def settled(synthesize: Synthesize) -> Synthesized:
+    """A team with every setting."""
+    team = TeamConfig(name="ops", account="123456789012", region="eu-central-1", require_lock=False)
+    return synthesize([team], AWS)["Holdfast-ops"]
+
+
+@pytest.fixture(scope="session")
+def on_this_machine(synthesize: Synthesize) -> Synthesized:
+    """The same team on the local AWS."""
+    team = TeamConfig(name="ops", account="123456789012", region="eu-central-1", require_lock=False)
+    return synthesize([team], local("https://127.0.0.1:4566"))["Holdfast-ops"]
+
+
+def test_each_team_is_a_stack_that_is_deployed_with_the_credentials_in_use(
+    stacks: dict[str, Synthesized],
+) -> None:
+    assert {name: stack.environment for name, stack in stacks.items()} == {
+        "Holdfast-platform": "aws://unknown-account/unknown-region",
+        "Holdfast-payments": "aws://unknown-account/unknown-region",
+    }
+
+
+def test_a_team_with_account_and_region_is_deployed_nowhere_else(settled: Synthesized) -> None:
+    assert settled.environment == "aws://123456789012/eu-central-1"
+
+
+def test_a_stack_says_whose_it_is_and_refuses_to_be_deleted(stack: Synthesized, team: str) -> None:
+    assert stack.tags == {"holdfast:team": team}
+    assert stack.termination_protection
+
+
+# --- the state store ------------------------------------------------------------------------------
+
+
+def test_the_bucket_has_from_its_creation_what_cannot_be_added_later(stack: Synthesized) -> None:
+    bucket = stack.resolve(stack.only("AWS::S3::Bucket")["Properties"])
+    del bucket["BucketName"]
+    assert bucket == {
+        "ObjectLockEnabled": True,
+        "VersioningConfiguration": {"Status": "Enabled"},
+        "BucketEncryption": {
+            "ServerSideEncryptionConfiguration": [
+                {
+                    "BucketKeyEnabled": True,
+                    "ServerSideEncryptionByDefault": {
+                        "SSEAlgorithm": "aws:kms",
+                        "KMSMasterKeyID": "<StateKey.Arn>",
+                    },
+                }
+            ]
+        },
+        "OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
+        "PublicAccessBlockConfiguration": {
+            "BlockPublicAcls": True,
+            "BlockPublicPolicy": True,
+            "IgnorePublicAcls": True,
+            "RestrictPublicBuckets": True,
+        },
+    }
+
+
+def test_the_bucket_is_named_after_team_account_and_region(
+    stack: Synthesized, team: str, settled: Synthesized, on_this_machine: Synthesized
+) -> None:
+    def name(of: Synthesized) -> Any:
+        return of.resolve(of.only("AWS::S3::Bucket")["Properties"]["BucketName"])
+
+    assert name(stack) == f"holdfast-{team}-<AWS::AccountId>-<AWS::Region>"
+    assert name(settled) == "holdfast-ops-123456789012-eu-central-1"
+    assert name(on_this_machine) == "holdfast-ops-000000000000-us-east-1"
+
+
+def test_the_longest_team_name_makes_a_bucket_name_that_s3_takes(synthesize: Synthesize) -> None:
+    team = TeamConfig(name="a" * 25, account="123456789012", region="ap-southeast-1")
+    (stack,) = synthesize([team], AWS).values()
+    assert len(stack.only("AWS::S3::Bucket")["Properties"]["BucketName"]) <= 63
+
+
+def test_the_key_rotates(stack: Synthesized) -> None:
+    assert stack.only("AWS::KMS::Key")["Properties"]["EnableKeyRotation"] is True
+
+
+def test_bucket_key_and_logs_outlive_the_stack_under_names_that_do_not_change(stack: Synthesized) -> None:
+    kept = {
+        name: (resource["Type"], resource["DeletionPolicy"], resource["UpdateReplacePolicy"])
+        for name, resource in stack.template["Resources"].items()
+        if "DeletionPolicy" in resource and resource["DeletionPolicy"] != "Delete"
+    }
+    unless_the_first_deployment_fails = "RetainExceptOnCreate"
+    assert kept == {
+        "StateKey": ("AWS::KMS::Key", "Retain", "Retain"),
+        "StateBucket": ("AWS::S3::Bucket", unless_the_first_deployment_fails, "Retain"),
+        "BackendLog": ("AWS::Logs::LogGroup", unless_the_first_deployment_fails, "Retain"),
+        "AuthorizerLog": ("AWS::Logs::LogGroup", unless_the_first_deployment_fails, "Retain"),
+        "AccessLog": ("AWS::Logs::LogGroup", unless_the_first_deployment_fails, "Retain"),
+    }
+
+
+def test_the_bucket_takes_requests_over_tls_1_2_and_later_only(stack: Synthesized) -> None:
+    policy = stack.resolve(stack.only("AWS::S3::BucketPolicy")["Properties"])
+    everything = {
+        "Effect": "Deny",
+        "Principal": {"AWS": "*"},
+        "Action": "s3:*",
+        "Resource": ["<StateBucket.Arn>", "<StateBucket.Arn>/*"],
+    }
+    assert policy["Bucket"] == "<StateBucket>"
+    assert policy["PolicyDocument"]["Statement"] == [
+        {**everything, "Condition": {"Bool": {"aws:SecureTransport": "false"}}},
+        {**everything, "Condition": {"NumericLessThan": {"s3:TlsVersion": 1.2}}},
+    ]
+
+
+# --- the functions --------------------------------------------------------------------------------
+
+
+def statements_of(stack: Synthesized, handler: str) -> list[dict[str, Any]]:
+    """All statements of the role of a function, without their names."""
+    _, function = stack.function(handler)
+    role_name = stack.resolve(function["Role"]).removeprefix("<").removesuffix(".Arn>")
+    role = stack.template["Resources"][role_name]["Properties"]
+    assert set(role) == {"AssumeRolePolicyDocument", "Description", "Policies"}, "no managed policies"
+    return [
+        {key: value for key, value in stack.resolve(statement).items() if key != "Sid"}
+        for policy in role["Policies"]
+        for statement in policy["PolicyDocument"]["Statement"]
+    ]
+
+
+def test_the_backend_may_use_states_and_locks_and_nothing_else(stack: Synthesized) -> None:
+    assert statements_of(stack, "backend.handler.handle") == [
+        {
+            "Effect": "Allow",
+            "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
+            "Resource": [
+                "<StateBucket.Arn>/states/*.tfstate",
+                "<StateBucket.Arn>/states/*.tfstate.tflock",
+            ],
+        },
+        {
+            "Effect": "Allow",
+            "Action": "s3:PutObjectTagging",
+            "Resource": "<StateBucket.Arn>/states/*.tfstate.tflock",
+        },
+        {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": "<StateBucket.Arn>"},
+        {
+            "Effect": "Allow",
+            "Action": ["kms:GenerateDataKey", "kms:Decrypt"],
+            "Resource": "<StateKey.Arn>",
+        },
+        {"Effect": "Allow", "Action": ACTIONS_OF_LOG, "Resource": "<BackendLog.Arn>"},
+    ]
+
+
+def test_the_authorizer_may_read_tokens_and_nothing_else(stack: Synthesized) -> None:
+    assert statements_of(stack, "authorizer.handler.handle") == [
+        {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "<StateBucket.Arn>/tokens/*.json"},
+        {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": "<StateBucket.Arn>"},
+        {"Effect": "Allow", "Action": "kms:Decrypt", "Resource": "<StateKey.Arn>"},
+        {"Effect": "Allow", "Action": ACTIONS_OF_LOG, "Resource": "<AuthorizerLog.Arn>"},
+    ]
+
+
+def test_no_permission_stands_anywhere_else(stack: Synthesized) -> None:
+    assert len(stack.resources("AWS::IAM::Role")) == len(stack.resources("AWS::Lambda::Function")) == 2
+    for elsewhere in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy"):
+        assert not stack.resources(elsewhere)
+
+
+def test_no_role_has_a_wildcard_action_or_the_bare_resource(stack: Synthesized) -> None:
+    for role in stack.resources("AWS::IAM::Role").values():
+        for policy in role["Properties"]["Policies"]:
+            for statement in stack.resolve(policy["PolicyDocument"]["Statement"]):
+                for listed, forbidden in (("Action", r".*[*?].*"), ("Resource", r"[*?]|arn:[*:?]*")):
+                    values = statement[listed]
+                    for value in [values] if isinstance(values, str) else values:
+                        assert not re.fullmatch(forbidden, value), value
+
+
+@pytest.mark.parametrize(
+    ("handler", "memory", "timeout"),
+    [("backend.handler.handle", 1769, 25), ("authorizer.handler.handle", 512, 10)],
+)
+def test_a_function_runs_python_3_14_on_arm64_from_a_snapshot(
+    stack: Synthesized, handler: str, memory: int, timeout: int
+) -> None:
+    _, function = stack.function(handler)
+    assert function["Runtime"] == "python3.14"
+    assert function["Architectures"] == ["arm64"]
+    assert function["SnapStart"] == {"ApplyOn": "PublishedVersions"}
+    assert (function["MemorySize"], function["Timeout"]) == (memory, timeout)
+    assert "TracingConfig" not in function
+
+
+def test_the_functions_know_their_bucket_and_their_version(stack: Synthesized) -> None:
+    powertools = {"POWERTOOLS_SERVICE_NAME": "holdfast", "POWERTOOLS_LOG_LEVEL": "INFO"}
+    bucket = {"HOLDFAST_BUCKET": "<StateBucket>"}
+    _, backend = stack.function("backend.handler.handle")
+    _, authorizer = stack.function("authorizer.handler.handle")
+    assert stack.resolve(backend["Environment"]["Variables"]) == {
+        **bucket,
+        **powertools,
+        "HOLDFAST_REQUIRE_LOCK": "true",
+        "HOLDFAST_VERSION": f"{__version__}+bbbbbbbbbbbb",
+    }
+    assert stack.resolve(authorizer["Environment"]["Variables"]) == {
+        **bucket,
+        **powertools,
+        "HOLDFAST_VERSION": f"{__version__}+aaaaaaaaaaaa",
+    }
+
+
+def test_a_team_may_do_without_locks(settled: Synthesized) -> None:
+    _, backend = settled.function("backend.handler.handle")
+    assert backend["Environment"]["Variables"]["HOLDFAST_REQUIRE_LOCK"] == "false"
+
+
+def test_each_function_logs_to_a_group_of_its_own_for_90_days(stack: Synthesized, team: str) -> None:
+    assert {
+        name: (log["Properties"]["LogGroupName"], log["Properties"]["RetentionInDays"])
+        for name, log in stack.resources("AWS::Logs::LogGroup").items()
+    } == {
+        "BackendLog": (f"/holdfast/{team}/backend", 90),
+        "AuthorizerLog": (f"/holdfast/{team}/authorizer", 90),
+        "AccessLog": (f"/aws/vendedlogs/holdfast/{team}/access", 90),
+    }
+    for handler, log in (("backend", "BackendLog"), ("authorizer", "AuthorizerLog")):
+        _, function = stack.function(f"{handler}.handler.handle")
+        assert stack.resolve(function["LoggingConfig"]) == {"LogGroup": f"<{log}>"}
+
+
+def live_alias(stack: Synthesized, handler: str) -> str:
+    """The logical ID of a function's alias."""
+    function_name, _ = stack.function(handler)
+    ((name, alias),) = (
+        (name, stack.resolve(alias["Properties"]))
+        for name, alias in stack.resources("AWS::Lambda::Alias").items()
+        if stack.resolve(alias["Properties"]["FunctionName"]) == f"<{function_name}>"
+    )
+    version = re.fullmatch(r"<(.+)\.Version>", alias["FunctionVersion"])
+    assert version is not None
+    published = stack.template["Resources"][version.group(1)]
+    assert published["Type"] == "AWS::Lambda::Version"
+    assert stack.resolve(published["Properties"]["FunctionName"]) == f"<{function_name}>"
+    assert alias["Name"] == "live"
+    return name
+
+
+# --- the API --------------------------------------------------------------------------------------
+
+
+def test_the_api_has_three_routes_to_the_published_backend(stack: Synthesized) -> None:
+    routes = [
+        stack.resolve(route["Properties"]) for route in stack.resources("AWS::ApiGatewayV2::Route").values()
+    ]
+    ((authorizer, _),) = stack.resources("AWS::ApiGatewayV2::Authorizer").items()
+    ((integration, backend),) = stack.resources("AWS::ApiGatewayV2::Integration").items()
+    assert {
+        route["RouteKey"]: (route["AuthorizationType"], route.get("AuthorizerId")) for route in routes
+    } == {
+        "ANY /states/{name+}": ("CUSTOM", f"<{authorizer}>"),
+        "ANY /locks/{name+}": ("CUSTOM", f"<{authorizer}>"),
+        "ANY /health": ("NONE", None),
+    }
+    assert {route["Target"] for route in routes} == {f"integrations/<{integration}>"}
+    properties = stack.resolve(backend["Properties"])
+    assert properties["IntegrationType"] == "AWS_PROXY"
+    assert properties["IntegrationUri"] == f"<{live_alias(stack, 'backend.handler.handle')}>"
+    assert properties["PayloadFormatVersion"] == "2.0"
+    assert set(stack.only("AWS::ApiGatewayV2::Api")["Properties"]) == {"Name", "Description", "ProtocolType"}
+
+
+def test_the_authorizer_is_asked_once_a_minute_for_each_authorization_header(stack: Synthesized) -> None:
+    authorizer = stack.resolve(stack.only("AWS::ApiGatewayV2::Authorizer")["Properties"])
+    alias = live_alias(stack, "authorizer.handler.handle")
+    assert authorizer["AuthorizerType"] == "REQUEST"
+    assert authorizer["AuthorizerPayloadFormatVersion"] == "2.0"
+    assert authorizer["EnableSimpleResponses"] is True
+    assert authorizer["IdentitySource"] == ["$request.header.Authorization"]
+    assert authorizer["AuthorizerResultTtlInSeconds"] == 60
+    assert f"<{alias}>" in authorizer["AuthorizerUri"]
+
+
+def test_only_this_api_may_call_the_functions_and_only_their_aliases(stack: Synthesized) -> None:
+    ((api, _),) = stack.resources("AWS::ApiGatewayV2::Api").items()
+    ((authorizer, _),) = stack.resources("AWS::ApiGatewayV2::Authorizer").items()
+    here = f"arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:<{api}>"
+    permissions = [
+        stack.resolve(permission["Properties"])
+        for permission in stack.resources("AWS::Lambda::Permission").values()
+    ]
+    assert {permission["Principal"] for permission in permissions} == {"apigateway.amazonaws.com"}
+    assert {(permission["FunctionName"], permission["SourceArn"]) for permission in permissions} == {
+        (f"<{live_alias(stack, 'backend.handler.handle')}>", f"{here}/*/*/states/{{name+}}"),
+        (f"<{live_alias(stack, 'backend.handler.handle')}>", f"{here}/*/*/locks/{{name+}}"),
+        (f"<{live_alias(stack, 'backend.handler.handle')}>", f"{here}/*/*/health"),
+        (f"<{live_alias(stack, 'authorizer.handler.handle')}>", f"{here}/authorizers/<{authorizer}>"),
+    }
+
+
+def test_the_stage_throttles_and_logs_no_secret(stack: Synthesized) -> None:
+    stage = stack.resolve(stack.only("AWS::ApiGatewayV2::Stage")["Properties"])
+    assert stage["StageName"] == "$default"
+    assert stage["AutoDeploy"] is True
+    assert stage["DefaultRouteSettings"] == {"ThrottlingRateLimit": 100, "ThrottlingBurstLimit": 200}
+    assert stage["AccessLogSettings"]["DestinationArn"] == (
+        "arn:<AWS::Partition>:logs:<AWS::Region>:<AWS::AccountId>:log-group:<AccessLog>"
+    )
+    assert json.loads(stage["AccessLogSettings"]["Format"]) == {
+        "requestId": "$context.requestId",
+        "ip": "$context.identity.sourceIp",
+        "time": "$context.requestTime",
+        "method": "$context.httpMethod",
+        "path": "$context.path",
+        "status": "$context.status",
+        "responseLength": "$context.responseLength",
+        "latency": "$context.responseLatency",
+        "principal": "$context.authorizer.principal",
+    }
+
+
+def test_the_outputs_are_the_address_and_the_bucket(stack: Synthesized, on_this_machine: Synthesized) -> None:
+    def outputs(of: Synthesized) -> dict[str, Any]:
+        return {name: of.resolve(output["Value"]) for name, output in of.template["Outputs"].items()}
+
+    ((api, _),) = stack.resources("AWS::ApiGatewayV2::Api").items()
+    assert outputs(stack) == {"ApiAddress": f"<{api}.ApiEndpoint>", "BucketName": "<StateBucket>"}
+    assert outputs(on_this_machine) == {
+        "ApiAddress": f"https://127.0.0.1:4566/_aws/execute-api/<{api}>/$default",
+        "BucketName": "<StateBucket>",
+    }
+
+
+# --- the teams, the local AWS ---------------------------------------------------------------------
+
+
+def test_two_teams_share_nothing(stacks: dict[str, Synthesized]) -> None:
+    platform, payments = stacks["Holdfast-platform"], stacks["Holdfast-payments"]
+    assert "payments" not in json.dumps(platform.template)
+    assert "platform" not in json.dumps(payments.template)
+    for stack in stacks.values():
+        assert "Fn::ImportValue" not in json.dumps(stack.template)
+        assert not any("Export" in output for output in stack.template["Outputs"].values())
+
+
+def differing_paths(one: Any, other: Any, path: str = "") -> Iterator[str]:
+    """Where two templates differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted({*one, *other}):
+            yield from differing_paths(one.get(key), other.get(key), f"{path}/{key}")
+    elif one != other:
+        yield path
+
+
+def test_the_local_aws_gets_the_same_stack_but_for_place_address_and_protection(
+    synthesize: Synthesize, on_this_machine: Synthesized
+) -> None:
+    team = TeamConfig(name="ops", account="000000000000", region="us-east-1", require_lock=False)
+    on_aws = synthesize([team], AWS)["Holdfast-ops"]
+    assert set(differing_paths(on_aws.template, on_this_machine.template)) == {
+        "/Outputs/ApiAddress/Value/Fn::GetAtt",
+        "/Outputs/ApiAddress/Value/Fn::Join",
+    }
+    assert on_this_machine.environment == "aws://000000000000/us-east-1"
+    assert (on_aws.termination_protection, on_this_machine.termination_protection) == (True, False)
+    assert on_this_machine.tags == on_aws.tags
