@@ -1,0 +1,239 @@
+"""The `holdfast` command: what it takes, what it prints, and its exit codes.
+
+Exit codes: 0 done, 1 failed (one line on standard error says what to do), 2 wrong usage.
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import holdfast
+from cli import backend_config
+from cli.errors import CommandError
+from holdfast import names
+from holdfast.access import Role, Token, check_pattern
+from holdfast.errors import InvalidName
+
+if TYPE_CHECKING:
+    from cli.stack import Stack
+
+_TEAM = re.compile(r"[a-z][a-z0-9-]{0,24}", re.ASCII)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        argv: the arguments without the program's name; None for those of the process.
+
+    Returns:
+        The exit code, 0 or 1.
+
+    Raises:
+        SystemExit: with 2 for wrong usage, with 0 after --help and --version.
+    """
+    arguments = _parser().parse_args(argv)
+    try:
+        arguments.run(arguments)
+    except CommandError as failure:
+        print(f"holdfast: {failure}", file=sys.stderr)
+        return 1
+    return 0
+
+
+# --- what it takes -------------------------------------------------------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="holdfast",
+        description="Terraform and OpenTofu state in S3: locked, fenced, with its history.",
+        epilog="""\
+examples:
+  holdfast token create --role writer --scope 'network/*'
+  holdfast backend-config network/prod > backend.tf
+  eval "$(holdfast backend-config network/prod --env)"
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"holdfast {holdfast.__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_token(commands)
+    _add_backend_config(commands)
+    return parser
+
+
+def _add_token(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    token = commands.add_parser(
+        "token",
+        help="make access tokens",
+        description="Access tokens: what Terraform signs in with, as user name and password.",
+        epilog="""\
+examples:
+  holdfast token create --role writer --scope 'network/*'
+  holdfast token create --help
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    create = token.add_subparsers(title="commands", metavar="COMMAND", required=True).add_parser(
+        "create",
+        help="make an access token",
+        description="""\
+Make an access token and show its secret, once. Needs AWS credentials that may
+write to the team's bucket; for the local AWS source .local/aws.env first.""",
+        epilog="""\
+roles:
+  outputs      read a state reduced to its outputs
+  reader       read states
+  writer       read, lock and write states
+  maintainer   also force-unlock and delete
+
+examples:
+  holdfast token create --role writer --scope 'network/*' --description 'network pipeline'
+  holdfast token create --role reader --scope network/prod --scope 'shared/*' --team payments
+  holdfast token create --role maintainer --scope '*' --json
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    create.add_argument("--role", required=True, choices=[role.value for role in Role], help="what it may do")
+    create.add_argument(
+        "--scope",
+        required=True,
+        action="append",
+        type=_scope,
+        metavar="PATTERN",
+        help="to which states: 'a/*' is everything below a, '*' alone is every state; may be repeated",
+    )
+    create.add_argument("--description", default="", metavar="TEXT", help="a note on what it is for")
+    _add_team(create)
+    create.add_argument("--json", action="store_true", help="print one JSON object")
+    create.set_defaults(run=_token_create)
+
+
+def _add_backend_config(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    config = commands.add_parser(
+        "backend-config",
+        help="print the backend block of a state",
+        description="""\
+Print the backend "http" block of a state. Without --address, the address is
+read from the team's stack, which needs AWS credentials; for the local AWS
+source .local/aws.env first.""",
+        epilog="""\
+examples:
+  holdfast backend-config network/prod > backend.tf
+  holdfast backend-config network/prod --team payments --read-only
+  holdfast backend-config network/prod --address https://abc123.execute-api.eu-central-1.amazonaws.com
+  eval "$(holdfast backend-config network/prod --env)"
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    config.add_argument("state", type=_state, metavar="STATE", help="the state's name, such as network/prod")
+    config.add_argument("--env", action="store_true", help="print TF_HTTP_* exports instead of HCL")
+    config.add_argument(
+        "--read-only", action="store_true", help="leave the lock out, for those who only plan"
+    )
+    where = config.add_mutually_exclusive_group()
+    _add_team(where)
+    where.add_argument("--address", type=_address, metavar="URL", help="the API's base URL")
+    config.set_defaults(run=_backend_config)
+
+
+def _add_team(parser: "argparse._ActionsContainer") -> None:
+    parser.add_argument(
+        "--team",
+        type=_team,
+        default=os.environ.get("HOLDFAST_TEAM") or None,
+        metavar="TEAM",
+        help="whose stack; default: HOLDFAST_TEAM, or else the only one that is deployed",
+    )
+
+
+def _team(value: str) -> str:
+    if not _TEAM.fullmatch(value):
+        raise argparse.ArgumentTypeError(
+            f"{value!r} is no team name: lower-case letters, digits and '-', 25 at most, a letter first"
+        )
+    return value
+
+
+def _scope(value: str) -> str:
+    try:
+        return check_pattern(value)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _state(value: str) -> names.StateName:
+    try:
+        return names.parse(value)
+    except InvalidName as error:
+        raise argparse.ArgumentTypeError(error.message) from error
+
+
+def _address(value: str) -> str:
+    try:
+        return backend_config.check_address(value)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+# --- what it does: the SDK is loaded only by what talks to AWS -----------------------------------
+
+
+def _token_create(arguments: argparse.Namespace) -> None:
+    from cli import stack, tokens
+
+    session = stack.sign_in()
+    found = stack.find(session, arguments.team)
+    token, secret = tokens.create(
+        session, found.bucket, Role(arguments.role), arguments.scope, arguments.description
+    )
+    print((_token_json if arguments.json else _token_text)(found, token, secret))
+
+
+def _backend_config(arguments: argparse.Namespace) -> None:
+    address = arguments.address
+    if address is None:
+        from cli import stack
+
+        address = stack.find(stack.sign_in(), arguments.team).api_address
+    write = backend_config.to_env if arguments.env else backend_config.to_hcl
+    print(write(address, arguments.state, read_only=arguments.read_only))
+
+
+def _token_json(stack: "Stack", token: Token, secret: str) -> str:
+    return json.dumps(
+        {
+            "id": token.id,
+            "secret": secret,
+            "role": token.role,
+            "scope": token.scope,
+            "team": stack.team,
+            "description": token.description,
+            "address": stack.api_address,
+        },
+        indent=2,
+    )
+
+
+def _token_text(stack: "Stack", token: Token, secret: str) -> str:
+    return f"""\
+Made a token for the team {stack.team}: {token.role} of {", ".join(token.scope)}
+
+  ID      {token.id}
+  secret  {secret}
+
+The secret is shown this once and kept nowhere: store it now. Terraform and OpenTofu use it with
+
+  export TF_HTTP_USERNAME='{token.id}'
+  export TF_HTTP_PASSWORD='{secret}'
+
+and a backend block from `holdfast backend-config STATE --team {stack.team}`."""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

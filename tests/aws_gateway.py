@@ -1,0 +1,390 @@
+"""What AWS's HTTP API and Lambda impose on a request and the local AWS does not, as a reverse proxy.
+
+The numbers are the quotas of https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html
+and https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html. Where AWS's documents leave a
+choice, this takes the harsher one: it lets through as much as AWS might, and gives back as little.
+"""
+
+import base64
+import contextlib
+import http.client
+import json
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import Any, Final, Self, cast
+from urllib.parse import unquote, urlsplit
+
+METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+MAX_PAYLOAD: Final = 10_000_000
+"""Bytes of a request's body ("10 MB")."""
+MAX_INVOCATION: Final = 6_291_456
+"""Bytes of a function's event, and of its answer, as JSON."""
+MAX_HEAD: Final = 10_240
+"""Bytes of request line and headers."""
+INTEGRATION_TIMEOUT: Final = 30.0
+"""Seconds that a function has."""
+
+REMAPPED: Final = frozenset({"content-md5", "date", "server", "www-authenticate"})
+_REMAPPED_PREFIX: Final = "x-amzn-remapped-"
+_HOP_BY_HOP: Final = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "host"})
+# What Lambda gets as text; everything else comes as base64.
+_TEXT_TYPES: Final = frozenset({"application/json", "application/xml", "application/javascript"})
+# An authorizer's context, with a scope of many patterns.
+_CALLER: Final = {"principal": "token:" + "0" * 20, "role": "maintainer", "scope": "*" * 1024}
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request as the client sent it, and what it got.
+
+    Attributes:
+        method: the verb.
+        target: path and query.
+        headers: lower-case names.
+        body: as it arrived at the gateway.
+        status: of the answer.
+        answer: its body.
+    """
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes
+    status: int
+    answer: bytes
+
+
+@dataclass(slots=True)
+class Held:
+    """Requests that the gateway has taken and does not pass on yet.
+
+    Attributes:
+        arrived: set once the first one is there.
+        released: set it to pass them on, whether or not their clients still live.
+        passed: set once one of them was answered.
+    """
+
+    method: str
+    arrived: Event = field(default_factory=Event)
+    released: Event = field(default_factory=Event)
+    passed: Event = field(default_factory=Event)
+
+
+def event(method: str, target: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+    """The event that Lambda gets for a request, payload format 2.0, in the sizes that it has on AWS."""
+    path, _, query = target.partition("?")
+    told = {name.lower(): value for name, value in headers.items()}
+    told |= {
+        "x-amzn-trace-id": "Root=1-00000000-000000000000000000000000",
+        "x-forwarded-for": "255.255.255.255",
+        "x-forwarded-port": "443",
+        "x-forwarded-proto": "https",
+    }
+    kind = told.get("content-type", "").partition(";")[0].strip().lower()
+    is_text = (kind in _TEXT_TYPES or kind.startswith("text/")) and "content-encoding" not in told
+    made: dict[str, Any] = {
+        "version": "2.0",
+        "routeKey": "ANY /states/{name+}",
+        "rawPath": unquote(path),
+        "rawQueryString": query,
+        "headers": told,
+        "requestContext": {
+            "accountId": "000000000000",
+            "apiId": "0123456789",
+            "authorizer": {"lambda": _CALLER},
+            "domainName": "0123456789.execute-api.ap-southeast-2.amazonaws.com",
+            "domainPrefix": "0123456789",
+            "http": {
+                "method": method,
+                "path": unquote(path),
+                "protocol": "HTTP/1.1",
+                "sourceIp": "255.255.255.255",
+                "userAgent": told.get("user-agent", ""),
+            },
+            "requestId": "0123456789abcdef=",
+            "routeKey": "ANY /states/{name+}",
+            "stage": "$default",
+            "time": "01/Jan/2026:00:00:00 +0000",
+            "timeEpoch": 1767225600000,
+        },
+        "pathParameters": {"name": unquote(path)},
+        "isBase64Encoded": not is_text,
+    }
+    if query:
+        made["queryStringParameters"] = {
+            name: value for name, _, value in (pair.partition("=") for pair in query.split("&"))
+        }
+    if body:
+        made["body"] = body.decode(errors="replace") if is_text else base64.b64encode(body).decode()
+    return made
+
+
+def event_size(method: str, target: str, headers: Mapping[str, str], body: bytes) -> int:
+    """Bytes of the event that Lambda gets for a request, with nothing escaped that need not be."""
+    made = event(method, target, headers, body)
+    return len(json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def answer_size(status: int, headers: Mapping[str, str], body: bytes) -> int:
+    """Bytes of the function's answer that became this response.
+
+    An encoded body was base64. The wire does not show how a function put another one: it is counted as
+    quoted ASCII or as base64, whichever is smaller.
+    """
+    frame = len(json.dumps({"statusCode": status, "headers": dict(headers), "isBase64Encoded": False}))
+    as_base64 = len(base64.b64encode(body))
+    if "content-encoding" in headers:
+        return frame + as_base64
+    try:
+        return frame + min(len(json.dumps(body.decode())), as_base64)
+    except UnicodeDecodeError:
+        return frame + as_base64
+
+
+class AwsGateway:
+    """The proxy: `https://127.0.0.1:<port>/<path>` goes to `<upstream>/<path>`.
+
+    Args:
+        port: to listen on, 0 for any free one.
+        upstream: the API's base URL, without a trailing slash.
+        cert: certificate and key files to serve TLS with, None for plain HTTP.
+        ca: the authority of the upstream's certificate.
+
+    Attributes:
+        renames_headers: whether headers get AWS's other names, in both directions.
+        drops_delete_bodies: whether a DELETE loses its body, which nobody promises to pass on.
+    """
+
+    def __init__(
+        self,
+        upstream: str,
+        *,
+        port: int = 0,
+        cert: tuple[Path, Path] | None = None,
+        ca: Path | None = None,
+    ) -> None:
+        self.renames_headers = True
+        self.drops_delete_bodies = False
+        self._upstream = urlsplit(upstream)
+        self._upstream_tls = ssl.create_default_context(cafile=str(ca)) if ca else None
+        self._recordings: list[list[Exchange]] = []
+        self._held: list[Held] = []
+        self._lock = Lock()
+        self._server = _Server(self, port, cert)
+        self._thread = Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        scheme = "https" if cert else "http"
+        self.address = f"{scheme}://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[list[Exchange]]:
+        """Everything that was answered meanwhile, in that order."""
+        exchanges: list[Exchange] = []
+        self._recordings.append(exchanges)
+        try:
+            yield exchanges
+        finally:
+            self._recordings.remove(exchanges)
+
+    @contextlib.contextmanager
+    def holding(self, method: str) -> Iterator[Held]:
+        """Keep the requests with this verb until they are released, at the latest at the end."""
+        held = Held(method)
+        self._held.append(held)
+        try:
+            yield held
+        finally:
+            self._held.remove(held)
+            held.released.set()
+
+    @contextlib.contextmanager
+    def dropping_delete_bodies(self) -> Iterator[None]:
+        """Let every DELETE lose its body meanwhile."""
+        self.drops_delete_bodies = True
+        try:
+            yield
+        finally:
+            self.drops_delete_bodies = False
+
+    @contextlib.contextmanager
+    def keeping_header_names(self) -> Iterator[None]:
+        """Rename no header meanwhile."""
+        self.renames_headers = False
+        try:
+            yield
+        finally:
+            self.renames_headers = True
+
+    def note(self, exchange: Exchange) -> None:
+        """Add to every recording that is under way."""
+        with self._lock:
+            for recording in self._recordings:
+                recording.append(exchange)
+
+    def wait_if_held(self, method: str) -> list[Held]:
+        """Come back when nobody wants requests with this verb to wait any more; return who wanted it."""
+        holders = [held for held in self._held if held.method == method]
+        for held in holders:
+            held.arrived.set()
+            held.released.wait()
+        return holders
+
+    def forward(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes
+    ) -> tuple[int, dict[str, str], bytes]:
+        """Pass a request on and return status, headers and body of the answer."""
+        if self.drops_delete_bodies and method == "DELETE":
+            body = b""
+        sent = {name: value for name, value in headers.items() if name not in _HOP_BY_HOP}
+        if self.renames_headers:
+            sent = {_renamed(name): value for name, value in sent.items()}
+            sent[f"{_REMAPPED_PREFIX}host"] = headers.get("host", "")
+        connection = self._connect()
+        with contextlib.closing(connection):
+            connection.putrequest(method, f"{self._upstream.path}{target}", skip_accept_encoding=True)
+            for name, value in sent.items():
+                connection.putheader(name, value)
+            connection.putheader("Content-Length", str(len(body)))
+            connection.endheaders(body or None)
+            response = connection.getresponse()
+            answer = response.read()
+        got = {
+            name.lower(): value for name, value in response.getheaders() if name.lower() not in _HOP_BY_HOP
+        }
+        if self.renames_headers:
+            got = {_renamed(name): value for name, value in got.items()}
+        return response.status, got, answer
+
+    def _connect(self) -> http.client.HTTPConnection:
+        host, port = self._upstream.hostname or "", self._upstream.port
+        if self._upstream_tls:
+            return http.client.HTTPSConnection(
+                host, port, timeout=INTEGRATION_TIMEOUT, context=self._upstream_tls
+            )
+        return http.client.HTTPConnection(host, port, timeout=INTEGRATION_TIMEOUT)
+
+
+def _renamed(name: str) -> str:
+    return f"{_REMAPPED_PREFIX}{name}" if name in REMAPPED else name
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128
+    daemon_threads = True
+
+    def __init__(self, gateway: AwsGateway, port: int, cert: tuple[Path, Path] | None) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.gateway = gateway
+        if cert:
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(*cert)
+            # The handshake belongs to the connection's own thread, not to the one that accepts.
+            self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that is gone is no news: some are killed on purpose."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    timeout = 60
+    raw_requestline: bytes
+    path = ""
+
+    @property
+    def gateway(self) -> AwsGateway:
+        return cast("_Server", self.server).gateway
+
+    def _answer(self) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        head = len(self.raw_requestline) + sum(len(name) + len(value) + 4 for name, value in headers.items())
+        if head > MAX_HEAD:
+            self._refuse(431, "Request Header Fields Too Large")
+            return
+        if "transfer-encoding" in headers:
+            self._refuse(411, "Length Required")
+            return
+        length = int(headers.get("content-length", "0"))
+        if length > MAX_PAYLOAD:
+            self._refuse(413, "Request Entity Too Large")
+            return
+        body = self.rfile.read(length)
+        if len(body) < length:  # the client is gone
+            self.close_connection = True
+            return
+        holders = self.gateway.wait_if_held(self.command)
+        status, got, answer = self._result(headers, body)
+        self.gateway.note(Exchange(self.command, self.path, headers, body, status, answer))
+        for held in holders:
+            held.passed.set()
+        self._send(status, got, answer)
+
+    do_DELETE = do_GET = do_HEAD = do_OPTIONS = do_PATCH = do_POST = do_PUT = _answer  # noqa: N815 the base class looks for these names
+
+    def _result(self, headers: Mapping[str, str], body: bytes) -> tuple[int, dict[str, str], bytes]:
+        if event_size(self.command, self.path, headers, body) > MAX_INVOCATION:
+            return _own(413, "Request Entity Too Large")
+        try:
+            status, got, answer = self.gateway.forward(self.command, self.path, headers, body)
+        except OSError:
+            return _own(503, "Service Unavailable")
+        if answer_size(status, got, answer) > MAX_INVOCATION:
+            return _own(500, "Internal Server Error")
+        return status, got, answer
+
+    def _refuse(self, status: int, message: str) -> None:
+        self.close_connection = True
+        _, headers, body = _own(status, message)
+        self.gateway.note(Exchange(self.command or "", self.path, {}, b"", status, body))
+        self._send(status, headers, body)
+        # Closing with the body unread would reset the connection, and the client would lose the answer.
+        self.connection.settimeout(5)
+        ends = time.monotonic() + 5
+        with contextlib.suppress(OSError):
+            while time.monotonic() < ends and self.rfile.read1(65536):
+                pass
+
+    def _send(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        self.send_response_only(status)
+        self.send_header("date", self.date_time_string())
+        for name, value in headers.items():
+            if name != "date":
+                self.send_header(name, value)
+        if self.close_connection:
+            self.send_header("connection", "close")
+        bodiless = self.command == "HEAD" or status == 204
+        if not bodiless:
+            self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        if not bodiless:
+            self.wfile.write(body)
+        self.wfile.flush()
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What the base class refuses by itself: verbs that are none of the seven, malformed requests."""
+        del message, explain
+        if code == 431:
+            self._refuse(431, "Request Header Fields Too Large")
+        else:
+            self._refuse(400, "Bad Request")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class names it so
+        pass
+
+
+def _own(status: int, message: str) -> tuple[int, dict[str, str], bytes]:
+    return status, {"content-type": "application/json"}, json.dumps({"message": message}).encode()

@@ -1,0 +1,327 @@
+"""The stand-in for AWS's limits, in front of a server that shows what arrives there."""
+
+import base64
+import gzip
+import http.client
+import json
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from local_aws.tls import Certificates, create_certificates
+from tests.aws_gateway import MAX_HEAD, MAX_INVOCATION, MAX_PAYLOAD, AwsGateway, answer_size, event_size
+from tests.free_port import free_port
+
+JSON = {"Content-Type": "application/json"}
+
+
+@dataclass(frozen=True)
+class Arrived:
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass
+class Upstream:
+    """What the proxied server got, and what it answers."""
+
+    port: int
+    arrived: list[Arrived] = field(default_factory=list)
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b"{}"
+
+
+@pytest.fixture
+def upstream() -> Iterator[Upstream]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            seen.arrived.append(Arrived(self.command, self.path, headers, body))
+            self.send_response(seen.status)
+            for name, value in seen.headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(seen.body)))
+            self.end_headers()
+            self.wfile.write(seen.body)
+
+        do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815 the base class looks for these names
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class names it so
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        seen = Upstream(server.server_port)
+        thread = Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield seen
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def gateway(upstream: Upstream) -> Iterator[AwsGateway]:
+    with AwsGateway(f"http://127.0.0.1:{upstream.port}/stage/$default") as running:
+        yield running
+
+
+@dataclass(frozen=True)
+class Response:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def send(
+    gateway: AwsGateway, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] = JSON
+) -> Response:
+    host = gateway.address.removeprefix("http://")
+    connection = http.client.HTTPConnection(host, timeout=20)
+    try:
+        connection.request(method, target, body or None, dict(headers))
+        response = connection.getresponse()
+        got = {name.lower(): value for name, value in response.getheaders()}
+        return Response(response.status, got, response.read())
+    finally:
+        connection.close()
+
+
+def body_for_event(size: int, target: str, headers: Mapping[str, str]) -> bytes:
+    """A body of plain letters with which the event is that large, sent as `send` does."""
+    sent = {**headers, "Host": "127.0.0.1:00000", "Accept-Encoding": "identity", "Content-Length": "0000000"}
+    empty = event_size("POST", target, sent, b"x")
+    return b"x" * (size - empty + 1)
+
+
+def test_a_request_and_its_answer_pass_unchanged(gateway: AwsGateway, upstream: Upstream) -> None:
+    upstream.status, upstream.headers, upstream.body = 423, {"Retry-After": "1"}, b'{"ID":"\xc3\xa9"}'
+
+    answer = send(gateway, "POST", "/states/a%2Fb?ID=x%20y", b'{"serial": 1}', {**JSON, "X-Own": "1"})
+
+    [arrived] = upstream.arrived
+    assert (arrived.method, arrived.target, arrived.body) == (
+        "POST",
+        "/stage/$default/states/a%2Fb?ID=x%20y",
+        b'{"serial": 1}',
+    )
+    assert arrived.headers["content-type"] == "application/json"
+    assert arrived.headers["x-own"] == "1"
+    assert (answer.status, answer.body) == (423, b'{"ID":"\xc3\xa9"}')
+    assert answer.headers["retry-after"] == "1"
+
+
+def test_an_answer_without_a_body_passes(gateway: AwsGateway, upstream: Upstream) -> None:
+    upstream.status, upstream.body = 204, b""
+
+    assert send(gateway, "GET", "/states/a").status == 204
+
+
+def test_a_payload_above_10_mb_is_413_and_never_arrives(gateway: AwsGateway, upstream: Upstream) -> None:
+    answer = send(gateway, "POST", "/states/a", b"x" * (MAX_PAYLOAD + 1))
+
+    assert (answer.status, json.loads(answer.body)) == (413, {"message": "Request Entity Too Large"})
+    assert upstream.arrived == []
+
+
+def test_the_biggest_event_passes_and_one_byte_more_is_413(gateway: AwsGateway, upstream: Upstream) -> None:
+    biggest = body_for_event(MAX_INVOCATION, "/states/a", JSON)
+
+    assert send(gateway, "POST", "/states/a", biggest).status == 200
+    refused = send(gateway, "POST", "/states/a", biggest + b"x")
+
+    assert (refused.status, json.loads(refused.body)) == (413, {"message": "Request Entity Too Large"})
+    assert [arrived.body for arrived in upstream.arrived] == [biggest]
+
+
+def test_quotation_counts_in_an_event(gateway: AwsGateway) -> None:
+    assert send(gateway, "POST", "/states/a", b'"' * 3_100_000).status == 200
+    assert send(gateway, "POST", "/states/a", b'"' * 3_200_000).status == 413
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"Content-Type": "application/octet-stream"}, {**JSON, "Content-Encoding": "gzip"}],
+    ids=["no type", "no text", "encoded"],
+)
+def test_what_lambda_gets_as_base64_counts_a_third_more(
+    gateway: AwsGateway, headers: Mapping[str, str]
+) -> None:
+    assert send(gateway, "POST", "/states/a", b"x" * 4_700_000, headers).status == 200
+    assert send(gateway, "POST", "/states/a", b"x" * 4_720_000, headers).status == 413
+
+
+def test_text_beyond_ascii_counts_in_an_event_as_it_is(gateway: AwsGateway) -> None:
+    assert send(gateway, "POST", "/states/a", "é".encode() * 3_100_000).status == 200
+
+
+def test_an_answer_that_lambda_could_not_give_is_500(gateway: AwsGateway, upstream: Upstream) -> None:
+    frame = answer_size(200, {"server": "", "date": ""}, b"")
+    upstream.body = b"x" * (MAX_INVOCATION - frame - 500)
+    assert send(gateway, "GET", "/states/a").body == upstream.body
+
+    upstream.body = b"x" * MAX_INVOCATION
+    refused = send(gateway, "GET", "/states/a")
+
+    assert (refused.status, json.loads(refused.body)) == (500, {"message": "Internal Server Error"})
+
+
+def test_an_encoded_answer_counts_as_base64(gateway: AwsGateway, upstream: Upstream) -> None:
+    upstream.headers = {"Content-Encoding": "gzip"}
+    upstream.body = gzip.compress(b"x" * 20_000_000)
+    assert gzip.decompress(send(gateway, "GET", "/states/a").body) == b"x" * 20_000_000
+
+    upstream.body = b"\0" * 4_720_000
+    assert send(gateway, "GET", "/states/a").status == 500
+
+
+def test_the_size_of_an_answer_that_is_mostly_quotation_is_that_of_base64() -> None:
+    body = b'"' * 3_000_000
+
+    assert answer_size(200, {}, body) - answer_size(200, {}, b"") == len(base64.b64encode(body))
+
+
+def test_a_head_above_10240_bytes_is_431(gateway: AwsGateway, upstream: Upstream) -> None:
+    assert send(gateway, "GET", "/states/a", headers={"X-Long": "x" * (MAX_HEAD - 200)}).status == 200
+
+    answer = send(gateway, "GET", "/states/a", headers={"X-Long": "x" * MAX_HEAD})
+
+    assert (answer.status, json.loads(answer.body)) == (431, {"message": "Request Header Fields Too Large"})
+    assert len(upstream.arrived) == 1
+
+
+@pytest.mark.parametrize("method", ["LOCK", "UNLOCK", "BREW"])
+def test_a_verb_that_aws_does_not_pass_never_arrives(
+    gateway: AwsGateway, upstream: Upstream, method: str
+) -> None:
+    answer = send(gateway, method, "/states/a", b"{}")
+
+    assert (answer.status, json.loads(answer.body)) == (400, {"message": "Bad Request"})
+    assert upstream.arrived == []
+
+
+def test_headers_get_their_other_names_in_both_directions(gateway: AwsGateway, upstream: Upstream) -> None:
+    upstream.headers = {"Content-MD5": "answer's", "WWW-Authenticate": "Basic"}
+
+    answer = send(gateway, "POST", "/states/a", b"{}", {**JSON, "Content-MD5": "request's"})
+
+    [arrived] = upstream.arrived
+    assert "content-md5" not in arrived.headers
+    assert arrived.headers["x-amzn-remapped-content-md5"] == "request's"
+    assert arrived.headers["x-amzn-remapped-host"] == gateway.address.removeprefix("http://")
+    assert not {"content-md5", "www-authenticate", "server"} & set(answer.headers)
+    assert answer.headers["x-amzn-remapped-content-md5"] == "answer's"
+    assert answer.headers["x-amzn-remapped-www-authenticate"] == "Basic"
+    assert {"date", "x-amzn-remapped-date", "x-amzn-remapped-server"} <= set(answer.headers)
+
+
+def test_headers_can_keep_their_names(gateway: AwsGateway, upstream: Upstream) -> None:
+    with gateway.keeping_header_names():
+        send(gateway, "POST", "/states/a", b"{}", {**JSON, "Content-MD5": "request's"})
+
+    assert upstream.arrived[0].headers["content-md5"] == "request's"
+
+
+def test_a_delete_can_lose_its_body_and_keeps_its_announcement(
+    gateway: AwsGateway, upstream: Upstream
+) -> None:
+    with gateway.dropping_delete_bodies():
+        send(gateway, "DELETE", "/locks/a", b'{"ID": "1"}', {**JSON, "Content-MD5": "its"})
+        send(gateway, "PUT", "/locks/a", b'{"ID": "1"}')
+    send(gateway, "DELETE", "/locks/a", b'{"ID": "1"}')
+
+    assert [arrived.body for arrived in upstream.arrived] == [b"", b'{"ID": "1"}', b'{"ID": "1"}']
+    assert upstream.arrived[0].headers["x-amzn-remapped-content-md5"] == "its"
+
+
+def test_what_is_recorded_is_what_passed_meanwhile(gateway: AwsGateway, upstream: Upstream) -> None:
+    upstream.status = 409
+    send(gateway, "GET", "/before")
+    with gateway.recording() as exchanges:
+        send(gateway, "PUT", "/locks/a", b'{"ID": "1"}')
+        send(gateway, "LOCK", "/states/a")
+    send(gateway, "GET", "/after")
+
+    assert [(seen.method, seen.target, seen.body, seen.status) for seen in exchanges] == [
+        ("PUT", "/locks/a", b'{"ID": "1"}', 409),
+        ("LOCK", "/states/a", b"", 400),
+    ]
+
+
+def test_a_held_request_arrives_when_it_is_released_though_its_client_is_gone(
+    gateway: AwsGateway, upstream: Upstream
+) -> None:
+    with gateway.recording() as exchanges, gateway.holding("POST") as held:
+        host, _, port = gateway.address.removeprefix("http://").partition(":")
+        client = http.client.HTTPConnection(host, int(port), timeout=20)
+        client.request("POST", "/states/a", b"late")
+        assert held.arrived.wait(10)
+        client.close()
+        assert send(gateway, "GET", "/states/a").status == 200
+        assert [arrived.method for arrived in upstream.arrived] == ["GET"]
+
+        held.released.set()
+        assert held.passed.wait(10)
+
+    assert upstream.arrived[-1].body == b"late"
+    assert (exchanges[-1].method, exchanges[-1].status) == ("POST", 200)
+
+
+def test_a_body_that_ends_early_never_arrives(gateway: AwsGateway, upstream: Upstream) -> None:
+    host, _, port = gateway.address.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=20) as client:
+        client.sendall(b"POST /states/a HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{}")
+        client.shutdown(socket.SHUT_WR)
+        assert client.recv(1) == b""
+
+    assert upstream.arrived == []
+
+
+def test_an_upstream_that_nobody_serves_is_503() -> None:
+    with AwsGateway(f"http://127.0.0.1:{free_port()}") as gateway:
+        assert send(gateway, "GET", "/health").status == 503
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> Certificates:
+    return create_certificates(tmp_path / "tls")
+
+
+def test_it_serves_tls_with_the_given_certificate_to_many_at_once(
+    upstream: Upstream, certificates: Certificates
+) -> None:
+    trusting = ssl.create_default_context(cafile=str(certificates.ca))
+    statuses: list[int] = []
+
+    with AwsGateway(
+        f"http://127.0.0.1:{upstream.port}", cert=(certificates.cert, certificates.key)
+    ) as gateway:
+        host = gateway.address.removeprefix("https://")
+
+        def get() -> None:
+            connection = http.client.HTTPSConnection(host, timeout=20, context=trusting)
+            connection.request("GET", "/health")
+            statuses.append(connection.getresponse().status)
+            connection.close()
+
+        threads = [Thread(target=get) for _ in range(32)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        distrusting = http.client.HTTPSConnection(host, timeout=20, context=ssl.create_default_context())
+        with pytest.raises(ssl.SSLCertVerificationError):
+            distrusting.request("GET", "/health")
+
+    assert statuses == [200] * 32

@@ -1,0 +1,232 @@
+"""`holdfast backend-config`: what it prints is read by a real Terraform and a real shell."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from cli.backend_config import quote_hcl
+from local_aws.terraform import terraforms
+
+HOLDFAST = Path(sys.executable).with_name("holdfast")
+LOCAL_ADDRESS = "http://127.0.0.1:4566/_aws/execute-api/abc123/$default"
+NO_AWS = {"HOME": "/nonexistent", "PATH": os.environ["PATH"], "AWS_EC2_METADATA_DISABLED": "true"}
+
+
+def backend_config(*arguments: str) -> str:
+    done = subprocess.run(
+        [HOLDFAST, "backend-config", *arguments], env=NO_AWS, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def usage_error(*arguments: str) -> str:
+    done = subprocess.run(
+        [HOLDFAST, "backend-config", *arguments], env=NO_AWS, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    return done.stderr.splitlines()[-1]
+
+
+class EmptyBackend(BaseHTTPRequestHandler):
+    """Answers every read with "no state yet" and notes its path."""
+
+    paths: list[str]
+
+    def do_GET(self) -> None:
+        self.paths.append(self.path)
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class names it so
+        pass
+
+
+@pytest.fixture
+def empty_backend() -> Iterator[tuple[str, list[str]]]:
+    """Address of an API that has no states, and the paths that it was asked for."""
+    paths: list[str] = []
+    handler = type("Handler", (EmptyBackend,), {"paths": paths})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", paths
+        server.shutdown()
+        thread.join()
+
+
+def terraform_reads(hcl: str, folder: Path, **environment: str) -> dict[str, object]:
+    """The backend settings that a real `terraform init` makes of a configuration."""
+    (folder / "backend.tf").write_text(hcl)
+    done = subprocess.run(
+        [*terraforms()[-1].argv, f"-chdir={folder}", "init", "-no-color"],
+        env={"HOME": str(folder), "PATH": os.environ["PATH"], "CHECKPOINT_DISABLE": "1", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    noted = json.loads((folder / ".terraform/terraform.tfstate").read_text())
+    return {key: value for key, value in noted["backend"]["config"].items() if value is not None}
+
+
+def shell_exports(*scripts: str) -> dict[str, str]:
+    """The TF_HTTP_* variables that a program sees which a real shell starts after evaluating the scripts."""
+    done = subprocess.run(
+        ["sh", "-euc", 'for script in "$@"; do eval "$script"; done; exec env', "sh", *scripts],
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    variables = (line.partition("=") for line in done.stdout.splitlines())
+    return {name: value for name, _, value in variables if name.startswith("TF_HTTP_")}
+
+
+def test_terraform_takes_the_printed_block_and_reads_the_state_at_its_address(
+    empty_backend: tuple[str, list[str]], tmp_path: Path
+) -> None:
+    address, paths = empty_backend
+    base = f"{address}/_aws/execute-api/abc123/$default"
+
+    config = terraform_reads(backend_config("network/prod", "--address", base), tmp_path)
+
+    assert config == {
+        "address": f"{base}/states/network/prod",
+        "lock_address": f"{base}/locks/network/prod",
+        "lock_method": "PUT",
+        "unlock_address": f"{base}/locks/network/prod",
+        "unlock_method": "DELETE",
+    }
+    assert set(paths) == {"/_aws/execute-api/abc123/$default/states/network/prod"}
+
+
+def test_terraform_finds_no_lock_in_a_read_only_block(
+    empty_backend: tuple[str, list[str]], tmp_path: Path
+) -> None:
+    address, _ = empty_backend
+
+    block = backend_config("network/prod", "--read-only", "--address", address)
+
+    assert terraform_reads(block, tmp_path) == {"address": f"{address}/states/network/prod"}
+    assert "plan -lock=false" in block
+
+
+def test_an_address_with_template_signs_and_quotes_reaches_terraform_unchanged(
+    empty_backend: tuple[str, list[str]], tmp_path: Path
+) -> None:
+    address, _ = empty_backend
+    base = address + '/a${b}/c%7B/e$${f}/g"h/i\\j'
+
+    config = terraform_reads(backend_config("x", "--address", base), tmp_path)
+
+    assert config["address"] == f"{base}/states/x"
+
+
+def test_no_text_is_a_template_once_it_is_quoted_for_hcl(
+    empty_backend: tuple[str, list[str]], tmp_path: Path
+) -> None:
+    address, _ = empty_backend
+    text = '${a} $${b} $$${c} %{d} %%{e} "f" \\ $ % {'
+    hcl = 'terraform {\n  backend "http" {\n    address = %s\n    username = %s\n  }\n}\n'
+
+    config = terraform_reads(hcl % (quote_hcl(address), quote_hcl(text)), tmp_path)
+
+    assert config["username"] == text
+
+
+def test_terraform_takes_the_exports_with_an_empty_block(
+    empty_backend: tuple[str, list[str]], tmp_path: Path
+) -> None:
+    address, paths = empty_backend
+    exports = backend_config("network/prod", "--env", "--address", f"{address}/$default")
+
+    terraform_reads('terraform {\n  backend "http" {}\n}\n', tmp_path, **shell_exports(exports))
+
+    assert set(paths) == {"/$default/states/network/prod"}
+
+
+@pytest.mark.parametrize("address", [LOCAL_ADDRESS, "https://api.example.com/it's/`x`/$(y)/\\z"])
+def test_a_shell_sees_the_exports_unchanged(address: str) -> None:
+    exports = backend_config("network/prod", "--env", "--address", address)
+
+    assert shell_exports(exports) == {
+        "TF_HTTP_ADDRESS": f"{address}/states/network/prod",
+        "TF_HTTP_LOCK_ADDRESS": f"{address}/locks/network/prod",
+        "TF_HTTP_LOCK_METHOD": "PUT",
+        "TF_HTTP_UNLOCK_ADDRESS": f"{address}/locks/network/prod",
+        "TF_HTTP_UNLOCK_METHOD": "DELETE",
+    }
+
+
+def test_read_only_exports_drop_the_lock_of_an_earlier_export() -> None:
+    before = backend_config("network/prod", "--env", "--address", LOCAL_ADDRESS)
+    exports = backend_config("network/dev", "--env", "--read-only", "--address", LOCAL_ADDRESS)
+
+    assert shell_exports(before, exports) == {"TF_HTTP_ADDRESS": f"{LOCAL_ADDRESS}/states/network/dev"}
+    assert "plan -lock=false" in exports
+
+
+@pytest.mark.parametrize("form", [[], ["--env"]])
+def test_credentials_of_the_environment_are_never_printed(
+    form: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(NO_AWS, "TF_HTTP_USERNAME", "abcdefghij0123456789")
+    monkeypatch.setitem(NO_AWS, "TF_HTTP_PASSWORD", "holdfast_very-secret")
+
+    printed = backend_config("network/prod", *form, "--address", LOCAL_ADDRESS)
+
+    assert "TF_HTTP_PASSWORD" in printed  # it says where they go
+    assert "very-secret" not in printed
+    assert "abcdefghij0123456789" not in printed
+
+
+def test_a_trailing_slash_of_the_address_is_dropped() -> None:
+    printed = backend_config("x", "--address", "https://api.example.com/")
+
+    assert '"https://api.example.com/states/x"' in printed
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("", "Segment 1 of the state name is empty"),
+        ("network/../prod", "Segment 2 of the state name must start with a letter or a digit"),
+        ("a/b/c/d/e/f/g/h/i", "at most 8"),
+        ("x" * 201, "at most 200"),
+    ],
+)
+def test_a_malformed_state_name_is_wrong_usage_that_names_the_rule(name: str, reason: str) -> None:
+    assert reason in usage_error(name, "--address", LOCAL_ADDRESS)
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("api.example.com", "base URL"),
+        ("ftp://api.example.com", "base URL"),
+        ("https://", "base URL"),
+        ("https://api.example.com:port", "no URL"),
+        ("https://[::1", "no URL"),
+        ("https://me:secret@api.example.com", "no credentials"),
+        ("https://api.example.com/?x=y", "'?'"),
+        ("https://api.example.com/#x", "'#'"),
+        ("https://api.example.com/a b", "without spaces"),
+        ("https://api.example.com/%zz", "hexadecimal"),
+        ("https://api.example.com/\n}", "printable"),
+        ("https://büro.example.com", "ASCII"),
+    ],
+)
+def test_an_unusable_address_is_wrong_usage_that_says_why(address: str, reason: str) -> None:
+    assert reason in usage_error("network/prod", "--address", address)
+
+
+def test_address_and_team_exclude_each_other() -> None:
+    assert "not allowed with" in usage_error("x", "--address", LOCAL_ADDRESS, "--team", "payments")

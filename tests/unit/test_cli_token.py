@@ -1,0 +1,502 @@
+"""`holdfast token create` and what needs AWS, against moto's server over HTTP."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.request import Request, urlopen
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from holdfast.access import Credentials, Role, Token, verify
+from tests.free_port import free_port
+from tests.s3_fault_proxy import Fault, running
+
+BIN = Path(sys.executable).parent
+HOLDFAST = BIN / "holdfast"
+REGION = "eu-central-1"
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+CREATE = ("token", "create", "--role", "writer", "--scope", "network/*")
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[str]:
+    """Address of a server that stands in for AWS."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        yield f"http://{host}:{port}"
+    finally:
+        server.stop()
+
+
+class Aws:
+    """An AWS account on a server, empty at first."""
+
+    def __init__(self, endpoint: str, home: Path) -> None:
+        self.environment = {
+            "HOME": str(home),
+            "PATH": f"{BIN}:{os.environ['PATH']}",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_REGION": REGION,
+            "AWS_ENDPOINT_URL": endpoint,
+            **CREDENTIALS,
+        }
+        self._endpoint = endpoint
+
+    def client(self, service: Any) -> Any:
+        return boto3.client(
+            service,
+            endpoint_url=self._endpoint,
+            region_name=REGION,
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+
+    def deploy(self, team: str, **outputs: object) -> None:
+        """Create a stack as the CDK app does, as far as the command looks at it."""
+        template = {
+            "Resources": {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": bucket(team)}}},
+            "Outputs": {
+                name: {"Value": value}
+                for name, value in (
+                    outputs or {"ApiAddress": f"https://{team}.example.com", "BucketName": {"Ref": "Bucket"}}
+                ).items()
+            },
+        }
+        self.client("cloudformation").create_stack(
+            StackName=f"Holdfast-{team}",
+            TemplateBody=json.dumps(template),
+            Tags=[{"Key": "holdfast:team", "Value": team}],
+        )
+
+    def records(self, team: str) -> dict[str, bytes]:
+        """The objects of a team's bucket."""
+        s3 = self.client("s3")
+        listed = s3.list_objects_v2(Bucket=bucket(team)).get("Contents", [])
+        return {
+            item["Key"]: s3.get_object(Bucket=bucket(team), Key=item["Key"])["Body"].read() for item in listed
+        }
+
+    def enforce(self, *, authorization: bool) -> None:
+        """Check signatures and policies from now on, or stop to."""
+        free_calls = b"0" if authorization else b"Infinity"
+        request = Request(  # noqa: S310 http, to moto's server
+            f"{self._endpoint}/moto-api/reset-auth", data=free_calls, headers={"Content-Type": "text/plain"}
+        )
+        with urlopen(request):  # noqa: S310
+            pass
+
+    def run(self, *arguments: str, **environment: str | None) -> subprocess.CompletedProcess[str]:
+        """Run the command; a variable that is None is not set."""
+        variables = {**self.environment, **environment}
+        return subprocess.run(
+            [HOLDFAST, *arguments],
+            env={name: value for name, value in variables.items() if value is not None},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    def output(self, *arguments: str, **environment: str | None) -> str:
+        """Run the command, which must succeed, and return what it prints."""
+        done = self.run(*arguments, **environment)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    def failure(self, *arguments: str, **environment: str | None) -> str:
+        """Run the command, which must fail, and return its one line."""
+        done = self.run(*arguments, **environment)
+        assert (done.returncode, done.stdout) == (1, "")
+        [line] = done.stderr.splitlines()
+        return line
+
+
+def bucket(team: str) -> str:
+    return f"holdfast-{team}-states"
+
+
+@pytest.fixture
+def aws(moto: str, tmp_path: Path) -> Aws:
+    with urlopen(Request(f"{moto}/moto-api/reset", method="POST")):  # noqa: S310 http, to moto's server
+        pass
+    return Aws(moto, tmp_path)
+
+
+def test_the_stored_record_lets_the_bearer_of_the_secret_in(aws: Aws) -> None:
+    aws.deploy("payments")
+    before = datetime.now(UTC).replace(microsecond=0)
+
+    made = json.loads(
+        aws.output(
+            *CREATE, "--scope", "shared", "--description", "Ada's pipeline", "--team", "payments", "--json"
+        )
+    )
+
+    [(key, body)] = aws.records("payments").items()
+    assert key == f"tokens/{made['id']}.json"
+    token = Token.from_json(body)
+    assert token.role is Role.WRITER
+    assert token.scope == ("network/*", "shared")
+    assert token.description == "Ada's pipeline"
+    assert before <= token.created <= datetime.now(UTC)
+    assert token.created_by.startswith("arn:aws:sts::")
+    caller = verify(Credentials(made["id"], made["secret"]), token, now=datetime.now(UTC))
+    assert caller is not None
+    assert caller.scope == ("network/*", "shared")
+    assert made["secret"].encode() not in body
+
+
+def test_json_is_one_object_with_all_that_a_client_needs(aws: Aws) -> None:
+    aws.deploy("payments")
+
+    made = json.loads(aws.output(*CREATE, "--json"))
+
+    assert made.pop("secret").startswith("holdfast_")
+    assert re.fullmatch("[a-z0-9]{20}", made.pop("id"))
+    assert made == {
+        "role": "writer",
+        "scope": ["network/*"],
+        "team": "payments",
+        "description": "",
+        "address": "https://payments.example.com",
+    }
+
+
+def test_the_text_for_people_shows_the_secret_and_that_it_is_shown_once(aws: Aws) -> None:
+    aws.deploy("payments")
+
+    text = aws.output(*CREATE)
+
+    [body] = aws.records("payments").values()
+    token = Token.from_json(body)
+    exports = dict(re.findall(r"export (\w+)='([^']*)'", text))
+    assert exports["TF_HTTP_USERNAME"] == token.id
+    secret = exports["TF_HTTP_PASSWORD"]
+    assert verify(Credentials(token.id, secret), token, now=datetime.now(UTC)) is not None
+    assert "shown this once" in text
+    assert "holdfast backend-config STATE --team payments" in text
+
+
+def test_every_token_is_another_one(aws: Aws) -> None:
+    aws.deploy("payments")
+
+    first, second = (json.loads(aws.output(*CREATE, "--json")) for _ in range(2))
+
+    assert first["id"] != second["id"]
+    assert first["secret"] != second["secret"]
+    assert len(aws.records("payments")) == 2
+
+
+def test_a_lost_answer_of_the_bucket_still_leaves_one_token_that_works(aws: Aws, moto: str) -> None:
+    aws.deploy("payments")
+
+    with running(moto) as proxy:
+        proxy.fail("PUT", ".json", Fault.ANSWER_LOST)
+        made = json.loads(aws.output(*CREATE, "--json", AWS_ENDPOINT_URL_S3=proxy.endpoint))
+        assert proxy.end_rules() == 0
+
+    [body] = aws.records("payments").values()
+    credentials = Credentials(made["id"], made["secret"])
+    assert verify(credentials, Token.from_json(body), now=datetime.now(UTC)) is not None
+
+
+def test_the_team_comes_from_the_option_before_the_environment(aws: Aws) -> None:
+    aws.deploy("payments")
+    aws.deploy("platform")
+
+    chosen = json.loads(aws.output(*CREATE, "--json", "--team", "payments", HOLDFAST_TEAM="platform"))
+    told = json.loads(aws.output(*CREATE, "--json", HOLDFAST_TEAM="platform"))
+
+    assert (chosen["team"], told["team"]) == ("payments", "platform")
+    assert f"tokens/{chosen['id']}.json" in aws.records("payments")
+    assert f"tokens/{told['id']}.json" in aws.records("platform")
+
+
+def test_the_only_stack_needs_no_naming_among_stacks_of_others(aws: Aws) -> None:
+    aws.deploy("payments")
+    aws.client("cloudformation").create_stack(
+        StackName="Other",
+        TemplateBody=json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}),
+    )
+
+    assert json.loads(aws.output(*CREATE, "--json", HOLDFAST_TEAM=""))["team"] == "payments"
+
+
+def test_backend_config_reads_the_address_from_the_stack(aws: Aws) -> None:
+    aws.deploy("payments")
+
+    assert '"https://payments.example.com/states/x"' in aws.output("backend-config", "x")
+
+
+def test_several_teams_are_named_when_none_was_chosen(aws: Aws) -> None:
+    aws.deploy("platform")
+    aws.deploy("payments")
+
+    line = aws.failure(*CREATE)
+
+    assert "payments, platform" in line
+    assert "--team" in line
+    assert aws.records("payments") == aws.records("platform") == {}
+
+
+def test_a_team_without_a_stack_is_told_how_to_deploy_it(aws: Aws) -> None:
+    aws.deploy("platform")
+
+    line = aws.failure(*CREATE, "--team", "payments")
+
+    assert "Holdfast-payments" in line
+    assert REGION in line
+    assert "npx cdk deploy" in line
+
+
+def test_an_account_without_any_stack_is_told_how_to_deploy_one(aws: Aws) -> None:
+    assert "npx cdk deploy" in aws.failure("backend-config", "x")
+
+
+def test_a_stack_without_its_outputs_is_told_to_be_deployed_again(aws: Aws) -> None:
+    aws.deploy("payments", ApiAddress="https://payments.example.com")
+
+    line = aws.failure(*CREATE)
+
+    assert "BucketName" in line
+    assert "npx cdk deploy Holdfast-payments" in line
+
+
+def test_a_bucket_that_is_gone_is_named(aws: Aws) -> None:
+    aws.deploy("payments")
+    aws.client("s3").delete_bucket(Bucket=bucket("payments"))
+
+    line = aws.failure(*CREATE)
+
+    assert bucket("payments") in line
+    assert "NoSuchBucket" in line
+
+
+def test_missing_credentials_are_one_line_that_says_where_to_get_them(aws: Aws) -> None:
+    line = aws.failure(*CREATE, AWS_ACCESS_KEY_ID=None, AWS_SECRET_ACCESS_KEY=None)
+
+    assert "No AWS credentials" in line
+    assert ".local/aws.env" in line
+
+
+def test_a_missing_region_is_one_line(aws: Aws) -> None:
+    assert "AWS_REGION" in aws.failure(*CREATE, AWS_REGION=None)
+
+
+def test_an_unknown_profile_is_one_line(aws: Aws) -> None:
+    assert "AWS_PROFILE" in aws.failure(*CREATE, AWS_PROFILE="nobody")
+
+
+def test_an_sso_session_that_was_never_started_is_one_line_that_says_to_sign_in(
+    aws: Aws, tmp_path: Path
+) -> None:
+    config = tmp_path / "config"
+    config.write_text(
+        f"""\
+[profile sso]
+sso_session = corp
+sso_account_id = 123456789012
+sso_role_name = Operator
+region = {REGION}
+
+[sso-session corp]
+sso_start_url = https://corp.awsapps.com/start
+sso_region = {REGION}
+"""
+    )
+
+    line = aws.failure(
+        *CREATE,
+        AWS_PROFILE="sso",
+        AWS_CONFIG_FILE=str(config),
+        AWS_ACCESS_KEY_ID=None,
+        AWS_SECRET_ACCESS_KEY=None,
+    )
+
+    assert "session has ended" in line
+    assert "sign in again" in line
+
+
+def test_an_endpoint_that_nobody_serves_is_one_line_that_names_it(aws: Aws) -> None:
+    endpoint = f"http://127.0.0.1:{free_port()}"
+
+    line = aws.failure(*CREATE, AWS_ENDPOINT_URL=endpoint)
+
+    assert "does not answer" in line
+    assert endpoint in line
+
+
+def test_a_bucket_that_nobody_serves_is_one_line_that_names_it(aws: Aws) -> None:
+    aws.deploy("payments")
+
+    line = aws.failure(*CREATE, AWS_ENDPOINT_URL_S3=f"http://127.0.0.1:{free_port()}")
+
+    assert bucket("payments") in line
+    assert "does not answer" in line
+
+
+def test_an_identity_without_permission_is_one_line_that_names_the_call(aws: Aws) -> None:
+    iam = aws.client("iam")
+    iam.create_user(UserName="ada")
+    key = iam.create_access_key(UserName="ada")["AccessKey"]
+    aws.enforce(authorization=True)
+    try:
+        line = aws.failure(
+            *CREATE, AWS_ACCESS_KEY_ID=key["AccessKeyId"], AWS_SECRET_ACCESS_KEY=key["SecretAccessKey"]
+        )
+    finally:
+        aws.enforce(authorization=False)
+
+    assert "does not allow DescribeStacks" in line
+
+
+def test_an_identity_that_may_not_write_to_the_bucket_is_one_line_that_names_both(aws: Aws) -> None:
+    aws.deploy("payments")
+    iam = aws.client("iam")
+    iam.create_user(UserName="ada")
+    statement = {"Effect": "Allow", "Action": "cloudformation:*", "Resource": "*"}
+    iam.put_user_policy(
+        UserName="ada",
+        PolicyName="reads-stacks",
+        PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [statement]}),
+    )
+    key = iam.create_access_key(UserName="ada")["AccessKey"]
+    aws.enforce(authorization=True)
+    try:
+        line = aws.failure(
+            *CREATE, AWS_ACCESS_KEY_ID=key["AccessKeyId"], AWS_SECRET_ACCESS_KEY=key["SecretAccessKey"]
+        )
+    finally:
+        aws.enforce(authorization=False)
+
+    assert bucket("payments") in line
+    assert "does not allow PutObject" in line
+    assert aws.records("payments") == {}
+
+
+def test_unknown_credentials_are_one_line_that_says_to_sign_in(aws: Aws) -> None:
+    aws.enforce(authorization=True)
+    try:
+        line = aws.failure(*CREATE)
+    finally:
+        aws.enforce(authorization=False)
+
+    assert "does not know these credentials" in line
+
+
+class ExpiredSession(BaseHTTPRequestHandler):
+    """Answers as AWS does when the session token has run out, which moto never does."""
+
+    def do_POST(self) -> None:
+        body = (
+            b"<ErrorResponse><Error><Type>Sender</Type><Code>ExpiredToken</Code>"
+            b"<Message>The security token included in the request is expired</Message></Error>"
+            b"</ErrorResponse>"
+        )
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(403)
+        self.send_header("Content-Type", "text/xml")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class names it so
+        pass
+
+
+def test_an_expired_session_is_one_line_that_says_to_sign_in(aws: Aws) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), ExpiredSession) as server:
+        thread = Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            line = aws.failure(*CREATE, AWS_ENDPOINT_URL=f"http://127.0.0.1:{server.server_port}")
+        finally:
+            server.shutdown()
+            thread.join()
+
+    assert "session has expired" in line
+    assert "sign in again" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["token", "create", "--scope", "*"], "--role"),
+        (["token", "create", "--role", "writer"], "--scope"),
+        (["token", "create", "--role", "owner", "--scope", "*"], "invalid choice: 'owner'"),
+        (["token", "create", "--role", "writer", "--scope", "a//b"], "scope pattern 'a//b'"),
+        ([*CREATE, "--team", "Payments"], "no team name"),
+        (["token"], "COMMAND"),
+        ([], "COMMAND"),
+        (["destroy"], "invalid choice: 'destroy'"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_names_what_is_wrong(aws: Aws, arguments: list[str], reason: str) -> None:
+    done = aws.run(*arguments)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert reason in done.stderr.splitlines()[-1]
+
+
+def test_a_malformed_team_of_the_environment_is_wrong_usage(aws: Aws) -> None:
+    done = aws.run(*CREATE, HOLDFAST_TEAM="Holdfast-payments")
+
+    assert done.returncode == 2
+    assert "no team name" in done.stderr
+
+
+def test_the_version_is_that_of_the_package(aws: Aws) -> None:
+    assert re.fullmatch(r"holdfast \d+\.\d+\.\d+\n", aws.output("--version"))
+
+
+@pytest.mark.parametrize("command", [[], ["token"], ["token", "create"], ["backend-config"]])
+def test_every_example_of_the_help_works_as_it_stands(aws: Aws, tmp_path: Path, command: list[str]) -> None:
+    aws.deploy("payments")
+    examples = aws.output(*command, "--help").partition("examples:\n")[2].splitlines()
+    assert examples
+
+    for example in examples:
+        done = subprocess.run(
+            ["sh", "-euc", example],
+            env=aws.environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, ""), example
+
+
+def test_help_does_not_wait_for_the_aws_sdk(aws: Aws) -> None:
+    script = """
+import sys
+from cli.main import main
+try:
+    main(sys.argv[1:])
+except SystemExit:
+    pass
+print("botocore" in sys.modules, "boto3" in sys.modules)
+"""
+
+    for arguments in ("--help", "backend-config x --address https://api.example.com"):
+        done = subprocess.run(
+            [sys.executable, "-c", script, *shlex.split(arguments)],
+            env=aws.environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.splitlines()[-1] == "False False"
