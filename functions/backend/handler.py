@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from aws_lambda_powertools import Logger
@@ -25,7 +26,8 @@ _BUCKET: Final = os.environ["HOLDFAST_BUCKET"]
 _VERSION: Final = os.environ["HOLDFAST_VERSION"]
 _REQUIRE_LOCK: Final = {"true": True, "false": False}[os.environ["HOLDFAST_REQUIRE_LOCK"]]
 
-_log = Logger()
+# Text that has no UTF-8 form must not cost the line.
+_log = Logger(json_serializer=partial(json.dumps, default=str))
 _s3 = connect()
 
 _HEADERS: Final = {"Content-Type": "application/json", "Cache-Control": "no-store"}
@@ -59,8 +61,12 @@ class Request:
 
     @property
     def accepts_gzip(self) -> bool:
-        """Whether the answer may be compressed."""
-        return "gzip" in self.header("accept-encoding")
+        """Whether the answer may be compressed (RFC 9110 section 12.5.3)."""
+        for coding in self.header("accept-encoding").lower().split(","):
+            name, _, weight = coding.replace(" ", "").partition(";q=")
+            if name == "gzip":
+                return weight.strip("0.") != "" or weight == ""
+        return False
 
     def header(self, name: str) -> str:
         """A header by its lower-case name, empty if it is missing."""
@@ -243,7 +249,7 @@ def _failure(status: int, body: str, headers: Mapping[str, str]) -> dict[str, An
 def _fault(request_id: str) -> dict[str, str]:
     return {
         "error": "fault",
-        "message": f"A fault in Holdfast. Repeating the request is safe; its ID is {request_id}.",
+        "message": f"A fault in Holdfast. The function's log says where, under the ID {request_id}.",
     }
 
 

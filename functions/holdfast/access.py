@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum, StrEnum, auto
 from fnmatch import fnmatchcase
-from typing import Any
 
+from holdfast import json_object
 from holdfast.errors import NotAllowed
 from holdfast.names import MAX_LENGTH, StateName
 
@@ -207,20 +207,42 @@ class Token:
         Raises:
             ValueError: it is no token record.
         """
-        document: dict[str, Any] = json.loads(body)
+        document = json_object.parse(body)
         try:
             return cls(
-                id=document["id"],
-                secret_sha256=document["secret_sha256"],
+                id=_text(document["id"]),
+                secret_sha256=_text(document["secret_sha256"]),
                 role=Role(document["role"]),
-                scope=tuple(document["scope"]),
-                description=document["description"],
-                created=datetime.fromisoformat(document["created"]),
-                created_by=document["created_by"],
-                expires=datetime.fromisoformat(document["expires"]) if document["expires"] else None,
+                scope=_scope(document["scope"]),
+                description=_text(document["description"]),
+                created=_time(document["created"]),
+                created_by=_text(document["created_by"]),
+                expires=None if document["expires"] is None else _time(document["expires"]),
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"no token record: {error!r}") from error
+
+
+# A record may be edited by hand. What is not exactly of its form must fail closed.
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("expected text")
+    return value
+
+
+def _scope(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value:
+        raise TypeError("expected a list of scope patterns")
+    return tuple(check_pattern(_text(pattern)) for pattern in value)
+
+
+def _time(value: object) -> datetime:
+    time = datetime.fromisoformat(_text(value))
+    if time.tzinfo is None:
+        raise ValueError("expected a time with its zone")
+    return time
 
 
 def token_key(token_id: str) -> str:

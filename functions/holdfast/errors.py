@@ -138,6 +138,20 @@ class LockNotMatched(HoldfastError):
     code = "lock_not_matched"
 
 
+class UnlockUndecided(HoldfastError):
+    """S3 did not decide a force-unlock that names no ID in time; it must not be repeated unseen."""
+
+    status = 409
+    code = "unlock_undecided"
+
+
+class DeleteUndecided(HoldfastError):
+    """The lock of a delete was broken while it was under way."""
+
+    status = 409
+    code = "delete_undecided"
+
+
 class TooLarge(HoldfastError):
     """Larger than the platform takes, or than it could give back."""
 

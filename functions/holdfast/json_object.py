@@ -1,7 +1,9 @@
 """Strict reading of a JSON object, as Go's decoder reads it: UTF-8 only, no NaN, no other top level."""
 
 import json
-from typing import Any
+from typing import Any, Final
+
+_DECODER: Final = json.JSONDecoder()
 
 
 def parse(body: bytes) -> dict[str, Any]:
@@ -20,6 +22,42 @@ def parse(body: bytes) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise ValueError("is no JSON object")  # noqa: TRY004 a wrong value, not a programming error
     return document
+
+
+def members(body: bytes) -> dict[str, str]:
+    """The members of a JSON object, each value as the text that stands in the document.
+
+    Python would round long numbers; their text does not change.
+
+    Raises:
+        ValueError: as `parse`.
+    """
+    parse(body)  # from here on it is well formed
+    text = body.decode()
+    found = {}
+    position = _after(" \t\n\r{", text, 0)
+    while text[position] != "}":
+        name, position = _DECODER.raw_decode(text, position)
+        start = _after(" \t\n\r:", text, position)
+        _, end = _DECODER.raw_decode(text, start)
+        found[name] = text[start:end]
+        position = _after(" \t\n\r,", text, end)
+    return found
+
+
+def _after(skipped: str, text: str, position: int) -> int:
+    while text[position] in skipped:
+        position += 1
+    return position
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text has a UTF-8 form; JSON can escape a lone surrogate, which has none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _refuse(constant: str) -> None:

@@ -5,6 +5,7 @@ Its form is `statemgr.LockInfo` in Terraform's and OpenTofu's sources.
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -58,8 +59,8 @@ class LockInfo:
         return self if self.document.get("Path") else LockInfo({**self.document, "Path": path})
 
     def to_json(self) -> bytes:
-        """The document as it is stored."""
-        return json.dumps(self.document, ensure_ascii=False).encode()
+        """The document as it is stored, no longer than it was received but for its `Path`."""
+        return json.dumps(self.document, ensure_ascii=False, separators=(",", ":")).encode()
 
     def for_client(self) -> dict[str, str]:
         """The seven fields that Terraform parses, each of the type that it expects."""
@@ -78,21 +79,34 @@ def parse(body: bytes) -> LockInfo:
         raise TooLarge(f"The lock info has {len(body)} bytes; at most {MAX_BYTES} are taken.")
     try:
         document = json_object.parse(body)
-        # Text that is no Unicode (a lone surrogate) could be neither stored nor given back.
-        json.dumps(document, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:
-        reason = "holds text that is no Unicode" if isinstance(error, UnicodeError) else error
+    except ValueError as error:
         raise InvalidLockInfo(
-            f"The lock info {reason}; send the JSON object that Terraform sends, with an ID."
+            f"The lock info {error}; send the JSON object that Terraform sends, with an ID."
         ) from None
-    lock_id = document.get("ID")
-    if not isinstance(lock_id, str) or not lock_id:
+    # What is accepted must come back the same from the bucket, or its owner could not release it.
+    if not all(_is_plain(value) for pair in document.items() for value in pair):
+        raise InvalidLockInfo(
+            "The lock info may hold only Unicode text, finite numbers, true, false and null, not nested."
+        )
+    if not _has_id(document):
         raise InvalidLockInfo("The lock info has no ID; send a JSON object with a text in 'ID'.")
-    if len(encode_metadata(lock_id, limit=None)) > METADATA_VALUE_LIMIT:
+    if len(encode_metadata(document["ID"], limit=None)) > METADATA_VALUE_LIMIT:
         raise InvalidLockInfo(
             f"The ID of the lock info is longer than {METADATA_VALUE_LIMIT} bytes, percent-encoded."
         )
     return LockInfo(document)
+
+
+def _has_id(document: Mapping[str, Any]) -> bool:
+    return bool(_text(document, "ID"))
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, str):
+        return json_object.is_unicode(value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, bool | int)
 
 
 def read_stored(body: bytes, *, path: str, created: datetime) -> LockInfo:
@@ -103,23 +117,24 @@ def read_stored(body: bytes, *, path: str, created: datetime) -> LockInfo:
 
     Args:
         body: the object.
-        path: `<bucket>/<key>`, to say where it lies.
+        path: where the lock object lies, `<bucket>/<key>`.
         created: when S3 took it.
     """
     try:
-        return parse(body)
-    except (InvalidLockInfo, TooLarge):
-        return LockInfo(
-            {
-                "ID": f"unreadable-{hashlib.sha256(body).hexdigest()[:16]}",
-                "Operation": "unknown",
-                "Info": f"The lock object {path} is no lock info document; force-unlock removes it.",
-                "Who": "unknown",
-                "Version": "",
-                "Created": created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                "Path": path,
-            }
-        )
+        document = json_object.parse(body)
+    except ValueError:
+        document = {}
+    if not _has_id(document):
+        document = {
+            "ID": f"unreadable-{hashlib.sha256(body).hexdigest()[:16]}",
+            "Operation": "unknown",
+            "Info": f"The lock object {path} is no lock info document; force-unlock removes it.",
+            "Who": "unknown",
+            "Version": "",
+            "Created": created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "Path": path,
+        }
+    return LockInfo(document)
 
 
 def _text(document: Mapping[str, Any], field: str) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 
 from holdfast import lock_info
 from holdfast.access import Action, Caller
-from holdfast.errors import Locked, LockNotMatched, Undecided
+from holdfast.errors import Locked, LockNotMatched, Undecided, UnlockUndecided
 from holdfast.lock_info import LockInfo
 from holdfast.names import StateName
 from holdfast.store import Deleted, IfAbsent, IfMatch, Object, Store, Stored
@@ -47,19 +47,23 @@ class HeldLock:
         """Whether this lock was taken by that caller with that very document."""
         return self.info == info and self.principal == caller.principal
 
-    def is_still(self, other: "HeldLock") -> bool:
-        """Whether this is the very lock object that was read before, not one that was taken again."""
-        return self.object.head.version_id == other.object.head.version_id and (
-            self.object.head.etag == other.object.head.etag
-        )
+    @property
+    def version_id(self) -> str:
+        """Which lock object it is; a lock that is taken again, even with the same document, is another."""
+        return self.object.head.version_id
 
 
 @dataclass(frozen=True, slots=True)
 class Acquired:
-    """The caller holds the lock."""
+    """The caller holds the lock.
+
+    Attributes:
+        info: its lock info, as stored.
+        version_id: of the lock object.
+    """
 
     info: LockInfo
-    etag: str
+    version_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +81,19 @@ class ForceUnlocked:
     principal: str | None
 
 
-def lock_path(store: Store, name: StateName) -> str:
-    """Where a state's lock lies, as `backend "s3"` writes it into `Path`: `<bucket>/<key>`."""
-    return f"{store.bucket}/{name.lock_key}"
-
-
-def from_object(store: Store, name: StateName, found: Object | None) -> HeldLock | None:
-    """Interpret the lock object that was read, if there is one."""
+def read(store: Store, name: StateName) -> HeldLock | None:
+    """Read the lock, or None if the state is not locked."""
+    found = store.read(name.lock_key)
     if found is None:
         return None
-    info = lock_info.read_stored(found.body, path=lock_path(store, name), created=found.head.last_modified)
+    path = f"{store.bucket}/{name.lock_key}"
+    info = lock_info.read_stored(found.body, path=path, created=found.head.last_modified)
     return HeldLock(info, found.head.metadata.get("locked-by"), found)
 
 
-def read(store: Store, name: StateName) -> HeldLock | None:
-    """Read the lock, or None if the state is not locked."""
-    return from_object(store, name, store.read(name.lock_key))
+def _with_path(info: LockInfo, store: Store, name: StateName) -> LockInfo:
+    """`Path` names the state and not the lock, as in the locks of `backend "s3"`."""
+    return info.at(f"{store.bucket}/{name.state_key}")
 
 
 def acquire(store: Store, name: StateName, body: bytes, caller: Caller) -> Acquired:
@@ -118,7 +119,7 @@ def take(store: Store, name: StateName, info: LockInfo, caller: Caller) -> Acqui
         Locked: somebody else holds it.
         Undecided: S3 did not decide in time.
     """
-    info = info.at(lock_path(store, name))
+    info = _with_path(info, store, name)
     for _ in range(_ATTEMPTS):
         stored = store.write(
             name.lock_key,
@@ -128,12 +129,12 @@ def take(store: Store, name: StateName, info: LockInfo, caller: Caller) -> Acqui
             tags=TAGS,
         )
         if isinstance(stored, Stored):
-            return Acquired(info, stored.etag)
+            return Acquired(info, stored.version_id)
         held = read(store, name)
         if held is None:
             continue  # released in between
         if held.is_same(info, caller):
-            return Acquired(info, held.object.head.etag)  # our own request, repeated
+            return Acquired(info, held.object.head.version_id)  # our own request, repeated
         raise Locked(held.info.for_client())
     raise Undecided("The lock keeps changing hands. Repeating the request is safe.")
 
@@ -162,7 +163,7 @@ def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Relea
         caller.require(Action.FORCE_UNLOCK, name)
         return _force_unlock(store, name, read(store, name), None)
     received = lock_info.parse(body)
-    info = received.at(lock_path(store, name))
+    info = _with_path(received, store, name)
     held = read(store, name)
     if held is None:
         return Released(info.id)
@@ -192,9 +193,19 @@ def _force_unlock(store: Store, name: StateName, held: HeldLock | None, lock_id:
         raise LockNotMatched(
             f"The lock that is held now has the ID {held.info.id}, not {lock_id}. Nothing was unlocked."
         )
-    deleted = store.delete(name.lock_key, IfMatch(held.object.head.etag))
-    # Only the lock that was read first was meant; one that was taken since stays.
-    if not isinstance(deleted, Deleted) and read(store, name) is not None:
+    try:
+        deleted = store.delete(name.lock_key, IfMatch(held.object.head.etag))
+        # Only the lock that was read first was meant; one that was taken since stays.
+        taken_since = not isinstance(deleted, Deleted) and read(store, name) is not None
+    except Undecided as undecided:
+        if lock_id is not None:
+            raise
+        # A status that the client repeats by itself would let the repeat meet the next holder's lock.
+        raise UnlockUndecided(
+            f"S3 did not say in time whether the lock {held.info.id} was removed. See who holds the state "
+            "before you unlock it again."
+        ) from undecided
+    if taken_since:
         raise LockNotMatched(
             f"The lock {held.info.id} is gone, and somebody else has locked the state since; "
             "their lock stays."

@@ -4,7 +4,6 @@ Version 4 of Terraform's and OpenTofu's format, and OpenTofu's encrypted form, w
 stay readable.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
@@ -70,8 +69,9 @@ def outputs_only(body: bytes) -> bytes:
             "The state is encrypted by its client, so its outputs cannot be separated; "
             "use a token with the role 'reader'."
         )
-    kept = {field: document[field] for field in _OUTPUTS_ONLY if field in document}
-    return json.dumps(kept, indent=2).encode()
+    members = json_object.members(body)
+    kept = [f'  "{field}": {members[field]}' for field in _OUTPUTS_ONLY if field in members]
+    return ("{\n" + ",\n".join(kept) + "\n}\n").encode()
 
 
 def _load(body: bytes) -> Mapping[str, Any]:
@@ -91,7 +91,9 @@ def _read(document: Mapping[str, Any]) -> StateFile:
     lineage = document.get("lineage", "")
     if not isinstance(lineage, str):
         raise InvalidState("The state's 'lineage' must be text.")
-    if len(encode_metadata(lineage, limit=None)) > METADATA_VALUE_LIMIT or not _is_unicode(lineage):
+    if len(encode_metadata(lineage, limit=None)) > METADATA_VALUE_LIMIT or not json_object.is_unicode(
+        lineage
+    ):
         raise InvalidState(
             f"The state's 'lineage' must be Unicode text of at most {METADATA_VALUE_LIMIT} bytes, "
             "percent-encoded."
@@ -102,11 +104,3 @@ def _read(document: Mapping[str, Any]) -> StateFile:
 
 def _is_integer(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # JSON can escape a lone surrogate, UTF-8 has no form for it
-        return False
-    return True

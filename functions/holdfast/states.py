@@ -10,13 +10,13 @@ is refused, so a refused writer comes back with the next one.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
-from uuid import uuid4
+from uuid import NAMESPACE_URL, uuid5
 
 from holdfast import locks, state_file
 from holdfast.access import Action, Caller
 from holdfast.errors import (
+    DeleteUndecided,
     InvalidState,
     LineageChanged,
     Locked,
@@ -30,7 +30,7 @@ from holdfast.lock_info import LockInfo
 from holdfast.locks import HeldLock
 from holdfast.names import StateName
 from holdfast.state_file import Position, StateFile
-from holdfast.store import Changed, Head, IfAbsent, IfMatch, NotStored, Store
+from holdfast.store import Changed, Head, IfAbsent, IfMatch, Store, Stored
 
 COMPARED_BY_CLIENT: Final = frozenset({"state-push", "migration destination state"})
 """Operations whose client has compared serial and lineage itself, or was forced by its user."""
@@ -142,17 +142,18 @@ def write(
     sha256 = hashlib.sha256(body).hexdigest()
     first_lock: HeldLock | None = None
     for attempt in range(_ATTEMPTS):
-        lock_object, head = store.read_beside_head(name.lock_key, name.state_key)
-        lock = locks.from_object(store, name, lock_object)
+        # The state before the lock: a lock that is ours afterwards was ours when the state was read, and
+        # nobody else's write since it was taken has been acknowledged. The other way round the state could
+        # be the next holder's already.
+        current = _read_current(store, name)
+        lock = locks.read(store, name)
         check_lock(lock, lock_id, caller, require_lock=require_lock)
         if attempt == 0:
             first_lock = lock
-        elif not _unchanged(first_lock, lock):
+        elif not _is_same_lock(first_lock, lock):  # broken and taken again, by a late repeat of the acquire
             raise _lock_lost(lock_id)
-        current = _describe(store, name, head) if head else None
         replaced = current.position if current else None
         if current and current.sha256 == sha256:
-            _check_still_ours(store, name, first_lock, lock_id)
             return Written(new.position, replaced, current.head.version_id, lock_id, new_version=False)
         check_succession(new.position, current, lock)
         stored = store.write(
@@ -161,8 +162,10 @@ def write(
             IfMatch(current.head.etag) if current else IfAbsent(),
             metadata=_metadata(new, sha256, counted_position(current, lock), lock, caller),
         )
-        if not isinstance(stored, NotStored):
-            _check_still_ours(store, name, first_lock, lock_id)
+        if isinstance(stored, Stored):
+            # The second reading: only the very same lock, or still none, acknowledges the write.
+            if not _is_same_lock(first_lock, locks.read(store, name)):
+                raise _lock_lost(lock_id)
             return Written(new.position, replaced, stored.version_id, lock_id, new_version=True)
     raise RacedWriter(
         "Somebody else kept writing this state while this write was under way. Run the command again; "
@@ -176,35 +179,41 @@ def delete(store: Store, name: StateName, caller: Caller) -> Removed:
     Raises:
         NotAllowed: the caller may not delete this state.
         Locked: somebody holds the lock.
-        LockLost: the lock was broken meanwhile; read the state before going on.
-        RacedWriter: somebody without a lock wrote at the same time.
+        RacedWriter: somebody wrote at the same time; nothing was deleted.
+        DeleteUndecided: the lock was broken meanwhile.
         Undecided: S3 did not decide in time; repeating is safe.
     """
     caller.require(Action.DELETE, name)
-    info = LockInfo(
+    # The same for every delete of this state by this caller, so that a repeated request knows its own lock.
+    lock = LockInfo(
         {
-            "ID": str(uuid4()),
+            "ID": str(uuid5(NAMESPACE_URL, f"{store.bucket}/{name.state_key}#{caller.principal}")),
             "Operation": "delete",
-            "Info": "",
+            "Info": "DELETE of the state",
             "Who": caller.principal,
             "Version": "",
-            "Created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "Created": "0001-01-01T00:00:00Z",
             "Path": "",
         }
     )
-    acquired = locks.take(store, name, info, caller)
+    # The state before the lock, as in `write`: what is written in between is not deleted.
+    head = store.head(name.state_key)
+    acquired = locks.take(store, name, lock, caller)
     try:
-        head = store.head(name.state_key)
         deleted = store.delete(name.state_key, IfMatch(head.etag)) if head else None
+        held = locks.read(store, name)
     finally:
-        released = store.delete(name.lock_key, IfMatch(acquired.etag))
+        locks.release(store, name, acquired.info.to_json(), caller)
     if isinstance(deleted, Changed):
         raise RacedWriter(
-            "Somebody wrote this state without a lock while it was being deleted. Nothing was deleted; "
-            "look at the state and run the command again."
+            "Somebody wrote this state while it was being deleted. Nothing was deleted; look at the state, "
+            "then run the command again."
         )
-    if isinstance(released, Changed):
-        raise _lock_lost(info.id)
+    if held is None or held.version_id != acquired.version_id:
+        raise DeleteUndecided(
+            "The lock of this delete was broken while it was under way. Look whether the state is there; "
+            "its versions are."
+        )
     return Removed(head.version_id if head else None)
 
 
@@ -282,22 +291,19 @@ def counted_position(current: Current | None, lock: HeldLock | None) -> Position
     return current.over if was_never_acknowledged(current, lock) else current.position
 
 
-def _describe(store: Store, name: StateName, head: Head) -> Current | None:
+def _read_current(store: Store, name: StateName) -> Current | None:
     """What a write must know of the current state; one more request if its writer noted nothing."""
+    head = store.head(name.state_key)
+    if head is None:
+        return None
     noted = head.metadata
     position = _noted_position(noted, "serial", "lineage")
     if position is not None and "sha256" in noted:
-        return Current(
-            head,
-            noted["sha256"],
-            position,
-            _noted_position(noted, "over-serial", "over-lineage"),
-            noted.get("lock-id", ""),
-            fenced=True,
-        )
+        over = _noted_position(noted, "over-serial", "over-lineage")
+        return Current(head, noted["sha256"], position, over, noted.get("lock-id", ""), fenced=True)
     found = store.read(name.state_key)
     if found is None:
-        return None  # deleted since
+        return None
     try:
         position = state_file.parse(found.body).position
     except InvalidState:
@@ -328,16 +334,10 @@ def _metadata(
     return {name: value for name, value in noted.items() if value}
 
 
-def _check_still_ours(store: Store, name: StateName, lock: HeldLock | None, lock_id: str | None) -> None:
-    """The second reading of the lock: only what is the same, or still free, acknowledges a write."""
-    if not _unchanged(lock, locks.read(store, name)):
-        raise _lock_lost(lock_id)
-
-
-def _unchanged(before: HeldLock | None, now: HeldLock | None) -> bool:
+def _is_same_lock(before: HeldLock | None, now: HeldLock | None) -> bool:
     if before is None or now is None:
         return before is now
-    return now.is_still(before)
+    return now.version_id == before.version_id
 
 
 def _lock_lost(lock_id: str | None) -> LockLost:

@@ -9,7 +9,6 @@ hold" can mean "your own first attempt took effect": the caller compares what it
 import random
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -18,7 +17,13 @@ from urllib.parse import quote, unquote, urlencode
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import ClientError, FlexibleChecksumError, HTTPClientError, IncompleteReadError
+from botocore.exceptions import (
+    ClientError,
+    CredentialRetrievalError,
+    FlexibleChecksumError,
+    HTTPClientError,
+    IncompleteReadError,
+)
 from botocore.exceptions import ConnectionError as UnreachableError
 
 from holdfast import __version__
@@ -98,7 +103,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class NotStored:
-    """The condition did not hold, or another write was in flight."""
+    """The condition did not hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +135,10 @@ def connect(session: boto3.Session | None = None, *, endpoint_url: str | None = 
 
 
 def deadline(remaining_milliseconds: int) -> float:
-    """Until when a function that has this much time left may repeat requests, in `time.monotonic()` seconds.
+    """Until when a function that has this much time left may start requests, in `time.monotonic()` seconds.
 
-    Early enough for one more request to time out before the function is stopped, so that no write lands
-    long after it was answered.
+    Early enough for the last one to time out before the function is stopped: no write lands long after it
+    was answered.
     """
     last_request = CONNECT_TIMEOUT + READ_TIMEOUT
     return time.monotonic() + min(_BUDGET, remaining_milliseconds / 1000 - last_request - 1)
@@ -145,7 +150,7 @@ class Store:
     Args:
         client: an S3 client made by `connect`.
         bucket: the bucket's name.
-        deadline: `time.monotonic()` seconds after which nothing is repeated any more.
+        deadline: `time.monotonic()` seconds after which no request starts any more.
 
     Attributes:
         requests: the name of every request that was sent to S3, repeats included.
@@ -189,17 +194,6 @@ class Store:
 
         return self._decided("HeadObject", head, {404: None})
 
-    def read_beside_head(self, key: str, head_key: str) -> tuple[Object | None, Head | None]:
-        """Read one object and the head of another at the same time.
-
-        Raises:
-            Undecided: S3 did not answer in time.
-            StorageRefused: S3 refuses the function.
-        """
-        with ThreadPoolExecutor(max_workers=1) as beside:
-            head = beside.submit(self.head, head_key)
-            return self.read(key), head.result()
-
     def write(
         self,
         key: str,
@@ -234,7 +228,7 @@ class Store:
             answer = self._client.put_object(**request)
             return Stored(answer["ETag"], answer.get("VersionId", ""))
 
-        outcomes: dict[int, Stored | NotStored] = dict.fromkeys((404, 409, 412), NotStored())
+        outcomes: dict[int, Stored | NotStored] = {404: NotStored(), 412: NotStored()}
         return self._decided("PutObject", put, outcomes)
 
     def delete(self, key: str, condition: IfMatch) -> Deleted | Changed:
@@ -252,11 +246,12 @@ class Store:
         outcomes: dict[int, Deleted | Changed] = {404: Deleted(), 412: Changed()}
         return self._decided("DeleteObject", delete, outcomes)
 
-    def _decided(self, request: str, call: Callable[[], _T], outcomes: Mapping[int, _T]) -> _T:
+    def _decided(self, operation: str, call: Callable[[], _T], outcomes: Mapping[int, _T]) -> _T:
         """Make a call until S3 decides it; the statuses in `outcomes` are decisions too."""
         pause = 0.05
-        while True:
-            self.requests.append(request)
+        reason = "no time was left to ask"
+        while time.monotonic() < self._deadline:
+            self.requests.append(operation)
             try:
                 return call()
             except ClientError as error:
@@ -265,23 +260,49 @@ class Store:
                 # A bucket that is gone is 404 as well, and must never read as "no state, no lock".
                 if status in outcomes and reason != "NoSuchBucket":
                     return outcomes[status]
-                if status < 500 and status != 409 and reason not in _PASSING:
+                # 409: another request to the key was in flight.
+                if status < 500 and status not in (409, 429) and reason not in _PASSING:
                     raise StorageRefused(
                         f"S3 answered {status} {reason}. This is a fault of the deployment: check the "
                         "function's role, the bucket policy and the key, then deploy again."
                     ) from error
-            except (UnreachableError, HTTPClientError, IncompleteReadError, FlexibleChecksumError) as error:
+            except _LOST as error:
                 reason = type(error).__name__
-            if time.monotonic() + pause >= self._deadline:
-                raise Undecided(
-                    f"S3 did not decide in time (last: {reason}). Repeating the request is safe."
-                ) from None
-            time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 spreads repeats, hides nothing
+            time.sleep(pause * _JITTER.uniform(0.5, 1.0))
             pause = min(pause * 2, 1.0)
+        raise Undecided(f"S3 did not decide in time (last: {reason}). Repeating the request is safe.")
 
 
-# What S3 sends as 4xx for a passing condition, beside 409 (another request to the key was in flight).
-_PASSING = frozenset({"RequestTimeout", "SlowDown", "TooManyRequests", "Throttling"})
+# The request may or may not have reached S3, or S3's answer us.
+_LOST = (
+    UnreachableError,
+    HTTPClientError,
+    IncompleteReadError,
+    FlexibleChecksumError,
+    CredentialRetrievalError,
+)
+
+# What S3 and the services behind it send with a final status for a passing condition.
+_PASSING = frozenset(
+    {
+        "BadDigest",
+        "BandwidthLimitExceeded",
+        "IncompleteBody",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "RequestTimeout",
+        "RequestTimeTooSkewed",
+        "SlowDown",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+
+# From the system: a snapshot's copies would all draw the same numbers from a seed.
+_JITTER = random.SystemRandom()
 
 
 def _head(answer: Mapping[str, Any]) -> Head:

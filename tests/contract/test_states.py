@@ -10,7 +10,7 @@ import pytest
 from holdfast import locks, names, states
 from holdfast.access import Caller, Role
 from holdfast.errors import (
-    HoldfastError,
+    DeleteUndecided,
     InvalidState,
     LineageChanged,
     Locked,
@@ -19,6 +19,7 @@ from holdfast.errors import (
     NotAllowed,
     RacedWriter,
     SerialNotNewer,
+    StorageRefused,
     Undecided,
     UnreadableState,
 )
@@ -341,8 +342,10 @@ def test_a_write_that_s3_did_not_take_is_repeated(team: Team, fault: Fault) -> N
 def test_a_write_that_is_not_decided_in_time_says_so_and_its_retry_is_written_once(team: Team) -> None:
     team.lock()
     team.bucket.proxy.fail("PUT", KEY, Fault.ANSWER_LOST)
+    team.bucket.proxy.fail("PUT", KEY, Fault.SLOW_DOWN, times=1000)
     with pytest.raises(Undecided):
-        team.write_through_faults(state(1), seconds=0)
+        team.write_through_faults(state(1), seconds=1)
+    assert team.bucket.proxy.end_rules() < 1000
     assert team.versions() == [state(1)]
     again = team.write(state(1))
     assert not again.new_version
@@ -374,10 +377,32 @@ def test_a_write_whose_lock_was_taken_over_before_it_lands_is_not_acknowledged(t
 def test_a_repeated_write_whose_lock_was_broken_meanwhile_is_not_acknowledged(team: Team) -> None:
     team.lock()
     team.write(state(1))
-    team.bucket.proxy.before("GET", LOCK_KEY, lambda: None)  # the first reading
     team.bucket.proxy.before("GET", LOCK_KEY, team.break_lock)
     with pytest.raises(LockLost):
         team.write_through_faults(state(1))
+
+
+@pytest.mark.parametrize("operation", ["OperationTypeApply", "state-push"])
+@pytest.mark.parametrize("serial", [6, 7])
+@pytest.mark.parametrize("reading", [KEY, LOCK_KEY])
+def test_a_writer_whose_lock_went_through_other_hands_while_it_reads_overwrites_nobody(
+    team: Team, operation: str, serial: int, reading: str
+) -> None:
+    ours = lock_info("one", operation=operation)
+    team.lock(ours)
+    team.write(state(5))
+
+    def another_holder_in_between() -> None:
+        team.break_lock()
+        team.lock(TWO, BOB)
+        team.next_second()
+        team.write(state(6, content="theirs"), "two", BOB)
+        team.unlock(TWO, BOB)
+
+    team.bucket.proxy.before("HEAD" if reading == KEY else "GET", reading, another_holder_in_between)
+    with pytest.raises(LockLost):
+        team.write_through_faults(state(serial, content="ours"))
+    assert team.versions() == [state(5), state(6, content="theirs")]
 
 
 def test_a_refused_writer_that_comes_back_with_the_next_serial_is_refused_again(team: Team) -> None:
@@ -503,35 +528,69 @@ def test_a_writer_cannot_delete(team: Team) -> None:
         delete(team, ADA)
 
 
-def test_a_delete_does_not_remove_what_was_written_meanwhile(team: Team) -> None:
+@pytest.mark.parametrize(("verb", "key"), [("PUT", LOCK_KEY), ("DELETE", KEY)])
+def test_a_delete_does_not_remove_what_was_written_meanwhile(team: Team, verb: str, key: str) -> None:
     team.write_unlocked(state(1))
-    team.bucket.proxy.before("DELETE", KEY, lambda: team.put_beside(state(2)))
+    team.bucket.proxy.before(verb, key, lambda: team.put_beside(state(2)))
     with pytest.raises(RacedWriter):
         delete(team)
     assert team.current() == state(2)
     assert nobody_holds_the_lock(team)
 
 
-def test_a_delete_whose_lock_was_broken_and_taken_is_not_acknowledged(team: Team) -> None:
+def break_whatever_lock_there_is(team: Team) -> None:
+    held = locks.read(team.bucket.direct_store(), NAME)
+    assert held is not None
+    team.break_lock(held.info.id)
+
+
+def test_a_delete_whose_lock_was_broken_does_not_remove_what_the_next_holder_wrote(team: Team) -> None:
     team.write_unlocked(state(1))
 
-    def broken_and_taken() -> None:
-        held = locks.read(team.bucket.direct_store(), NAME)
-        assert held is not None
-        team.break_lock(held.info.id)
+    def another_holder_in_between() -> None:
+        break_whatever_lock_there_is(team)
         team.lock(TWO, BOB)
+        team.write(state(2), "two", BOB)
+        team.unlock(TWO, BOB)
 
-    team.bucket.proxy.before("DELETE", LOCK_KEY, broken_and_taken)
-    with pytest.raises(LockLost):
+    team.bucket.proxy.before("DELETE", KEY, another_holder_in_between)
+    with pytest.raises(RacedWriter):
         delete(team)
-    assert not nobody_holds_the_lock(team)
+    assert team.current() == state(2)
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_a_delete_whose_lock_was_broken_is_not_acknowledged(team: Team, taken: bool) -> None:
+    team.write_unlocked(state(1))
+
+    def broken() -> None:
+        break_whatever_lock_there_is(team)
+        if taken:
+            team.lock(TWO, BOB)
+
+    team.bucket.proxy.before("DELETE", KEY, broken)
+    with pytest.raises(DeleteUndecided):
+        delete(team)
+    assert nobody_holds_the_lock(team) is not taken
 
 
 def test_a_delete_that_fails_gives_its_lock_back(team: Team) -> None:
     team.write_unlocked(state(1))
-    team.bucket.proxy.fail("HEAD", KEY, Fault.DENIED)
-    with pytest.raises(HoldfastError):
+    team.bucket.proxy.fail("DELETE", KEY, Fault.DENIED)
+    with pytest.raises(StorageRefused):
         delete(team)
+    assert nobody_holds_the_lock(team)
+
+
+def test_a_delete_that_is_repeated_after_its_lock_was_left_behind_knows_its_own_lock(team: Team) -> None:
+    team.write_unlocked(state(1))
+    team.bucket.proxy.fail("PUT", LOCK_KEY, Fault.ANSWER_LOST)
+    team.bucket.proxy.fail("PUT", LOCK_KEY, Fault.SLOW_DOWN, times=1000)
+    with pytest.raises(Undecided):
+        states.delete(team.bucket.store(seconds=0.5), NAME, OPERATOR)
+    assert team.bucket.proxy.end_rules() < 1000
+    assert not nobody_holds_the_lock(team)
+    assert delete(team).version_id is not None
     assert nobody_holds_the_lock(team)
 
 

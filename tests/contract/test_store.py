@@ -1,5 +1,6 @@
 """What the store promises of S3, on two independent S3 servers."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
@@ -82,11 +83,10 @@ def test_deleting_what_is_gone_counts_as_deleted(bucket: Bucket) -> None:
 def test_missing_keys_read_as_none(bucket: Bucket) -> None:
     assert bucket.store().read(KEY) is None
     assert bucket.store().head(KEY) is None
-    assert bucket.store().read_beside_head("states/b.tfstate.tflock", KEY) == (None, None)
 
 
 def test_a_missing_bucket_is_a_fault_and_never_reads_as_a_missing_key(bucket: Bucket) -> None:
-    store = Store(bucket.s3, "holdfast-gone", deadline=0)
+    store = Store(bucket.s3, "holdfast-gone", deadline=time.monotonic() + 20)
     with pytest.raises(StorageRefused, match="NoSuchBucket"):
         store.read(KEY)
     with pytest.raises(StorageRefused, match="NoSuchBucket"):
@@ -128,7 +128,7 @@ def test_exactly_one_of_many_simultaneous_replacements_is_stored(bucket: Bucket)
     assert bucket.bodies(KEY) == [b"one", b"%d" % winners[0]]
 
 
-@pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.NEVER_ARRIVES])
+@pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.CONFLICT, Fault.NEVER_ARRIVES])
 def test_a_request_that_s3_did_not_take_is_repeated(bucket: Bucket, fault: Fault) -> None:
     bucket.proxy.fail("PUT", KEY, fault, times=3)
     store = bucket.store()
@@ -157,11 +157,6 @@ def test_a_delete_whose_answer_was_lost_counts_as_deleted(bucket: Bucket) -> Non
     assert bucket.store().delete(KEY, IfMatch(first.etag)) == Deleted()
 
 
-def test_a_write_in_conflict_with_another_is_not_stored(bucket: Bucket) -> None:
-    bucket.proxy.fail("PUT", KEY, Fault.CONFLICT)
-    assert isinstance(put(bucket.store(), b"one", IfAbsent()), NotStored)
-
-
 def test_a_delete_in_conflict_with_another_request_is_repeated(bucket: Bucket) -> None:
     first = create(bucket)
     bucket.proxy.fail("DELETE", KEY, Fault.CONFLICT)
@@ -181,7 +176,15 @@ def test_an_s3_that_cannot_be_connected_to_ends_undecided() -> None:
     session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
     nobody = connect(session, endpoint_url=f"http://127.0.0.1:{free_port()}")
     with pytest.raises(Undecided, match="EndpointConnectionError"):
-        Store(nobody, "bucket", deadline=0).read(KEY)
+        Store(nobody, "bucket", deadline=time.monotonic() + 0.2).read(KEY)
+
+
+def test_no_request_starts_after_the_deadline(bucket: Bucket) -> None:
+    late = Store(bucket.s3, bucket.name, deadline=time.monotonic())
+    with pytest.raises(Undecided, match="no time"):
+        put(late, b"one", IfAbsent())
+    assert late.requests == []
+    assert bucket.bodies(KEY) == []
 
 
 def test_a_refusal_by_s3_is_a_fault_and_never_reads_as_a_missing_key(bucket: Bucket) -> None:

@@ -168,6 +168,29 @@ def test_a_token_without_a_valid_scope_is_not_made(scope: list[str]) -> None:
 
 
 @pytest.mark.parametrize("record", [b"{}", b"[]", b"null", b"not json", b'{"id": 1, "role": "king"}'])
-def test_a_damaged_record_is_an_error_and_no_refusal(record: bytes) -> None:
+def test_what_is_no_record_is_an_error_and_no_refusal(record: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 any of them: it becomes a fault, which nobody remembers
+        Token.from_json(record)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"scope": "network/*"},
+        {"scope": []},
+        {"scope": ["a b"]},
+        {"scope": [7]},
+        {"scope": None},
+        {"role": "king"},
+        {"expires": "2026-11-20T10:00:00"},
+        {"expires": 0},
+        {"expires": ""},
+        {"id": 7},
+        {"secret_sha256": None},
+    ],
+)
+def test_a_damaged_record_opens_nothing(damage: dict[str, object]) -> None:
+    token, _ = new_token()
+    record = json.dumps({**json.loads(token.to_json()), **damage}).encode()
+    with pytest.raises(ValueError, match="no token record"):
         Token.from_json(record)

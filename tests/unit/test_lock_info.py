@@ -29,7 +29,11 @@ CREATED = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
         (b'{"ID": "a"} {"ID": "b"}', "no JSON document"),
         (b"\xef\xbb\xbf" + b'{"ID": "a"}', "no JSON document"),
         ('{"ID": "a"}'.encode("utf-16"), "no JSON document"),
-        (b'{"ID": "\\ud800"}', "no Unicode"),
+        (b'{"ID": "\\ud800"}', "only Unicode"),
+        (b'{"ID": "a", "\\ud800": 1}', "only Unicode"),
+        (b'{"ID": "a", "x": 1e999}', "finite"),
+        (b'{"ID": "a", "x": {}}', "not nested"),
+        (b'{"ID": "a", "x": ' + b"[" * 990 + b"]" * 990 + b"}", "not nested|no JSON document"),
         (b"[" * 50_000, "no JSON document"),
         (b'{"ID": ' + b"9" * 5000 + b"}", "no JSON document"),
         (json.dumps({"ID": "x" * 201}).encode(), "longer than 200"),
@@ -53,7 +57,7 @@ def test_an_empty_path_is_filled_and_another_one_kept() -> None:
 
 
 def test_fields_that_we_do_not_know_are_kept() -> None:
-    body = b'{"ID": "a", "Path": "p", "Extra": [1.5, {"\xc3\xbc": null}]}'
+    body = b'{"ID": "a", "Path": "p", "Extra": 1.5, "\xc3\xbc": null}'
     assert json.loads(lock_info.parse(body).to_json()) == json.loads(body)
 
 
@@ -80,7 +84,7 @@ def test_a_client_gets_the_seven_fields_that_it_parses_and_nothing_else() -> Non
     ["yesterday", 7, None, "2026-11-20", "20261120T100000Z", "2026-13-01T00:00:00Z", "2026-11-20T10:00:00"],
 )
 def test_a_time_that_go_cannot_parse_becomes_the_zero_time(created: object) -> None:
-    body = json.dumps({"ID": "a", "Created": created, "Who": ["a"], "Info": 3}).encode()
+    body = json.dumps({"ID": "a", "Created": created, "Who": ["a"], "Info": 3, "x": [{}]}).encode()
     shown = lock_info.read_stored(body, path=PATH, created=CREATED).for_client()
     assert shown == {
         "ID": "a",

@@ -80,3 +80,21 @@ def test_a_state_is_reduced_to_an_allow_list() -> None:
 def test_an_encrypted_state_cannot_be_reduced() -> None:
     with pytest.raises(NotAllowed, match="encrypted"):
         state_file.outputs_only(encrypted_state(1, "AAAA"))
+
+
+@pytest.mark.parametrize("space", ["", " ", "\n\t"])
+def test_what_is_kept_of_a_state_keeps_its_text(space: str) -> None:
+    number = "123456789.123456789123456789"
+    members = [
+        '"version":4',
+        '"serial":1',
+        '"resources":[{"private":"}"}]',
+        f'"outputs":{{"n":{{"value":[{number},1e400,"\\u00fc}}"],"type":"dynamic"}}}}',
+    ]
+    whole = "{" + f"{space},{space}".join(members).replace('":', f'"{space}:{space}') + space + "}"
+    reduced = state_file.outputs_only(whole.encode()).decode()
+    assert number in reduced
+    assert "1e400" in reduced
+    assert '"\\u00fc}"' in reduced
+    assert "private" not in reduced
+    assert set(json.loads(reduced)) == {"version", "serial", "outputs"}
