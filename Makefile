@@ -1,0 +1,71 @@
+# Every command of this repository. `make` alone lists them; the work is done by Python modules.
+
+PYTHONS = python3.11 python3 python3.12 python3.13 python3.14
+BIN = .venv/bin
+LOCAL_AWS = $(BIN)/python -m local_aws
+CDK = PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/cdk
+PIP_COMPILE = $(BIN)/pip-compile --quiet --upgrade --no-emit-index-url --no-emit-trusted-host \
+	--no-emit-find-links --generate-hashes --strip-extras --allow-unsafe --no-header --no-annotate
+
+# The targets share one set-up and one local AWS.
+.NOTPARALLEL:
+.PHONY: help up demo down clean test lint unit contract e2e benchmark synth deploy upgrade set-up
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+up: set-up ## start Holdfast on this machine, or bring it up to date; PORT=4600 picks another port
+	@$(LOCAL_AWS) up $(if $(PORT),--port '$(PORT)')
+
+demo: set-up ## after `make up`: run examples/hello with a real Terraform and show what it left in S3
+	@$(LOCAL_AWS) demo
+
+down: ## stop it; states, locks and the token stay in .local
+	@$(or $(wildcard $(BIN)/python),python3) -m local_aws down
+
+clean: ## stop it and remove .local, build output and caches
+	@$(or $(wildcard $(BIN)/python),python3) -m local_aws clean
+
+test: lint ## lint, types and all tests
+	$(BIN)/pytest tests/unit tests/contract tests/e2e
+
+lint: set-up ## ruff and mypy
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+unit: set-up ## only the tests that deploy nothing
+	$(BIN)/pytest tests/unit
+
+contract: set-up ## only the tests of our S3 requests against two S3 servers
+	$(BIN)/pytest tests/contract
+
+e2e: set-up ## only the tests with a deployed stack and a real Terraform
+	$(BIN)/pytest tests/e2e
+
+benchmark: set-up ## requests and milliseconds, beside Terraform's own s3 backend
+	@$(BIN)/python -m benchmarks
+
+synth: set-up ## the CloudFormation templates for AWS, into cdk.out
+	@$(CDK) synth --quiet
+
+deploy: set-up ## deploy one team's stack to AWS with your AWS credentials: make deploy TEAM=platform
+	@$(if $(TEAM),,$(error Name the team, as in: make deploy TEAM=platform))
+	@$(CDK) deploy 'Holdfast-$(TEAM)'
+
+# The CDK command line stays at 2: its release 3.0.0 cannot read what today's aws-cdk-lib writes.
+upgrade: set-up ## pin the newest version of everything
+	$(PIP_COMPILE) --output-file requirements.txt requirements.in
+	$(PIP_COMPILE) --output-file functions/requirements.txt functions/requirements.in
+	$(PIP_COMPILE) --output-file local_aws/requirements.txt local_aws/requirements.in
+	$(PIP_COMPILE) --output-file requirements-dev.txt requirements-dev.in
+	npm install --save-dev --save-exact aws-cdk@2 aws-cdk-local@latest
+
+set-up: ## what the other targets need; done by them when something changed
+	@for python in $(PYTHONS); do \
+		if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null; then \
+			exec $$python -m local_aws.set_up; \
+		fi; \
+	done; \
+	echo 'Python 3.11 or later is needed; looked for: $(PYTHONS)' >&2; \
+	exit 1

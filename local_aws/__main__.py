@@ -1,0 +1,153 @@
+"""`python -m local_aws`: what `make up`, `make down`, `make clean` and `make demo` do."""
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from local_aws.failure import LocalAwsError
+from local_aws.home import DEFAULT_FOLDER, Home
+from local_aws.progress import step
+from local_aws.server import ROOT, LocalAws, find_running, for_local_commands
+
+_CACHES = (".build", "cdk.out", ".pytest_cache", ".mypy_cache", ".ruff_cache")
+_NOT_SEARCHED = (".git", ".local", ".venv", "node_modules", *_CACHES)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        argv: the arguments without the program's name; None for those of the process.
+
+    Returns:
+        The exit code: 0 done, 1 failed, 130 interrupted.
+    """
+    arguments = _parser().parse_args(argv)
+    clean = for_local_commands(os.environ)
+    os.environ.clear()
+    os.environ.update(clean)
+    try:
+        arguments.run(Home(arguments.folder), arguments)
+    except LocalAwsError as failure:
+        print(failure, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("Interrupted; run the command again to go on.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # whoever read the output has gone, as in `… | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m local_aws",
+        description="Holdfast on a local AWS, on this machine only. `make` has the same commands.",
+        epilog="""\
+examples:
+  python -m local_aws up
+  python -m local_aws up --port 4600
+  python -m local_aws status
+  python -m local_aws --folder /tmp/second up --port 4601
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=DEFAULT_FOLDER,
+        help="where everything is kept; another folder is another local AWS (default: .local)",
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    up = commands.add_parser("up", help="start it, deploy what changed, and say what to do next")
+    up.add_argument(
+        "--port",
+        type=_port,
+        help="of 127.0.0.1 (default: the one used last, or else 4566)",
+    )
+    down = commands.add_parser("down", help="stop it; everything is kept")
+    status = commands.add_parser("status", help="say whether it runs and where")
+    demo = commands.add_parser("demo", help="run examples/hello on it with a real Terraform")
+    clean = commands.add_parser("clean", help="stop it and remove it, with all caches")
+    up.set_defaults(run=lambda home, arguments: _up(home, arguments.port))
+    down.set_defaults(run=lambda home, _: _down(home))
+    status.set_defaults(run=lambda home, _: _status(home))
+    demo.set_defaults(run=lambda home, _: _demo(home))
+    clean.set_defaults(run=lambda home, _: _clean(home))
+    return parser
+
+
+def _port(value: str) -> int:
+    if not value.isdecimal() or not 1 <= int(value) <= 65535:
+        raise argparse.ArgumentTypeError(f"{value!r} is no port; pick a number from 1024 to 65535")
+    return int(value)
+
+
+def _up(home: Home, port: int | None) -> None:
+    from local_aws.up import up
+
+    up(home, port)
+
+
+def _demo(home: Home) -> None:
+    from local_aws.demo import demo
+
+    demo(home)
+
+
+def _down(home: Home) -> None:
+    running = find_running(home.aws_data)
+    if running is None:
+        print("Nothing is running.")
+        return
+    with home.alone(), step("Stopping the local AWS"):
+        LocalAws(running.port, home.aws_data).stop()
+    print(f"States, locks and the token are kept in {home.folder}; `make up` goes on with them.")
+
+
+def _status(home: Home) -> None:
+    running = find_running(home.aws_data)
+    connection = home.connection()
+    if running is None:
+        print("Nothing is running." + (" `make up` goes on with what is kept." if connection else ""))
+        return
+    aws = LocalAws(running.port, home.aws_data)
+    print(f"The local AWS runs on {aws.endpoint} (process {running.pid}, log {aws.log}).")
+    print(f"Holdfast: {connection.address}" if connection else "Holdfast is not deployed yet: `make up`.")
+
+
+def _clean(home: Home) -> None:
+    running = find_running(home.aws_data)
+    if running:
+        with step("Stopping the local AWS"):
+            LocalAws(running.port, home.aws_data).kill()
+    removable = [home.folder]
+    if home.folder == DEFAULT_FOLDER:
+        removable += [*(ROOT / name for name in _CACHES), *_bytecode(ROOT)]
+    removed = [folder for folder in removable if folder.exists()]
+    for folder in removed:
+        shutil.rmtree(folder)
+    names = [_display(folder) for folder in removed if folder.name != "__pycache__"]
+    if bytecode := len(removed) - len(names):
+        names.append(f"{bytecode} __pycache__")
+    print(f"Removed {', '.join(names)}." if names else "There was nothing to remove.")
+
+
+def _display(path: Path) -> str:
+    return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+
+
+def _bytecode(folder: Path) -> list[Path]:
+    found = []
+    for parent, children, _ in os.walk(folder):
+        found += [Path(parent, child) for child in children if child == "__pycache__"]
+        children[:] = [child for child in children if child not in (*_NOT_SEARCHED, "__pycache__")]
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""AWS clients for a local AWS, untouched by whatever AWS settings the user has."""
+
+import os
+from typing import TYPE_CHECKING
+
+import boto3
+import botocore.session
+from botocore.config import Config
+
+from local_aws.server import REGION, LocalAws
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_s3 import S3Client
+
+_CONFIG = Config(
+    connect_timeout=5,
+    read_timeout=30,
+    retries={"mode": "standard", "total_max_attempts": 3},
+    s3={"addressing_style": "path"},
+    proxies={},
+)
+# Where botocore looks for what the user has set: name in a file, name in the environment, default, type.
+_NO_USER = {
+    "profile": (None, None, None, None),
+    "config_file": (None, None, os.devnull, None),
+    "credentials_file": (None, None, os.devnull, None),
+}
+
+
+def _session() -> boto3.Session:
+    session = botocore.session.Session(_NO_USER)
+    session.set_credentials("test", "test")
+    return boto3.Session(botocore_session=session, region_name=REGION)
+
+
+def s3_client(aws: LocalAws) -> "S3Client":
+    """An S3 client of the local root user."""
+    return _session().client("s3", endpoint_url=aws.endpoint, verify=_verify(aws), config=_CONFIG)
+
+
+def cloudformation_client(aws: LocalAws) -> "CloudFormationClient":
+    """A CloudFormation client of the local root user."""
+    return _session().client("cloudformation", endpoint_url=aws.endpoint, verify=_verify(aws), config=_CONFIG)
+
+
+def _verify(aws: LocalAws) -> str | None:
+    return str(aws.tls.ca) if aws.tls else None

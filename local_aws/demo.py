@@ -1,0 +1,193 @@
+"""`make demo`: a real Terraform runs `examples/hello`, and the bucket shows what that did."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from local_aws.clients import s3_client
+from local_aws.failure import LocalAwsError
+from local_aws.home import Connection, Home
+from local_aws.server import ROOT, LocalAws, find_running
+from local_aws.terraform import terraforms
+from local_aws.up import holdfast
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+_STATE = "demo/hello"
+_STATE_KEY = f"states/{_STATE}.tfstate"
+_LOCK_KEY = f"{_STATE_KEY}.tflock"
+_QUESTION = b"Enter a value:"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of the state in the bucket.
+
+    Attributes:
+        version_id: S3's name for it.
+        serial: Terraform's count of writes.
+        size: bytes.
+        written: when, to the second.
+        latest: it is the current state.
+    """
+
+    version_id: str
+    serial: str
+    size: int
+    written: datetime
+    latest: bool
+
+
+def demo(home: Home) -> None:
+    """Run init, plan, apply and a second plan, and show lock, state and versions in the bucket.
+
+    Raises:
+        LocalAwsError: nothing is up, or a step did not do what it should.
+    """
+    running = find_running(home.aws_data)
+    connection = home.connection()
+    deployment = home.deployment()
+    if running is None or connection is None or deployment is None:
+        raise LocalAwsError("Nothing is up yet: run `make up` first.")
+    s3 = s3_client(LocalAws(running.port, home.aws_data))
+    terraform = terraforms()[0]
+    print(f"The state {_STATE} of the team {deployment.team}, with the Terraform called {terraform.name}.")
+    with tempfile.TemporaryDirectory(prefix="demo-", dir=home.folder) as folder:
+        hello = Path(folder, "hello")
+        shutil.copytree(ROOT / "examples" / "hello", hello, ignore=shutil.ignore_patterns(".terraform*"))
+        session = _Session(terraform.argv, hello, _environment(connection))
+        session.run("init", "-input=false")
+        session.run("plan", "-input=false")
+        _apply(session, s3, deployment.bucket_name)
+        session.run("plan", "-input=false", "-detailed-exitcode")
+    versions = list(_versions(s3, deployment.bucket_name))
+    _heading(f"In the bucket {deployment.bucket_name}")
+    print(f"{_STATE_KEY}\n{format_versions(versions)}")
+    _show_lock_is_gone(s3, deployment.bucket_name)
+    _heading("What happened")
+    print(f"""\
+Terraform took the lock, wrote serial {versions[0].serial} of the state through the API and released the lock;
+the second plan took it again and found nothing to change. Every earlier version is still there.
+Run it again for one more version. To use Holdfast for a state of your own, see what `make up` prints.""")
+
+
+def format_versions(versions: Sequence[Version]) -> str:
+    """A table of a state's versions, newest first."""
+    return "\n".join(
+        f"  serial {version.serial:>3}  {version.size:>6} bytes  {version.written:%Y-%m-%d %H:%M:%S}  "
+        f"version {version.version_id}{'  <- current' if version.latest else ''}"
+        for version in versions
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """A Terraform, its folder and its environment."""
+
+    argv: tuple[str, ...]
+    folder: Path
+    environment: Mapping[str, str]
+
+    def run(self, *arguments: str) -> None:
+        with self.start(*arguments, output=None) as process:
+            self.check(process, *arguments)
+
+    def start(self, *arguments: str, output: int | None) -> subprocess.Popen[bytes]:
+        _heading(f"terraform {' '.join(arguments)}")
+        return subprocess.Popen(
+            [*self.argv, *arguments, "-no-color"],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.PIPE if output else subprocess.DEVNULL,
+            stdout=output,
+        )
+
+    def check(self, process: subprocess.Popen[bytes], *arguments: str) -> None:
+        if process.wait() == 2 and "-detailed-exitcode" in arguments:
+            raise LocalAwsError("The second plan should have found nothing to change.")
+        if process.returncode != 0:
+            raise LocalAwsError(f"terraform {arguments[0]} failed with exit code {process.returncode}.")
+
+
+def _environment(connection: Connection) -> dict[str, str]:
+    exports = holdfast("backend-config", _STATE, "--env", "--address", connection.address)
+    settings = dict(
+        setting.split("=", 1)
+        for setting in shlex.split(exports, comments=True)
+        if setting.startswith("TF_HTTP_")
+    )
+    return {
+        **os.environ,
+        **settings,
+        "TF_HTTP_USERNAME": connection.username,
+        "TF_HTTP_PASSWORD": connection.password,
+        "TF_VAR_greeting": f"Hello from Holdfast, {datetime.now().astimezone():%Y-%m-%d %H:%M:%S}",
+        "TF_IN_AUTOMATION": "1",  # spares the hints on what to type next
+        "CHECKPOINT_DISABLE": "1",  # nothing leaves this machine
+    }
+
+
+def _apply(session: _Session, s3: "S3Client", bucket: str) -> None:
+    """Apply; Terraform's own question whether to go on is the moment to look at the lock."""
+    process = session.start("apply", output=subprocess.PIPE)
+    if process.stdin is None or process.stdout is None:
+        raise AssertionError
+    with process:
+        said = b""
+        while _QUESTION not in said and (chunk := os.read(process.stdout.fileno(), 4096)):
+            _show(chunk)
+            said += chunk
+        if _QUESTION in said:
+            _show_lock(s3, bucket)
+            process.stdin.write(b"yes\n")
+        process.stdin.close()
+        while chunk := os.read(process.stdout.fileno(), 4096):
+            _show(chunk)
+        session.check(process, "apply")
+
+
+def _show(output: bytes) -> None:
+    sys.stdout.buffer.write(output)
+    sys.stdout.buffer.flush()
+
+
+def _heading(text: str) -> None:
+    print(f"\n== {text}", flush=True)
+
+
+def _show_lock(s3: "S3Client", bucket: str) -> None:
+    lock = json.loads(s3.get_object(Bucket=bucket, Key=_LOCK_KEY)["Body"].read())
+    _heading(f"meanwhile in the bucket: {_LOCK_KEY}")
+    for field in ("ID", "Operation", "Who", "Created"):
+        print(f"  {field:<10} {lock[field]}")
+    print("\n(answering yes)", flush=True)
+
+
+def _show_lock_is_gone(s3: "S3Client", bucket: str) -> None:
+    if "Contents" in s3.list_objects_v2(Bucket=bucket, Prefix=_LOCK_KEY):
+        raise LocalAwsError(f"The lock {_LOCK_KEY} should have been released.")
+    print(f"{_LOCK_KEY}\n  released")
+
+
+def _versions(s3: "S3Client", bucket: str) -> Iterator[Version]:
+    for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=_STATE_KEY):
+        for version in page.get("Versions", []):
+            if version["Key"] == _STATE_KEY:
+                head = s3.head_object(Bucket=bucket, Key=_STATE_KEY, VersionId=version["VersionId"])
+                yield Version(
+                    version_id=version["VersionId"],
+                    serial=head["Metadata"].get("serial", "?"),
+                    size=version["Size"],
+                    written=version["LastModified"].astimezone(),
+                    latest=version["IsLatest"],
+                )

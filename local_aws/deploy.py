@@ -1,0 +1,156 @@
+"""Deploys the CDK app of this repository into a local AWS, the way it is deployed to AWS."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from local_aws import bucket_properties
+from local_aws.clients import cloudformation_client, s3_client
+from local_aws.failure import LocalAwsError
+from local_aws.server import ACCOUNT, REGION, ROOT, LocalAws, for_local_commands
+
+_CDKLOCAL = ROOT / "node_modules" / ".bin" / "cdklocal"
+_TIED_PROCESS = ROOT / "local_aws" / "tied_process.py"
+_TIME_LIMIT = 600
+
+
+@dataclass(frozen=True, slots=True)
+class StackOutputs:
+    """What a deployed stack tells.
+
+    Attributes:
+        api_address: the API's base URL, without a trailing slash.
+        bucket_name: the bucket with states, locks and tokens.
+    """
+
+    api_address: str
+    bucket_name: str
+
+
+def bootstrap(aws: LocalAws) -> None:
+    """Run `cdk bootstrap`, which every account needs once.
+
+    Raises:
+        LocalAwsError: it failed; the message has the end of its output.
+    """
+    # Away from cdk.json: the account is prepared for any app, so ours need not be synthesized for it.
+    _cdk(aws, ["bootstrap", f"aws://{ACCOUNT}/{REGION}"], folder=aws.data_dir)
+
+
+def deploy(
+    aws: LocalAws, stacks: Sequence[str], *, teams_file: Path | None = None
+) -> dict[str, StackOutputs]:
+    """Run `cdk deploy`, then set what CloudFormation left out of the buckets' properties.
+
+    Args:
+        aws: a local AWS that runs and was bootstrapped.
+        stacks: names as in `Holdfast-platform`.
+        teams_file: read instead of `teams.toml`.
+
+    Returns:
+        What each stack tells, by its name.
+
+    Raises:
+        LocalAwsError: it failed; the message has the end of its output.
+    """
+    outputs = aws.data_dir / "outputs.json"
+    outputs.unlink(missing_ok=True)
+    context = {"target": "local", "local_endpoint": aws.endpoint}
+    if teams_file:
+        context["teams"] = str(teams_file.resolve())
+    arguments = [
+        *("--require-approval", "never", "--output", str(_assembly(aws)), "--outputs-file", str(outputs)),
+        # A change set, the default, would miss a change of the outputs alone, such as that of the port.
+        *("--method", "direct"),
+        *(argument for key, value in context.items() for argument in ("--context", f"{key}={value}")),
+    ]
+    _cdk(aws, ["deploy", *stacks, *arguments], folder=ROOT)
+    for stack in stacks:
+        bucket_properties.apply(_template(aws, stack), _physical_ids(aws, stack), s3_client(aws))
+    told = json.loads(outputs.read_text())
+    return {
+        stack: StackOutputs(api_address=told[stack]["ApiAddress"], bucket_name=told[stack]["BucketName"])
+        for stack in stacks
+    }
+
+
+def bucket_differences(aws: LocalAws, stack: str) -> list[str]:
+    """Compare the buckets of a deployed stack with its template.
+
+    Returns:
+        One sentence for each difference; empty if there is none.
+    """
+    return bucket_properties.differences(_template(aws, stack), _physical_ids(aws, stack), s3_client(aws))
+
+
+def _template(aws: LocalAws, stack: str) -> bucket_properties.Template:
+    template: bucket_properties.Template = json.loads((_assembly(aws) / f"{stack}.template.json").read_text())
+    return template
+
+
+def _assembly(aws: LocalAws) -> Path:
+    return aws.data_dir / "cdk.out"
+
+
+def _physical_ids(aws: LocalAws, stack: str) -> dict[str, str]:
+    pages = cloudformation_client(aws).get_paginator("list_stack_resources").paginate(StackName=stack)
+    return {
+        resource["LogicalResourceId"]: resource["PhysicalResourceId"]
+        for page in pages
+        for resource in page["StackResourceSummaries"]
+        if "PhysicalResourceId" in resource
+    }
+
+
+def _cdk(aws: LocalAws, arguments: Iterable[str], *, folder: Path) -> None:
+    command = [
+        *(str(_CDKLOCAL), *arguments, "--no-notices", "--no-color"),
+        *(("--ca-bundle-path", str(aws.tls.ca)) if aws.tls else ()),
+    ]
+    log = aws.data_dir / "cdk.log"
+    temporary = aws.data_dir / "cdk-tmp"
+    shutil.rmtree(temporary, ignore_errors=True)  # what one that was killed left
+    temporary.mkdir()
+    with log.open("w") as output:
+        ended = _run(command, folder, output.fileno(), _cdk_environment(aws, temporary))
+    if ended != 0:
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-30:])
+        raise LocalAwsError(f"cdk {command[1]} failed; the end of {log}:\n{tail}")
+
+
+def _cdk_environment(aws: LocalAws, temporary: Path) -> dict[str, str]:
+    own = {
+        "TMPDIR": str(temporary),
+        "CDK_DISABLE_CLI_TELEMETRY": "true",
+        "CDK_DISABLE_VERSION_CHECK": "true",
+        "NODE_NO_WARNINGS": "1",
+    }
+    return for_local_commands(os.environ) | aws.environment() | own
+
+
+def _run(command: Sequence[str], folder: Path, output: int, environment: dict[str, str]) -> int:
+    """Run a command with everything that it starts; none of it is left, however this ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-I", _TIED_PROCESS, *command],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    with process:
+        try:
+            return process.wait(_TIME_LIMIT)
+        except subprocess.TimeoutExpired as error:
+            raise LocalAwsError(f"cdk {command[1]} did not end within {_TIME_LIMIT} s.") from error
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)

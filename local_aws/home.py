@@ -1,0 +1,143 @@
+"""The folder `.local/`: what `make up` keeps there and how it finds it again."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from local_aws.private_file import write_private
+from local_aws.server import ROOT
+
+DEFAULT_FOLDER = ROOT / ".local"
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """The last deployment that went through to the end.
+
+    Attributes:
+        digest: of everything that it was made from.
+        bootstrap_digest: of what `cdk bootstrap` was made from.
+        team: whose stack it is.
+        api_address: the API's base URL, without a trailing slash.
+        bucket_name: the bucket with states, locks and tokens.
+    """
+
+    digest: str
+    bootstrap_digest: str
+    team: str
+    api_address: str
+    bucket_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How Terraform gets in.
+
+    Attributes:
+        address: the API's base URL, without a trailing slash.
+        username: the token's ID.
+        password: its secret.
+    """
+
+    address: str
+    username: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"Connection({self.address!r}, {self.username!r}, …)"
+
+
+class Home:
+    """The folder and what lies in it. Nothing is made before it is written."""
+
+    def __init__(self, folder: Path) -> None:
+        """Describe it.
+
+        Args:
+            folder: `.local/`, or another one to work beside it.
+        """
+        self.folder = folder.resolve()
+
+    @property
+    def aws_data(self) -> Path:
+        """The local AWS's own folder."""
+        return self.folder / "aws"
+
+    @property
+    def aws_env(self) -> Path:
+        """`KEY=VALUE` lines for the AWS CLI, CDK and `holdfast`."""
+        return self.folder / "aws.env"
+
+    @property
+    def terraform_env(self) -> Path:
+        """Shell exports with which Terraform signs in."""
+        return self.folder / "terraform.env"
+
+    @property
+    def _connection(self) -> Path:
+        return self.folder / "connection.json"
+
+    @property
+    def _deployment(self) -> Path:
+        return self.folder / "deployment.json"
+
+    @property
+    def _port(self) -> Path:
+        return self.folder / "port"
+
+    @property
+    def finished(self) -> bool:
+        """Whether a `make up` ever came so far that there can be a state worth keeping."""
+        return self._deployment.exists() or self._connection.exists()
+
+    def port(self) -> int | None:
+        """The port that was used last, or None."""
+        with suppress(FileNotFoundError, ValueError):
+            return int(self._port.read_text())
+        return None
+
+    def remember_port(self, port: int) -> None:
+        """Use this port again next time."""
+        write_private(self._port, f"{port}\n")
+
+    def deployment(self) -> Deployment | None:
+        """The last deployment, or None."""
+        with suppress(
+            FileNotFoundError, ValueError, TypeError
+        ):  # unreadable is as good as none: deploy again
+            return Deployment(**json.loads(self._deployment.read_text()))
+        return None
+
+    def remember_deployment(self, deployment: Deployment) -> None:
+        """Remember that this is deployed."""
+        write_private(self._deployment, json.dumps(asdict(deployment), indent=2) + "\n")
+
+    def connection(self) -> Connection | None:
+        """How Terraform gets in, or None if there is no token yet."""
+        with suppress(FileNotFoundError, ValueError, TypeError):
+            return Connection(**json.loads(self._connection.read_text()))
+        return None
+
+    def remember_connection(self, connection: Connection) -> None:
+        """Remember how Terraform gets in."""
+        write_private(self._connection, json.dumps(asdict(connection), indent=2) + "\n")
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Make the folder if need be, and keep every other command out of it meanwhile."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.folder.chmod(0o700)
+        file = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                print(f"Another command works in {self.folder}; waiting for it …", flush=True)
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(file)

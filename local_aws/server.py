@@ -1,0 +1,342 @@
+"""MiniStack as a server of this machine: start, find, stop and kill it, by its own process only."""
+
+import contextlib
+import fcntl
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, BinaryIO, Self
+
+from local_aws.failure import LocalAwsError
+
+if TYPE_CHECKING:
+    from local_aws.tls import Certificates
+
+ROOT = Path(__file__).resolve().parent.parent
+HOST = "127.0.0.1"
+REGION = "us-east-1"
+ACCOUNT = "000000000000"
+
+_PYTHON = ROOT / ".venv" / "ministack" / "bin" / "python"
+_PROCESS = ROOT / "local_aws" / "ministack_process.py"
+_HEALTH = "/_ministack/health"
+
+_TIME_TO_START = 60.0
+_TIME_TO_STOP = 30.0
+_TIME_TO_DIE = 10.0
+_PAUSE = 0.05
+
+
+class PortTakenError(LocalAwsError):
+    """Another program listens on the port."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(
+            f"Port {port} on {HOST} is taken by another program; pick another one: make up PORT={port + 1}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that lives now.
+
+    Attributes:
+        pid: its process, which leads a process group of its own.
+        port: where it listens.
+    """
+
+    pid: int
+    port: int
+
+
+def find_running(data_dir: Path) -> Running | None:
+    """The server that keeps its data in this folder, or None if none runs.
+
+    Nobody else can be mistaken for it: the server holds a lock on its pid file as long as it lives.
+    """
+    try:
+        file = (data_dir / "server.pid").open()
+    except FileNotFoundError:
+        return None
+    with file:
+        for _ in range(20):
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                with contextlib.suppress(ValueError):  # it has the lock and has not written yet
+                    return Running(**json.loads(file.read()))
+                time.sleep(_PAUSE)
+            else:
+                return None
+    raise LocalAwsError(f"{data_dir / 'server.pid'} is held by a process that does not say who it is.")
+
+
+def check_port_free(port: int) -> None:
+    """Do nothing if a server could listen on this port of 127.0.0.1.
+
+    Raises:
+        PortTakenError: it could not.
+    """
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except PermissionError as error:
+            raise LocalAwsError(f"Port {port} may not be used by this user; pick one above 1023.") from error
+        except OSError as error:
+            raise PortTakenError(port) from error
+
+
+def for_local_commands(environment: Mapping[str, str]) -> dict[str, str]:
+    """The user's environment without AWS settings, and with no proxy between here and the local AWS.
+
+    Nothing that is meant for the local AWS may reach the user's account, and the other way round.
+    """
+    kept = {name: value for name, value in environment.items() if not name.startswith("AWS_")}
+    for name in ("NO_PROXY", "no_proxy"):
+        kept[name] = ",".join(filter(None, (kept.get(name), HOST)))
+    return kept
+
+
+class LocalAws:
+    """One local AWS: a port, a folder with its data, and the process if it runs.
+
+    >>> LocalAws(4566, Path(".local/aws")).endpoint
+    'http://127.0.0.1:4566'
+    """
+
+    def __init__(
+        self, port: int, data_dir: Path, *, iam: bool = False, tls: "Certificates | None" = None
+    ) -> None:
+        """Describe it; nothing is started.
+
+        Args:
+            port: of 127.0.0.1.
+            data_dir: everything that it keeps and writes goes here.
+            iam: enforce IAM; `test`/`test` stay root.
+            tls: serve HTTPS with this certificate.
+        """
+        self.port = port
+        self.data_dir = data_dir.resolve()
+        self.iam = iam
+        self.tls = tls
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def endpoint(self) -> str:
+        """The base URL, without a trailing slash."""
+        return f"{'https' if self.tls else 'http'}://{HOST}:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        """What the server wrote since it was started."""
+        return self.data_dir / "server.log"
+
+    @property
+    def running(self) -> bool:
+        """Whether the server lives."""
+        return find_running(self.data_dir) is not None
+
+    def environment(self) -> dict[str, str]:
+        """The variables that point an AWS SDK, the AWS CLI, CDK or Terraform to this local AWS."""
+        variables = {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ENDPOINT_URL_S3": self.endpoint,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_S3_FORCE_PATH_STYLE": "1",
+        }
+        if self.tls:
+            variables["AWS_CA_BUNDLE"] = str(self.tls.ca)
+        return variables
+
+    def start(self, *, stays: bool = False) -> None:
+        """Start the server and wait until it answers.
+
+        Args:
+            stays: it goes on after this process has ended; otherwise it ends with it, however it ends.
+
+        Raises:
+            PortTakenError: another program listens on the port.
+            LocalAwsError: a server runs in this folder already, or it did not come up.
+        """
+        if self.running:
+            raise LocalAwsError(f"A local AWS runs in {self.data_dir} already.")
+        check_port_free(self.port)
+        self._make_folders()
+        with self._new_log() as log:
+            process = subprocess.Popen(
+                [
+                    *(_PYTHON, "-I", _PROCESS, self.data_dir / "server.pid", "free" if stays else "tied"),
+                    *("--bind", f"{HOST}:{self.port}", "--workers", "0", "--keep-alive", "75"),
+                    *(("--certfile", self.tls.cert, "--keyfile", self.tls.key) if self.tls else ()),
+                ],
+                cwd=self.data_dir,
+                env=self._server_environment(),
+                stdin=subprocess.DEVNULL if stays else subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                umask=0o077,
+            )
+        self._child = process
+        try:
+            self._wait_until_it_answers(process)
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self) -> None:
+        """Stop the server gracefully: it saves everything first. Does nothing if it does not run.
+
+        Raises:
+            LocalAwsError: it did not end in time; it was killed.
+        """
+        running = find_running(self.data_dir)
+        if running is None:
+            self._reap()
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(running.pid, signal.SIGTERM)
+        ended = self._wait_until(lambda: not self._lives(running), _TIME_TO_STOP)
+        _kill_group(running.pid)  # workers that outlived the server
+        self._reap()
+        if not ended:
+            raise LocalAwsError(
+                f"The local AWS did not stop within {_TIME_TO_STOP:.0f} s and was killed; see {self.log}"
+            )
+
+    def kill(self) -> None:
+        """Kill the server and its workers at once (SIGKILL). Does nothing if it does not run."""
+        if running := find_running(self.data_dir):
+            _kill_group(running.pid)
+        if self._child and self._child.poll() is None:  # it has not locked its pid file yet
+            _kill_group(self._child.pid)
+        self._reap()
+        if not self._wait_until(lambda: not self.running, _TIME_TO_DIE):
+            raise LocalAwsError(f"The local AWS in {self.data_dir} could not be killed.")
+
+    def __enter__(self) -> Self:
+        if not self.running:
+            self.start()
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if exception_type is None:
+            self.stop()
+        else:
+            self.kill()
+
+    def tail(self, lines: int = 20) -> str:
+        """The last lines of the server's log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    # --- how ---------------------------------------------------------------------------------------
+
+    def _make_folders(self) -> None:
+        self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.data_dir.chmod(0o700)
+        temporary = self.data_dir / "tmp"
+        shutil.rmtree(temporary, ignore_errors=True)  # the workers' folders of a server that was killed
+        temporary.mkdir(mode=0o700)
+
+    def _new_log(self) -> BinaryIO:
+        return os.fdopen(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+
+    def _server_environment(self) -> dict[str, str]:
+        # The Lambda workers inherit this too: what stands here is all that they see of this machine.
+        environment = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(self.data_dir / "tmp"),
+            "TMPDIR": str(self.data_dir / "tmp"),
+            "LANG": "C.UTF-8",
+            "GATEWAY_PORT": str(self.port),
+            "MINISTACK_REGION": REGION,
+            "MINISTACK_ACCOUNT_ID": ACCOUNT,
+            "PERSIST_STATE": "1",
+            "STATE_DIR": str(self.data_dir / "control"),
+            "S3_PERSIST": "1",
+            "S3_DATA_DIR": str(self.data_dir / "s3"),
+            "AUTH": "true" if self.iam else "false",
+            "LAMBDA_EXECUTOR": "local",
+            # No other ports, and no Docker: it would remove the containers of anybody's MiniStack.
+            "SFTP_ENABLED": "0",
+            "IOT_MTLS_ENABLED": "0",
+            "DOCKER_HOST": "unix:///nonexistent/docker.sock",
+        }
+        if self.tls:
+            environment |= {
+                "USE_SSL": "1",
+                "MINISTACK_SSL_CERT": str(self.tls.cert),
+                "MINISTACK_SSL_KEY": str(self.tls.key),
+                "AWS_CA_BUNDLE": str(self.tls.ca),
+            }
+        return environment
+
+    def _wait_until_it_answers(self, process: subprocess.Popen[bytes]) -> None:
+        if (
+            not self._wait_until(lambda: process.poll() is not None or self._answers(), _TIME_TO_START)
+            or process.poll() is not None
+        ):
+            raise LocalAwsError(f"The local AWS did not start; the end of {self.log}:\n{self.tail()}")
+
+    def _answers(self) -> bool:
+        if self.tls:
+            context = ssl.create_default_context(cafile=str(self.tls.ca))
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                HOST, self.port, timeout=5, context=context
+            )
+        else:
+            connection = http.client.HTTPConnection(HOST, self.port, timeout=5)
+        with contextlib.closing(connection):
+            try:
+                connection.request("GET", _HEALTH)
+                return connection.getresponse().status == http.HTTPStatus.OK
+            except OSError:
+                return False
+
+    def _lives(self, server: Running) -> bool:
+        if self._child and self._child.pid == server.pid:
+            return self._child.poll() is None
+        return find_running(self.data_dir) == server
+
+    def _reap(self) -> None:
+        child, self._child = self._child, None
+        if child is None:
+            return
+        if child.stdin:
+            child.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(_TIME_TO_DIE)
+
+    @staticmethod
+    def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_PAUSE)
+        return True
+
+
+def _kill_group(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)

@@ -1,0 +1,310 @@
+"""`make up`: the local AWS with Holdfast on it, and everything that Terraform needs to use it."""
+
+import base64
+import hashlib
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from enum import Enum, auto
+from http import HTTPStatus
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from infra.config import ConfigError, load_teams
+from local_aws.failure import LocalAwsError
+from local_aws.home import Connection, Deployment, Home
+from local_aws.private_file import write_private
+from local_aws.progress import step
+from local_aws.server import ROOT, LocalAws, Running, check_port_free, find_running, for_local_commands
+
+DEFAULT_PORT = 4566
+
+# What a deployment is made from. A change of anything else needs none.
+_DEPLOYED = (
+    *("app.py", "cdk.json", "teams.toml", "infra", "functions", "requirements.txt"),
+    *("package-lock.json", "local_aws/requirements.txt"),
+    *("local_aws/deploy.py", "local_aws/bucket_properties.py", "local_aws/server.py"),
+)
+_BOOTSTRAPPED = ("package-lock.json",)
+
+_EXAMPLE_STATE = "my/first-state"
+_COMMAND_TIME_LIMIT = 60
+_REQUEST_TIME_LIMIT = 30
+
+
+class Step(Enum):
+    """A step of `make up`, in the order in which they are taken."""
+
+    STOP = auto()
+    WIPE = auto()
+    START = auto()
+    BOOTSTRAP = auto()
+    DEPLOY = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What `make up` finds.
+
+    Attributes:
+        finished: an earlier one came so far that there can be a state worth keeping.
+        data: the local AWS has a folder.
+        running_port: where the server listens, or None if it does not run.
+        wanted_port: where it has to listen.
+        deployed: what the last deployment was made from is what it would be made from now.
+        bootstrapped: the same for `cdk bootstrap`.
+    """
+
+    finished: bool
+    data: bool
+    running_port: int | None
+    wanted_port: int
+    deployed: bool
+    bootstrapped: bool
+
+
+def steps(situation: Situation) -> list[Step]:
+    """Decide what has to be done, in order.
+
+    A first run that broke off leaves objects whose stacks are forgotten and which the next one would
+    run into. Nobody had a token for it yet, so it is wiped.
+    """
+    wipe = situation.data and not situation.finished
+    stop = situation.running_port is not None and (wipe or situation.running_port != situation.wanted_port)
+    start = stop or situation.running_port is None
+    bootstrap = not (situation.finished and situation.bootstrapped)
+    deploy = bootstrap or not situation.deployed
+    asked = {
+        Step.STOP: stop,
+        Step.WIPE: wipe,
+        Step.START: start,
+        Step.BOOTSTRAP: bootstrap,
+        Step.DEPLOY: deploy,
+    }
+    return [one for one in Step if asked[one]]
+
+
+def up(home: Home, port: int | None) -> None:
+    """Bring everything up, say what to do next, and leave the server running.
+
+    Args:
+        home: where everything is kept.
+        port: None for the one used last, or else 4566.
+
+    Raises:
+        LocalAwsError: with what to do.
+    """
+    wanted_port = port or home.port() or DEFAULT_PORT
+    with home.alone():
+        running = find_running(home.aws_data)
+        if running is None or running.port != wanted_port:
+            check_port_free(wanted_port)
+        aws = LocalAws(wanted_port, home.aws_data)
+        home.remember_port(wanted_port)
+        deployment = _bring_up(home, aws, running)
+        write_private(home.aws_env, _lines(_aws_environment(aws, deployment)))
+        connection = _connect(home, aws, deployment)
+        write_private(home.terraform_env, _exports(connection))
+    _print_next(home, deployment)
+
+
+def holdfast(*arguments: str, environment: dict[str, str] | None = None) -> str:
+    """Run the `holdfast` command.
+
+    Returns:
+        What it printed.
+
+    Raises:
+        LocalAwsError: it failed.
+    """
+    ended = subprocess.run(
+        [Path(sys.executable).with_name("holdfast"), *arguments],
+        env=for_local_commands(os.environ) | (environment or {}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_COMMAND_TIME_LIMIT,
+        check=False,
+    )
+    if ended.returncode != 0:
+        raise LocalAwsError(f"holdfast {' '.join(arguments[:2])} failed:\n{ended.stderr.strip()}")
+    return ended.stdout
+
+
+# --- server and stack ----------------------------------------------------------------------------
+
+
+def _bring_up(home: Home, aws: LocalAws, running: Running | None) -> Deployment:
+    team = _first_team()
+    digest = _digest(_DEPLOYED, team, aws.endpoint)
+    bootstrap_digest = _digest(_BOOTSTRAPPED)
+    known = home.deployment()
+    data = home.aws_data.exists()
+    todo = steps(
+        Situation(
+            finished=home.finished and data,
+            data=data,
+            running_port=running.port if running else None,
+            wanted_port=aws.port,
+            deployed=known is not None and known.digest == digest,
+            bootstrapped=known is not None and known.bootstrap_digest == bootstrap_digest,
+        )
+    )
+    if Step.STOP in todo:
+        with step("Stopping the local AWS"):
+            aws.stop()
+    if Step.WIPE in todo:
+        with step("Removing what an unfinished first run left"):
+            shutil.rmtree(home.aws_data)
+    if Step.START in todo:
+        with step(f"Starting the local AWS on {aws.endpoint}"):
+            aws.start(stays=True)
+    else:
+        print(f"The local AWS runs on {aws.endpoint}")
+    if Step.DEPLOY not in todo and known:
+        print(f"Holdfast-{team} is deployed as it is here")
+        return known
+    try:
+        return _deploy(home, aws, team, digest, bootstrap_digest, bootstrap=Step.BOOTSTRAP in todo)
+    except BaseException:
+        if not home.finished:
+            aws.kill()
+        raise
+
+
+def _deploy(
+    home: Home, aws: LocalAws, team: str, digest: str, bootstrap_digest: str, *, bootstrap: bool
+) -> Deployment:
+    from local_aws import deploy  # not needed when nothing changed, and slow to load
+
+    if bootstrap:
+        with step("Preparing it for CDK (cdk bootstrap)"):
+            deploy.bootstrap(aws)
+    stack = f"Holdfast-{team}"
+    with step(f"Deploying {stack} (cdk deploy)"):
+        outputs = deploy.deploy(aws, [stack])[stack]
+    # It keeps APIs, functions and stacks in memory and saves them only when it stops.
+    with step("Saving, so that a crash cannot lose the deployment"):
+        aws.stop()
+        aws.start(stays=True)
+    deployment = Deployment(digest, bootstrap_digest, team, outputs.api_address, outputs.bucket_name)
+    home.remember_deployment(deployment)
+    return deployment
+
+
+def _first_team() -> str:
+    try:
+        return load_teams(ROOT / "teams.toml")[0].name
+    except ConfigError as error:
+        raise LocalAwsError(str(error)) from error
+
+
+def _digest(paths: Iterable[str], *more: str) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        top = ROOT / path
+        files = sorted(top.rglob("*")) if top.is_dir() else [top]
+        for file in files:
+            if file.is_file() and "__pycache__" not in file.parts:
+                digest.update(f"{file.relative_to(ROOT)}\0".encode())
+                digest.update(hashlib.sha256(file.read_bytes()).digest())
+    digest.update("\0".join(more).encode())
+    return digest.hexdigest()
+
+
+# --- the token -----------------------------------------------------------------------------------
+
+
+def _connect(home: Home, aws: LocalAws, deployment: Deployment) -> Connection:
+    known = home.connection()
+    if known:
+        connection = Connection(deployment.api_address, known.username, known.password)
+        with step("Asking it for a state"):
+            taken = _is_taken(connection, aws)
+        if taken:
+            home.remember_connection(connection)
+            return connection
+        print("It does not know the token in connection.json any more.")
+    with step("Making a token (holdfast token create)"):
+        arguments = ["--role", "maintainer", "--scope", "*", "--team", deployment.team, "--json"]
+        description = ["--description", "made by make up"]
+        told = json.loads(
+            holdfast("token", "create", *arguments, *description, environment=aws.environment())
+        )
+    connection = Connection(deployment.api_address, told["id"], told["secret"])
+    with step("Asking it for a state"):
+        if not _is_taken(connection, aws):
+            raise LocalAwsError(f"Holdfast does not take the new token; see {aws.log}")
+    home.remember_connection(connection)
+    return connection
+
+
+def _is_taken(connection: Connection, aws: LocalAws) -> bool:
+    """Read a state that is not there: this goes through the gateway, both functions and S3."""
+    address = urlsplit(f"{connection.address}/states/{_EXAMPLE_STATE}")
+    basic = base64.b64encode(f"{connection.username}:{connection.password}".encode()).decode()
+    request = http.client.HTTPConnection(address.netloc, timeout=_REQUEST_TIME_LIMIT)
+    with closing(request):
+        try:
+            request.request("GET", address.path, headers={"Authorization": f"Basic {basic}"})
+            status = request.getresponse().status
+        except OSError as error:
+            raise LocalAwsError(f"Holdfast does not answer ({error}); see {aws.log}") from error
+    match status:
+        case HTTPStatus.OK | HTTPStatus.NO_CONTENT:
+            return True
+        case HTTPStatus.FORBIDDEN:
+            return False
+        case _:
+            raise LocalAwsError(
+                f"Holdfast answered {status} where it should have read a state. The end of {aws.log}:\n"
+                f"{aws.tail()}\n`make clean`, which removes the states too, and `make up` start from nothing."
+            )
+
+
+# --- what the user gets --------------------------------------------------------------------------
+
+
+def _aws_environment(aws: LocalAws, deployment: Deployment) -> dict[str, str]:
+    return aws.environment() | {"HOLDFAST_TEAM": deployment.team}
+
+
+def _lines(variables: dict[str, str]) -> str:
+    return "".join(f"{name}={value}\n" for name, value in variables.items())
+
+
+def _exports(connection: Connection) -> str:
+    return (
+        f"export TF_HTTP_USERNAME='{connection.username}'\nexport TF_HTTP_PASSWORD='{connection.password}'\n"
+    )
+
+
+def _print_next(home: Home, deployment: Deployment) -> None:
+    block = holdfast("backend-config", _EXAMPLE_STATE, "--address", deployment.api_address)
+    print(f"""
+Holdfast is up, for the team {deployment.team}.
+
+For a state of your own, paste this into its configuration (any name will do for {_EXAMPLE_STATE}):
+
+{block.rstrip()}
+
+and let Terraform sign in, in the shell that runs it:
+
+    . {_display(home.terraform_env)}
+
+Then `terraform init`, `plan` and `apply` as ever.
+
+    make demo    shows a real Terraform doing it
+    make down    stops it; states, locks and the token stay in {_display(home.folder)}
+
+For the `holdfast` command and the AWS CLI: set -a; . {_display(home.aws_env)}; set +a""")
+
+
+def _display(path: Path) -> str:
+    return f"'{path}'" if any(character in str(path) for character in " '$") else str(path)

@@ -1,0 +1,62 @@
+"""`make` says what it can do, and what runs in continuous integration does not depend on where from."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from local_aws.server import ROOT
+
+
+def make(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["make", "--no-print-directory", "-C", ROOT, *arguments],
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_make_alone_lists_every_target_with_one_line() -> None:
+    [phony] = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    lines = make().stdout.splitlines()
+
+    assert sorted(line.split()[1] for line in lines) == sorted(phony.split())
+    assert [line for line in lines if len(line.split()) < 4] == []
+
+
+def test_the_port_is_handed_on() -> None:
+    assert ".venv/bin/python -m local_aws up --port '4600'" in make("-n", "up", "PORT=4600").stdout
+    assert "--port" not in make("-n", "up").stdout
+
+
+def test_targets_that_share_something_do_not_run_side_by_side(tmp_path: Path) -> None:
+    pytest = tmp_path / "pytest"
+    pytest.write_text(f"#!/bin/sh\necho begin >> {tmp_path}/log\nsleep 0.3\necho end >> {tmp_path}/log\n")
+    pytest.chmod(0o755)
+
+    assert make("-j", "8", "--old-file=set-up", f"BIN={tmp_path}", "unit", "contract").returncode == 0
+    assert (tmp_path / "log").read_text().split() == ["begin", "end", "begin", "end"]
+
+
+def test_a_deployment_names_its_team() -> None:
+    done = make("-n", "deploy")
+    assert done.returncode != 0
+    assert "make deploy TEAM=platform" in done.stderr
+
+
+def test_continuous_integration_runs_the_tests_from_any_folder_without_a_terminal(tmp_path: Path) -> None:
+    fake = tmp_path / "make"
+    fake.write_text('#!/bin/sh\npwd\necho "$@"\ncat\n')
+    fake.chmod(0o755)
+    done = subprocess.run(
+        [ROOT / ".ci" / "run"],
+        cwd=tmp_path,
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        input="typed\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [str(ROOT), "--no-print-directory test"]

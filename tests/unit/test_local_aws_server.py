@@ -1,0 +1,315 @@
+"""A local AWS starts, stops, is found again and leaves nothing behind, however it or its starter ends."""
+
+import http.client
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+import pytest
+
+from local_aws.clients import s3_client
+from local_aws.failure import LocalAwsError
+from local_aws.server import ROOT, LocalAws, PortTakenError, find_running, for_local_commands
+from local_aws.tls import create_certificates
+from tests.free_port import free_port
+
+FUNCTION = "import os\n\ndef handle(event, context):\n    return {'pid': os.getpid(), **os.environ}\n"
+
+
+@pytest.fixture
+def aws(tmp_path: Path) -> Iterator[LocalAws]:
+    """A local AWS that runs."""
+    local_aws = LocalAws(free_port(), tmp_path / "aws")
+    local_aws.start()
+    try:
+        yield local_aws
+    finally:
+        local_aws.kill()
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return condition()
+
+
+def lives(pid: int) -> bool:
+    """Whether a process lives; one that ended and waits to be collected does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def lambda_client(aws: LocalAws) -> Any:
+    service: Any = "lambda"
+    return boto3.client(
+        service,
+        endpoint_url=aws.endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+    )
+
+
+def run_function(aws: LocalAws) -> dict[str, Any]:
+    """Deploy a function and call it: its own process and environment."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("index.py", FUNCTION)
+    functions = lambda_client(aws)
+    functions.create_function(
+        FunctionName="environment",
+        Runtime="python3.13",
+        Handler="index.handle",
+        Role="arn:aws:iam::000000000000:role/any",
+        Code={"ZipFile": archive.getvalue()},
+    )
+    told: dict[str, Any] = json.loads(functions.invoke(FunctionName="environment")["Payload"].read())
+    return told
+
+
+def test_it_answers_on_the_loopback_address_only(aws: LocalAws) -> None:
+    with socket.create_connection(("127.0.0.1", aws.port), timeout=5):
+        pass
+    # The whole of 127.0.0.0/8 is this machine, so a server on every address would answer here too.
+    with socket.socket() as elsewhere:
+        elsewhere.settimeout(5)
+        assert elsewhere.connect_ex(("127.0.0.2", aws.port)) != 0
+
+
+def test_only_the_owner_can_read_what_it_keeps(aws: LocalAws) -> None:
+    s3_client(aws).create_bucket(Bucket="states")
+    s3_client(aws).put_object(Bucket="states", Key="a", Body=b"secret")
+    aws.stop()
+
+    assert aws.data_dir.stat().st_mode & 0o777 == 0o700
+    files = [path for path in aws.data_dir.rglob("*") if path.is_file()]
+    assert any(path.read_bytes() == b"secret" for path in files)
+    assert [path for path in files if path.stat().st_mode & 0o077] == []
+
+
+def test_a_graceful_stop_keeps_everything(aws: LocalAws) -> None:
+    s3 = s3_client(aws)
+    s3.create_bucket(Bucket="states")
+    s3.put_bucket_versioning(Bucket="states", VersioningConfiguration={"Status": "Enabled"})
+    for body in (b"one", b"two"):
+        s3.put_object(Bucket="states", Key="a", Body=body, Metadata={"serial": "1"})
+
+    aws.stop()
+    assert not aws.running
+    aws.start()
+
+    s3 = s3_client(aws)
+    assert s3.get_bucket_versioning(Bucket="states")["Status"] == "Enabled"
+    assert s3.get_object(Bucket="states", Key="a")["Body"].read() == b"two"
+    assert len(s3.list_object_versions(Bucket="states")["Versions"]) == 2
+
+
+def test_after_a_kill_the_last_graceful_stop_and_all_objects_are_back(aws: LocalAws) -> None:
+    s3 = s3_client(aws)
+    s3.create_bucket(Bucket="states")
+    s3.put_bucket_versioning(Bucket="states", VersioningConfiguration={"Status": "Enabled"})
+    aws.stop()
+    aws.start()
+    s3_client(aws).put_object(Bucket="states", Key="a", Body=b"after the stop")
+
+    aws.kill()
+    assert not aws.running
+    aws.start()
+
+    s3 = s3_client(aws)
+    assert s3.get_bucket_versioning(Bucket="states")["Status"] == "Enabled"
+    assert s3.get_object(Bucket="states", Key="a")["Body"].read() == b"after the stop"
+
+
+def test_stopping_twice_is_no_error(aws: LocalAws) -> None:
+    aws.stop()
+    aws.stop()
+    aws.kill()
+
+
+def test_another_process_finds_it_and_stops_it(aws: LocalAws) -> None:
+    found = find_running(aws.data_dir)
+    assert found is not None
+    assert found.port == aws.port
+
+    LocalAws(aws.port, aws.data_dir).stop()
+    assert find_running(aws.data_dir) is None
+    assert not lives(found.pid)
+
+
+def test_a_pid_file_that_a_crash_left_points_to_nobody(tmp_path: Path) -> None:
+    innocent = os.getpid()
+    (tmp_path / "server.pid").write_text(json.dumps({"pid": innocent, "port": 4566}))
+
+    assert find_running(tmp_path) is None
+    LocalAws(4566, tmp_path).stop()  # would end this test
+    LocalAws(4566, tmp_path).kill()
+
+
+def test_a_second_one_in_the_same_folder_is_refused(aws: LocalAws) -> None:
+    with pytest.raises(LocalAwsError, match=r"runs in .* already"):
+        LocalAws(free_port(), aws.data_dir).start()
+    assert aws.running
+
+
+def test_a_taken_port_is_said_and_nothing_is_started(tmp_path: Path) -> None:
+    with socket.socket() as somebody_else:
+        somebody_else.bind(("127.0.0.1", 0))
+        somebody_else.listen()
+        port = somebody_else.getsockname()[1]
+        with pytest.raises(PortTakenError, match=f"Port {port} .* is taken .*make up PORT={port + 1}"):
+            LocalAws(port, tmp_path / "aws").start()
+    assert not (tmp_path / "aws").exists()
+
+
+def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+    certificates = create_certificates(tmp_path / "tls")
+    certificates.cert.write_text("no certificate")
+
+    with pytest.raises(LocalAwsError, match=r"did not start(?s:.*)PEM"):
+        LocalAws(free_port(), tmp_path / "aws", tls=certificates).start()
+    assert find_running(tmp_path / "aws") is None
+
+
+@pytest.mark.parametrize("end", [LocalAws.stop, LocalAws.kill])
+def test_its_functions_end_with_it(aws: LocalAws, end: Callable[[LocalAws], None]) -> None:
+    worker = run_function(aws)["pid"]
+    assert lives(worker)
+
+    end(aws)
+    assert wait_until(lambda: not lives(worker))
+
+
+def test_its_functions_see_nothing_of_the_users_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ROLE_ARN", "secret")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "secret")
+    monkeypatch.setenv("DATABASE_PASSWORD", "secret")
+    with LocalAws(free_port(), tmp_path / "aws") as aws:
+        environment = run_function(aws)
+
+    assert "AWS_ROLE_ARN" not in environment
+    assert "secret" not in environment.values()
+    assert Path(environment["HOME"]).is_relative_to(tmp_path)
+    assert Path(environment["TMPDIR"]).is_relative_to(tmp_path)
+
+
+def test_it_ends_when_the_process_that_started_it_is_killed(tmp_path: Path) -> None:
+    port = free_port()
+    program = f"""
+import time
+from pathlib import Path
+from local_aws.server import LocalAws
+LocalAws({port}, Path({str(tmp_path)!r})).start()
+print("started", flush=True)
+time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE) as starter:
+        assert starter.stdout is not None
+        assert starter.stdout.readline() == b"started\n"
+        assert find_running(tmp_path) is not None
+        starter.send_signal(signal.SIGKILL)
+        starter.wait()
+
+    assert wait_until(lambda: find_running(tmp_path) is None)
+
+
+def test_with_stays_it_outlives_the_process_that_started_it(tmp_path: Path) -> None:
+    port = free_port()
+    program = f"""
+from pathlib import Path
+from local_aws.server import LocalAws
+LocalAws({port}, Path({str(tmp_path)!r})).start(stays=True)
+"""
+    aws = LocalAws(port, tmp_path)
+    try:
+        subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+        assert s3_client(aws).list_buckets()["Buckets"] == []
+    finally:
+        aws.stop()
+    assert not aws.running
+
+
+def test_with_tls_it_is_trusted_by_whoever_trusts_its_authority(tmp_path: Path) -> None:
+    with LocalAws(free_port(), tmp_path / "aws", tls=create_certificates(tmp_path / "tls")) as aws:
+        assert aws.endpoint.startswith("https://")
+        assert aws.environment()["AWS_CA_BUNDLE"] == str(tmp_path / "tls" / "ca.pem")
+        assert (tmp_path / "tls" / "server.key").stat().st_mode & 0o777 == 0o600
+        assert s3_client(aws).list_buckets()["Buckets"] == []
+
+
+def test_with_tls_an_idle_client_does_not_hold_up_a_graceful_stop(tmp_path: Path) -> None:
+    with LocalAws(free_port(), tmp_path / "aws", tls=create_certificates(tmp_path / "tls")) as aws:
+        idle = s3_client(aws)  # keeps its connection
+        idle.create_bucket(Bucket="states")
+        started = time.monotonic()
+        aws.stop()
+    assert time.monotonic() - started < 15
+
+
+def test_with_iam_a_stranger_is_refused_and_root_is_not(tmp_path: Path) -> None:
+    with LocalAws(free_port(), tmp_path / "aws", iam=True) as aws:
+        s3_client(aws).create_bucket(Bucket="states")
+        connection = http.client.HTTPConnection(urlsplit(aws.endpoint).netloc, timeout=10)
+        connection.request("GET", "/states/a")
+        assert connection.getresponse().status == http.HTTPStatus.FORBIDDEN
+        connection.close()
+
+
+def test_a_client_uses_nothing_of_the_users_settings(
+    aws: LocalAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config"
+    config.write_text("[profile production]\nregion = eu-central-1\nendpoint_url = http://127.0.0.1:9\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    monkeypatch.setenv("AWS_PROFILE", "production")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAPRODUCTION")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+
+    s3 = s3_client(aws)
+    assert s3.list_buckets()["Buckets"] == []
+    assert s3.meta.region_name == "us-east-1"
+
+
+def test_a_command_for_it_gets_nothing_of_the_users_settings_and_no_proxy() -> None:
+    environment = {
+        "AWS_PROFILE": "production",
+        "HTTP_PROXY": "http://proxy",
+        "NO_PROXY": "intranet",
+        "A": "b",
+    }
+    assert for_local_commands(environment) == {
+        "HTTP_PROXY": "http://proxy",
+        "NO_PROXY": "intranet,127.0.0.1",
+        "no_proxy": "127.0.0.1",
+        "A": "b",
+    }
+
+
+def test_the_environment_points_every_kind_of_client_here_and_nowhere_else(tmp_path: Path) -> None:
+    aws = LocalAws(4600, tmp_path)
+    assert aws.environment() == {
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:4600",
+        "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:4600",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_S3_FORCE_PATH_STYLE": "1",
+    }

@@ -1,0 +1,84 @@
+"""What a command needs is installed once, again when it changed, and again when installing it broke off."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from local_aws.failure import LocalAwsError
+from local_aws.set_up import Part, set_up
+
+
+class Workshop:
+    """A part with two inputs that notes how often it was made."""
+
+    def __init__(self, folder: Path) -> None:
+        self.made = 0
+        self.folder = folder / "part"
+        self.inputs = (folder / "requirements.txt", folder / "package.json")
+        for path in self.inputs:
+            path.write_text("1")
+
+    def part(self, make: Callable[[], None] | None = None) -> Part:
+        return Part("Making the part", self.folder / ".set-up", self.inputs, make or self.make)
+
+    def make(self) -> None:
+        self.made += 1
+        self.folder.mkdir(exist_ok=True)
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Workshop:
+    return Workshop(tmp_path)
+
+
+def test_it_is_made_once_and_then_says_nothing(
+    workshop: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    set_up([workshop.part()])
+    assert capsys.readouterr().out.startswith("Making the part …")
+
+    set_up([workshop.part()])
+    assert workshop.made == 1
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("changed", [0, 1])
+def test_it_is_made_again_when_any_of_its_inputs_changed(workshop: Workshop, changed: int) -> None:
+    set_up([workshop.part()])
+    workshop.inputs[changed].write_text("2")
+    set_up([workshop.part()])
+    assert workshop.made == 2
+
+
+def test_it_is_not_made_again_when_an_input_was_only_touched(workshop: Workshop) -> None:
+    set_up([workshop.part()])
+    workshop.inputs[0].write_text("1")
+    set_up([workshop.part()])
+    assert workshop.made == 1
+
+
+@pytest.mark.parametrize("error", [LocalAwsError, KeyboardInterrupt])
+def test_it_is_made_again_when_making_it_broke_off(workshop: Workshop, error: type[BaseException]) -> None:
+    def break_off() -> None:
+        workshop.make()
+        raise error
+
+    set_up([workshop.part()])
+    workshop.inputs[0].write_text("2")
+    with pytest.raises(error):
+        set_up([workshop.part(break_off)])
+    workshop.inputs[0].write_text("1")  # back to what the old stamp said
+
+    set_up([workshop.part()])
+    assert workshop.made == 3
+
+
+def test_a_part_that_fails_stops_those_after_it(workshop: Workshop, tmp_path: Path) -> None:
+    def fail() -> None:
+        raise LocalAwsError("no network")
+
+    first = Part("First", tmp_path / ".first", (), fail)
+    with pytest.raises(LocalAwsError, match="no network"):
+        set_up([first, workshop.part()])
+    assert workshop.made == 0
