@@ -1,0 +1,118 @@
+"""A local AWS with IAM and TLS, two deployed teams, and AWS's limits in front of both."""
+
+import itertools
+import os
+import re
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+
+from holdfast.access import Role
+from local_aws.deploy import bootstrap, deploy
+from local_aws.server import LocalAws
+from local_aws.terraform import Terraform, terraforms
+from local_aws.tls import Certificates, create_certificates
+from tests.aws_gateway import AwsGateway
+from tests.e2e.http_client import Credentials
+from tests.e2e.project import NewProject, Project, backend, clean_environment
+from tests.e2e.team import Team
+from tests.free_port import free_port
+
+TEAMS_FILE = Path(__file__).with_name("teams.toml")
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return create_certificates(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(scope="session")
+def aws(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) -> Iterator[LocalAws]:
+    with LocalAws(free_port(), tmp_path_factory.mktemp("aws"), iam=True, tls=certificates) as running:
+        bootstrap(running)
+        yield running
+
+
+@pytest.fixture(scope="session")
+def teams(aws: LocalAws, certificates: Certificates) -> Iterator[dict[str, Team]]:
+    """The deployed teams of teams.toml, by name; the strict one with a token of every role."""
+    names = ("strict", "loose")
+    deployed = deploy(aws, [f"Holdfast-{name}" for name in names], teams_file=TEAMS_FILE)
+    s3 = boto3.client(
+        "s3",
+        endpoint_url=aws.endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+        verify=str(certificates.ca),
+    )
+    found = {}
+    for name in names:
+        outputs = deployed[f"Holdfast-{name}"]
+        found[name] = Team(
+            name=name,
+            gateway=AwsGateway(
+                outputs.api_address, cert=(certificates.cert, certificates.key), ca=certificates.ca
+            ),
+            direct_address=outputs.api_address,
+            bucket=outputs.bucket_name,
+            s3=s3,
+            tls=ssl.create_default_context(cafile=str(certificates.ca)),
+            environment={"PATH": os.environ["PATH"], **aws.environment()},
+        )
+    with found["strict"].gateway, found["loose"].gateway:
+        for role in Role:
+            found["strict"].token(role)
+        yield found
+
+
+@pytest.fixture(scope="session")
+def strict(teams: dict[str, Team]) -> Team:
+    """The team with the defaults: a write needs the lock."""
+    return teams["strict"]
+
+
+@pytest.fixture(scope="session")
+def loose(teams: dict[str, Team]) -> Team:
+    """The team that takes writes without a lock."""
+    return teams["loose"]
+
+
+_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture
+def state(request: pytest.FixtureRequest) -> str:
+    """A state name that nobody has used."""
+    words = re.sub("[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower()).strip("-")
+    return f"e2e/{next(_NUMBERS)}/{words[:60].strip('-')}"
+
+
+@pytest.fixture(params=terraforms(), ids=lambda terraform: terraform.name)
+def terraform(request: pytest.FixtureRequest) -> Terraform:
+    """Every Terraform and OpenTofu that there is, one after another."""
+    found: Terraform = request.param
+    return found
+
+
+@pytest.fixture
+def new_project(terraform: Terraform, certificates: Certificates, tmp_path: Path) -> NewProject:
+    numbers = itertools.count(1)
+
+    def make(team: Team, state: str | None, credentials: Credentials) -> Project:
+        folder = tmp_path / f"project-{next(numbers)}"
+        folder.mkdir()
+        environment = clean_environment(
+            tmp_path,
+            certificates.ca,
+            {"TF_HTTP_USERNAME": credentials.username, "TF_HTTP_PASSWORD": credentials.password},
+        )
+        project = Project(terraform, folder, environment)
+        if state:
+            project.write(backend=backend(team, state))
+        return project
+
+    return make

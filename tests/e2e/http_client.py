@@ -1,0 +1,112 @@
+"""Raw requests to a deployed API, as exact as a test needs them."""
+
+import base64
+import http.client
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+_TIME_LIMIT = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """An access token.
+
+    Attributes:
+        username: its ID.
+        password: its secret.
+    """
+
+    username: str
+    password: str
+
+    @property
+    def header(self) -> str:
+        """The value of `Authorization`."""
+        return "Basic " + base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An answer.
+
+    Attributes:
+        status: of HTTP.
+        headers: lower-case names.
+        body: as it came.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.body)
+
+    @property
+    def error(self) -> tuple[int, str]:
+        """Status and error code of a refusal; its message must say something."""
+        assert self.status >= 400, self
+        document = self.json()
+        assert len(document["message"]) > 20, document
+        return self.status, document["error"]
+
+
+class Client:
+    """A client of an API, with a connection for each request.
+
+    Args:
+        address: the API's base URL.
+        tls: whom to trust.
+        credentials: None to send none.
+    """
+
+    def __init__(self, address: str, tls: ssl.SSLContext, credentials: Credentials | None) -> None:
+        self.credentials = credentials
+        self._url = urlsplit(address)
+        self._tls = tls
+
+    def request(
+        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        """Send one request as it stands: the path is not encoded, a body is JSON unless told otherwise."""
+        sent = {"Content-Type": "application/json"} if body is not None else {}
+        if self.credentials:
+            sent["Authorization"] = self.credentials.header
+        connection = http.client.HTTPSConnection(
+            self._url.hostname or "", self._url.port, timeout=_TIME_LIMIT, context=self._tls
+        )
+        try:
+            connection.request(method, self._url.path + path, body, {**sent, **(headers or {})})
+            response = connection.getresponse()
+            got = {name.lower(): value for name, value in response.getheaders()}
+            return Response(response.status, got, response.read())
+        finally:
+            connection.close()
+
+    # --- Terraform's verbs, in the documented configuration ----------------------------------------
+
+    def read(self, state: str) -> Response:
+        """`GET` the state."""
+        return self.request("GET", f"/states/{state}")
+
+    def write(self, state: str, body: bytes, lock_id: str | None = None) -> Response:
+        """`POST` the state, with the ID of the lock if there is one."""
+        return self.request("POST", f"/states/{state}" + (f"?ID={lock_id}" if lock_id else ""), body)
+
+    def delete(self, state: str) -> Response:
+        """`DELETE` the state."""
+        return self.request("DELETE", f"/states/{state}")
+
+    def lock(self, state: str, body: bytes) -> Response:
+        """`PUT` the lock."""
+        return self.request("PUT", f"/locks/{state}", body)
+
+    def unlock(self, state: str, body: bytes | None) -> Response:
+        """`DELETE` the lock; without a body it is a force-unlock."""
+        return self.request("DELETE", f"/locks/{state}", body)

@@ -1,0 +1,211 @@
+"""`make up`, `demo`, `down` and `clean` as a user types them, on a folder and ports of their own."""
+
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_aws.clients import s3_client
+from local_aws.deploy import bucket_differences
+from local_aws.server import ROOT, LocalAws, Running, find_running
+from tests.free_port import free_port
+
+TIME_LIMIT = 300
+
+
+@dataclass
+class FrontDoor:
+    """The commands, kept in a folder of their own.
+
+    Attributes:
+        folder: instead of `.local`.
+        port: of the last `up` that named one.
+    """
+
+    folder: Path
+    port: int = field(default_factory=free_port)
+
+    @property
+    def argv(self) -> list[str]:
+        return [sys.executable, "-u", "-m", "local_aws", "--folder", str(self.folder)]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"PATH": os.environ["PATH"], "HOME": str(self.folder.parent)}
+
+    def __call__(self, *arguments: str) -> str:
+        done = subprocess.run(
+            [*self.argv, *arguments],
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=TIME_LIMIT,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    @property
+    def running(self) -> Running:
+        running = find_running(self.folder / "aws")
+        assert running is not None
+        return running
+
+    @property
+    def aws(self) -> LocalAws:
+        return LocalAws(self.running.port, self.folder / "aws")
+
+    def read(self, name: str) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads((self.folder / name).read_text())
+        return content
+
+    def serials(self) -> list[str]:
+        """The serials of the demo's state, newest first."""
+        s3, bucket, key = (
+            s3_client(self.aws),
+            self.read("deployment.json")["bucket_name"],
+            "states/demo/hello",
+        )
+        versions = s3.list_object_versions(Bucket=bucket, Prefix=f"{key}.tfstate").get("Versions", [])
+        return [
+            s3.head_object(Bucket=bucket, Key=version["Key"], VersionId=version["VersionId"])["Metadata"][
+                "serial"
+            ]
+            for version in versions
+            if version["Key"] == f"{key}.tfstate"
+        ]
+
+
+@contextmanager
+def cleaned(front_door: FrontDoor) -> Iterator[None]:
+    """Afterwards everything is stopped and removed, even if the tests are killed."""
+    program = f"import subprocess, sys; sys.stdin.read(); subprocess.run({[*front_door.argv, 'clean']!r})"
+    cleaner = subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env=front_door.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    with cleaner:  # closes its input and waits for it
+        yield
+    assert not front_door.folder.exists()
+
+
+@pytest.fixture(scope="module")
+def front_door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FrontDoor]:
+    """Everything is up, after a first run that was killed in the middle."""
+    front_door = FrontDoor(tmp_path_factory.mktemp("front-door") / "local")
+    with cleaned(front_door):
+        up = ["up", "--port", str(front_door.port)]
+        with subprocess.Popen(
+            [*front_door.argv, *up], cwd=ROOT, env=front_door.environment, stdout=subprocess.PIPE
+        ) as first:
+            assert first.stdout is not None
+            said = b""
+            while b"cdk bootstrap" not in said:
+                said += os.read(first.stdout.fileno(), 1000) or pytest.fail(said.decode())
+            first.send_signal(signal.SIGKILL)
+        assert front_door.running.port == front_door.port
+
+        assert "Removing what an unfinished first run left" in front_door("up")
+        yield front_door
+
+
+def test_it_leaves_what_the_readme_promises(front_door: FrontDoor) -> None:
+    address = front_door.read("deployment.json")["api_address"]
+    team = front_door.read("deployment.json")["team"]
+
+    assert front_door.read("connection.json").keys() == {"address", "username", "password"}
+    assert front_door.read("connection.json")["address"] == address
+    assert address.startswith(f"http://127.0.0.1:{front_door.running.port}/")
+    settings = dict(line.split("=", 1) for line in (front_door.folder / "aws.env").read_text().splitlines())
+    assert settings == {**front_door.aws.environment(), "HOLDFAST_TEAM": team}
+    assert stat.S_IMODE(front_door.folder.stat().st_mode) == 0o700
+    files = [path for path in front_door.folder.iterdir() if path.is_file()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+
+
+def test_what_it_prints_is_all_that_terraform_needs(front_door: FrontDoor, tmp_path: Path) -> None:
+    printed = front_door("up")
+    [block] = re.findall(r"^terraform \{.*?^\}$", printed, re.MULTILINE | re.DOTALL)
+    [sign_in] = re.findall(r"^ +(\. .*terraform\.env)$", printed, re.MULTILINE)
+    (tmp_path / "main.tf").write_text(block + '\nresource "terraform_data" "mine" {}\n')
+
+    terraform = f"{sys.executable} -P {ROOT}/local_aws/packaged_terraform.py"
+    done = subprocess.run(
+        ["sh", "-euc", f"{sign_in}; {terraform} init -no-color; {terraform} apply -auto-approve -no-color"],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "CHECKPOINT_DISABLE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=TIME_LIMIT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Apply complete!" in done.stdout
+    password = front_door.read("connection.json")["password"]
+    assert password not in printed
+
+
+def test_the_buckets_are_as_the_template_asks(front_door: FrontDoor) -> None:
+    stack = f"Holdfast-{front_door.read('deployment.json')['team']}"
+    assert bucket_differences(front_door.aws, stack) == []
+
+
+def test_once_more_with_nothing_changed_is_fast_and_deploys_nothing(front_door: FrontDoor) -> None:
+    before = front_door.read("connection.json"), front_door.running
+    started = time.monotonic()
+    printed = front_door("up")
+    assert time.monotonic() - started < 10
+    assert "cdk" not in printed.split("\n\n")[0]
+    assert (front_door.read("connection.json"), front_door.running) == before
+
+
+def test_the_demo_shows_the_lock_while_it_is_held_and_the_version_that_was_written(
+    front_door: FrontDoor,
+) -> None:
+    before = front_door.serials()
+    printed = front_door("demo")
+
+    lock = printed.index("Operation  OperationTypeApply")
+    assert printed.index("Enter a value:") < lock < printed.index("Apply complete!")
+    assert "No changes." in printed
+    serials = front_door.serials()
+    assert serials[1:] == before
+    assert f"serial {serials[0]:>3} " in printed
+    assert "tflock\n  released" in printed
+
+
+def test_states_and_the_token_survive_a_crash_a_stop_and_another_port(front_door: FrontDoor) -> None:
+    front_door("demo")
+    serials, connection = front_door.serials(), front_door.read("connection.json")
+
+    os.killpg(front_door.running.pid, signal.SIGKILL)
+    assert "cdk" not in front_door("up").split("\n\n")[0]
+    assert front_door.serials() == serials
+
+    front_door("down")
+    assert find_running(front_door.folder / "aws") is None
+    port = free_port()
+    front_door("up", "--port", str(port))
+    assert front_door.running.port == port
+    assert front_door.serials() == serials
+    moved = front_door.read("connection.json")
+    assert moved["address"].startswith(f"http://127.0.0.1:{port}/")
+    assert (moved["username"], moved["password"]) == (connection["username"], connection["password"])
+    front_door("demo")
+    assert len(front_door.serials()) == len(serials) + 1

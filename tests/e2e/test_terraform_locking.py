@@ -1,0 +1,190 @@
+"""Two people and one state, with every Terraform that there is: waiting, refusal, death and force-unlock."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+from tests.e2e import documents
+from tests.e2e.project import WAITS, NewProject, Project
+from tests.e2e.team import Team
+from tests.e2e.waiting import wait_until
+
+
+def project_that_waits(new_project: NewProject, team: Team, state: str) -> Project:
+    """A project whose apply lasts until the test lets it go on."""
+    project = new_project(team, state, team.token("maintainer"))
+    project.write(main=WAITS)
+    project.ok("init")
+    return project
+
+
+def second_project(new_project: NewProject, team: Team, state: str) -> Project:
+    """Another checkout that adds a resource to the same state."""
+    project = new_project(team, state, team.token("writer"))
+    project.write(main='resource "terraform_data" "second" {}\n')
+    project.ok("init")
+    return project
+
+
+def wait_until_force_unlock_may_remove(team: Team, state: str) -> None:
+    """Wait until the lock is older than the client's own repeats of an unlock can be (10 s)."""
+    key = f"states/{state}.tfstate.tflock"
+    taken = team.s3.head_object(Bucket=team.bucket, Key=key)["LastModified"]
+    wait_until(lambda: datetime.now(UTC) - taken > timedelta(seconds=11.5), "the lock is old enough")
+
+
+def test_of_two_overlapping_applies_the_second_is_refused_and_told_who_holds_the_lock(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    first, second = project_that_waits(new_project, strict, state), second_project(new_project, strict, state)
+
+    with first.applying() as apply:
+        held = strict.lock(state)
+        assert held is not None
+        with strict.gateway.recording() as exchanges:
+            refusal = second.refused("apply", "-auto-approve")
+        assert [exchange.status for exchange in exchanges if exchange.method == "PUT"] == [423]
+        assert "Error acquiring the state lock" in refusal
+        assert held["ID"] in refusal
+        assert strict.lock(state) == held
+        first.proceed()
+        assert apply.wait().code == 0
+
+    assert first.ok("state", "list").out.split() == ["terraform_data.waits"]
+    assert strict.lock(state) is None
+    second.ok("apply", "-auto-approve")
+
+
+def test_a_plan_is_refused_too_while_an_apply_is_under_way(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    first, second = project_that_waits(new_project, strict, state), second_project(new_project, strict, state)
+
+    with first.applying() as apply:
+        assert "Error acquiring the state lock" in second.refused("plan")
+        assert second.run("plan", "-lock=false", "-detailed-exitcode").code == 2
+        first.proceed()
+        assert apply.wait().code == 0
+
+
+def test_with_a_lock_timeout_the_second_apply_waits_and_builds_on_the_first(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    first, second = project_that_waits(new_project, strict, state), second_project(new_project, strict, state)
+    second.write(waits='resource "terraform_data" "waits" {}\n')
+
+    with first.applying() as apply, strict.gateway.recording() as exchanges:
+        waiting = second.start("apply", "-auto-approve", "-lock-timeout=60s")
+        try:
+            wait_until(
+                lambda: any(exchange.status == 423 for exchange in exchanges), "the second apply met the lock"
+            )
+            first.proceed()
+            assert apply.wait().code == 0
+            done = waiting.wait()
+        finally:
+            if waiting.process.poll() is None:
+                waiting.kill()
+        assert done.code == 0, done.text
+
+    assert second.ok("state", "list").out.split() == ["terraform_data.second", "terraform_data.waits"]
+    serials = [version.serial for version in strict.versions(state)]
+    assert serials == sorted(set(serials))
+    assert {exchange.status for exchange in exchanges} <= {200, 204, 423}
+    assert strict.lock(state) is None
+
+
+def test_the_lock_of_a_killed_apply_stays_until_it_is_forced_and_its_late_write_is_refused(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    killed, second = (
+        project_that_waits(new_project, strict, state),
+        second_project(new_project, strict, state),
+    )
+    second.ok("apply", "-auto-approve")
+    with killed.applying() as apply:
+        held = strict.lock(state)
+        assert held is not None
+        apply.kill()
+
+    assert strict.lock(state) == held
+    refusal = second.refused("apply", "-auto-approve", "-replace=terraform_data.second")
+    assert held["ID"] in refusal
+
+    maintainer = new_project(strict, state, strict.token("maintainer"))
+    maintainer.ok("init")
+    wait_until_force_unlock_may_remove(strict, state)
+    maintainer.ok("force-unlock", "-force", held["ID"])
+    assert strict.lock(state) is None
+
+    late = strict.current(state)
+    assert late is not None
+    late = documents.next_serial(late)
+    client = strict.client("maintainer")
+    with strict.unchanged():
+        assert client.write(state, late, held["ID"]).error == (409, "lock_lost")
+    second.ok("apply", "-auto-approve", "-replace=terraform_data.second")
+    with strict.unchanged():
+        assert client.write(state, documents.next_serial(late), held["ID"]).error == (409, "lock_lost")
+
+
+def test_a_write_that_arrives_after_its_client_was_killed_and_its_lock_forced_is_refused(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    killed, second = second_project(new_project, strict, state), second_project(new_project, strict, state)
+    killed.ok("apply", "-auto-approve")
+
+    with strict.gateway.recording() as exchanges, strict.gateway.holding("POST") as write:
+        apply = killed.start("apply", "-auto-approve", "-replace=terraform_data.second")
+        try:
+            assert write.arrived.wait(30)
+        finally:
+            apply.kill()
+        held = strict.lock(state)
+        assert held is not None
+        wait_until_force_unlock_may_remove(strict, state)
+        maintainer = new_project(strict, state, strict.token("maintainer"))
+        maintainer.ok("init")
+        maintainer.ok("force-unlock", "-force", held["ID"])
+        # The next holder is at work when the write arrives.
+        taken = documents.lock_info()
+        assert strict.client("writer").lock(state, taken).status == 200
+        before = strict.versions(state)
+        write.released.set()
+        assert write.passed.wait(30)
+
+    [late] = [exchange for exchange in exchanges if exchange.method == "POST"]
+    assert late.status == 423
+    assert json.loads(late.answer)["ID"] == documents.lock_id(taken)
+    assert strict.versions(state) == before
+    assert strict.client("writer").unlock(state, taken).status == 200
+    assert second.run("plan", "-detailed-exitcode").code == 0
+
+
+def test_force_unlock_removes_a_lock_that_was_just_taken_only_if_the_client_names_it(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    project = new_project(strict, state, strict.token("maintainer"))
+    project.ok("init")
+    info = documents.lock_info()
+    assert strict.client("writer").lock(state, info).status == 200
+
+    done = project.run("force-unlock", "-force", documents.lock_id(info))
+
+    # OpenTofu sends the ID that its user typed, Terraform keeps it to itself.
+    if project.terraform.name == "tofu":
+        assert done.code == 0, done.text
+        assert strict.lock(state) is None
+    else:
+        assert done.code == 1
+        assert "409" in done.text
+        assert strict.lock(state) is not None
+
+
+def test_a_writer_cannot_force_anothers_lock(strict: Team, state: str, new_project: NewProject) -> None:
+    project = second_project(new_project, strict, state)
+    info = documents.lock_info()
+    assert strict.client("maintainer").lock(state, info).status == 200
+
+    assert "403" in project.refused("force-unlock", "-force", documents.lock_id(info))
+
+    assert (strict.lock(state) or {})["ID"] == documents.lock_id(info)
