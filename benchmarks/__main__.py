@@ -76,7 +76,8 @@ def _print_tables(
     print(f"{'':22}{'Holdfast':>12}{'beside':>12}{'ratio':>9}{'at most':>9}")
     for pair in comparisons:
         print(f"{pair.name:22}{pair.ours:>12.3f}{pair.theirs:>12.3f}{pair.ratio:>9.2f}{pair.limit:>9.1f}")
-    print("\nBeside `terraform`: its own s3 backend with use_lockfile, on the same local S3.")
+    print("\nThe request for nothing is what the emulator adds to each; `plan` sends three, `apply` four.")
+    print("Beside `terraform`: its own s3 backend with use_lockfile, on the same local S3.")
     print("Beside `start-up`: a process that only makes boto3.client('s3'), from the same bundle.")
 
 

@@ -12,6 +12,7 @@ from benchmarks.stack import TEAM, Client, Stack
 
 _NAME: Final = "benchmark/verbs"
 _EVENTS: Final = {
+    "health": "nothing (/health)",
     "lock.acquired": "acquire, free",
     "request.refused": "acquire, held",
     "state.read": "read",
@@ -48,6 +49,7 @@ def _round(client: Client, number: int) -> dict[str, float]:
     other = json.dumps({"ID": f"theirs-{number}", "Operation": "benchmark", "Who": "them"}).encode()
     state = json.dumps({"version": 4, "serial": number, "lineage": "benchmark", "outputs": {}}).encode()
     return {
+        "nothing (/health)": client.ask("GET", "/health"),
         "acquire, free": client.ask("PUT", f"/locks/{_NAME}", lock),
         "acquire, held": client.ask("PUT", f"/locks/{_NAME}", other, expect=423),
         "write": client.ask("POST", f"/states/{_NAME}?ID=ours-{number}", state),
@@ -68,4 +70,4 @@ def _log(stack: Stack) -> list[dict[str, Any]]:
     pages = logs.get_paginator("filter_log_events").paginate(logGroupName=f"/holdfast/{TEAM}/backend")
     messages = (event["message"] for page in pages for event in page["events"])
     lines = (json.loads(message) for message in messages if message.startswith("{"))
-    return [line for line in lines if line.get("state") == _NAME]
+    return [line for line in lines if line.get("state") == _NAME or line["message"] == "health"]
