@@ -16,8 +16,8 @@ from enum import Enum, StrEnum, auto
 from fnmatch import fnmatchcase
 
 from holdfast import json_object
-from holdfast.errors import NotAllowed
-from holdfast.names import MAX_LENGTH, StateName
+from holdfast.errors import InvalidName, NotAllowed
+from holdfast.names import StateName, parse
 
 
 class Action(Enum):
@@ -53,24 +53,21 @@ _ALLOWED = {
     Role.MAINTAINER: _MAINTAINER,
 }
 
-_PATTERN_SEGMENT = re.compile(r"[A-Za-z0-9._*-]+", re.ASCII)
-
 
 def check_pattern(pattern: str) -> str:
-    """Return a scope pattern unchanged if it is well formed.
+    """Return a scope pattern unchanged if a state can have a name that it covers.
 
     `*` alone is every state, a trailing `/*` everything below, elsewhere `*` stays within a segment.
 
     Raises:
         ValueError: with the rule that it broke.
     """
-    if len(pattern) > MAX_LENGTH:
-        raise ValueError(f"a scope pattern has at most {MAX_LENGTH} characters")
-    if not all(_PATTERN_SEGMENT.fullmatch(segment) for segment in pattern.split("/")):
+    try:
+        parse(pattern.replace("*", "x"))
+    except InvalidName as error:
         raise ValueError(
-            f"the scope pattern {pattern!r} must be segments of letters, digits, '.', '_', '-' and '*', "
-            "joined by '/', as in 'network/*'"
-        )
+            f"the scope pattern {pattern!r} covers no possible state, as 'network/*' would: {error.message}"
+        ) from None
     return pattern
 
 

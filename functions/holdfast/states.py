@@ -184,10 +184,15 @@ def delete(store: Store, name: StateName, caller: Caller) -> Removed:
         Undecided: S3 did not decide in time; repeating is safe.
     """
     caller.require(Action.DELETE, name)
-    # The same for every delete of this state by this caller, so that a repeated request knows its own lock.
+    # The state before the lock, as in `write`: what is written in between is not deleted.
+    head = store.head(name.state_key)
+    if head is None:
+        return Removed(None)
+    # The same for every delete of this version by this caller, so that a repeated request knows its own lock.
+    subject = f"{store.bucket}/{name.state_key}?versionId={head.version_id}#{caller.principal}"
     lock = LockInfo(
         {
-            "ID": str(uuid5(NAMESPACE_URL, f"{store.bucket}/{name.state_key}#{caller.principal}")),
+            "ID": str(uuid5(NAMESPACE_URL, subject)),
             "Operation": "delete",
             "Info": "DELETE of the state",
             "Who": caller.principal,
@@ -196,11 +201,9 @@ def delete(store: Store, name: StateName, caller: Caller) -> Removed:
             "Path": "",
         }
     )
-    # The state before the lock, as in `write`: what is written in between is not deleted.
-    head = store.head(name.state_key)
     acquired = locks.take(store, name, lock, caller)
     try:
-        deleted = store.delete(name.state_key, IfMatch(head.etag)) if head else None
+        deleted = store.delete(name.state_key, IfMatch(head.etag))
         held = locks.read(store, name)
     finally:
         locks.release(store, name, acquired.info.to_json(), caller)
@@ -214,7 +217,7 @@ def delete(store: Store, name: StateName, caller: Caller) -> Removed:
             "The lock of this delete was broken while it was under way. Look whether the state is there; "
             "its versions are."
         )
-    return Removed(head.version_id if head else None)
+    return Removed(head.version_id)
 
 
 def check_lock(lock: HeldLock | None, lock_id: str | None, caller: Caller, *, require_lock: bool) -> None:

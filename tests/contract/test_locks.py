@@ -188,6 +188,23 @@ def test_opentofus_force_unlock_removes_the_lock_that_it_names(bucket: Bucket) -
     assert stored_lock(bucket) is None
 
 
+def test_a_force_unlock_whose_lock_changed_and_then_was_released_has_nothing_left_to_do(
+    bucket: Bucket,
+) -> None:
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+
+    def released_and_taken() -> None:
+        locks.release(bucket.direct_store(), NAME, lock_info("one"), ADA)
+        locks.acquire(bucket.direct_store(), NAME, lock_info("two"), BOB)
+        bucket.proxy.before(
+            "GET", KEY, lambda: locks.release(bucket.direct_store(), NAME, lock_info("two"), BOB)
+        )
+
+    bucket.proxy.before("DELETE", KEY, released_and_taken)
+    assert isinstance(locks.release(bucket.store(), NAME, only_id("one"), OPERATOR), ForceUnlocked)
+    assert stored_lock(bucket) is None
+
+
 def test_opentofus_force_unlock_of_another_id_is_refused(bucket: Bucket) -> None:
     locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
     with pytest.raises(LockNotMatched, match="one"):

@@ -470,6 +470,30 @@ def test_a_late_write_does_not_let_the_holder_go_back_behind_what_was_acknowledg
     assert team.current() == state(9)
 
 
+def test_a_version_of_another_program_counts_also_while_the_lock_is_held(team: Team) -> None:
+    team.lock()
+    team.next_second()
+    team.put_beside(state(7))
+    with pytest.raises(SerialNotNewer, match="7"):
+        team.write(state(7, content="other"))
+
+
+def test_the_holder_writes_over_two_late_writes_and_still_cannot_go_back(team: Team) -> None:
+    three = lock_info("three", who="eve@train")
+    team.lock()
+    team.write(state(5))
+    in_the_middle(team, team.break_lock, partial(team.lock, TWO, BOB), team.next_second)
+    with pytest.raises(LockLost):
+        team.write_through_faults(state(9, content="late"))
+    in_the_middle(team, partial(team.break_lock, "two"), partial(team.lock, three), team.next_second)
+    with pytest.raises(LockLost):
+        team.write_through_faults(state(6, content="late too"), "two", BOB)
+    with pytest.raises(SerialNotNewer, match="5"):
+        team.write(state(5, content="other"), "three")
+    assert team.write(state(6), "three").new_version
+    assert team.current() == state(6)
+
+
 def test_what_was_acknowledged_under_an_earlier_lock_counts(team: Team) -> None:
     team.lock()
     team.write(state(4))
@@ -572,6 +596,36 @@ def test_a_delete_whose_lock_was_broken_is_not_acknowledged(team: Team, taken: b
     with pytest.raises(DeleteUndecided):
         delete(team)
     assert nobody_holds_the_lock(team) is not taken
+
+
+def test_a_delete_whose_lock_was_broken_and_taken_again_by_its_repeat_is_not_acknowledged(team: Team) -> None:
+    team.write_unlocked(state(1))
+
+    def broken_and_taken_again() -> None:
+        held = locks.read(team.bucket.direct_store(), NAME)
+        assert held is not None
+        team.break_lock(held.info.id)
+        locks.take(team.bucket.direct_store(), NAME, held.info, OPERATOR)
+
+    team.bucket.proxy.before("DELETE", KEY, broken_and_taken_again)
+    with pytest.raises(DeleteUndecided):
+        delete(team)
+
+
+def test_a_late_delete_leaves_the_lock_of_a_later_delete_alone(team: Team) -> None:
+    team.write_unlocked(state(1))
+
+    def another_state_and_its_delete_in_between() -> None:
+        break_whatever_lock_there_is(team)
+        team.write_unlocked(state(2))
+        with pytest.MonkeyPatch.context() as patch:  # the later one is under way: it keeps its lock
+            patch.setattr(locks, "release", lambda *_: None)
+            states.delete(team.bucket.direct_store(), NAME, OPERATOR)
+
+    team.bucket.proxy.before("DELETE", KEY, another_state_and_its_delete_in_between)
+    with pytest.raises(DeleteUndecided):
+        delete(team)
+    assert not nobody_holds_the_lock(team)
 
 
 def test_a_delete_that_fails_gives_its_lock_back(team: Team) -> None:
