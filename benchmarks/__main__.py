@@ -11,8 +11,10 @@ from pathlib import Path
 from benchmarks import beside_s3, start_up, verbs
 from benchmarks.figures import Comparison, Verb
 from benchmarks.stack import deployed
+from local_aws.failure import LocalAwsError
 from local_aws.terraform import terraforms
 from tests.free_port import free_port
+from tests.user_settings import forget_user_settings
 
 _EXAMPLES = """examples:
   make benchmark
@@ -24,7 +26,7 @@ def main() -> int:
     """Measure and print.
 
     Returns:
-        0, or 1 if a ratio is above its limit.
+        0, or 1 if a ratio is above its limit or it could not be measured.
     """
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
@@ -38,27 +40,35 @@ def main() -> int:
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error("--rounds takes a number from 1")
+    forget_user_settings()
+    try:
+        return _measure(options.rounds, as_json=options.json)
+    except (LocalAwsError, RuntimeError) as failure:
+        print(failure, file=sys.stderr)
+        return 1
 
+
+def _measure(rounds: int, *, as_json: bool) -> int:
     _tell("the functions' start-up")
-    started = start_up.measure(options.rounds)
+    started = start_up.measure(rounds)
     with tempfile.TemporaryDirectory(prefix="holdfast-benchmark-") as folder:
         _tell("starting a local AWS and deploying a team")
         with deployed(free_port(), Path(folder) / "aws") as stack:
             _tell("the verbs")
-            per_verb = verbs.measure(stack, options.rounds * 5)
+            per_verb = verbs.measure(stack, rounds * 5)
             terraform = terraforms()[0]
-            compared = beside_s3.measure(stack, terraform, Path(folder) / "tf", options.rounds, _tell)
+            compared = beside_s3.measure(stack, terraform, Path(folder) / "tf", rounds, _tell)
     comparisons = [*compared, *started]
-    if options.json:
+    if as_json:
         document = {
             "verbs": [asdict(verb) for verb in per_verb],
             "comparisons": [asdict(comparison) for comparison in comparisons],
             "terraform": terraform.name,
-            "rounds": options.rounds,
+            "rounds": rounds,
         }
         print(json.dumps(document, indent=2))
     else:
-        _print_tables(per_verb, comparisons, terraform.name, options.rounds)
+        _print_tables(per_verb, comparisons, terraform.name, rounds)
     return int(any(comparison.ratio > comparison.limit for comparison in comparisons))
 
 

@@ -8,6 +8,8 @@ from typing import Final
 
 from benchmarks.figures import Comparison, compare
 from benchmarks.stack import Stack
+from cli.backend_config import to_hcl
+from holdfast import names
 from local_aws.terraform import Terraform
 
 _LIMIT: Final = 1.5
@@ -34,17 +36,7 @@ terraform {{
 }}
 """
 
-_HOLDFAST: Final = """
-terraform {{
-  backend "http" {{
-    address        = "{address}/states/benchmark/terraform"
-    lock_address   = "{address}/locks/benchmark/terraform"
-    lock_method    = "PUT"
-    unlock_address = "{address}/locks/benchmark/terraform"
-    unlock_method  = "DELETE"
-  }}
-}}
-"""
+_NAME: Final = names.parse("benchmark/terraform")
 
 
 def measure(
@@ -59,7 +51,7 @@ def measure(
     Raises:
         RuntimeError: a command failed.
     """
-    ours = _Project(stack, terraform, folder / "ours", _HOLDFAST.format(address=stack.address))
+    ours = _Project(stack, terraform, folder / "ours", to_hcl(stack.address, _NAME, read_only=False))
     theirs = _Project(
         stack, terraform, folder / "theirs", _S3.format(bucket=stack.bucket, endpoint=stack.aws.endpoint)
     )

@@ -21,6 +21,7 @@ _NOT_VALID = frozenset(
         "UnrecognizedClientException",
     }
 )
+_LOCAL = "for the local AWS: set -a; . .local/aws.env; set +a"
 _SIGN_IN = "sign in again (`aws sso login`, or however you get credentials) and repeat the command"
 
 
@@ -30,14 +31,11 @@ def explain(error: BotoCoreError | ClientError) -> str:
         case ClientError():
             return _explain_answer(error)
         case exceptions.NoCredentialsError() | exceptions.PartialCredentialsError():
-            return (
-                "No AWS credentials were found: sign in or set AWS_PROFILE; "
-                "for the local AWS source .local/aws.env first."
-            )
+            return f"No AWS credentials were found: sign in or set AWS_PROFILE; {_LOCAL}."
         case exceptions.ProfileNotFound():
             return f"{_one_line(error)}: set AWS_PROFILE to one of `aws configure list-profiles`."
         case exceptions.NoRegionError():
-            return "No AWS region is set: set AWS_REGION to the region of the team's stack."
+            return f"No AWS region is set: set AWS_REGION to the region of the team's stack; {_LOCAL}."
         case exceptions.SSOError() | exceptions.TokenRetrievalError() | exceptions.LoginError():
             return f"The AWS session has ended: {_SIGN_IN}."
         case exceptions.SSLError():
@@ -72,9 +70,14 @@ def as_command_errors() -> Iterator[None]:
     """Turn whatever AWS or its SDK raises inside into one helpful line.
 
     Raises:
-        CommandError: instead of botocore's errors.
+        CommandError: instead of the SDK's errors.
     """
     try:
         yield
     except (BotoCoreError, ClientError) as error:
         raise CommandError(explain(error)) from error
+    except (OSError, ValueError) as error:
+        # An endpoint that is no URL, or a credential_process that is not there, has no error of the SDK's.
+        raise CommandError(
+            f"The AWS settings are of no use, check AWS_ENDPOINT_URL and the profile: {_one_line(error)}"
+        ) from error

@@ -36,6 +36,8 @@ def check_address(address: str) -> str:
         raise ValueError("the address must hold no credentials; export TF_HTTP_USERNAME and TF_HTTP_PASSWORD")
     if "?" in address or "#" in address:
         raise ValueError("the address must end before any '?' or '#'")
+    if "/states/" in f"{address}/" or "/locks/" in f"{address}/":
+        raise ValueError("the address must be the API's base URL, without /states or /locks")
     if _BROKEN_ESCAPE.search(address):
         raise ValueError("the address has a '%' that is not followed by two hexadecimal digits")
     return address.rstrip("/")

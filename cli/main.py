@@ -1,6 +1,6 @@
 """The `holdfast` command: what it takes, what it prints, and its exit codes.
 
-Exit codes: 0 done, 1 failed (one line on standard error says what to do), 2 wrong usage.
+Exit codes: 0 done, 1 failed (one line on standard error says what to do), 2 wrong usage, 130 interrupted.
 """
 
 import argparse
@@ -8,7 +8,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import holdfast
@@ -31,17 +32,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments without the program's name; None for those of the process.
 
     Returns:
-        The exit code, 0 or 1.
+        The exit code: 0, 1 or 130.
 
     Raises:
         SystemExit: with 2 for wrong usage, with 0 after --help and --version.
     """
-    arguments = _parser().parse_args(argv)
     try:
+        with _output():
+            arguments = _parser().parse_args(argv)
         arguments.run(arguments)
     except CommandError as failure:
         print(f"holdfast: {failure}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 
@@ -84,7 +88,7 @@ examples:
         help="make an access token",
         description="""\
 Make an access token and show its secret, once. Needs AWS credentials that may
-write to the team's bucket; for the local AWS source .local/aws.env first.""",
+write to the team's bucket; for the local AWS: set -a; . .local/aws.env; set +a.""",
         epilog="""\
 roles:
   outputs      read a state reduced to its outputs
@@ -120,8 +124,8 @@ def _add_backend_config(commands: "argparse._SubParsersAction[argparse.ArgumentP
         help="print the backend block of a state",
         description="""\
 Print the backend "http" block of a state. Without --address, the address is
-read from the team's stack, which needs AWS credentials; for the local AWS
-source .local/aws.env first.""",
+read from the team's stack, which needs AWS credentials;
+for the local AWS: set -a; . .local/aws.env; set +a.""",
         epilog="""\
 examples:
   holdfast backend-config network/prod > backend.tf
@@ -192,7 +196,14 @@ def _token_create(arguments: argparse.Namespace) -> None:
     token, secret = tokens.create(
         session, found.bucket, Role(arguments.role), arguments.scope, arguments.description
     )
-    print((_token_json if arguments.json else _token_text)(found, token, secret))
+    text = (_token_json if arguments.json else _token_text)(found, token, secret)
+    try:
+        _print(text)
+    except CommandError as failure:
+        raise CommandError(
+            f"{failure} The token {token.id} was made and its secret is lost: remove it with "
+            f"`aws s3 rm s3://{found.bucket}/{token.key}`."
+        ) from failure
 
 
 def _backend_config(arguments: argparse.Namespace) -> None:
@@ -202,7 +213,7 @@ def _backend_config(arguments: argparse.Namespace) -> None:
 
         address = stack.find(stack.sign_in(), arguments.team).api_address
     write = backend_config.to_env if arguments.env else backend_config.to_hcl
-    print(write(address, arguments.state, read_only=arguments.read_only))
+    _print(write(address, arguments.state, read_only=arguments.read_only))
 
 
 def _token_json(stack: "Stack", token: Token, secret: str) -> str:
@@ -233,6 +244,35 @@ The secret is shown this once and kept nowhere: store it now. Terraform and Open
   export TF_HTTP_PASSWORD='{secret}'
 
 and a backend block from `holdfast backend-config STATE --team {stack.team}`."""
+
+
+# --- how it prints -------------------------------------------------------------------------------
+
+
+def _print(text: str) -> None:
+    with _output():
+        print(text)
+
+
+@contextmanager
+def _output() -> Iterator[None]:
+    """See that what is printed inside has left this process at the end.
+
+    Raises:
+        CommandError: standard output does not take it.
+    """
+    if sys.stdout is None:  # it was closed before the command was started
+        raise CommandError("Standard output is closed.")
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        # At its end Python writes what is left once more, see
+        # https://docs.python.org/3/library/signal.html#note-on-sigpipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise CommandError(f"The output could not be written: {error.strerror}.") from error
 
 
 if __name__ == "__main__":

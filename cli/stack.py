@@ -89,7 +89,7 @@ def _only(cloudformation: "CloudFormationClient") -> "StackTypeDef":
     if not stacks:
         raise CommandError(
             f"There is no Holdfast stack in {cloudformation.meta.region_name}: check AWS_REGION, or deploy "
-            "one with `npx cdk deploy Holdfast-<team>`."
+            f"one with `npx cdk deploy {_PREFIX}<team>`."
         )
     if len(stacks) > 1:
         teams = ", ".join(sorted(_team(stack) for stack in stacks))

@@ -44,20 +44,30 @@ def only_id(lock_id: str) -> bytes:
     ).encode()
 
 
-def state(serial: int, *, lineage: str = LINEAGE, content: str = "") -> bytes:
-    """A state document."""
-    return json.dumps(
-        {
-            "version": 4,
-            "terraform_version": "1.15.5",
-            "serial": serial,
-            "lineage": lineage,
-            "outputs": {"content": {"value": content, "type": "string"}},
-            "resources": [],
-            "check_results": None,
-        },
-        indent=2,
-    ).encode()
+def lock_id(info: bytes) -> str:
+    """The ID of a lock request's body."""
+    return str(json.loads(info)["ID"])
+
+
+def state(serial: object = 1, *, lineage: object = LINEAGE, content: str = "") -> bytes:
+    """A state document as Terraform prints it; `content` makes two of the same serial differ."""
+    document = {
+        "version": 4,
+        "terraform_version": "1.15.5",
+        "serial": serial,
+        "lineage": lineage,
+        "outputs": {"content": {"value": content, "type": "string"}},
+        "resources": [],
+        "check_results": None,
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+def next_serial(body: bytes) -> bytes:
+    """The same state document with the next serial, as a client makes it that changes something."""
+    document = json.loads(body)
+    document["serial"] += 1
+    return json.dumps(document, indent=2).encode() + b"\n"
 
 
 def encrypted_state(serial: int, data: str) -> bytes:

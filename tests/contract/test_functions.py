@@ -157,6 +157,7 @@ def test_locks_are_taken_and_given_back_with_every_verb_that_a_client_may_use(
 
 def test_a_held_lock_answers_423_with_the_holders_lock_info_at_the_top_level(backend: Handle) -> None:
     ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
+    ask(backend, "POST", STATES, caller=ADA, body=STATE, lock_id="one")
     for refused in (
         ask(backend, "PUT", LOCKS, caller=BOB, body=lock_info("two").decode()),
         ask(backend, "POST", STATES, caller=BOB, body=STATE, lock_id="two"),

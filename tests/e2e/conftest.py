@@ -7,10 +7,10 @@ import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
-import boto3
 import pytest
 
 from holdfast.access import Role
+from local_aws.clients import s3_client
 from local_aws.deploy import bootstrap, deploy
 from local_aws.server import LocalAws
 from local_aws.terraform import Terraform, terraforms
@@ -41,14 +41,7 @@ def teams(aws: LocalAws, certificates: Certificates) -> Iterator[dict[str, Team]
     """The deployed teams of teams.toml, by name; the strict one with a token of every role."""
     names = ("strict", "loose")
     deployed = deploy(aws, [f"Holdfast-{name}" for name in names], teams_file=TEAMS_FILE)
-    s3 = boto3.client(
-        "s3",
-        endpoint_url=aws.endpoint,
-        region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-        verify=str(certificates.ca),
-    )
+    s3 = s3_client(aws)
     found = {}
     for name in names:
         outputs = deployed[f"Holdfast-{name}"]

@@ -14,7 +14,7 @@ from typing import Any
 from local_aws.terraform import Terraform
 from tests.e2e.http_client import Credentials
 from tests.e2e.team import HOLDFAST, Team
-from tests.e2e.waiting import wait_until
+from tests.waiting import wait_until
 
 _TIME_LIMIT = 90
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.e2e import documents
+from tests import documents
 from tests.e2e.http_client import Client, Credentials
 from tests.e2e.team import Team
 
@@ -330,7 +330,7 @@ def test_a_state_that_the_gateway_hands_over_as_base64_is_stored_byte_for_byte(
     strict: Team, state: str, content_type: str
 ) -> None:
     held = locked(strict, state)
-    body = documents.state(6, note="büro 🐟")
+    body = documents.state(6, content="büro 🐟")
 
     answer = strict.client("writer").request(
         "POST", f"/states/{state}?ID={held}", body, {"Content-Type": content_type}
@@ -346,7 +346,7 @@ def test_a_body_that_is_not_utf_8_is_400_instead_of_stored_as_something_else(
     strict: Team, state: str, announced: bool
 ) -> None:
     held = locked(strict, state)
-    body = documents.state(6, note="é").decode().encode("latin-1")
+    body = documents.state(6, content="é").decode().encode("latin-1")
 
     with strict.unchanged():
         answer = strict.client("writer").request(
@@ -360,7 +360,9 @@ def test_a_body_that_is_not_utf_8_is_400_instead_of_stored_as_something_else(
     ("body", "error"),
     [
         pytest.param(documents.state(4), (409, "serial_not_newer"), id="serial lower"),
-        pytest.param(documents.state(5, note="x"), (409, "serial_not_newer"), id="same serial, other bytes"),
+        pytest.param(
+            documents.state(5, content="x"), (409, "serial_not_newer"), id="same serial, other bytes"
+        ),
         pytest.param(documents.state(6, lineage="other"), (409, "lineage_changed"), id="lineage changed"),
     ],
 )

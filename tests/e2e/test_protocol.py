@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 import pytest
 
-from tests.e2e import documents
+from tests import documents
 from tests.e2e.team import Team
 
 
@@ -26,7 +26,7 @@ def test_a_state_that_does_not_exist_is_204(strict: Team, state: str) -> None:
 
 def test_a_state_goes_in_and_out_byte_for_byte(strict: Team, state: str) -> None:
     client, info = strict.client("writer"), documents.lock_info()
-    body = documents.state(note='büro 🐟 \u2028 </script> \\ " ') + b" \n\t\n"
+    body = documents.state(content='büro 🐟 \u2028 </script> \\ " ') + b" \n\t\n"
     lock_id = documents.lock_id(info)
 
     assert client.lock(state, info).status == 200
@@ -42,7 +42,7 @@ def test_a_state_goes_in_and_out_byte_for_byte(strict: Team, state: str) -> None
 
 def test_a_read_is_compressed_for_a_client_that_takes_gzip(strict: Team, state: str) -> None:
     client, info = strict.client("writer"), documents.lock_info()
-    body = documents.state(note="x" * 100_000)
+    body = documents.state(content="x" * 100_000)
     assert client.lock(state, info).status == 200
     assert client.write(state, body, documents.lock_id(info)).status == 200
 
@@ -177,7 +177,7 @@ def test_a_state_that_another_program_wrote_is_fenced_by_its_content(strict: Tea
     assert client.lock(state, info).status == 200
 
     assert client.read(state).body == documents.state(7)
-    assert client.write(state, documents.state(7, note="x"), lock_id).error == (409, "serial_not_newer")
+    assert client.write(state, documents.state(7, content="x"), lock_id).error == (409, "serial_not_newer")
     assert client.write(state, documents.state(8, lineage="x"), lock_id).error == (409, "lineage_changed")
     assert client.write(state, documents.state(7), lock_id).status == 200
     assert client.write(state, documents.state(8), lock_id).status == 200
@@ -227,13 +227,13 @@ def test_other_verbs_lock_too_behind_gateways_that_pass_them(
 
 
 def test_an_outputs_token_sees_outputs_and_no_resources(strict: Team, state: str) -> None:
-    document = {**json.loads(documents.state(note="seen")), "resources": [{"secret": "unseen"}]}
+    document = {**json.loads(documents.state(content="seen")), "resources": [{"secret": "unseen"}]}
     strict.put(f"states/{state}.tfstate", json.dumps(document).encode())
 
     answer = strict.client("outputs").read(state)
 
     assert answer.status == HTTPStatus.OK
-    assert answer.json()["outputs"]["note"]["value"] == "seen"
+    assert answer.json()["outputs"]["content"]["value"] == "seen"
     assert b"unseen" not in answer.body
 
 
@@ -253,7 +253,7 @@ def test_an_unlocked_write_is_still_ordered_by_serial(loose: Team, state: str) -
     client = loose.client("writer")
 
     assert client.write(state, documents.state(5)).status == 200
-    assert client.write(state, documents.state(5, note="x")).error == (409, "serial_not_newer")
+    assert client.write(state, documents.state(5, content="x")).error == (409, "serial_not_newer")
     assert client.write(state, documents.state(6, lineage="x")).error == (409, "lineage_changed")
     assert client.write(state, documents.state(6)).status == 200
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
+from tests import documents
 from tests.aws_gateway import MAX_INVOCATION, Exchange, event_size
-from tests.e2e import documents
 from tests.e2e.http_client import Client, Response
 from tests.e2e.project import NewProject
 from tests.e2e.team import Team
@@ -44,7 +44,7 @@ def test_of_16_simultaneous_unlocked_writes_of_one_serial_exactly_one_counts(loo
 
     def write(number: int) -> Response:
         barrier.wait(60)
-        return client.write(state, documents.state(2, note=f"writer {number}"))
+        return client.write(state, documents.state(2, content=f"writer {number}"))
 
     with ThreadPoolExecutor(16) as crowd:
         answers = list(crowd.map(write, range(16)))
@@ -53,7 +53,7 @@ def test_of_16_simultaneous_unlocked_writes_of_one_serial_exactly_one_counts(loo
     assert {answer.status for answer in answers} == {200, 409}
     assert [version.body for version in loose.versions(state)] == [
         documents.state(1),
-        documents.state(2, note=f"writer {winner}"),
+        documents.state(2, content=f"writer {winner}"),
     ]
 
 
@@ -83,10 +83,10 @@ def test_the_biggest_state_that_the_platform_takes_can_be_read_and_one_byte_more
 ) -> None:
     client, lock_id = locked_client(strict, state)
     # Padding of seven digits of length, so that the Content-Length of both requests has one width.
-    first = documents.state(1, note="x" * 5_000_000)
+    first = documents.state(1, content="x" * 5_000_000)
     with strict.gateway.recording() as exchanges:
         assert client.write(state, first, lock_id).status == 200
-    biggest = documents.state(2, note="x" * (5_000_000 + MAX_INVOCATION - sent_size(exchanges[0])))
+    biggest = documents.state(2, content="x" * (5_000_000 + MAX_INVOCATION - sent_size(exchanges[0])))
 
     with strict.gateway.recording() as exchanges:
         assert client.write(state, biggest, lock_id).status == 200
@@ -107,7 +107,7 @@ def test_a_state_that_could_not_be_given_back_is_413_from_its_first_byte_on(stri
     def text(size: int, serial: int) -> bytes:
         """A state of that many bytes, nearly all of them beyond ASCII."""
         empty = len(documents.state(serial))
-        return documents.state(serial, note="é" * ((size - empty) // 2) + "x" * ((size - empty) % 2))
+        return documents.state(serial, content="é" * ((size - empty) // 2) + "x" * ((size - empty) % 2))
 
     # Quoted it triples, so that it travels as base64: three quarters of what the platform carries.
     accepted, refused = first_refused(

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from local_aws.server import LocalAws
 from local_aws.tls import Certificates
-from tests.e2e import documents
+from tests import documents
 from tests.e2e.team import Team
 
 

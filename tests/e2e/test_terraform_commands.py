@@ -3,7 +3,7 @@
 import hashlib
 import json
 
-from tests.e2e import documents
+from tests import documents
 from tests.e2e.project import NewProject, Project, backend
 from tests.e2e.team import Team
 

@@ -3,10 +3,11 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-from tests.e2e import documents
+from holdfast.locks import FORCE_UNLOCK_MIN_AGE
+from tests import documents
 from tests.e2e.project import WAITS, NewProject, Project
 from tests.e2e.team import Team
-from tests.e2e.waiting import wait_until
+from tests.waiting import wait_until
 
 
 def project_that_waits(new_project: NewProject, team: Team, state: str) -> Project:
@@ -26,10 +27,16 @@ def second_project(new_project: NewProject, team: Team, state: str) -> Project:
 
 
 def wait_until_force_unlock_may_remove(team: Team, state: str) -> None:
-    """Wait until the lock is older than the client's own repeats of an unlock can be (10 s)."""
+    """Wait until the lock is so old that a force-unlock that names no ID removes it.
+
+    S3's times are cut to the second.
+    """
     key = f"states/{state}.tfstate.tflock"
     taken = team.s3.head_object(Bucket=team.bucket, Key=key)["LastModified"]
-    wait_until(lambda: datetime.now(UTC) - taken > timedelta(seconds=11.5), "the lock is old enough")
+    wait_until(
+        lambda: datetime.now(UTC) - taken > FORCE_UNLOCK_MIN_AGE + timedelta(seconds=1.5),
+        "the lock is old enough",
+    )
 
 
 def test_of_two_overlapping_applies_the_second_is_refused_and_told_who_holds_the_lock(

@@ -216,6 +216,8 @@ def test_a_malformed_state_name_is_wrong_usage_that_names_the_rule(name: str, re
         ("https://api.example.com:port", "no URL"),
         ("https://[::1", "no URL"),
         ("https://me:secret@api.example.com", "no credentials"),
+        ("https://api.example.com/states/network/prod", "base URL"),
+        ("https://api.example.com/locks", "base URL"),
         ("https://api.example.com/?x=y", "'?'"),
         ("https://api.example.com/#x", "'#'"),
         ("https://api.example.com/a b", "without spaces"),

@@ -4,6 +4,8 @@ import json
 import os
 import re
 import shlex
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -395,6 +397,108 @@ def test_unknown_credentials_are_one_line_that_says_to_sign_in(aws: Aws) -> None
         aws.enforce(authorization=False)
 
     assert "does not know these credentials" in line
+
+
+@pytest.mark.parametrize("endpoint", ["foo", "http://[::1", "http://127.0.0.1:port"])
+def test_an_endpoint_that_is_no_url_is_one_line(aws: Aws, endpoint: str) -> None:
+    assert "AWS_ENDPOINT_URL" in aws.failure(*CREATE, AWS_ENDPOINT_URL=endpoint)
+
+
+def test_a_credential_process_that_is_not_there_is_one_line_that_names_it(aws: Aws, tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text("[profile broken]\ncredential_process = /nonexistent/sign-in\n")
+
+    line = aws.failure(
+        *CREATE,
+        AWS_PROFILE="broken",
+        AWS_CONFIG_FILE=str(config),
+        AWS_ACCESS_KEY_ID=None,
+        AWS_SECRET_ACCESS_KEY=None,
+    )
+
+    assert "/nonexistent/sign-in" in line
+
+
+def test_ctrl_c_while_aws_does_not_answer_ends_with_130_and_says_nothing(aws: Aws) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(60)
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with subprocess.Popen(
+            [HOLDFAST, *CREATE],
+            env={**aws.environment, "AWS_ENDPOINT_URL": endpoint},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as command:
+            try:
+                connection, _ = silent.accept()
+                with connection:
+                    command.send_signal(signal.SIGINT)
+                    assert command.communicate(timeout=15) == (b"", b"")
+            finally:
+                command.kill()
+    assert command.returncode == 130
+
+
+@pytest.fixture
+def closed_pipe() -> Iterator[int]:
+    """A pipe that nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    yield writer
+    os.close(writer)
+
+
+def unwritten(aws: Aws, output: int, *arguments: str) -> str:
+    """Run the command, which cannot write its output, and return its one line."""
+    done = subprocess.run(
+        [HOLDFAST, *arguments],
+        env=aws.environment,
+        stdout=output,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    [line] = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert "output could not be written" in line
+    return line
+
+
+def test_a_token_whose_secret_could_not_be_shown_is_named_with_how_to_remove_it(
+    aws: Aws, closed_pipe: int
+) -> None:
+    aws.deploy("payments")
+
+    line = unwritten(aws, closed_pipe, *CREATE)
+
+    [key] = aws.records("payments")
+    assert key.removeprefix("tokens/").removesuffix(".json") in line
+    assert f"aws s3 rm s3://{bucket('payments')}/{key}" in line
+    assert "holdfast_" not in line
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["backend-config", "x"]])
+def test_output_that_cannot_be_written_is_one_line(aws: Aws, closed_pipe: int, arguments: list[str]) -> None:
+    aws.deploy("payments")
+
+    unwritten(aws, closed_pipe, *arguments)
+
+
+def test_nothing_is_made_when_the_output_is_closed(aws: Aws) -> None:
+    aws.deploy("payments")
+
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$0" "$@" >&-', HOLDFAST, *CREATE],
+        env=aws.environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert (done.returncode, done.stderr) == (1, "holdfast: Standard output is closed.\n")
+    assert aws.records("payments") == {}
 
 
 class ExpiredSession(BaseHTTPRequestHandler):
