@@ -15,7 +15,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 up: set-up ## start Holdfast on this machine, or bring it up to date; PORT=4600 picks another port
-	@$(LOCAL_AWS) up $(if $(PORT),--port '$(PORT)')
+	@$(LOCAL_AWS) up $(if $(findstring command line,$(origin PORT)),--port '$(PORT)')
 
 demo: set-up ## after `make up`: run examples/hello with a real Terraform and show what it left in S3
 	@$(LOCAL_AWS) demo
@@ -23,7 +23,7 @@ demo: set-up ## after `make up`: run examples/hello with a real Terraform and sh
 down: ## stop it; states, locks and the token stay in .local
 	@$(or $(wildcard $(BIN)/python),python3) -m local_aws down
 
-clean: ## stop it and remove .local, build output and caches
+clean: ## stop it and remove .local WITH ALL STATES, build output and caches
 	@$(or $(wildcard $(BIN)/python),python3) -m local_aws clean
 
 test: lint ## lint, types and all tests

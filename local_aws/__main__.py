@@ -40,6 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read the output has gone, as in `… | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}" if error.filename else error, file=sys.stderr)
+        return 1
     return 0
 
 
@@ -72,7 +75,7 @@ examples:
     down = commands.add_parser("down", help="stop it; everything is kept")
     status = commands.add_parser("status", help="say whether it runs and where")
     demo = commands.add_parser("demo", help="run examples/hello on it with a real Terraform")
-    clean = commands.add_parser("clean", help="stop it and remove it, with all caches")
+    clean = commands.add_parser("clean", help="stop it and remove it, its states and all caches")
     up.set_defaults(run=lambda home, arguments: _up(home, arguments.port))
     down.set_defaults(run=lambda home, _: _down(home))
     status.set_defaults(run=lambda home, _: _status(home))
@@ -121,16 +124,19 @@ def _status(home: Home) -> None:
 
 
 def _clean(home: Home) -> None:
-    running = find_running(home.aws_data)
-    if running:
-        with step("Stopping the local AWS"):
-            LocalAws(running.port, home.aws_data).kill()
-    removable = [home.folder]
-    if home.folder == DEFAULT_FOLDER:
-        removable += [*(ROOT / name for name in _CACHES), *_bytecode(ROOT)]
-    removed = [folder for folder in removable if folder.exists()]
-    for folder in removed:
-        shutil.rmtree(folder)
+    removed = []
+    if home.folder.exists():
+        with home.alone():
+            if running := find_running(home.aws_data):
+                with step("Stopping the local AWS"):
+                    LocalAws(running.port, home.aws_data).kill()
+            home.remove()
+        removed.append(home.folder)
+    if home.folder == DEFAULT_FOLDER.resolve():
+        for folder in [*(ROOT / name for name in _CACHES), *_bytecode(ROOT)]:
+            if folder.exists():
+                shutil.rmtree(folder)
+                removed.append(folder)
     names = [_display(folder) for folder in removed if folder.name != "__pycache__"]
     if bytecode := len(removed) - len(names):
         names.append(f"{bytecode} __pycache__")

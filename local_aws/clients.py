@@ -1,12 +1,16 @@
 """AWS clients for a local AWS, untouched by whatever AWS settings the user has."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import boto3
 import botocore.session
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
 
+from local_aws.failure import LocalAwsError
 from local_aws.server import REGION, LocalAws
 
 if TYPE_CHECKING:
@@ -42,6 +46,19 @@ def s3_client(aws: LocalAws) -> "S3Client":
 def cloudformation_client(aws: LocalAws) -> "CloudFormationClient":
     """A CloudFormation client of the local root user."""
     return _session().client("cloudformation", endpoint_url=aws.endpoint, verify=_verify(aws), config=_CONFIG)
+
+
+@contextmanager
+def said_plainly(aws: LocalAws) -> Iterator[None]:
+    """Turn what the SDK raises meanwhile into one line for people.
+
+    Raises:
+        LocalAwsError: instead of the SDK's errors.
+    """
+    try:
+        yield
+    except (BotoCoreError, ClientError) as error:
+        raise LocalAwsError(f"The local AWS did not do as it was asked: {error} See {aws.log}") from error
 
 
 def _verify(aws: LocalAws) -> str | None:

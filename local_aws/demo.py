@@ -13,9 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from local_aws.clients import s3_client
+from local_aws.clients import s3_client, said_plainly
 from local_aws.failure import LocalAwsError
-from local_aws.home import Connection, Home
+from local_aws.home import Connection, Deployment, Home
 from local_aws.server import ROOT, LocalAws, find_running
 from local_aws.terraform import terraforms
 from local_aws.up import holdfast
@@ -27,6 +27,7 @@ _STATE = "demo/hello"
 _STATE_KEY = f"states/{_STATE}.tfstate"
 _LOCK_KEY = f"{_STATE_KEY}.tflock"
 _QUESTION = b"Enter a value:"
+_KEPT = ("TF_CLI_CONFIG_FILE", "TF_PLUGIN_CACHE_DIR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,13 @@ def demo(home: Home) -> None:
     deployment = home.deployment()
     if running is None or connection is None or deployment is None:
         raise LocalAwsError("Nothing is up yet: run `make up` first.")
-    s3 = s3_client(LocalAws(running.port, home.aws_data))
+    aws = LocalAws(running.port, home.aws_data)
+    with said_plainly(aws):
+        _demo(home, connection, deployment, s3_client(aws))
+
+
+def _demo(home: Home, connection: Connection, deployment: Deployment, s3: "S3Client") -> None:
+    _check_not_locked(home, connection, s3, deployment.bucket_name)
     terraform = terraforms()[0]
     print(f"The state {_STATE} of the team {deployment.team}, with the Terraform called {terraform.name}.")
     with tempfile.TemporaryDirectory(prefix="demo-", dir=home.folder) as folder:
@@ -88,6 +95,14 @@ def format_versions(versions: Sequence[Version]) -> str:
         f"version {version.version_id}{'  <- current' if version.latest else ''}"
         for version in versions
     )
+
+
+def without_terraform_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """The user's environment without what is meant for the user's own states.
+
+    How Terraform is installed here stays: its configuration file and its cache of providers.
+    """
+    return {name: value for name, value in environment.items() if not name.startswith("TF_") or name in _KEPT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +142,7 @@ def _environment(connection: Connection) -> dict[str, str]:
         if setting.startswith("TF_HTTP_")
     )
     return {
-        **os.environ,
+        **without_terraform_settings(os.environ),
         **settings,
         "TF_HTTP_USERNAME": connection.username,
         "TF_HTTP_PASSWORD": connection.password,
@@ -165,16 +180,36 @@ def _heading(text: str) -> None:
     print(f"\n== {text}", flush=True)
 
 
+def _lock(s3: "S3Client", bucket: str) -> dict[str, str]:
+    lock: dict[str, str] = json.loads(s3.get_object(Bucket=bucket, Key=_LOCK_KEY)["Body"].read())
+    return lock
+
+
 def _show_lock(s3: "S3Client", bucket: str) -> None:
-    lock = json.loads(s3.get_object(Bucket=bucket, Key=_LOCK_KEY)["Body"].read())
+    lock = _lock(s3, bucket)
     _heading(f"meanwhile in the bucket: {_LOCK_KEY}")
     for field in ("ID", "Operation", "Who", "Created"):
         print(f"  {field:<10} {lock[field]}")
     print("\n(answering yes)", flush=True)
 
 
+def _is_locked(s3: "S3Client", bucket: str) -> bool:
+    return "Contents" in s3.list_objects_v2(Bucket=bucket, Prefix=_LOCK_KEY)
+
+
+def _check_not_locked(home: Home, connection: Connection, s3: "S3Client", bucket: str) -> None:
+    if _is_locked(s3, bucket):
+        sign_in = shlex.quote(str(home.terraform_env))
+        address = shlex.quote(f"{connection.address}/locks/{_STATE}")
+        lock = shlex.quote(json.dumps({"ID": _lock(s3, bucket)["ID"]}))
+        raise LocalAwsError(
+            "Another demo holds the lock. If it was killed, free it: "
+            f'(. {sign_in}; curl -fsS -X DELETE -u "$TF_HTTP_USERNAME:$TF_HTTP_PASSWORD" -d {lock} {address})'
+        )
+
+
 def _show_lock_is_gone(s3: "S3Client", bucket: str) -> None:
-    if "Contents" in s3.list_objects_v2(Bucket=bucket, Prefix=_LOCK_KEY):
+    if _is_locked(s3, bucket):
         raise LocalAwsError(f"The lock {_LOCK_KEY} should have been released.")
     print(f"{_LOCK_KEY}\n  released")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from local_aws import bucket_properties
-from local_aws.clients import cloudformation_client, s3_client
+from local_aws.clients import cloudformation_client, s3_client, said_plainly
 from local_aws.failure import LocalAwsError
 from local_aws.server import ACCOUNT, REGION, ROOT, LocalAws, for_local_commands
 
@@ -72,8 +72,9 @@ def deploy(
         *(argument for key, value in context.items() for argument in ("--context", f"{key}={value}")),
     ]
     _cdk(aws, ["deploy", *stacks, *arguments], folder=ROOT)
-    for stack in stacks:
-        bucket_properties.apply(_template(aws, stack), _physical_ids(aws, stack), s3_client(aws))
+    with said_plainly(aws):
+        for stack in stacks:
+            bucket_properties.apply(_template(aws, stack), _physical_ids(aws, stack), s3_client(aws))
     told = json.loads(outputs.read_text())
     return {
         stack: StackOutputs(api_address=told[stack]["ApiAddress"], bucket_name=told[stack]["BucketName"])
@@ -117,8 +118,9 @@ def _cdk(aws: LocalAws, arguments: Iterable[str], *, folder: Path) -> None:
     log = aws.data_dir / "cdk.log"
     temporary = aws.data_dir / "cdk-tmp"
     shutil.rmtree(temporary, ignore_errors=True)  # what one that was killed left
-    temporary.mkdir()
-    with log.open("w") as output:
+    temporary.mkdir(mode=0o700)
+    log.unlink(missing_ok=True)
+    with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as output:
         ended = _run(command, folder, output.fileno(), _cdk_environment(aws, temporary))
     if ended != 0:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-30:])
@@ -145,6 +147,7 @@ def _run(command: Sequence[str], folder: Path, output: int, environment: dict[st
         stdout=output,
         stderr=subprocess.STDOUT,
         start_new_session=True,
+        umask=0o077,
     )
     with process:
         try:

@@ -3,15 +3,22 @@
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from local_aws.failure import LocalAwsError
 from local_aws.private_file import write_private
 from local_aws.server import ROOT
 
 DEFAULT_FOLDER = ROOT / ".local"
+
+_MARKER = ".holdfast-local-aws"
+_LOCK = "lock"
+# Where the local AWS keeps our objects on disk; the last for keys that no path can hold.
+_KEPT = frozenset({"states", "tokens", ".ministack-keys"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +98,15 @@ class Home:
 
     @property
     def finished(self) -> bool:
-        """Whether a `make up` ever came so far that there can be a state worth keeping."""
-        return self._deployment.exists() or self._connection.exists()
+        """Whether a `make up` ever came so far that there can be a state worth keeping.
+
+        The data themselves are asked too: whoever tidies up removes a record more easily than a folder.
+        """
+        return (
+            self._deployment.exists()
+            or self._connection.exists()
+            or any(path.name in _KEPT for path in (self.aws_data / "s3").rglob("*"))
+        )
 
     def port(self) -> int | None:
         """The port that was used last, or None."""
@@ -126,18 +140,60 @@ class Home:
         """Remember how Terraform gets in."""
         write_private(self._connection, json.dumps(asdict(connection), indent=2) + "\n")
 
+    def forget(self) -> None:
+        """Forget the deployment and the token: the data that they belong to are gone."""
+        self._deployment.unlink(missing_ok=True)
+        self._connection.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Remove the folder with everything in it; call it within `alone`."""
+        last = (self.folder / _LOCK, self.folder / _MARKER)  # broken off before, it can be done again
+        for path in self.folder.iterdir():
+            if path in last:
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        for path in last:
+            path.unlink()
+        self.folder.rmdir()
+
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Make the folder if need be, and keep every other command out of it meanwhile."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.folder.chmod(0o700)
-        file = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        """Make the folder if need be, and keep every other command out of it meanwhile.
+
+        Raises:
+            LocalAwsError: the folder is somebody else's.
+        """
+        file = self._lock()
         try:
+            yield
+        finally:
+            os.close(file)
+
+    def _lock(self) -> int:
+        path = self.folder / _LOCK
+        while True:
+            self._claim()
+            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 print(f"Another command works in {self.folder}; waiting for it …", flush=True)
                 fcntl.flock(file, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(file)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file), path.stat()):
+                    return file
+            os.close(file)  # `clean` removed it meanwhile
+
+    def _claim(self) -> None:
+        """Make the folder ours, if it is not yet and nothing lies in it."""
+        marker = self.folder / _MARKER
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not marker.exists() and any(self.folder.iterdir()):
+            raise LocalAwsError(
+                f"{self.folder} was not made by `make up` and is not empty: name another folder or empty it."
+            )
+        marker.touch(mode=0o600)
+        self.folder.chmod(0o700)

@@ -1,22 +1,36 @@
 """Runs MiniStack in this process: on one address only, as the one server of its folder.
 
 MiniStack's own command would also try port 443 and write a pid file elsewhere, so its application is
-given to the same web server that its command uses. This file runs on MiniStack's interpreter and
-imports nothing but the standard library.
+given to the same web server that its command uses. It also answers every web page that a browser on this
+machine shows, so a gate stands before it. This file runs on MiniStack's interpreter and imports nothing but
+the standard library and, once it serves, MiniStack.
 
 Arguments: the pid file, `tied` or `free`, then those of hypercorn.
 """
 
 import asyncio.constants
 import fcntl
+import importlib
 import json
 import os
+import re
 import resource
 import runpy
 import signal
 import sys
 import threading
 import time
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+
+_Message = MutableMapping[str, Any]
+_Receive = Callable[[], Awaitable[_Message]]
+_Send = Callable[[_Message], Awaitable[None]]
+_App = Callable[[_Message, _Receive, _Send], Awaitable[None]]
+
+_OWN_HOST = re.compile(rb"(127\.0\.0\.1|localhost)(:\d+)?", re.IGNORECASE)
+_CONTROL = "/_ministack/"
+_HEALTH = "/_ministack/health"
 
 _LOCK_ATTEMPTS = 40
 _LOCK_PAUSE = 0.05
@@ -61,6 +75,36 @@ def _allow_many_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+def _refusal(path: str, headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """Why a request is not for this server, or None if it is."""
+    sent = dict(headers)
+    # Browsers name the page that asks; no SDK, CLI or Terraform does. An image or a link has the second only.
+    if b"origin" in sent or sent.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
+        return "web pages may not use the local AWS"
+    # A page whose own name was made to point here is of the same origin for its browser, but keeps its name.
+    if not _OWN_HOST.fullmatch(sent.get(b"host", b"")):
+        return "the local AWS is called 127.0.0.1 or localhost, and nothing else"
+    if path.startswith(_CONTROL) and path != _HEALTH:
+        return f"of {_CONTROL} only {_HEALTH} is open"
+    return None
+
+
+def _gated(application: _App) -> _App:
+    """The application, for the programs of this machine: HTTP requests that come from elsewhere get 403."""
+
+    async def gate(scope: _Message, receive: _Receive, send: _Send) -> None:
+        why = _refusal(scope["path"], scope["headers"]) if scope["type"] == "http" else None
+        if why is None:
+            await application(scope, receive, send)
+            return
+        body = f"Refused: {why}.\n".encode()
+        headers = [(b"content-type", b"text/plain"), (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 403, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    return gate
+
+
 def main() -> None:
     """Serve until SIGTERM."""
     pid_file, lifetime, *arguments = sys.argv[1:]
@@ -70,6 +114,8 @@ def main() -> None:
     _allow_many_connections()
     # Idle clients never answer the end of a TLS connection: with asyncio's 30 s no stop would be graceful.
     vars(asyncio.constants).update(SSL_SHUTDOWN_TIMEOUT=_TIME_TO_CLOSE)
+    module = importlib.import_module("ministack.app")
+    vars(module).update(app=_gated(module.app))
     sys.argv = ["hypercorn", "ministack.app:app", *arguments]
     runpy.run_module("hypercorn", run_name="__main__", alter_sys=True)
 

@@ -2,8 +2,9 @@
 
     python3 -m local_aws.set_up
 
-Each part keeps a stamp of what it was made from and is made anew when that changed or when making it
-broke off. Runs before anything is installed, so it imports nothing but the standard library.
+Each part keeps a stamp of what it was made from, by which Python and where, and is made anew when that
+changed or when making it broke off. Runs before anything is installed, so it imports nothing but the
+standard library.
 """
 
 import fcntl
@@ -17,7 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from local_aws.failure import LocalAwsError
+from local_aws.home import DEFAULT_FOLDER, Home
 from local_aws.progress import step
+from local_aws.server import LocalAws, find_running
 
 _ROOT = Path(__file__).resolve().parent.parent
 _VENV = _ROOT / ".venv"
@@ -63,7 +66,9 @@ def set_up(parts: Sequence[Part]) -> None:
 
 
 def _digest(inputs: Sequence[Path]) -> str:
-    digest = hashlib.sha256()
+    # Of the Python beneath, so that it does not matter whether .venv is active.
+    where = (sys.base_prefix, f"{sys.version_info.major}.{sys.version_info.minor}", str(_ROOT))
+    digest = hashlib.sha256("\0".join(where).encode())
     for path in inputs:
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
@@ -82,7 +87,7 @@ def _parts() -> list[Part]:
             "Installing the holdfast command", _VENV / ".package", (_ROOT / "pyproject.toml",), _make_package
         ),
         Part(
-            "Installing MiniStack in .venv/ministack",
+            "Installing MiniStack, with the local AWS stopped",
             _MINISTACK / ".set-up",
             (_ROOT / "local_aws" / "requirements.txt",),
             _make_ministack,
@@ -119,6 +124,9 @@ def _make_package() -> None:
 
 
 def _make_ministack() -> None:
+    data = Home(DEFAULT_FOLDER).aws_data
+    if running := find_running(data):  # its program is about to be removed
+        LocalAws(running.port, data).stop()
     _run(sys.executable, "-m", "venv", "--clear", _MINISTACK)
     requirements = _ROOT / "local_aws" / "requirements.txt"
     _run(_MINISTACK / "bin" / "python", *_PIP_INSTALL, "--requirement", requirements)
@@ -164,7 +172,7 @@ def main() -> int:
     fcntl.flock(lock, fcntl.LOCK_EX)
     try:
         set_up(_parts())
-    except LocalAwsError as failure:
+    except (LocalAwsError, OSError) as failure:
         print(failure, file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -123,17 +123,21 @@ def holdfast(*arguments: str, environment: dict[str, str] | None = None) -> str:
     Raises:
         LocalAwsError: it failed.
     """
-    ended = subprocess.run(
-        [Path(sys.executable).with_name("holdfast"), *arguments],
-        env=for_local_commands(os.environ) | (environment or {}),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_COMMAND_TIME_LIMIT,
-        check=False,
-    )
+    command = f"holdfast {' '.join(arguments[:2])}"
+    try:
+        ended = subprocess.run(
+            [Path(sys.executable).with_name("holdfast"), *arguments],
+            env=for_local_commands(os.environ) | (environment or {}),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_COMMAND_TIME_LIMIT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise LocalAwsError(f"{command} did not end within {_COMMAND_TIME_LIMIT} s.") from error
     if ended.returncode != 0:
-        raise LocalAwsError(f"holdfast {' '.join(arguments[:2])} failed:\n{ended.stderr.strip()}")
+        raise LocalAwsError(f"{command} failed:\n{ended.stderr.strip()}")
     return ended.stdout
 
 
@@ -144,11 +148,13 @@ def _bring_up(home: Home, aws: LocalAws, running: Running | None) -> Deployment:
     team = _first_team()
     digest = _digest(_DEPLOYED, team, aws.endpoint)
     bootstrap_digest = _digest(_BOOTSTRAPPED)
-    known = home.deployment()
     data = home.aws_data.exists()
+    if not data:
+        home.forget()
+    known = home.deployment()
     todo = steps(
         Situation(
-            finished=home.finished and data,
+            finished=home.finished,
             data=data,
             running_port=running.port if running else None,
             wanted_port=aws.port,
@@ -264,7 +270,8 @@ def _is_taken(connection: Connection, aws: LocalAws) -> bool:
         case _:
             raise LocalAwsError(
                 f"Holdfast answered {status} where it should have read a state. The end of {aws.log}:\n"
-                f"{aws.tail()}\n`make clean`, which removes the states too, and `make up` start from nothing."
+                f"{aws.tail()}\nTry `make down` and `make up`, which keep the states. If that does not help, "
+                "`make clean`, which removes them too, and `make up` start from nothing."
             )
 
 

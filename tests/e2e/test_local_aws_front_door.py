@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -44,8 +45,8 @@ class FrontDoor:
     def environment(self) -> dict[str, str]:
         return {"PATH": os.environ["PATH"], "HOME": str(self.folder.parent)}
 
-    def __call__(self, *arguments: str) -> str:
-        done = subprocess.run(
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             [*self.argv, *arguments],
             cwd=ROOT,
             env=self.environment,
@@ -54,8 +55,21 @@ class FrontDoor:
             timeout=TIME_LIMIT,
             check=False,
         )
+
+    def __call__(self, *arguments: str) -> str:
+        done = self.run(*arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
+
+    def kill_when_it_says(self, text: bytes, *arguments: str) -> None:
+        with subprocess.Popen(
+            [*self.argv, *arguments], cwd=ROOT, env=self.environment, stdout=subprocess.PIPE
+        ) as process:
+            assert process.stdout is not None
+            said = b""
+            while text not in said:
+                said += os.read(process.stdout.fileno(), 1000) or pytest.fail(said.decode())
+            process.send_signal(signal.SIGKILL)
 
     @property
     def running(self) -> Running:
@@ -111,14 +125,7 @@ def front_door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FrontDoor]:
     front_door = FrontDoor(tmp_path_factory.mktemp("front-door") / "local")
     with cleaned(front_door):
         up = ["up", "--port", str(front_door.port)]
-        with subprocess.Popen(
-            [*front_door.argv, *up], cwd=ROOT, env=front_door.environment, stdout=subprocess.PIPE
-        ) as first:
-            assert first.stdout is not None
-            said = b""
-            while b"cdk bootstrap" not in said:
-                said += os.read(first.stdout.fileno(), 1000) or pytest.fail(said.decode())
-            first.send_signal(signal.SIGKILL)
+        front_door.kill_when_it_says(b"cdk bootstrap", *up)
         assert front_door.running.port == front_door.port
 
         assert "Removing what an unfinished first run left" in front_door("up")
@@ -137,6 +144,11 @@ def test_it_leaves_what_the_readme_promises(front_door: FrontDoor) -> None:
     assert stat.S_IMODE(front_door.folder.stat().st_mode) == 0o700
     files = [path for path in front_door.folder.iterdir() if path.is_file()]
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    copies = (front_door.folder / "aws" / "cdk.out", front_door.folder / "aws" / "cdk-tmp")  # of the code
+    readable = [path for path in front_door.folder.rglob("*") if path.lstat().st_mode & 0o077]
+    assert [
+        path for path in readable if copies[0] not in path.parents and copies[1] not in path.parents
+    ] == []
 
 
 def test_what_it_prints_is_all_that_terraform_needs(front_door: FrontDoor, tmp_path: Path) -> None:
@@ -209,3 +221,46 @@ def test_states_and_the_token_survive_a_crash_a_stop_and_another_port(front_door
     assert (moved["username"], moved["password"]) == (connection["username"], connection["password"])
     front_door("demo")
     assert len(front_door.serials()) == len(serials) + 1
+
+
+def test_a_demo_that_was_killed_says_how_to_free_its_lock(front_door: FrontDoor) -> None:
+    bucket = front_door.read("deployment.json")["bucket_name"]
+    lock = {"ID": "8c6b1a3e-53d6-4f0d-9a55-0d2f3d0a7c11", "Operation": "OperationTypeApply", "Info": ""}
+    lock |= {"Who": "me@here", "Version": "1.15.5", "Created": "2026-08-01T12:00:00Z", "Path": ""}
+    key = "states/demo/hello.tfstate.tflock"
+    s3_client(front_door.aws).put_object(Bucket=bucket, Key=key, Body=json.dumps(lock).encode())
+    before = front_door.serials()
+    done = front_door.run("demo")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert front_door.serials() == before
+
+    [command] = re.findall(r"free it: (.*)", done.stderr)
+    subprocess.run(["sh", "-euc", command], check=True, capture_output=True, timeout=TIME_LIMIT)
+    front_door("demo")
+    assert len(front_door.serials()) == len(before) + 1
+
+
+def test_states_survive_the_loss_of_all_records(front_door: FrontDoor) -> None:
+    before = front_door.serials()
+    assert before
+    for name in ("connection.json", "deployment.json"):
+        (front_door.folder / name).unlink()
+
+    printed = front_door("up")
+    assert "Removing" not in printed
+    assert front_door.serials() == before
+    front_door("demo")
+    assert len(front_door.serials()) == len(before) + 1
+
+
+def test_data_that_were_removed_by_hand_are_deployed_anew_however_often_that_breaks_off(
+    front_door: FrontDoor,
+) -> None:
+    front_door("down")
+    shutil.rmtree(front_door.folder / "aws")
+    front_door.kill_when_it_says(b"cdk bootstrap", "up")
+
+    front_door("up")
+    assert front_door.serials() == []
+    front_door("demo")
+    assert len(front_door.serials()) == 1

@@ -2,16 +2,20 @@
 
 import os
 import re
+import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+
+import pytest
 
 from local_aws.server import ROOT
 
 
-def make(*arguments: str) -> subprocess.CompletedProcess[str]:
+def make(*arguments: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["make", "--no-print-directory", "-C", ROOT, *arguments],
-        env={"PATH": os.environ["PATH"]},
+        env={"PATH": os.environ["PATH"], **(environment or {})},
         capture_output=True,
         text=True,
         check=False,
@@ -29,6 +33,29 @@ def test_make_alone_lists_every_target_with_one_line() -> None:
 def test_the_port_is_handed_on() -> None:
     assert ".venv/bin/python -m local_aws up --port '4600'" in make("-n", "up", "PORT=4600").stdout
     assert "--port" not in make("-n", "up").stdout
+
+
+def test_a_port_that_the_shell_has_for_something_else_is_not_taken() -> None:
+    assert "--port" not in make("-n", "up", environment={"PORT": "3000"}).stdout
+
+
+def test_the_help_says_that_clean_takes_the_states_along() -> None:
+    [clean] = [line for line in make().stdout.splitlines() if "make clean" in line]
+    assert "STATES" in clean
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_git_ignores_the_folder_with_the_secrets_even_as_a_link(tmp_path: Path, link: bool) -> None:
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    shutil.copy(ROOT / ".gitignore", tmp_path)
+    if link:
+        (tmp_path / ".local").symlink_to("/elsewhere")
+    else:
+        (tmp_path / ".local").mkdir()
+    assert (
+        subprocess.run(["git", "check-ignore", "--quiet", ".local"], cwd=tmp_path, check=False).returncode
+        == 0
+    )
 
 
 def test_targets_that_share_something_do_not_run_side_by_side(tmp_path: Path) -> None:

@@ -4,13 +4,16 @@ import http.client
 import io
 import json
 import os
+import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -53,6 +56,23 @@ def lives(pid: int) -> bool:
         return False
 
 
+def ask(
+    aws: LocalAws, path: str, headers: dict[str, str], method: str = "GET"
+) -> tuple[int, str, dict[str, str]]:
+    """Status, body and headers of a plain HTTP request."""
+    if aws.tls:
+        context = ssl.create_default_context(cafile=str(aws.tls.ca))
+        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+            "127.0.0.1", aws.port, timeout=10, context=context
+        )
+    else:
+        connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=10)
+    with closing(connection):
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode(), {k.lower(): v for k, v in answer.getheaders()}
+
+
 def lambda_client(aws: LocalAws) -> Any:
     service: Any = "lambda"
     return boto3.client(
@@ -88,6 +108,56 @@ def test_it_answers_on_the_loopback_address_only(aws: LocalAws) -> None:
     with socket.socket() as elsewhere:
         elsewhere.settimeout(5)
         assert elsewhere.connect_ex(("127.0.0.2", aws.port)) != 0
+
+
+@pytest.mark.parametrize(
+    ("headers", "why"),
+    [
+        ({"Origin": "http://example.com"}, "web pages"),
+        ({"Origin": "null"}, "web pages"),
+        ({"Sec-Fetch-Site": "cross-site"}, "web pages"),
+        ({"Sec-Fetch-Site": "same-site"}, "web pages"),
+        ({"Host": "rebound.example.com"}, "is called 127.0.0.1 or localhost"),
+        ({"Host": "127.0.0.1.example.com"}, "is called 127.0.0.1 or localhost"),
+        ({"Host": "localhost:80@example.com"}, "is called 127.0.0.1 or localhost"),
+        ({"Host": "states.localhost"}, "is called 127.0.0.1 or localhost"),
+        ({"Host": ""}, "is called 127.0.0.1 or localhost"),
+    ],
+)
+def test_a_web_page_is_refused_in_one_line_and_changes_nothing(
+    aws: LocalAws, headers: dict[str, str], why: str
+) -> None:
+    s3_client(aws).create_bucket(Bucket="states")
+    s3_client(aws).put_object(Bucket="states", Key="a", Body=b"secret")
+
+    for method in ("GET", "DELETE", "OPTIONS"):
+        status, body, answered = ask(aws, "/states/a", headers, method)
+        assert status == http.HTTPStatus.FORBIDDEN
+        assert re.fullmatch(rf"Refused: [^\n]*{re.escape(why)}[^\n]*\.\n", body)
+        assert not [name for name in answered if name.startswith("access-control-")]
+    assert s3_client(aws).get_object(Bucket="states", Key="a")["Body"].read() == b"secret"
+
+
+def test_programs_of_this_machine_are_let_in_by_either_name(aws: LocalAws) -> None:
+    s3_client(aws).create_bucket(Bucket="states")
+    s3_client(aws).put_object(Bucket="states", Key="a", Body=b"secret")
+    for host in ("127.0.0.1", f"127.0.0.1:{aws.port}", "localhost", f"LocalHost:{aws.port}"):
+        assert ask(aws, "/states/a", {"Host": host})[:2] == (200, "secret")
+    assert ask(aws, "/states/a", {"Sec-Fetch-Site": "none"})[0] == http.HTTPStatus.OK
+
+
+def test_of_the_emulators_own_controls_only_the_health_is_open(aws: LocalAws) -> None:
+    s3_client(aws).create_bucket(Bucket="states")
+    for method, path in (
+        ("POST", "/_ministack/reset"),
+        ("POST", "/%5Fministack/reset"),
+        ("POST", "/_ministack/config"),
+        ("GET", "/_ministack/ready"),
+    ):
+        status, body, _ = ask(aws, path, {}, method)
+        assert (status, body) == (403, "Refused: of /_ministack/ only /_ministack/health is open.\n")
+    assert ask(aws, "/_ministack/health", {})[0] == http.HTTPStatus.OK
+    assert [bucket["Name"] for bucket in s3_client(aws).list_buckets()["Buckets"]] == ["states"]
 
 
 def test_only_the_owner_can_read_what_it_keeps(aws: LocalAws) -> None:
@@ -250,6 +320,8 @@ def test_with_tls_it_is_trusted_by_whoever_trusts_its_authority(tmp_path: Path) 
         assert aws.endpoint.startswith("https://")
         assert aws.environment()["AWS_CA_BUNDLE"] == str(tmp_path / "tls" / "ca.pem")
         assert (tmp_path / "tls" / "server.key").stat().st_mode & 0o777 == 0o600
+        assert ask(aws, "/", {"Origin": "https://example.com"})[0] == http.HTTPStatus.FORBIDDEN
+        assert ask(aws, "/", {"Host": "example.com"})[0] == http.HTTPStatus.FORBIDDEN
         assert s3_client(aws).list_buckets()["Buckets"] == []
 
 

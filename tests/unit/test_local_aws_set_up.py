@@ -1,12 +1,17 @@
 """What a command needs is installed once, again when it changed, and again when installing it broke off."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import local_aws.set_up
 from local_aws.failure import LocalAwsError
+from local_aws.server import LocalAws
 from local_aws.set_up import Part, set_up
+from tests.free_port import free_port
 
 
 class Workshop:
@@ -58,6 +63,26 @@ def test_it_is_not_made_again_when_an_input_was_only_touched(workshop: Workshop)
     assert workshop.made == 1
 
 
+@pytest.mark.parametrize(
+    ("where", "name", "value"),
+    [
+        (sys, "base_prefix", "/opt/another-python"),
+        (sys, "version_info", SimpleNamespace(major=3, minor=99)),
+        (local_aws.set_up, "_ROOT", Path("/moved/here")),
+    ],
+)
+def test_it_is_made_again_by_another_python_and_in_another_place(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, where: object, name: str, value: object
+) -> None:
+    set_up([workshop.part()])
+    with monkeypatch.context() as patch:
+        patch.setattr(where, name, value)
+        set_up([workshop.part()])
+        assert workshop.made == 2
+        set_up([workshop.part()])
+    assert workshop.made == 2
+
+
 @pytest.mark.parametrize("error", [LocalAwsError, KeyboardInterrupt])
 def test_it_is_made_again_when_making_it_broke_off(workshop: Workshop, error: type[BaseException]) -> None:
     def break_off() -> None:
@@ -72,6 +97,27 @@ def test_it_is_made_again_when_making_it_broke_off(workshop: Workshop, error: ty
 
     set_up([workshop.part()])
     assert workshop.made == 3
+
+
+def test_a_new_ministack_is_installed_with_the_local_aws_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installing: list[tuple[str | Path, ...]] = []
+
+    def run(*command: str | Path) -> None:
+        assert not aws.running
+        installing.append(command)
+
+    def only_ministack(parts: Sequence[Part]) -> None:
+        [part] = [part for part in parts if "MiniStack" in part.name]
+        part.make()
+
+    monkeypatch.setattr(local_aws.set_up, "DEFAULT_FOLDER", tmp_path)
+    monkeypatch.setattr(local_aws.set_up, "set_up", only_ministack)
+    monkeypatch.setattr(local_aws.set_up, "_run", run)
+    with LocalAws(free_port(), tmp_path / "aws") as aws:
+        assert local_aws.set_up.main() == 0
+    assert installing
 
 
 def test_a_part_that_fails_stops_those_after_it(workshop: Workshop, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from local_aws.demo import Version, format_versions
+from local_aws.demo import Version, format_versions, without_terraform_settings
 from local_aws.terraform import terraforms
 
 WITHOUT_USER = {"CHECKPOINT_DISABLE": "1", "PATH": "/nonexistent", "HOME": "/nonexistent"}
@@ -66,6 +66,14 @@ def test_those_on_the_path_come_first(
     assert [terraform.argv for terraform in found[:-1]] == [
         (os.fspath(tmp_path / name),) for name in names[:-1]
     ]
+
+
+def test_the_demo_takes_nothing_of_the_users_settings_but_how_terraform_is_installed() -> None:
+    installed = {"TF_CLI_CONFIG_FILE": "terraformrc", "TF_PLUGIN_CACHE_DIR": "cache", "PATH": "/bin"}
+    users = dict.fromkeys(
+        ("TF_DATA_DIR", "TF_WORKSPACE", "TF_CLI_ARGS", "TF_CLI_ARGS_plan", "TF_HTTP_ADDRESS", "TF_VAR_x"), "x"
+    )
+    assert without_terraform_settings(installed | users) == installed
 
 
 def test_the_versions_of_a_state_are_listed_one_a_line() -> None:

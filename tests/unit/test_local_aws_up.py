@@ -1,7 +1,9 @@
 """`make up` decides what to do, keeps secrets to its owner, and says in one line what is in its way."""
 
+import errno
 import json
 import os
+import re
 import shutil
 import socket
 import stat
@@ -11,9 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from local_aws.__main__ import main
+from local_aws.clients import s3_client, said_plainly
+from local_aws.failure import LocalAwsError
 from local_aws.home import Connection, Deployment, Home
-from local_aws.server import ROOT
-from local_aws.up import Situation, Step, steps
+from local_aws.server import ROOT, LocalAws
+from local_aws.up import Situation, Step, holdfast, steps
+from tests.free_port import free_port
 
 BOOTSTRAP, DEPLOY, START, STOP, WIPE = Step.BOOTSTRAP, Step.DEPLOY, Step.START, Step.STOP, Step.WIPE
 
@@ -75,6 +81,25 @@ def test_data_that_somebody_may_use_is_never_wiped() -> None:
                 assert WIPE not in steps(found)
 
 
+@pytest.mark.parametrize("key", ["states/a.tfstate", "tokens/a.json", "states//a.tfstate"])
+@pytest.mark.parametrize("deleted", [False, True])
+def test_data_with_a_state_or_a_token_are_kept_though_the_records_are_gone(
+    tmp_path: Path, key: str, deleted: bool
+) -> None:
+    home = Home(tmp_path)
+    with LocalAws(free_port(), home.aws_data) as aws:
+        s3 = s3_client(aws)
+        s3.create_bucket(Bucket="bucket")
+        s3.put_bucket_versioning(Bucket="bucket", VersioningConfiguration={"Status": "Enabled"})
+        s3.put_object(Bucket="bucket", Key="0123.zip", Body=b"made by cdk")
+        assert not home.finished
+        s3.put_object(Bucket="bucket", Key=key, Body=b"{}")
+        if deleted:
+            s3.delete_object(Bucket="bucket", Key=key)
+        assert home.finished
+    assert home.finished
+
+
 def test_whoever_has_a_token_may_have_a_state(tmp_path: Path) -> None:
     home = Home(tmp_path)
     assert not home.finished
@@ -108,6 +133,15 @@ def test_the_connection_file_has_what_a_client_needs(tmp_path: Path) -> None:
 
 def test_a_connection_does_not_show_its_secret() -> None:
     assert "hush" not in repr(Connection("http://127.0.0.1:4566", "id", "hush"))
+
+
+def test_what_is_forgotten_is_not_found_again(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.forget()
+    home.remember_connection(Connection("http://127.0.0.1:4566/api", "id", "secret"))
+    home.remember_deployment(Deployment("1", "2", "platform", "http://127.0.0.1:4566/api", "bucket"))
+    home.forget()
+    assert (home.deployment(), home.connection(), home.finished) == (None, None, False)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"digest": "only"}'])
@@ -168,8 +202,104 @@ def test_a_command_with_nothing_there_says_so(tmp_path: Path, command: str, code
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.parametrize("command", ["up", "clean"])
+def test_a_folder_with_files_that_up_did_not_make_is_left_alone(tmp_path: Path, command: str) -> None:
+    (tmp_path / "aws").mkdir()
+    (tmp_path / "aws" / "thesis").write_text("precious")
+    tmp_path.chmod(0o755)
+
+    done = local_aws("--folder", str(tmp_path), command)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        f"{tmp_path} was not made by `make up` and is not empty: name another folder or empty it.\n",
+    )
+    assert [path.name for path in tmp_path.rglob("*")] == ["aws", "thesis"]
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+
+
+@pytest.mark.parametrize("command", ["up", "down", "status", "demo", "clean"])
+def test_a_file_instead_of_a_folder_is_said_in_one_line(tmp_path: Path, command: str) -> None:
+    (tmp_path / "file").write_text("precious")
+    done = local_aws("--folder", str(tmp_path / "file"), command)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(rf"{tmp_path}/file.*: (Not a directory|File exists)\n", done.stderr)
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+def test_a_record_that_is_a_folder_is_said_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "connection.json").mkdir()
+    done = local_aws("--folder", str(tmp_path), "status")
+    assert (done.returncode, done.stderr) == (1, f"{tmp_path}/connection.json: Is a directory\n")
+
+
+def test_a_folder_that_may_not_be_made_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(path: Path, **_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)  # root, which tests may be, is refused nothing
+    monkeypatch.setattr(os, "environ", dict(os.environ))  # it removes AWS settings
+    assert main(["--folder", str(tmp_path / "new"), "up", "--port", str(free_port())]) == 1
+    assert capsys.readouterr() == ("", f"{tmp_path}/new: Permission denied\n")
+
+
+def test_a_command_that_hangs_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(*_: object, **__: object) -> None:
+        raise subprocess.TimeoutExpired(["holdfast"], 60)
+
+    monkeypatch.setattr(subprocess, "run", hang)
+    with pytest.raises(LocalAwsError, match=r"^holdfast token create did not end within 60 s\.$"):
+        holdfast("token", "create", "--json")
+
+
+def test_what_the_sdk_raises_is_said_in_one_line(tmp_path: Path) -> None:
+    aws = LocalAws(free_port(), tmp_path)
+    said = r"^The local AWS did not .*http://127.0.0.1.* See .*server.log$"
+    with pytest.raises(LocalAwsError, match=said), said_plainly(aws):
+        s3_client(aws).list_buckets()
+
+
+def test_clean_waits_for_a_command_that_works_in_the_folder(tmp_path: Path) -> None:
+    home = Home(tmp_path / "local")
+    with home.alone():
+        clean = subprocess.Popen(
+            [sys.executable, "-u", "-m", "local_aws", "--folder", str(home.folder), "clean"],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert clean.stdout is not None
+        assert "waiting for it" in clean.stdout.readline()
+        assert home.folder.exists()
+    with clean:
+        assert clean.stdout.read() == f"Removed {home.folder}.\n"
+    assert not home.folder.exists()
+
+
+def test_who_waited_for_clean_gets_a_new_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "local"
+    program = (
+        "import sys; from pathlib import Path; from local_aws.home import Home\n"
+        "with Home(Path(sys.argv[1])).alone(): print(sorted(p.name for p in Path(sys.argv[1]).iterdir()))"
+    )
+    home = Home(folder)
+    with home.alone():
+        home.remember_port(4600)
+        waiting = subprocess.Popen(
+            [sys.executable, "-u", "-c", program, str(folder)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
+        assert waiting.stdout is not None
+        assert "waiting for it" in waiting.stdout.readline()
+        home.remove()
+    with waiting:
+        assert waiting.stdout.read() == "['.holdfast-local-aws', 'lock']\n"
+
+
 def test_clean_with_a_folder_of_its_own_leaves_everything_else_alone(tmp_path: Path) -> None:
-    (tmp_path / "local").mkdir()
+    with Home(tmp_path / "local").alone():
+        (tmp_path / "local" / "aws").mkdir()
     (tmp_path / "beside").write_text("")
     caches = ROOT / ".pytest_cache"
     before = caches.exists()
@@ -191,6 +321,7 @@ def test_clean_removes_what_was_made_and_says_so_and_leaves_what_was_installed(t
     )
     for folder in (*made, ".venv/lib/__pycache__", "node_modules", "tests"):
         (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / ".local" / ".holdfast-local-aws").touch()
 
     done = subprocess.run(
         [sys.executable, "-B", "-m", "local_aws", "clean"],
