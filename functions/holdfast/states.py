@@ -185,9 +185,10 @@ def delete(store: Store, name: StateName, caller: Caller) -> Removed:
     """
     caller.require(Action.DELETE, name)
     # The state before the lock, as in `write`: what is written in between is not deleted.
-    head = store.head(name.state_key)
-    if head is None:
+    current = store.read(name.state_key)
+    if current is None:
         return Removed(None)
+    head = current.head
     # The same for every delete of this version by this caller, so that a repeated request knows its own lock.
     subject = f"{store.bucket}/{name.state_key}?versionId={head.version_id}#{caller.principal}"
     lock = LockInfo(

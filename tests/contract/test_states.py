@@ -25,6 +25,7 @@ from holdfast.errors import (
 )
 from holdfast.state_file import Position
 from holdfast.states import Removed, Written
+from holdfast.store import Store
 from tests.contract.conftest import Bucket
 from tests.documents import ADA, BOB, LINEAGE, OPERATOR, encrypted_state, lock_info, only_id, state
 from tests.s3_fault_proxy import Fault
@@ -537,6 +538,22 @@ def test_a_delete_leaves_the_versions_and_no_lock(team: Team) -> None:
 def test_deleting_nothing_succeeds(team: Team) -> None:
     assert delete(team) == Removed(None)
     assert nobody_holds_the_lock(team)
+
+
+def test_a_bucket_that_is_gone_is_a_fault_for_every_verb(bucket: Bucket) -> None:
+    def gone() -> Store:
+        return Store(bucket.s3, "holdfast-gone", deadline=time.monotonic() + 20)
+
+    for verb in (
+        lambda: states.read(gone(), NAME, READER),
+        lambda: states.write(gone(), NAME, state(1), "one", ADA, require_lock=True),
+        lambda: states.write(gone(), NAME, state(1), None, ADA, require_lock=False),
+        lambda: states.delete(gone(), NAME, OPERATOR),
+        lambda: locks.acquire(gone(), NAME, ONE, ADA),
+        lambda: locks.release(gone(), NAME, ONE, ADA),
+    ):
+        with pytest.raises(StorageRefused, match="NoSuchBucket"):
+            verb()
 
 
 def test_a_delete_while_somebody_holds_the_lock_is_refused(team: Team) -> None:
