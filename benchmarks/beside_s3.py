@@ -24,7 +24,7 @@ _S3: Final = """
 terraform {{
   backend "s3" {{
     bucket                      = "{bucket}"
-    key                         = "native/benchmark.tfstate"
+    key                         = "native/{name}.tfstate"
     region                      = "us-east-1"
     use_lockfile                = true
     use_path_style              = true
@@ -35,8 +35,6 @@ terraform {{
   }}
 }}
 """
-
-_NAME: Final = names.parse("benchmark/terraform")
 
 
 def measure(
@@ -51,16 +49,16 @@ def measure(
     Raises:
         RuntimeError: a command failed.
     """
-    ours = _Project(stack, terraform, folder / "ours", to_hcl(stack.address, _NAME, read_only=False))
-    theirs = _Project(
-        stack, terraform, folder / "theirs", _S3.format(bucket=stack.bucket, endpoint=stack.aws.endpoint)
-    )
+    name = names.parse(f"benchmark/{terraform.name}")
+    ours = _Project(stack, terraform, folder / "ours", to_hcl(stack.address, name, read_only=False))
+    s3 = _S3.format(bucket=stack.bucket, name=name, endpoint=stack.aws.endpoint)
+    theirs = _Project(stack, terraform, folder / "theirs", s3)
     seconds: dict[str, tuple[list[float], list[float]]] = {"plan": ([], []), "apply": ([], [])}
     for project in (ours, theirs):
         project.run("init", "-input=false")
         project.run("apply", "-auto-approve", "-input=false", "-var=round=0")
     for number in range(1, rounds + 1):
-        progress(f"terraform, round {number} of {rounds}")
+        progress(f"{terraform.name}, round {number} of {rounds}")
         # A plan without changes, then an apply with one; who goes first changes every round.
         pair = ((ours, 0), (theirs, 1)) if number % 2 else ((theirs, 1), (ours, 0))
         for project, side in pair:
@@ -69,7 +67,7 @@ def measure(
             seconds["apply"][side].append(
                 project.run("apply", "-auto-approve", "-input=false", f"-var=round={number}")
             )
-    return [compare(f"terraform {command}", *both, limit=_LIMIT) for command, both in seconds.items()]
+    return [compare(f"{command}, {terraform.name}", *both, limit=_LIMIT) for command, both in seconds.items()]
 
 
 class _Project:
