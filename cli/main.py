@@ -269,8 +269,7 @@ def _output() -> Iterator[None]:
         finally:
             sys.stdout.flush()
     except OSError as error:
-        # At its end Python writes what is left once more, see
-        # https://docs.python.org/3/library/signal.html#note-on-sigpipe
+        # At its end Python writes what is left once more (note on SIGPIPE in the documentation of `signal`).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise CommandError(f"The output could not be written: {error.strerror}.") from error
 
