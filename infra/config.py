@@ -44,6 +44,59 @@ def _setting(read: Callable[[object], object], *, default: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How long S3 Object Lock keeps every state version from being deleted.
+
+    Attributes:
+        mode: `governance` can be bypassed with a permission that nobody in the stack has, `compliance` never.
+        days: from the write on, 1 to 36500.
+        bucket_default: S3 puts it on every object of the bucket, locks and tokens too; otherwise each write
+            of a state asks for it and nothing else has it.
+    """
+
+    mode: Literal["governance", "compliance"]
+    days: int
+    bucket_default: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """When old state versions go.
+
+    Attributes:
+        days: after which a version that is not the current one goes, at least 1.
+        keep_versions: how many of them stay whatever their age, 1 to 100.
+    """
+
+    days: int
+    keep_versions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttling:
+    """What the API takes: `rate` requests a second, `burst` at once; what is above gets 429."""
+
+    rate: int = 100
+    burst: int = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Megabytes of each function; 1769 are one whole vCPU."""
+
+    backend: int = 1769
+    authorizer: int = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessLogs:
+    """A bucket of the team's own for S3's server access logs, and what their names begin with."""
+
+    bucket: str
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TeamConfig:
     """One team.
 
@@ -52,12 +105,32 @@ class TeamConfig:
         account: the AWS account that its stack belongs to, or None for that of the credentials in use.
         region: the AWS region of its stack, or None for that of the credentials in use.
         require_lock: whether a write needs the state's lock.
+        native_clients: whether `backend "s3"` writes to the bucket too, which it does without a condition.
+        retention: of every state version, or None.
+        history: when old state versions go; None for never.
+        key: `kms` for a KMS key of the team's own, `s3` for keys that S3 manages.
+        access_logs: where S3's server access logs go; None for a bucket of the stack's own.
+        log_retention: days for which log groups and the stack's own access logs are kept.
+        throttling: what the API takes.
+        memory: of the functions.
+        snap_start: whether functions start from a snapshot.
+        tags: of everything in the stack.
     """
 
     name: str
     account: str | None = _setting(_account, default=None)
     region: str | None = _setting(_region, default=None)
     require_lock: bool = _setting(_flag, default=True)
+    native_clients: bool = False
+    retention: Retention | None = None
+    history: History | None = None
+    key: Literal["kms", "s3"] = "kms"
+    access_logs: AccessLogs | None = None
+    log_retention: int = 90
+    throttling: Throttling = Throttling()
+    memory: Memory = Memory()
+    snap_start: bool = True
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 # The bucket's name, at most 63 characters, is made of it: `holdfast-<team>-<account>-<region>`.

@@ -1,8 +1,36 @@
 """What holds for every test."""
 
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
 from tests.user_settings import forget_user_settings
+
+GeneratedFile = Callable[[Path, str], None]
+"""Compares a file of the repository with the text that it is generated as."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`make generated` writes what the tests otherwise compare."""
+    parser.addoption("--update-generated", action="store_true", help="write the generated files anew")
 
 
 def pytest_configure() -> None:
     """Nothing of the user's settings reaches a test; some make clients while they are collected."""
     forget_user_settings()
+
+
+@pytest.fixture(scope="session")
+def generated_file(request: pytest.FixtureRequest) -> GeneratedFile:
+    """Fail where a generated file of the repository is not what it would be now; or write it."""
+
+    def check(path: Path, text: str) -> None:
+        if request.config.getoption("--update-generated"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            return
+        found = path.read_text(encoding="utf-8") if path.exists() else ""
+        assert found == text, f"{path.name} is out of date: run `make generated`, then look at the difference"
+
+    return check
