@@ -5,7 +5,8 @@ given to the same web server that its command uses. It also answers every web pa
 machine shows, so a gate stands before it. This file runs on MiniStack's interpreter and imports nothing but
 the standard library and, once it serves, MiniStack.
 
-Arguments: the pid file, `tied` or `free`, then those of hypercorn.
+Arguments: the pid file, `tied` or `free`, the file that notes the functions' calls or `-`, then those of
+hypercorn.
 """
 
 import asyncio.constants
@@ -20,6 +21,7 @@ import signal
 import sys
 import threading
 import time
+import urllib.parse
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
@@ -31,6 +33,20 @@ _App = Callable[[_Message, _Receive, _Send], Awaitable[None]]
 _OWN_HOST = re.compile(rb"(127\.0\.0\.1|localhost)(:\d+)?", re.IGNORECASE)
 _CONTROL = "/_ministack/"
 _HEALTH = "/_ministack/health"
+
+_SIGNED_BY = re.compile(r"AWS4-HMAC-SHA256 Credential=([^/, ]+)/[^/, ]+/[^/, ]+/([^/, ]+)/")
+# All whose presence can change what AWS demands of the caller …
+_TELLING = ("if-", "x-amz-")
+# … and those whose value a bucket policy can compare. Others may hold content or secrets.
+_COMPARED = frozenset(
+    {
+        "if-none-match",
+        "x-amz-object-lock-mode",
+        "x-amz-object-lock-retain-until-date",
+        "x-amz-server-side-encryption",
+        "x-amz-server-side-encryption-aws-kms-key-id",
+    }
+)
 
 _LOCK_ATTEMPTS = 40
 _LOCK_PAUSE = 0.05
@@ -105,9 +121,53 @@ def _gated(application: _App) -> _App:
     return gate
 
 
+def _function_call(scope: _Message) -> dict[str, Any] | None:
+    """What is noted of a request that a function makes with its role's session, None of any other."""
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    signed = _SIGNED_BY.match(headers.get("authorization", ""))
+    if signed is None:
+        return None
+    key, service = signed.groups()
+    evaluator = importlib.import_module("ministack.core.iam_evaluator")
+    principal = (evaluator.resolve_caller_identity(key) or {}).get("userArn", "")
+    if ":assumed-role/" not in principal:
+        return None
+    query = urllib.parse.parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    return {
+        "time": time.time(),
+        "principal": principal,
+        "service": service,
+        "method": scope["method"],
+        "path": scope["path"],
+        "query": sorted({name for name, _ in query}),
+        "headers": {
+            name: headers[name] if name in _COMPARED else None
+            for name in sorted(headers)
+            if name.startswith(_TELLING)
+        },
+    }
+
+
+def _recorded(application: _App, calls: str) -> _App:
+    """The application, with a line of JSON in the file `calls` for every request that a function makes."""
+    file = os.open(calls, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    async def record(scope: _Message, receive: _Receive, send: _Send) -> None:
+        call = _function_call(scope) if scope["type"] == "http" else None
+
+        async def note(message: _Message) -> None:
+            if call is not None and message["type"] == "http.response.start":
+                os.write(file, json.dumps({**call, "status": message["status"]}).encode() + b"\n")
+            await send(message)
+
+        await application(scope, receive, note)
+
+    return record
+
+
 def main() -> None:
     """Serve until SIGTERM."""
-    pid_file, lifetime, *arguments = sys.argv[1:]
+    pid_file, lifetime, calls, *arguments = sys.argv[1:]
     _hold(pid_file)
     if lifetime == "tied":
         _end_with_parent()
@@ -115,7 +175,7 @@ def main() -> None:
     # Idle clients never answer the end of a TLS connection: with asyncio's 30 s no stop would be graceful.
     vars(asyncio.constants).update(SSL_SHUTDOWN_TIMEOUT=_TIME_TO_CLOSE)
     module = importlib.import_module("ministack.app")
-    vars(module).update(app=_gated(module.app))
+    vars(module).update(app=_gated(module.app if calls == "-" else _recorded(module.app, calls)))
     sys.argv = ["hypercorn", "ministack.app:app", *arguments]
     runpy.run_module("hypercorn", run_name="__main__", alter_sys=True)
 

@@ -117,7 +117,13 @@ class LocalAws:
     """
 
     def __init__(
-        self, port: int, data_dir: Path, *, iam: bool = False, tls: "Certificates | None" = None
+        self,
+        port: int,
+        data_dir: Path,
+        *,
+        iam: bool = False,
+        tls: "Certificates | None" = None,
+        calls: Path | None = None,
     ) -> None:
         """Describe it; nothing is started.
 
@@ -126,11 +132,14 @@ class LocalAws:
             data_dir: everything that it keeps and writes goes here.
             iam: enforce IAM; `test`/`test` stay root.
             tls: serve HTTPS with this certificate.
+            calls: note here, in a line of JSON each, every request that a function makes. Needs `iam`:
+                without it functions have no identity of their own.
         """
         self.port = port
         self.data_dir = data_dir.resolve()
         self.iam = iam
         self.tls = tls
+        self.calls = calls
         self._child: subprocess.Popen[bytes] | None = None
 
     @property
@@ -181,6 +190,7 @@ class LocalAws:
             process = subprocess.Popen(
                 [
                     *(_PYTHON, "-I", _PROCESS, self.data_dir / "server.pid", "free" if stays else "tied"),
+                    self.calls.resolve() if self.calls else "-",
                     *("--bind", f"{HOST}:{self.port}", "--workers", "0", "--keep-alive", "75"),
                     *(("--certfile", self.tls.cert, "--keyfile", self.tls.key) if self.tls else ()),
                 ],

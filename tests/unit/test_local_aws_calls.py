@@ -1,0 +1,105 @@
+"""The local AWS notes what functions ask of AWS: enough to tell what AWS demands for it, nothing secret."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from local_aws.server import ACCOUNT, REGION, LocalAws
+from tests.free_port import free_port
+
+
+def client(aws: LocalAws, service: Any, **credentials: Any) -> Any:
+    credentials = credentials or {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+    return boto3.Session(region_name=REGION, **credentials).client(service, endpoint_url=aws.endpoint)
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
+    folder = tmp_path_factory.mktemp("recorded")
+    with LocalAws(free_port(), folder / "aws", iam=True, calls=folder / "calls.jsonl") as running:
+        client(running, "s3").create_bucket(Bucket="bucket")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def session(aws: LocalAws) -> dict[str, str]:
+    """Credentials of a role that may do everything, as a function's are."""
+    iam = client(aws, "iam")
+    root = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
+    trusted = {"Effect": "Allow", "Principal": root, "Action": "sts:AssumeRole"}
+    everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    document = {"Version": "2012-10-17", "Statement": [trusted]}
+    iam.create_role(RoleName="function", AssumeRolePolicyDocument=json.dumps(document))
+    document["Statement"] = [everything]
+    iam.put_role_policy(RoleName="function", PolicyName="all", PolicyDocument=json.dumps(document))
+    assumed = client(aws, "sts").assume_role(
+        RoleArn=f"arn:aws:iam::{ACCOUNT}:role/function", RoleSessionName="session"
+    )["Credentials"]
+    return {
+        "aws_access_key_id": assumed["AccessKeyId"],
+        "aws_secret_access_key": assumed["SecretAccessKey"],
+        "aws_session_token": assumed["SessionToken"],
+    }
+
+
+def noted(aws: LocalAws) -> list[dict[str, Any]]:
+    assert aws.calls is not None
+    return [json.loads(line) for line in aws.calls.read_text().splitlines()]
+
+
+def test_a_call_is_noted_with_whatever_changes_what_aws_demands_for_it(
+    aws: LocalAws, session: dict[str, str]
+) -> None:
+    client(aws, "s3", **session).put_object(
+        Bucket="bucket", Key="a/b ü.json", Body=b"{}", IfNoneMatch="*", Tagging="holdfast=lock"
+    )
+
+    call = noted(aws)[-1]
+    assert call["principal"] == f"arn:aws:sts::{ACCOUNT}:assumed-role/function/session"
+    assert (call["service"], call["method"], call["path"]) == ("s3", "PUT", "/bucket/a/b ü.json")
+    assert (call["query"], call["status"]) == ([], 200)
+    assert call["headers"]["if-none-match"] == "*"
+    assert "x-amz-tagging" in call["headers"]
+
+
+def test_a_refused_call_is_noted_too(aws: LocalAws, session: dict[str, str]) -> None:
+    s3 = client(aws, "s3", **session)
+    with pytest.raises(s3.exceptions.ClientError):
+        s3.delete_object(Bucket="no-such-bucket", Key="key", VersionId="version")
+
+    call = noted(aws)[-1]
+    assert (call["method"], call["query"], call["status"]) == ("DELETE", ["versionId"], 404)
+
+
+def test_neither_content_nor_credentials_nor_metadata_are_noted(
+    aws: LocalAws, session: dict[str, str]
+) -> None:
+    client(aws, "s3", **session).put_object(
+        Bucket="bucket", Key="key", Body=b"the content", Metadata={"who": "the metadata"}
+    )
+
+    assert aws.calls is not None
+    text = aws.calls.read_text()
+    secrets = ["the content", "the metadata", *session.values()]
+    assert "x-amz-meta-who" in text
+    assert [secret for secret in secrets if secret in text] == []
+    assert aws.calls.stat().st_mode & 0o077 == 0
+
+
+def test_what_others_ask_is_not_noted(aws: LocalAws) -> None:
+    before = noted(aws) if aws.calls and aws.calls.exists() else []
+    client(aws, "s3").put_object(Bucket="bucket", Key="of-root", Body=b"")
+
+    assert noted(aws) == before
+
+
+def test_nothing_is_noted_unless_asked_for(tmp_path: Path) -> None:
+    with LocalAws(free_port(), tmp_path / "aws", iam=True) as aws:
+        client(aws, "s3").create_bucket(Bucket="bucket")
+
+    assert aws.calls is None
+    assert list(tmp_path.rglob("*.jsonl")) == []
