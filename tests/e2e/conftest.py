@@ -4,7 +4,9 @@ import itertools
 import os
 import re
 import ssl
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,12 +18,19 @@ from local_aws.server import LocalAws
 from local_aws.terraform import Terraform, terraforms
 from local_aws.tls import Certificates, create_certificates
 from tests.aws_gateway import AwsGateway
+from tests.e2e.deployed import FUNCTIONS, DeployedRole, stack
 from tests.e2e.http_client import Credentials
 from tests.e2e.project import NewProject, Project, backend, clean_environment
 from tests.e2e.team import Team
 from tests.free_port import free_port
 
 TEAMS_FILE = Path(__file__).with_name("teams.toml")
+TEAMS = tuple(tomllib.loads(TEAMS_FILE.read_text())["teams"])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked `last` judge what all others have made the functions do, so they come after them."""
+    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +40,9 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture(scope="session")
 def aws(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) -> Iterator[LocalAws]:
-    with LocalAws(free_port(), tmp_path_factory.mktemp("aws"), iam=True, tls=certificates) as running:
+    folder = tmp_path_factory.mktemp("aws")
+    calls = folder / "calls.jsonl"
+    with LocalAws(free_port(), folder / "data", iam=True, tls=certificates, calls=calls) as running:
         bootstrap(running)
         yield running
 
@@ -39,11 +50,10 @@ def aws(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) ->
 @pytest.fixture(scope="session")
 def teams(aws: LocalAws, certificates: Certificates) -> Iterator[dict[str, Team]]:
     """The deployed teams of teams.toml, by name; the strict one with a token of every role."""
-    names = ("strict", "loose")
-    deployed = deploy(aws, [f"Holdfast-{name}" for name in names], teams_file=TEAMS_FILE)
+    deployed = deploy(aws, [f"Holdfast-{name}" for name in TEAMS], teams_file=TEAMS_FILE)
     s3 = s3_client(aws)
     found = {}
-    for name in names:
+    for name in TEAMS:
         outputs = deployed[f"Holdfast-{name}"]
         found[name] = Team(
             name=name,
@@ -56,7 +66,9 @@ def teams(aws: LocalAws, certificates: Certificates) -> Iterator[dict[str, Team]
             tls=ssl.create_default_context(cafile=str(certificates.ca)),
             environment={"PATH": os.environ["PATH"], **aws.environment()},
         )
-    with found["strict"].gateway, found["loose"].gateway:
+    with ExitStack() as gateways:
+        for team in found.values():
+            gateways.enter_context(team.gateway)
         for role in Role:
             found["strict"].token(role)
         yield found
@@ -72,6 +84,20 @@ def strict(teams: dict[str, Team]) -> Team:
 def loose(teams: dict[str, Team]) -> Team:
     """The team that takes writes without a lock."""
     return teams["loose"]
+
+
+Roles = Mapping[tuple[str, str], DeployedRole]
+
+
+@pytest.fixture(scope="session")
+def roles(aws: LocalAws, teams: dict[str, Team]) -> Roles:
+    """The deployed roles, by the names of team and function."""
+    stacks = {team: stack(aws, team) for team in teams}
+    return {
+        (team, function): DeployedRole(aws, stacks[team], function)
+        for team in teams
+        for function in FUNCTIONS
+    }
 
 
 _NUMBERS = itertools.count(1)

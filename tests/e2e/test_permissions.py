@@ -1,0 +1,137 @@
+"""Every permission of every role is demanded by a call that its function makes, and every demand is allowed.
+
+The calls are those of the whole session: these tests come last. They are complete when they run alone, too.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_aws.server import LocalAws
+from tests import permissions_document
+from tests.aws_permissions import WRITES_LOG, Demand, allowed, demands, missing, superfluous, without
+from tests.conftest import GeneratedFile
+from tests.e2e.conftest import TEAMS, Roles
+from tests.e2e.deployed import FUNCTIONS, DeployedRole, client
+from tests.e2e.permissions_drive import drive
+from tests.e2e.team import Team
+from tests.iam_policy import Request, evaluate
+
+pytestmark = pytest.mark.last
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "permissions.md"
+
+Needed = Mapping[tuple[str, str], list[Demand]]
+
+each_role = pytest.mark.parametrize(
+    ("team", "function"), [(team, function) for team in TEAMS for function in FUNCTIONS]
+)
+
+
+@pytest.fixture(scope="module")
+def needed(aws: LocalAws, teams: dict[str, Team], roles: Roles) -> Needed:
+    """What AWS demands for everything that each function has called for, and Lambda in its name."""
+    for name, team in teams.items():
+        drive(team, "permissions", require_lock=name != "loose")
+    return {key: _needed(aws, role) for key, role in roles.items()}
+
+
+def _needed(aws: LocalAws, role: DeployedRole) -> list[Demand]:
+    logs = client(aws, "logs")
+    streams = logs.describe_log_streams(logGroupName=role.log_group)["logStreams"]
+    calls = [*role.calls(), *([WRITES_LOG] if streams else [])]
+    found: dict[object, Demand] = {}
+    for call in calls:
+        for demand in demands(call, role.reach, role.principal):
+            # A demand of the same kind is the same question, but for the day and the name.
+            found.setdefault((demand.row, demand.on, *sorted(demand.request.context)), demand)
+    return list(found.values())
+
+
+def statements(role: DeployedRole) -> list[Any]:
+    """What decides whether a call is allowed: the role's policy, and what the bucket denies."""
+    return [*role.statements, *(one for one in role.bucket_policy if one["Effect"] == "Deny")]
+
+
+@each_role
+def test_no_function_lacks_a_permission_for_what_it_does(
+    needed: Needed, roles: Roles, team: str, function: str
+) -> None:
+    assert missing(needed[team, function], statements(roles[team, function])) == []
+
+
+@each_role
+def test_no_function_has_a_permission_that_it_does_not_use(
+    needed: Needed, roles: Roles, team: str, function: str
+) -> None:
+    assert superfluous(needed[team, function], roles[team, function].statements) == []
+
+
+@each_role
+def test_every_single_permission_would_be_missed(
+    needed: Needed, roles: Roles, team: str, function: str
+) -> None:
+    role = roles[team, function]
+
+    for action, resource in allowed(role.statements):
+        found = missing(needed[team, function], without(statements(role), action, resource))
+        assert {sentence.partition(" is demanded")[0] for sentence in found} == {f"{action} on {resource}"}
+
+
+@each_role
+def test_a_permission_too_many_would_be_noticed(
+    needed: Needed, roles: Roles, team: str, function: str
+) -> None:
+    role = roles[team, function]
+    bucket = f"arn:aws:s3:::{role.reach.bucket}"
+    too_many = [
+        ("s3:DeleteObjectVersion", f"{bucket}/states/*.tfstate"),
+        ("s3:BypassGovernanceRetention", f"{bucket}/states/*.tfstate"),
+        ("s3:GetObject", f"{bucket}/*"),
+        ("s3:*", f"{bucket}/states/*.tfstate"),
+        ("kms:Decrypt", "*"),
+    ]
+
+    for action, resource in too_many:
+        extra = {"Effect": "Allow", "Action": action, "Resource": resource}
+        found = superfluous(needed[team, function], [*role.statements, extra])
+        assert found == [f"{action} on {resource} is allowed and no call demands it"]
+
+
+@each_role
+def test_what_is_judged_is_what_is_deployed(aws: LocalAws, roles: Roles, team: str, function: str) -> None:
+    role, iam = roles[team, function], client(aws, "iam")
+
+    (name,) = iam.list_role_policies(RoleName=role.name)["PolicyNames"]
+    document = iam.get_role_policy(RoleName=role.name, PolicyName=name)["PolicyDocument"]
+
+    assert document["Statement"] == role.statements
+    assert iam.list_attached_role_policies(RoleName=role.name)["AttachedPolicies"] == []
+
+
+@each_role
+def test_no_function_may_do_what_the_document_says_it_may_not(roles: Roles, team: str, function: str) -> None:
+    role = roles[team, function]
+    bucket = f"arn:aws:s3:::{role.reach.bucket}"
+    context = {"aws:SecureTransport": "true", "s3:TlsVersion": "1.2"}
+
+    for refused in permissions_document.REFUSED:
+        for action, place in [(action, place) for action in refused.actions for place in refused.on]:
+            name = place.replace("*", "any")
+            arn = name if name.startswith("arn:") else f"{bucket}/{name}" if name else bucket
+            request = Request(action, arn, role.principal, context)
+            if function in refused.functions:
+                assert evaluate(statements(role), request) != "allow", request
+            if refused.by_bucket:
+                assert evaluate(role.bucket_policy, request) == "deny", request
+
+
+@pytest.mark.generated
+def test_the_document_says_what_was_found(needed: Needed, generated_file: GeneratedFile) -> None:
+    of_all_teams = {
+        function: [demand for team in TEAMS for demand in needed[team, function]] for function in FUNCTIONS
+    }
+
+    generated_file(DOCUMENT, permissions_document.text(of_all_teams))

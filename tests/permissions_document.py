@@ -1,0 +1,163 @@
+"""The text of docs/permissions.md: what each function may do, for which call, why, and where AWS says so."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tests.aws_permissions import TABLE, Demand
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Something that a function must never be allowed.
+
+    Attributes:
+        functions: which of them.
+        actions: each on each of the resources.
+        on: patterns below the team's bucket, `""` for the bucket itself, or a whole ARN.
+        why: what it protects.
+        by_bucket: the bucket's policy denies it to everybody, whatever their own policies say.
+    """
+
+    functions: tuple[str, ...]
+    actions: tuple[str, ...]
+    on: tuple[str, ...]
+    why: str
+    by_bucket: bool = False
+
+
+_BOTH: Final = ("backend", "authorizer")
+_STATES: Final = ("states/*.tfstate", "states/*.tfstate.tflock")
+_TOKENS: Final = ("tokens/*.json",)
+
+REFUSED: Final = (
+    Refused(
+        ("backend",),
+        ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"),
+        _TOKENS,
+        "whoever finds a hole in the protocol finds no tokens behind it, and makes none",
+    ),
+    Refused(
+        ("authorizer",),
+        ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"),
+        _STATES,
+        "whoever finds a hole in the sign-in finds no states behind it",
+    ),
+    Refused(
+        ("authorizer",),
+        ("s3:PutObject", "s3:DeleteObject"),
+        _TOKENS,
+        "tokens are made and removed by people, with their own AWS credentials",
+    ),
+    Refused(
+        _BOTH,
+        ("s3:DeleteObjectVersion", "s3:BypassGovernanceRetention"),
+        ("states/*.tfstate",),
+        "a version of a state stays; only the bucket's lifecycle rules remove old ones",
+        by_bucket=True,
+    ),
+    Refused(
+        _BOTH,
+        ("s3:GetObjectVersion", "s3:ListBucketVersions"),
+        ("states/*.tfstate", ""),
+        "the history is for the operators, through `holdfast state`",
+    ),
+    Refused(
+        _BOTH,
+        (
+            "s3:PutBucketPolicy",
+            "s3:PutBucketVersioning",
+            "s3:PutBucketObjectLockConfiguration",
+            "s3:PutLifecycleConfiguration",
+            "s3:PutEncryptionConfiguration",
+            "s3:DeleteBucket",
+        ),
+        ("",),
+        "the bucket's own rules are changed by a deployment and by nothing else",
+    ),
+    Refused(
+        _BOTH,
+        ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket"),
+        ("arn:aws:s3:::holdfast-another-team", "arn:aws:s3:::holdfast-another-team/states/*.tfstate"),
+        "one team's functions reach nothing of another's",
+    ),
+)
+
+_INTRODUCTION: Final = """\
+# Permissions
+
+What each function may do in AWS, for which of its calls and why, and where AWS's documents say that the call
+needs it.
+
+This file is generated. The local AWS of the end-to-end tests notes every call that the deployed functions make,
+with its parameters. A reviewed table, `tests/aws_permissions.py`, says what AWS demands for each. The tests
+compare that with the deployed policies. They fail where a call needs a permission that the policy lacks. They
+also fail where the policy has a permission that no call needs, or one that is wider than the calls need. After a
+change `make generated` writes this file anew.
+
+Each team has its own functions and roles, for its own bucket and key. `*` stands for a state's name or a token's
+ID. S3 uses the permissions of the KMS key on behalf of the function; the function itself never calls KMS.
+"""
+
+_WHAT_THEY_DO: Final = {
+    "backend": "Answers Terraform: reads and writes states, takes and releases locks.",
+    "authorizer": "Verifies access tokens.",
+}
+
+_LISTING: Final = """\
+`s3:ListBucket` also lets a function list the names of the bucket's keys. There is no smaller permission for a
+clean 404. The names tell which states there are, and the IDs of tokens. They tell neither a state's content nor
+a token's secret.
+"""
+
+
+def text(needed: Mapping[str, Iterable[Demand]]) -> str:
+    """The whole document.
+
+    Args:
+        needed: what AWS demands for the calls that each function made, of all teams together.
+    """
+    sources = list(dict.fromkeys(row.source for row in TABLE))
+    numbers = {source: number for number, source in enumerate(sources, start=1)}
+    parts = [_INTRODUCTION]
+    for function, what in _WHAT_THEY_DO.items():
+        rows = sorted(
+            {(demand.row.action, demand.on, TABLE.index(demand.row)) for demand in needed[function]},
+            key=lambda row: (not row[0].startswith("s3:"), row),
+        )
+        lines = [
+            f"| `{action}` | {on} | {TABLE[row].call} | {TABLE[row].why} | [{numbers[TABLE[row].source]}] |"
+            for action, on, row in rows
+        ]
+        parts += [
+            f"## The {function} function\n\n{what}\n",
+            _table(("Action", "On", "For", "Why", "Source"), lines),
+        ]
+    parts += [
+        _LISTING,
+        "## What no function may do\n\nThe same tests ask the deployed policies for all of this.\n",
+    ]
+    parts.append(_table(("Who", "What", "On", "So that"), [_refused(one) for one in REFUSED]))
+    parts.append(
+        "Where it says everybody, the bucket's policy denies it, also to the account's administrators.\n"
+        "Whoever may change that policy can take the denial away, and leaves a trace of it in CloudTrail.\n"
+    )
+    parts.append("## Sources\n\n" + "".join(f"[{number}]: {source}\n" for source, number in numbers.items()))
+    return "\n".join(parts)
+
+
+def _table(head: tuple[str, ...], lines: list[str]) -> str:
+    return "\n".join([f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}", *lines]) + "\n"
+
+
+def _refused(one: Refused) -> str:
+    who = "everybody" if one.by_bucket else " and ".join(f"the {function}" for function in one.functions)
+    actions = ", ".join(f"`{action}`" for action in one.actions)
+    on = ", ".join(_place(place) for place in one.on)
+    return f"| {who} | {actions} | {on} | {one.why} |"
+
+
+def _place(place: str) -> str:
+    if place.startswith("arn:"):
+        return "another team's " + ("states" if "/" in place else "bucket")
+    return f"`{place}`" if place else "the bucket"

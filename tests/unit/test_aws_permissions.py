@@ -1,0 +1,225 @@
+"""The judgment of roles: what AWS demands for a call, and that what lacks or is superfluous is found."""
+
+from typing import Any
+
+import pytest
+
+from tests.aws_permissions import (
+    TABLE,
+    WRITES_LOG,
+    Call,
+    Demand,
+    Reach,
+    UnknownCallError,
+    demands,
+    missing,
+    superfluous,
+    without,
+)
+
+BUCKET = "holdfast-team"
+ARN = f"arn:aws:s3:::{BUCKET}"
+KEY = "arn:aws:kms:eu-central-1:123456789012:key/1"
+LOG = "arn:aws:logs:eu-central-1:123456789012:log-group:/holdfast/team/backend:*"
+KMS = Reach(BUCKET, KEY, LOG, "eu-central-1")
+S3_KEYS = Reach(BUCKET, None, LOG, "eu-central-1")
+
+STATE, LOCK, TOKEN = "states/a.tfstate", "states/a.tfstate.tflock", "tokens/a.json"
+
+
+def call(operation: str, key: str, *headers: str, query: str = "", status: int = 200) -> Call:
+    return Call(
+        operation, BUCKET, key, frozenset({query} - {""}), dict.fromkeys(headers, None), status, time=0
+    )
+
+
+def demanded(call: Call, reach: Reach = KMS) -> set[tuple[str, str]]:
+    return {
+        (demand.row.action, demand.resource.removeprefix(ARN + "/"))
+        for demand in demands(call, reach, "arn:aws:iam::123456789012:role/backend")
+    }
+
+
+@pytest.mark.parametrize(
+    ("one", "actions"),
+    [
+        (call("GetObject", STATE), {("s3:GetObject", STATE), ("kms:Decrypt", KEY)}),
+        (call("GetObject", STATE, status=404), {("s3:GetObject", STATE), ("s3:ListBucket", ARN)}),
+        (call("HeadObject", STATE), {("s3:GetObject", STATE)}),
+        (
+            call("PutObject", STATE, "if-none-match"),
+            {("s3:PutObject", STATE), ("kms:GenerateDataKey", KEY)},
+        ),
+        (
+            call("PutObject", STATE, "if-match", "x-amz-object-lock-mode"),
+            {
+                ("s3:PutObject", STATE),
+                ("s3:GetObject", STATE),
+                ("s3:PutObjectRetention", STATE),
+                ("kms:GenerateDataKey", KEY),
+            },
+        ),
+        (
+            call("PutObject", LOCK, "x-amz-tagging", "x-amz-meta-locked-by", status=412),
+            {("s3:PutObject", LOCK), ("s3:PutObjectTagging", LOCK)},
+        ),
+        (
+            call("DeleteObject", STATE, "if-match", status=204),
+            {("s3:DeleteObject", STATE), ("s3:GetObject", STATE)},
+        ),
+        (
+            call("DeleteObject", LOCK, query="versionId", status=204),
+            {("s3:DeleteObject", LOCK), ("s3:DeleteObjectVersion", LOCK)},
+        ),
+    ],
+    ids=lambda value: value.operation if isinstance(value, Call) else "",
+)
+def test_a_call_demands_what_its_parameters_and_its_answer_call_for(
+    one: Call, actions: set[tuple[str, str]]
+) -> None:
+    assert demanded(one) == actions
+
+
+def test_keys_that_s3_manages_demand_nothing() -> None:
+    assert demanded(call("GetObject", STATE), S3_KEYS) == {("s3:GetObject", STATE)}
+    assert demanded(call("PutObject", STATE), S3_KEYS) == {("s3:PutObject", STATE)}
+
+
+@pytest.mark.parametrize(
+    ("one", "says"),
+    [
+        (call("PutObject", STATE, "x-amz-acl"), "PutObject with x-amz-acl"),
+        (call("GetObject", STATE, query="versionId"), "GetObject with versionId"),
+        (call("HeadObject", STATE, "x-amz-checksum-mode"), "HeadObject with x-amz-checksum-mode"),
+        (call("DeleteObject", STATE, "x-amz-bypass-governance-retention"), "x-amz-bypass-governance"),
+        (call("POST", STATE), "POST is not in the table"),
+        (Call.noted({"service": "kms", "method": "POST", "path": "/"}), "kms: POST /"),
+        (Call.noted({"service": "s3", "method": "GET", "path": f"/{BUCKET}"}), "s3: GET /holdfast-team"),
+        (call("GetObject", "logs/a"), "GetObject of logs/a, which is no state, lock or token"),
+        (Call("GetObject", "another", STATE), "goes to another"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_call_that_the_table_does_not_know_is_never_taken_for_granted(one: Call, says: str) -> None:
+    with pytest.raises(UnknownCallError, match=says):
+        demanded(one)
+
+
+def test_a_noted_call_is_read_as_it_came() -> None:
+    line = {
+        "time": 5.0,
+        "service": "s3",
+        "method": "DELETE",
+        "path": f"/{BUCKET}/{LOCK}",
+        "query": ["versionId"],
+        "headers": {"x-amz-date": None},
+        "status": 204,
+    }
+
+    assert Call.noted(line) == Call(
+        "DeleteObject", BUCKET, LOCK, frozenset({"versionId"}), {"x-amz-date": None}, 204, 5.0
+    )
+
+
+def test_every_row_says_why_and_names_a_document_of_aws() -> None:
+    assert {row.source.split("/")[2] for row in TABLE} == {"docs.aws.amazon.com"}
+    assert [row for row in TABLE if not row.why] == []
+    assert len({(row.operation, row.action, row.header, row.query) for row in TABLE}) == len(TABLE)
+
+
+# --- a role beside what its calls demand -----------------------------------------------------------
+
+CALLS = [
+    call("GetObject", STATE),
+    call("GetObject", STATE, status=404),
+    call("PutObject", STATE, "if-none-match"),
+    WRITES_LOG,
+]
+
+
+def needed(calls: list[Call]) -> list[Demand]:
+    return [demand for one in calls for demand in demands(one, KMS, "role")]
+
+
+def allow(actions: str | list[str], resources: str | list[str]) -> dict[str, Any]:
+    return {"Effect": "Allow", "Action": actions, "Resource": resources}
+
+
+EXACT = [
+    allow(["s3:GetObject", "s3:PutObject"], f"{ARN}/states/*.tfstate"),
+    allow("s3:ListBucket", ARN),
+    allow(["kms:Decrypt", "kms:GenerateDataKey"], KEY),
+    allow(["logs:CreateLogStream", "logs:PutLogEvents"], LOG),
+]
+
+
+def test_a_role_with_exactly_what_its_calls_demand_is_found_to_be_so() -> None:
+    assert missing(needed(CALLS), EXACT) == []
+    assert superfluous(needed(CALLS), EXACT) == []
+
+
+@pytest.mark.parametrize(
+    ("action", "resource"),
+    [
+        (action, resource)
+        for statement in EXACT
+        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
+        for resource in [statement["Resource"]]
+    ],
+)
+def test_each_permission_that_is_taken_away_is_missed(action: str, resource: str) -> None:
+    lacking = without(EXACT, action, resource)
+
+    found = missing(needed(CALLS), lacking)
+
+    assert found
+    assert {sentence.partition(" is demanded")[0] for sentence in found} == {f"{action} on {resource}"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        (allow("s3:DeleteObject", f"{ARN}/states/*.tfstate"), "s3:DeleteObject on"),
+        (allow("s3:GetObject", f"{ARN}/states/*.tfstate.tflock"), "tflock is allowed"),
+        (allow("s3:GetObject", f"{ARN}/*"), f"s3:GetObject on {ARN}/*"),
+        (allow("s3:Get*", f"{ARN}/states/*.tfstate"), "s3:Get* on"),
+        (allow("s3:ListBucket", "*"), "s3:ListBucket on *"),
+        (allow("kms:Decrypt", "*"), "kms:Decrypt on *"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_permission_that_no_call_demands_or_that_is_wider_is_superfluous(
+    statement: dict[str, Any], says: str
+) -> None:
+    (found,) = superfluous(needed(CALLS), [*EXACT, statement])
+
+    assert says in found
+
+
+def test_a_call_that_is_not_made_any_more_makes_its_permission_superfluous() -> None:
+    found = superfluous(needed(CALLS[:2]), EXACT)
+
+    assert [sentence.partition(" on ")[0] for sentence in found] == [
+        "kms:GenerateDataKey",
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+        "s3:PutObject",
+    ]
+
+
+def test_what_the_bucket_denies_is_missing_whatever_the_role_allows() -> None:
+    deny = {"Effect": "Deny", "Action": "s3:PutObject", "Resource": f"{ARN}/*"}
+
+    assert missing(needed(CALLS), [*EXACT, deny]) == [
+        f"s3:PutObject on {ARN}/states/*.tfstate is demanded for `PutObject` and not allowed"
+    ]
+
+
+def test_a_statement_that_allows_by_exclusion_is_refused() -> None:
+    with pytest.raises(ValueError, match="everything but something"):
+        superfluous([], [{"Effect": "Allow", "NotAction": "s3:DeleteBucket", "Resource": "*"}])
+
+
+def test_taking_away_what_is_not_allowed_is_an_error() -> None:
+    with pytest.raises(ValueError, match="not allowed anyway"):
+        without(EXACT, "s3:DeleteObject", ARN)
