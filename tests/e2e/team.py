@@ -114,6 +114,10 @@ class Team:
         """Write an object as another program would: without condition and metadata."""
         self.s3.put_object(Bucket=self.bucket, Key=key, Body=body)
 
+    def versions_and_markers(self, key: str) -> int:
+        """How many versions and delete markers of an object lie in the bucket."""
+        return len([name for name, _, _ in self._everything() if name == key])
+
     @contextmanager
     def unchanged(self) -> Iterator[None]:
         """Expect that nothing in the whole bucket changes meanwhile."""

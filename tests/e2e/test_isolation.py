@@ -1,0 +1,224 @@
+"""What a role, a token and an AWS user of a team cannot reach, beside the same request where it works."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local_aws.server import LocalAws
+from tests import documents
+from tests.e2e.conftest import Roles
+from tests.e2e.deployed import client
+from tests.e2e.http_client import Client, Response
+from tests.e2e.team import Team
+
+STATE, LOCK, TOKEN = "states/{}.tfstate", "states/{}.tfstate.tflock", "tokens/{}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class S3Call:
+    """A request to S3.
+
+    Attributes:
+        operation: the name of the client's method.
+        key: of the object, with `{}` for a name; empty for one of the bucket's.
+        arguments: more of the request.
+        of_version: whether it names the object's current version.
+    """
+
+    operation: str
+    key: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    of_version: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.operation}-{self.key.format('x')}{'-version' if self.of_version else ''}".strip("-")
+
+    def send(self, s3: Any, team: Team, name: str) -> str:
+        """Send it to a team's bucket.
+
+        Returns:
+            `allowed`, or the code of S3's refusal.
+        """
+        arguments = {"Bucket": team.bucket, **self.arguments}
+        if self.key:
+            key = arguments["Key"] = self.key.format(name)
+            if self.of_version:
+                arguments["VersionId"] = team.s3.head_object(Bucket=team.bucket, Key=key)["VersionId"]
+        try:
+            getattr(s3, self.operation)(**arguments)
+        except ClientError as error:
+            # A HEAD is answered without a body, so with the number alone.
+            return {"403": "AccessDenied"}.get(code := error.response["Error"]["Code"], code)
+        return "allowed"
+
+
+def get(key: str, *, of_version: bool = False) -> S3Call:
+    return S3Call("get_object", key, of_version=of_version)
+
+
+def put(key: str, **arguments: Any) -> S3Call:
+    return S3Call("put_object", key, {"Body": b"{}", **arguments})
+
+
+def delete(key: str, *, of_version: bool = False, **arguments: Any) -> S3Call:
+    return S3Call("delete_object", key, arguments, of_version)
+
+
+HEAD: Final = S3Call("head_object", STATE)
+LIST: Final = S3Call("list_objects_v2")
+LIST_VERSIONS: Final = S3Call("list_object_versions")
+POLICY: Final = S3Call("get_bucket_policy")
+RETAIN: Final = S3Call(
+    "put_object_retention",
+    STATE,
+    {"Retention": {"Mode": "GOVERNANCE", "RetainUntilDate": datetime.now(UTC) + timedelta(hours=1)}},
+    of_version=True,
+)
+
+
+def fill(team: Team, name: str) -> None:
+    """Lay a state, a lock and a token's record."""
+    for key in (STATE, LOCK, TOKEN):
+        team.put(key.format(name), documents.state())
+
+
+# --- the functions' own roles -----------------------------------------------------------------------
+
+MAY: Final[Mapping[str, tuple[S3Call, ...]]] = {
+    "backend": (get(STATE), HEAD, put(STATE), delete(STATE), get(LOCK), put(LOCK), delete(LOCK), LIST),
+    "authorizer": (get(TOKEN), LIST),
+}
+
+MAY_NOT: Final[Mapping[str, tuple[S3Call, ...]]] = {
+    "backend": (
+        *(get(TOKEN), put(TOKEN), delete(TOKEN), delete(TOKEN, of_version=True)),
+        *(get(STATE, of_version=True), LIST_VERSIONS, POLICY, RETAIN),
+        delete(STATE, of_version=True),
+        delete(STATE, of_version=True, BypassGovernanceRetention=True),
+    ),
+    "authorizer": (
+        *(put(TOKEN), delete(TOKEN), delete(TOKEN, of_version=True)),
+        *(get(STATE), HEAD, put(STATE), delete(STATE), get(LOCK), put(LOCK), delete(LOCK)),
+        *(get(STATE, of_version=True), LIST_VERSIONS, POLICY),
+        delete(STATE, of_version=True),
+        delete(STATE, of_version=True, BypassGovernanceRetention=True),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("function", "call"),
+    [(function, call) for function, calls in MAY_NOT.items() for call in calls],
+    ids=str,
+)
+def test_a_function_is_refused_by_s3_whatever_is_not_its_own(
+    strict: Team, roles: Roles, state: str, function: str, call: S3Call
+) -> None:
+    fill(strict, state)
+
+    with strict.unchanged():
+        refusal = call.send(roles["strict", function].s3, strict, state)
+
+    assert refusal == "AccessDenied"
+    assert call.send(strict.s3, strict, state) == "allowed"
+
+
+@pytest.mark.parametrize(
+    ("function", "call"),
+    [(function, call) for function, calls in MAY.items() for call in calls],
+    ids=str,
+)
+def test_a_function_reaches_what_is_its_teams_and_not_the_same_of_another(
+    teams: dict[str, Team], roles: Roles, state: str, function: str, call: S3Call
+) -> None:
+    own, other = teams["strict"], teams["loose"]
+    for team in (own, other):
+        fill(team, state)
+
+    with other.unchanged():
+        refusal = call.send(roles["strict", function].s3, other, state)
+
+    assert refusal == "AccessDenied"
+    assert call.send(roles["loose", function].s3, other, state) == "allowed"
+    assert call.send(roles["strict", function].s3, own, state) == "allowed"
+
+
+# --- two teams side by side --------------------------------------------------------------------------
+
+both_ways = pytest.mark.parametrize(("own", "other"), [("strict", "loose"), ("loose", "strict")])
+
+
+@pytest.fixture(scope="module")
+def users(aws: LocalAws, teams: dict[str, Team]) -> Mapping[str, Any]:
+    """By team, the S3 client of an AWS user who may do everything with that team's bucket."""
+    iam = client(aws, "iam")
+    found = {}
+    for name in ("strict", "loose"):
+        bucket = f"arn:aws:s3:::{teams[name].bucket}"
+        everything = {"Effect": "Allow", "Action": "s3:*", "Resource": [bucket, f"{bucket}/*"]}
+        document = json.dumps({"Version": "2012-10-17", "Statement": [everything]})
+        iam.create_user(UserName=f"of-{name}")
+        iam.put_user_policy(UserName=f"of-{name}", PolicyName="own-bucket", PolicyDocument=document)
+        key = iam.create_access_key(UserName=f"of-{name}")["AccessKey"]
+        found[name] = client(aws, "s3", key)
+    return found
+
+
+@both_ways
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(get(STATE), get(STATE, of_version=True), HEAD, put(STATE, IfNoneMatch="*"), delete(STATE)),
+        *(get(LOCK), put(LOCK, IfNoneMatch="*"), delete(LOCK), delete(LOCK, of_version=True)),
+        *(get(TOKEN), put(TOKEN), delete(TOKEN)),
+        *(LIST, LIST_VERSIONS, POLICY),
+    ],
+    ids=str,
+)
+def test_an_aws_user_of_one_team_gets_nothing_of_the_other(
+    teams: dict[str, Team], users: Mapping[str, Any], state: str, own: str, other: str, call: S3Call
+) -> None:
+    for name in (own, other):
+        if "IfNoneMatch" not in call.arguments:
+            fill(teams[name], state)
+
+    with teams[other].unchanged():
+        refusal = call.send(users[own], teams[other], state)
+
+    assert refusal == "AccessDenied"
+    assert call.send(users[other], teams[other], state) == "allowed"
+
+
+INFO: Final = documents.lock_info("8c6b1a3e-53d6-4f0d-9a55-0d2f3d0a7c11")
+
+REQUESTS: Final[Mapping[str, Callable[[Client, str], Response]]] = {
+    "read": lambda client, state: client.read(state),
+    "lock": lambda client, state: client.lock(f"{state}-free", INFO),
+    "write": lambda client, state: client.write(state, documents.state(2), documents.lock_id(INFO)),
+    "unlock": lambda client, state: client.unlock(state, INFO),
+    "force-unlock": lambda client, state: client.unlock(state, documents.only_id(documents.lock_id(INFO))),
+    "delete": lambda client, state: client.delete(f"{state}-unlocked"),
+}
+
+
+@both_ways
+@pytest.mark.parametrize("verb", REQUESTS)
+def test_a_token_of_one_team_does_nothing_at_the_others_api(
+    teams: dict[str, Team], state: str, own: str, other: str, verb: str
+) -> None:
+    rightful = teams[other].client("maintainer")
+    foreign = teams[other].client_with(teams[own].token("maintainer"))
+    assert rightful.lock(state, INFO).status == 200
+    assert rightful.write(state, documents.state(), documents.lock_id(INFO)).status == 200
+    teams[other].put(STATE.format(f"{state}-unlocked"), documents.state())
+
+    with teams[other].unchanged():
+        refusal = REQUESTS[verb](foreign, state)
+
+    assert (refusal.status, refusal.json()) == (403, {"message": "Forbidden"})
+    assert REQUESTS[verb](rightful, state).status == 200

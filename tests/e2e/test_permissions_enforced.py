@@ -1,0 +1,199 @@
+"""Without any one of its permissions something of Holdfast breaks, as far as the local AWS enforces it.
+
+One case for each permission of both roles. Where the local AWS lets a call through that AWS would refuse, the
+case says so, and fails when that ends: then it has to say what breaks.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+
+from tests import documents
+from tests.aws_permissions import OBJECTS, allowed
+from tests.e2e.conftest import TEAMS, Roles
+from tests.e2e.deployed import DeployedRole
+from tests.e2e.http_client import Client, Response
+from tests.e2e.permissions_drive import new_client, retain_lock
+from tests.e2e.team import Team
+
+Request = Callable[[], str]
+"""Sends a request and tells what came of it."""
+
+
+def _told(answer: Response) -> str:
+    error = answer.json().get("error", "the gateway's own answer") if answer.status >= 400 else ""
+    return f"{answer.status} {error}".strip()
+
+
+# --- requests, each prepared while every permission is there ----------------------------------------
+
+
+def read(team: Team, state: str) -> Request:
+    client = _signed_in(team)
+    team.put(f"states/{state}.tfstate", documents.state())
+    return lambda: _told(client.read(state))
+
+
+def read_missing(team: Team, state: str) -> Request:
+    client = _signed_in(team)
+    return lambda: _told(client.read(state))
+
+
+def sign_in(team: Team, state: str) -> Request:
+    """As `read_missing`, by somebody whom the gateway does not remember."""
+    client = new_client(team)
+    return lambda: _told(client.read(state))
+
+
+def lock(team: Team, state: str) -> Request:
+    client = _signed_in(team)
+    return lambda: _told(client.lock(state, documents.lock_info()))
+
+
+def write(team: Team, state: str) -> Request:
+    client, info = _signed_in(team), documents.lock_info()
+    assert client.lock(state, info).status == 200
+    return lambda: _told(client.write(state, documents.state(), documents.lock_id(info)))
+
+
+def unlock(team: Team, state: str) -> Request:
+    client, info = _signed_in(team), documents.lock_info()
+    assert client.lock(state, info).status == 200
+
+    def send() -> str:
+        told = _told(client.unlock(state, info))
+        left = team.versions_and_markers(f"states/{state}.tfstate.tflock")
+        return f"{told}, {left} versions and markers of the lock stay"
+
+    return send
+
+
+def unlock_under_retention(team: Team, state: str) -> Request:
+    client, info = _signed_in(team), documents.lock_info()
+    assert client.lock(state, info).status == 200
+    retain_lock(team, state)
+    return lambda: _told(client.unlock(state, info))
+
+
+def delete(team: Team, state: str) -> Request:
+    client = _signed_in(team)
+    team.put(f"states/{state}.tfstate", documents.state())
+    return lambda: _told(client.delete(state))
+
+
+def _signed_in(team: Team) -> Client:
+    """A client whom the gateway remembers, so that the authorizer is not asked again."""
+    client = team.client("maintainer")
+    assert client.read("never/written").status == 204
+    return client
+
+
+# --- the cases -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A permission that is taken away.
+
+    Attributes:
+        function: whose.
+        action: which.
+        on: a pattern of keys, `bucket`, `key` or `log`.
+        request: what is sent without it.
+        works: what came of it with the permission.
+        breaks: what comes of it without, or None where the local AWS does not enforce it.
+        team: whose functions are used.
+    """
+
+    function: str
+    action: str
+    on: str
+    request: Callable[[Team, str], Request]
+    works: str
+    breaks: str | None
+    team: str = "strict"
+
+    def __str__(self) -> str:
+        return f"{self.function}-{self.action}-{self.on}"
+
+
+STATES, LOCKS, TOKENS = OBJECTS
+_REFUSED = "500 storage_refused"
+_CLEAN = "200, 0 versions and markers of the lock stay"
+_NOT_ENFORCED = None
+
+CASES: Final = (
+    Case("backend", "s3:GetObject", STATES, read, "200", _REFUSED),
+    Case("backend", "s3:GetObject", LOCKS, write, "200", _REFUSED),
+    Case("backend", "s3:PutObject", STATES, write, "200", _REFUSED),
+    Case("backend", "s3:PutObject", LOCKS, lock, "200", _REFUSED),
+    Case("backend", "s3:DeleteObject", STATES, delete, "200", _REFUSED),
+    Case("backend", "s3:DeleteObject", LOCKS, unlock_under_retention, "200", _REFUSED),
+    Case(
+        *("backend", "s3:DeleteObjectVersion", LOCKS, unlock, _CLEAN),
+        "200, 2 versions and markers of the lock stay",
+    ),
+    Case("backend", "s3:ListBucket", "bucket", read_missing, "204", _NOT_ENFORCED),
+    Case("backend", "s3:PutObjectTagging", LOCKS, lock, "200", _NOT_ENFORCED),
+    Case("backend", "s3:PutObjectRetention", STATES, write, "200", _NOT_ENFORCED, team="kept"),
+    Case("backend", "kms:GenerateDataKey", "key", write, "200", _NOT_ENFORCED),
+    Case("backend", "kms:Decrypt", "key", read, "200", _NOT_ENFORCED),
+    Case("backend", "logs:CreateLogStream", "log", read, "200", _NOT_ENFORCED),
+    Case("backend", "logs:PutLogEvents", "log", read, "200", _NOT_ENFORCED),
+    Case("authorizer", "s3:GetObject", TOKENS, sign_in, "204", "500 the gateway's own answer"),
+    Case("authorizer", "s3:ListBucket", "bucket", sign_in, "204", _NOT_ENFORCED),
+    Case("authorizer", "kms:Decrypt", "key", sign_in, "204", _NOT_ENFORCED),
+    Case("authorizer", "logs:CreateLogStream", "log", sign_in, "204", _NOT_ENFORCED),
+    Case("authorizer", "logs:PutLogEvents", "log", sign_in, "204", _NOT_ENFORCED),
+)
+
+
+def _arn(role: DeployedRole, on: str) -> str:
+    bucket = f"arn:aws:s3:::{role.reach.bucket}"
+    match on:
+        case "bucket":
+            return bucket
+        case "key":
+            assert role.reach.key_arn is not None
+            return role.reach.key_arn
+        case "log":
+            return role.reach.log_group_arn
+    return f"{bucket}/{on}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_without_a_permission_its_request_breaks_and_with_it_works(
+    teams: dict[str, Team], roles: Roles, state: str, case: Case
+) -> None:
+    team, role = teams[case.team], roles[case.team, case.function]
+    request = case.request(team, state)
+
+    with role.lacking(case.action, _arn(role, case.on)):
+        without_it = request()
+
+    if case.breaks is None:
+        assert without_it == case.works, "the local AWS enforces this now: say in CASES what breaks"
+    else:
+        assert without_it == case.breaks
+    assert case.request(team, f"{state}-again")() == case.works
+
+
+def test_there_is_a_case_for_every_permission_of_every_role(roles: Roles) -> None:
+    def cased(role: DeployedRole) -> set[tuple[str, str]]:
+        places = [case for case in CASES if case.function == role.function]
+        if role.reach.key_arn is None:
+            places = [case for case in places if case.on != "key"]
+        return {(case.action, _arn(role, case.on)) for case in places}
+
+    deployed = {key: set(allowed(role.statements)) for key, role in roles.items()}
+
+    assert set(TEAMS) == {team for team, _ in roles}
+    for key, role in roles.items():
+        uncovered = deployed[key] - cased(role)
+        assert uncovered == set(), key
+    kept = {key: role for key, role in roles.items() if key[0] == "kept"}
+    assert {(role.function, *one) for role in kept.values() for one in cased(role)} == {
+        (role.function, *one) for key, role in kept.items() for one in deployed[key]
+    }
