@@ -3,13 +3,27 @@
 import difflib
 import re
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from botocore.loaders import create_loader
+
+from infra.settings import (
+    NamedTexts,
+    SettingError,
+    Table,
+    flag,
+    one_of,
+    read_settings,
+    setting,
+    text,
+    whole_number,
+    word,
+    word_of,
+)
 
 
 class ConfigError(Exception):
@@ -19,118 +33,214 @@ class ConfigError(Exception):
 # --- settings of a team ---------------------------------------------------------------------------
 
 
-def _account(value: object) -> str:
-    if not isinstance(value, str) or not re.fullmatch(r"[0-9]{12}", value):
-        raise ValueError('write the 12 digits of an AWS account in quotes, as in "123456789012"')
-    return value
+@cache
+def _regions() -> frozenset[str]:
+    """The regions of all AWS partitions, as the installed botocore knows them."""
+    endpoints: Mapping[str, Any] = create_loader().load_data("endpoints")
+    return frozenset(region for partition in endpoints["partitions"] for region in partition["regions"])
 
 
-def _region(value: object) -> str:
-    if not isinstance(value, str) or value not in _regions():
-        close = difflib.get_close_matches(str(value), _regions(), n=1)
-        raise ValueError(f'write an AWS region in quotes, as in "{close[0] if close else "eu-central-1"}"')
-    return value
+_ANY_TIME = "any time"
+_NEVER = "never: makes another stack"
+_KEEP = "any time; versions that exist keep theirs"
 
+# What CloudWatch Logs takes. Neither CDK nor botocore has it as data, so a test compares it with their texts.
+LOG_RETENTION_DAYS = (
+    *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180),
+    *(365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653),
+)
 
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("write true or false, without quotes")  # noqa: TRY004 the value is wrong, not a call
-    return value
+# S3's rules; the names at the end are its own aliases and other kinds of buckets.
+_BUCKET_NAME = re.compile(
+    r"(?!xn--|sthree-|amzn-s3-demo-)(?!.*\.\.)(?![0-9]+\.[0-9]+\.[0-9]+\.[0-9]+$)"
+    r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?<!-s3alias)(?<!--ol-s3)(?<!\.mrap)(?<!--x-s3)(?<!--table-s3)"
+)
 
-
-def _setting(read: Callable[[object], object], *, default: Any) -> Any:
-    """A field of TeamConfig that stands in teams.toml; `read` checks its value or raises ValueError."""
-    return field(default=default, metadata={"read": read})
+# What every service takes that gets a stack's tags.
+_TAG_KEY = re.compile(r"(?!(?i:aws:|holdfast:team$))[\w .:/=+@-]{1,128}")
+_TAG_VALUE = re.compile(r"[\w .:/=+@-]{1,256}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How long S3 Object Lock keeps every state version from being deleted.
+    """How long S3 Object Lock keeps every state version from being deleted."""
 
-    Attributes:
-        mode: `governance` can be bypassed with a permission that nobody in the stack has, `compliance` never.
-        days: from the write on, 1 to 36500.
-        bucket_default: S3 puts it on every object of the bucket, locks and tokens too; otherwise each write
-            of a state asks for it and nothing else has it.
-    """
-
-    mode: Literal["governance", "compliance"]
-    days: int
-    bucket_default: bool = False
+    mode: Literal["governance", "compliance"] = setting(
+        word("governance", "compliance"),
+        "governance: a permission that nobody in the stack has can bypass it; compliance: nobody can",
+        deployed=_KEEP,
+    )
+    days: int = setting(whole_number(1, 36500), "for how long, from each write on", deployed=_KEEP)
+    bucket_default: bool = setting(
+        flag(),
+        "whether S3 puts it on every object, locks and tokens too, or each write of a state asks for it",
+        deployed=_KEEP,
+        default=False,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """When old state versions go.
+    """When old state versions go."""
 
-    Attributes:
-        days: after which a version that is not the current one goes, at least 1.
-        keep_versions: how many of them stay whatever their age, 1 to 100.
-    """
-
-    days: int
-    keep_versions: int
+    days: int = setting(
+        whole_number(1, 36500),
+        "how many days after a newer one was written a version goes; not below `retention.days`",
+        deployed="any time; what is gone does not come back",
+    )
+    keep_versions: int = setting(
+        whole_number(1, 100),
+        "how many old versions of a state stay whatever their age",
+        deployed="any time; what is gone does not come back",
+        default=100,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttling:
-    """What the API takes: `rate` requests a second, `burst` at once; what is above gets 429."""
+    """What the API takes; what is above gets 429, which Terraform repeats."""
 
-    rate: int = 100
-    burst: int = 200
+    rate: int = setting(
+        whole_number(1, 10000), "requests a second in the long run", deployed=_ANY_TIME, default=100
+    )
+    burst: int = setting(whole_number(1, 5000), "requests at once", deployed=_ANY_TIME, default=200)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Megabytes of each function; 1769 are one whole vCPU."""
+    """Megabytes of each function; processor time grows with them, and 1769 are one whole vCPU."""
 
-    backend: int = 1769
-    authorizer: int = 512
+    backend: int = setting(
+        whole_number(256, 10240), "of the function that answers Terraform", deployed=_ANY_TIME, default=1769
+    )
+    authorizer: int = setting(
+        whole_number(256, 10240), "of the function that verifies tokens", deployed=_ANY_TIME, default=512
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessLogs:
-    """A bucket of the team's own for S3's server access logs, and what their names begin with."""
+    """Where S3's server access logs go."""
 
-    bucket: str
-    prefix: str
+    bucket: str = setting(
+        text('the name of a bucket, as in "acme-s3-logs"', _BUCKET_NAME.fullmatch),
+        "a bucket in the same account and region, without Object Lock and KMS, that lets S3 write logs",
+        deployed=_ANY_TIME,
+    )
+    prefix: str = setting(
+        text("at most 512 letters, digits and signs of ASCII", re.compile("[ -~]{0,512}").fullmatch),
+        "what the logs' names begin with",
+        deployed=_ANY_TIME,
+        default="",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamConfig:
-    """One team.
+    """One team: its name and its settings.
 
     Attributes:
-        name: of the team; part of the names of its stack, its bucket and its log groups.
-        account: the AWS account that its stack belongs to, or None for that of the credentials in use.
-        region: the AWS region of its stack, or None for that of the credentials in use.
-        require_lock: whether a write needs the state's lock.
-        native_clients: whether `backend "s3"` writes to the bucket too, which it does without a condition.
-        retention: of every state version, or None.
-        history: when old state versions go; None for never.
-        key: `kms` for a KMS key of the team's own, `s3` for keys that S3 manages.
-        access_logs: where S3's server access logs go; None for a bucket of the stack's own.
-        log_retention: days for which log groups and the stack's own access logs are kept.
-        throttling: what the API takes.
-        memory: of the functions.
-        snap_start: whether functions start from a snapshot.
-        tags: of everything in the stack.
+        name: part of the names of its stack, its bucket and its log groups.
     """
 
     name: str
-    account: str | None = _setting(_account, default=None)
-    region: str | None = _setting(_region, default=None)
-    require_lock: bool = _setting(_flag, default=True)
-    native_clients: bool = False
-    retention: Retention | None = None
-    history: History | None = None
-    key: Literal["kms", "s3"] = "kms"
-    access_logs: AccessLogs | None = None
-    log_retention: int = 90
-    throttling: Throttling = Throttling()
-    memory: Memory = Memory()
-    snap_start: bool = True
-    tags: Mapping[str, str] = field(default_factory=dict)
+    account: str | None = setting(
+        text(
+            'the 12 digits of an AWS account in quotes, as in "123456789012"',
+            re.compile("[0-9]{12}").fullmatch,
+        ),
+        "the AWS account of the stack, and the only one that it can be deployed to",
+        deployed=_NEVER,
+        unset="that of the credentials in use",
+        default=None,
+    )
+    region: str | None = setting(
+        word_of('an AWS region in quotes, as in "eu-central-1"', _regions),
+        "the AWS region of the stack, and the only one that it can be deployed to",
+        deployed=_NEVER,
+        unset="that of the credentials in use",
+        default=None,
+    )
+    require_lock: bool = setting(
+        flag(), "whether a write needs the state's lock", deployed=_ANY_TIME, default=True
+    )
+    native_clients: bool = setting(
+        flag(),
+        'whether `backend "s3"` writes to the bucket too, which it does without a condition',
+        deployed=_ANY_TIME,
+        default=False,
+    )
+    retention: Retention | None = setting(
+        Table(Retention, '{ mode = "governance", days = 30 }'),
+        "keeps every state version from being deleted, with S3 Object Lock",
+        deployed=_KEEP,
+        unset="none",
+        default=None,
+    )
+    history: History | None = setting(
+        Table(History, "{ days = 365, keep_versions = 100 }"),
+        "old state versions go that are older than `days` and not among the newest `keep_versions`",
+        deployed="any time; what is gone does not come back",
+        unset="every version stays",
+        default=None,
+    )
+    key: Literal["kms", "s3"] = setting(
+        word("kms", "s3"),
+        "encrypts with a KMS key of the team's own, or with keys that S3 manages",
+        deployed='"s3" to "kms" only; versions that exist keep theirs',
+        default="kms",
+    )
+    access_logs: AccessLogs | None = setting(
+        Table(AccessLogs, '{ bucket = "acme-s3-logs", prefix = "holdfast/" }'),
+        "where S3's server access logs go",
+        deployed="any time; logs that exist stay where they are",
+        unset="a bucket of the stack's own",
+        default=None,
+    )
+    log_retention: int = setting(
+        one_of(LOG_RETENTION_DAYS),
+        "days for which log groups, and the stack's own bucket of access logs, are kept",
+        deployed="any time; holds for logs that exist too",
+        default=90,
+    )
+    throttling: Throttling = setting(
+        Table(Throttling, "{ rate = 100, burst = 200 }"),
+        "what the API takes; what is above gets `429`, which Terraform repeats",
+        deployed=_ANY_TIME,
+        default=Throttling(),
+    )
+    memory: Memory = setting(
+        Table(Memory, "{ backend = 1769, authorizer = 512 }"),
+        "megabytes of each function; 1769 are one whole vCPU, and a new AWS account may allow 3008 at most",
+        deployed=_ANY_TIME,
+        default=Memory(),
+    )
+    snap_start: bool = setting(
+        flag(),
+        "whether functions start from a snapshot; `false` in a region without Lambda SnapStart",
+        deployed=_ANY_TIME,
+        default=True,
+    )
+    tags: Mapping[str, str] = setting(
+        NamedTexts(
+            '{ cost-center = "42" }',
+            names=text(
+                "1 to 128 letters, digits, spaces and . : / = + - @ _, "
+                'without "aws:" in front, and not "holdfast:team"',
+                _TAG_KEY.fullmatch,
+            ),
+            # An empty value is one for most services, but not for CloudFormation.
+            values=text(
+                "1 to 256 letters, digits, spaces and . : / = + - @ _ in quotes", _TAG_VALUE.fullmatch
+            ),
+            # A stack has 50 at most, holdfast:team among them.
+            most=48,
+        ),
+        "of everything in the stack, beside `holdfast:team`",
+        deployed=_ANY_TIME,
+        unset="none",
+        default_factory=dict,
+    )
 
 
 # The bucket's name, at most 63 characters, is made of it: `holdfast-<team>-<account>-<region>`.
@@ -146,50 +256,90 @@ def load_teams(path: Path) -> tuple[TeamConfig, ...]:
     Raises:
         ConfigError: the file is missing, is not TOML, or has a wrong or unknown setting.
     """
+    teams = read_teams(path)
+    if not teams:
+        raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each")
+    return teams
+
+
+def read_teams(path: Path) -> tuple[TeamConfig, ...]:
+    """Read a file of teams that may have none; otherwise as `load_teams`."""
+    document = _read_toml(path)
+    for key in document:
+        if key != "teams":
+            raise ConfigError(f"{path}: unknown entry '{key}'; everything stands in tables [teams.<name>]")
+    teams = document.get("teams", {})
+    if not isinstance(teams, dict):
+        raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each")
+    return tuple(_team(path, name, settings) for name, settings in teams.items())
+
+
+def team_named(name: str, teams: Iterable[TeamConfig], path: Path) -> TeamConfig:
+    """The team of this name.
+
+    Args:
+        name: as somebody typed it.
+        teams: those there are.
+        path: the file that they stand in.
+
+    Raises:
+        ConfigError: there is none; the message names those there are.
+    """
+    known = {team.name: team for team in teams}
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=1)
+        meant = f"write {close[0]}; " if close else ""
+        raise ConfigError(f"{path}: there is no team '{name}'; {meant}the teams are {', '.join(known)}")
+    return known[name]
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: is not UTF-8 text") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: is not TOML: {error}") from None
-    for key in document:
-        if key != "teams":
-            raise ConfigError(f"{path}: unknown entry '{key}'; everything stands in tables [teams.<name>]")
-    teams = document.get("teams")
-    if not isinstance(teams, dict) or not teams:
-        raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each")
     try:
-        return tuple(_team(name, settings) for name, settings in teams.items())
-    except ValueError as error:
-        raise ConfigError(f"{path}: {error}") from None
+        return tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        _refuse_same_name(path, content)
+        raise ConfigError(f"{path}: is not TOML: {error}") from None
 
 
-def _team(name: str, settings: object) -> TeamConfig:
+def _refuse_same_name(path: Path, content: str) -> None:
+    """Say plainly what TOML calls a table that is declared twice."""
+    first: dict[str, int] = {}
+    for line, written in enumerate(content.splitlines(), 1):
+        if table := re.match(r"""\s*\[\s*["']?teams["']?\s*\.\s*["']?([\w-]+)["']?\s*\]""", written):
+            name = table.group(1)
+            if name in first:
+                raise ConfigError(
+                    f"{path}: two teams have the name '{name}', in lines {first[name]} and {line}; "
+                    "write another name for one of them"
+                ) from None
+            first[name] = line
+
+
+def _team(path: Path, name: str, settings: object) -> TeamConfig:
     if not _TEAM_NAME.fullmatch(name):
-        raise ValueError(
-            f"team '{name}': the name must be 1 to 25 lower-case letters, digits and '-', with a letter first"
+        raise ConfigError(
+            f"{path}: team {name!r}: write a name of 1 to 25 lower-case letters, digits and '-', "
+            "with a letter first"
         )
     if not isinstance(settings, dict):
-        raise ValueError(f"team '{name}': must be a table [teams.{name}]")  # noqa: TRY004 as in _flag
-    readers = {f.name: f.metadata["read"] for f in fields(TeamConfig) if "read" in f.metadata}
-    values: dict[str, Any] = {}
-    for setting, value in settings.items():
-        if setting not in readers:
-            raise ValueError(f"team '{name}': unknown setting '{setting}'; allowed are {', '.join(readers)}")
-        try:
-            values[setting] = readers[setting](value)
-        except ValueError as error:
-            raise ValueError(f"team '{name}': {setting} = {value!r} is not allowed; {error}") from None
-    return TeamConfig(name=name, **values)
-
-
-@cache
-def _regions() -> frozenset[str]:
-    """The regions of all AWS partitions, as the installed botocore knows them."""
-    endpoints: Mapping[str, Any] = create_loader().load_data("endpoints")
-    return frozenset(region for partition in endpoints["partitions"] for region in partition["regions"])
+        raise ConfigError(f"{path}: team '{name}': must be a table [teams.{name}]")
+    try:
+        team = read_settings(TeamConfig, settings, more={"name": name})
+    except SettingError as error:
+        raise ConfigError(f"{path}: team '{name}': {error}") from None
+    if team.retention and team.history and team.history.days < team.retention.days:
+        raise ConfigError(
+            f"{path}: team '{name}': history.days = {team.history.days} is below retention.days = "
+            f"{team.retention.days}, and S3 removes nothing that is retained; write history.days = "
+            f"{team.retention.days} or more"
+        )
+    return team
 
 
 # --- where to -------------------------------------------------------------------------------------

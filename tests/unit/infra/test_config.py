@@ -1,14 +1,27 @@
 """teams.toml and the CDK context: what is taken, and the one line that says what is wrong."""
 
-import json
-import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from botocore.loaders import create_loader
 
-from infra.config import AWS, ConfigError, TeamConfig, load_teams, local, read_target
+from infra.config import (
+    AWS,
+    LOG_RETENTION_DAYS,
+    AccessLogs,
+    ConfigError,
+    History,
+    Memory,
+    Retention,
+    TeamConfig,
+    Throttling,
+    load_teams,
+    local,
+    read_target,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -20,99 +33,328 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def test_the_shipped_file_has_two_example_teams_with_safe_defaults() -> None:
+def wrong(folder: Path, text: str) -> str:
+    """The line that a wrong teams file ends with, after the file's name."""
+    path = write(folder, text)
+    with pytest.raises(ConfigError) as error:
+        load_teams(path)
+    line = str(error.value)
+    assert line.isprintable()  # one line
+    assert line.startswith(f"{path}: ")
+    return line.removeprefix(f"{path}: ")
+
+
+def test_the_shipped_file_has_a_team_with_the_defaults_and_one_with_a_history() -> None:
     assert load_teams(ROOT / "teams.toml") == (
-        TeamConfig(name="platform", account=None, region=None, require_lock=True),
-        TeamConfig(name="payments", account=None, region=None, require_lock=True),
+        TeamConfig(name="platform"),
+        TeamConfig(
+            name="payments",
+            retention=Retention(mode="governance", days=30),
+            history=History(days=365, keep_versions=100),
+            tags={"cost-center": "42"},
+        ),
     )
 
 
 def test_every_setting_is_read(tmp_path: Path) -> None:
     path = write(
         tmp_path,
-        '[teams.a-1]\naccount = "012345678901"\nregion = "eu-central-1"\nrequire_lock = false\n[teams.b]\n',
+        """
+        [teams.a-1]
+        account = "012345678901"
+        region = "eu-central-1"
+        require_lock = false
+        native_clients = true
+        retention = { mode = "compliance", days = 36500, bucket_default = true }
+        history = { days = 36500, keep_versions = 1 }
+        key = "s3"
+        access_logs = { bucket = "acme.s3-logs", prefix = "holdfast/" }
+        log_retention = 3653
+        throttling = { rate = 10000, burst = 5000 }
+        memory = { backend = 10240, authorizer = 256 }
+        snap_start = false
+        tags = { cost-center = "42", "ä:b/c d" = "=+-@_." }
+        [teams.b]
+        """,
     )
     assert load_teams(path) == (
-        TeamConfig(name="a-1", account="012345678901", region="eu-central-1", require_lock=False),
+        TeamConfig(
+            name="a-1",
+            account="012345678901",
+            region="eu-central-1",
+            require_lock=False,
+            native_clients=True,
+            retention=Retention(mode="compliance", days=36500, bucket_default=True),
+            history=History(days=36500, keep_versions=1),
+            key="s3",
+            access_logs=AccessLogs(bucket="acme.s3-logs", prefix="holdfast/"),
+            log_retention=3653,
+            throttling=Throttling(rate=10000, burst=5000),
+            memory=Memory(backend=10240, authorizer=256),
+            snap_start=False,
+            tags={"cost-center": "42", "ä:b/c d": "=+-@_."},
+        ),
         TeamConfig(name="b"),
     )
 
 
-ACCOUNT = 'write the 12 digits of an AWS account in quotes, as in "123456789012"'
-NAME = "the name must be 1 to 25 lower-case letters, digits and '-', with a letter first"
+def test_each_default_is_the_safe_one(tmp_path: Path) -> None:
+    (team,) = load_teams(write(tmp_path, "[teams.a]"))
+    assert team.require_lock
+    assert not team.native_clients
+    assert team.key == "kms"
+    assert team.history is None  # nothing goes
+    assert team.retention is None  # and nothing is kept for longer than somebody asked for
+    assert team.access_logs is None  # the stack makes a bucket for them
+    assert team.log_retention == 90
+    assert (team.throttling.rate, team.throttling.burst) == (100, 200)
+    assert (team.memory.backend, team.memory.authorizer) == (1769, 512)
+    assert team.snap_start
+    assert team.tags == {}
+    assert (team.account, team.region) == (None, None)
+
+
+def test_members_that_are_left_out_have_the_safe_default(tmp_path: Path) -> None:
+    settings = """
+        [teams.a]
+        retention = { mode = "governance", days = 1 }
+        history = { days = 1 }
+        access_logs = { bucket = "logs" }
+        throttling = { rate = 1 }
+        memory = { authorizer = 1024 }
+        """
+    (team,) = load_teams(write(tmp_path, settings))
+    assert team.retention == Retention(mode="governance", days=1, bucket_default=False)
+    assert team.history == History(days=1, keep_versions=100)
+    assert team.access_logs == AccessLogs(bucket="logs", prefix="")
+    assert team.throttling == Throttling(rate=1, burst=200)
+    assert team.memory == Memory(backend=1769, authorizer=1024)
+
+
+def test_a_table_can_be_written_in_each_of_its_forms(tmp_path: Path) -> None:
+    for history in (
+        "history = { days = 7, keep_versions = 3 }",
+        "history.days = 7\nhistory.keep_versions = 3",
+        "[teams.a.history]\ndays = 7\nkeep_versions = 3",
+    ):
+        (team,) = load_teams(write(tmp_path, f"[teams.a]\n{history}"))
+        assert team.history == History(days=7, keep_versions=3)
+
+
+NAME = "write a name of 1 to 25 lower-case letters, digits and '-', with a letter first"
+NO_TEAM = "names no team; write a table [teams.<name>] for each"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "names no team; write a table [teams.<name>] for each"),
-        ("[teams]", "names no team; write a table [teams.<name>] for each"),
-        ("teams = 1", "names no team; write a table [teams.<name>] for each"),
-        (
-            "[team.a]",
-            "unknown entry 'team'; everything stands in tables [teams.<name>]",
-        ),
-        (
-            "[teams.a]\n[defaults]",
-            "unknown entry 'defaults'; everything stands in tables [teams.<name>]",
-        ),
+        ("", NO_TEAM),
+        ("[teams]", NO_TEAM),
+        ("teams = 1", NO_TEAM),
+        ("[team.a]", "unknown entry 'team'; everything stands in tables [teams.<name>]"),
+        ("[teams.a]\n[defaults]", "unknown entry 'defaults'; everything stands in tables [teams.<name>]"),
         ("[teams]\na = 1", "team 'a': must be a table [teams.a]"),
         ("[teams.Payments]", f"team 'Payments': {NAME}"),
         ("[teams.1a]", f"team '1a': {NAME}"),
         ("[teams.a_b]", f"team 'a_b': {NAME}"),
         ("[teams.'a.b']", f"team 'a.b': {NAME}"),
         ("[teams.'ä']", f"team 'ä': {NAME}"),
+        ('[teams."a\\nb"]', f"team 'a\\nb': {NAME}"),
         (f"[teams.{'a' * 26}]", f"team '{'a' * 26}': {NAME}"),
         (
-            "[teams.a]\nrequire_locks = true",
-            "team 'a': unknown setting 'require_locks'; allowed are account, region, require_lock",
+            "[teams.a]\n[teams.b]\n[teams.a]",
+            "two teams have the name 'a', in lines 1 and 3; write another name for one of them",
         ),
         (
-            '[teams.a]\nname = "b"',
-            "team 'a': unknown setting 'name'; allowed are account, region, require_lock",
+            '# one\n[teams.a]\nkey = "s3"\n\n  [ "teams" . "a" ] # two',
+            "two teams have the name 'a', in lines 2 and 5; write another name for one of them",
         ),
         (
-            '[teams.a]\nrequire_lock = "false"',
-            "team 'a': require_lock = 'false' is not allowed; write true or false, without quotes",
-        ),
-        (
-            "[teams.a]\nrequire_lock = 0",
-            "team 'a': require_lock = 0 is not allowed; write true or false, without quotes",
-        ),
-        (
-            "[teams.a]\naccount = 123456789012",
-            f"team 'a': account = 123456789012 is not allowed; {ACCOUNT}",
-        ),
-        ('[teams.a]\naccount = "12345"', f"team 'a': account = '12345' is not allowed; {ACCOUNT}"),
-        ('[teams.a]\naccount = ""', f"team 'a': account = '' is not allowed; {ACCOUNT}"),
-        (
-            '[teams.a]\nregion = "eu-centrl-1"',
-            "team 'a': region = 'eu-centrl-1' is not allowed; write an AWS region in quotes, "
-            'as in "eu-central-1"',
-        ),
-        (
-            "[teams.a]\nregion = 1",
+            "[teams.a]\nregion = 1\n[teams.b]\nrequire_lock = 2",
             "team 'a': region = 1 is not allowed; write an AWS region in quotes, as in \"eu-central-1\"",
         ),
         (
-            '[teams.a]\n[teams.b]\nregion = "US-WEST-2"',
-            "team 'b': region = 'US-WEST-2' is not allowed; write an AWS region in quotes, "
-            'as in "eu-central-1"',
+            '[teams.a]\nretention = { mode = "governance", days = 30 }\nhistory = { days = 29 }',
+            "team 'a': history.days = 29 is below retention.days = 30, and S3 removes nothing "
+            "that is retained; write history.days = 30 or more",
         ),
     ],
 )
 def test_a_wrong_file_is_named_in_one_line(tmp_path: Path, text: str, message: str) -> None:
-    path = write(tmp_path, text)
-    with pytest.raises(ConfigError) as error:
-        load_teams(path)
-    assert str(error.value) == f"{path}: {message}"
+    assert wrong(tmp_path, text) == message
+
+
+def test_history_may_end_with_the_retention(tmp_path: Path) -> None:
+    equal = '[teams.a]\nretention = { mode = "governance", days = 30 }\nhistory = { days = 30 }'
+    assert load_teams(write(tmp_path, equal))
+
+
+ACCOUNT = 'the 12 digits of an AWS account in quotes, as in "123456789012"'
+REGION = 'an AWS region in quotes, as in "eu-central-1"'
+BUCKET = 'the name of a bucket, as in "acme-s3-logs"'
+LOG_RETENTION = (
+    "1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, "
+    "365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288 or 3653"
+)
+TAG_NAME = (
+    '1 to 128 letters, digits, spaces and . : / = + - @ _, without "aws:" in front, and not "holdfast:team"'
+)
+TAG_VALUE = "1 to 256 letters, digits, spaces and . : / = + - @ _ in quotes"
+
+
+def not_allowed(setting: str, value: str, instead: str, shown: str | None = None) -> tuple[str, str]:
+    """A wrong setting, and what is said about it."""
+    return f"{setting} = {value}", f"{setting} = {shown or value} is not allowed; write {instead}"
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        not_allowed("account", "123456789012", '"123456789012"'),
+        not_allowed("account", '"12345"', ACCOUNT),
+        not_allowed("account", '""', ACCOUNT),
+        not_allowed("account", '"١٢٣٤٥٦٧٨٩٠١٢"', ACCOUNT),
+        not_allowed("region", '"eu-centrl-1"', '"eu-central-1"'),
+        not_allowed("region", '"US-WEST-2"', '"us-west-2"'),
+        not_allowed("region", '"nowhere"', REGION),
+        not_allowed("region", "1", REGION),
+        not_allowed("require_lock", '"false"', "false"),
+        not_allowed("require_lock", "0", "true or false"),
+        not_allowed("native_clients", '"True"', "true"),
+        not_allowed("snap_start", '"no"', "true or false"),
+        not_allowed("snap_start", "2026-11-20", "true or false"),
+        not_allowed("retention.mode", '"Governance"', '"governance"'),
+        not_allowed("retention.mode", '"complience"', '"compliance"'),
+        not_allowed("retention.mode", '"none"', '"governance" or "compliance"'),
+        not_allowed("retention.mode", '["governance"]', '"governance" or "compliance"'),
+        not_allowed("retention.days", "0", "a whole number from 1 to 36500"),
+        not_allowed("retention.days", "-1", "a whole number from 1 to 36500"),
+        not_allowed("retention.days", "73000", "a whole number from 1 to 36500"),
+        not_allowed("retention.days", "36501", "a whole number from 1 to 36500"),
+        not_allowed("retention.days", "true", "a whole number from 1 to 36500"),
+        not_allowed("retention.days", "30.0", "a whole number from 1 to 36500"),
+        not_allowed("retention.days", '"30"', "30"),
+        not_allowed("retention.days", '"0"', "a whole number from 1 to 36500"),
+        not_allowed("retention.bucket_default", "1", "true or false"),
+        not_allowed("retention", '"governance"', 'a table, as in { mode = "governance", days = 30 }'),
+        not_allowed("history.days", "0", "a whole number from 1 to 36500"),
+        not_allowed("history.days", "36501", "a whole number from 1 to 36500"),
+        not_allowed("history.keep_versions", "0", "a whole number from 1 to 100"),
+        not_allowed("history.keep_versions", "101", "a whole number from 1 to 100"),
+        not_allowed("history", "365", "a table, as in { days = 365, keep_versions = 100 }"),
+        not_allowed("key", '"KMS"', '"kms"'),
+        not_allowed("key", '"aes256"', '"kms" or "s3"'),
+        not_allowed("key", "{ a = 1 }", '"kms" or "s3"'),
+        not_allowed("access_logs.bucket", '"Acme-Logs"', '"acme-logs"'),
+        not_allowed("access_logs.bucket", '"ab"', BUCKET),
+        not_allowed("access_logs.bucket", f'"{"a" * 64}"', BUCKET),
+        not_allowed("access_logs.bucket", '"a_b_c"', BUCKET),
+        not_allowed("access_logs.bucket", '"-abc"', BUCKET),
+        not_allowed("access_logs.bucket", '"abc-"', BUCKET),
+        not_allowed("access_logs.bucket", '"a..b"', BUCKET),
+        not_allowed("access_logs.bucket", '"192.168.5.4"', BUCKET),
+        not_allowed("access_logs.bucket", '"xn--abc"', BUCKET),
+        not_allowed("access_logs.bucket", '"logs-s3alias"', BUCKET),
+        not_allowed("access_logs.bucket", '"arn:aws:s3:::logs"', BUCKET),
+        not_allowed(
+            "access_logs.prefix",
+            f'"{"p" * 513}"',
+            "at most 512 letters, digits and signs of ASCII",
+            f'"{"p" * 79}…',
+        ),
+        not_allowed("access_logs.prefix", '"a\\nb"', "at most 512 letters, digits and signs of ASCII"),
+        not_allowed("access_logs.prefix", '["a"]', "at most 512 letters, digits and signs of ASCII"),
+        not_allowed(
+            "access_logs",
+            '"acme-s3-logs"',
+            'a table, as in { bucket = "acme-s3-logs", prefix = "holdfast/" }',
+        ),
+        not_allowed("log_retention", "100", LOG_RETENTION),
+        not_allowed("log_retention", "true", LOG_RETENTION),
+        not_allowed("log_retention", '"90"', "90"),
+        not_allowed("throttling.rate", "0", "a whole number from 1 to 10000"),
+        not_allowed("throttling.rate", "10001", "a whole number from 1 to 10000"),
+        not_allowed("throttling.burst", "0", "a whole number from 1 to 5000"),
+        not_allowed("throttling.burst", "5001", "a whole number from 1 to 5000"),
+        not_allowed("throttling", "100", "a table, as in { rate = 100, burst = 200 }"),
+        not_allowed("memory.backend", "255", "a whole number from 256 to 10240"),
+        not_allowed("memory.backend", "10241", "a whole number from 256 to 10240"),
+        not_allowed("memory.authorizer", "255", "a whole number from 256 to 10240"),
+        not_allowed("memory.authorizer", "10241", "a whole number from 256 to 10240"),
+        not_allowed("memory", "1769", "a table, as in { backend = 1769, authorizer = 512 }"),
+        not_allowed("tags", '["a"]', 'a table of at most 48, as in { cost-center = "42" }'),
+        not_allowed("tags.cost-center", "42", '"42"'),
+        not_allowed("tags.a", '""', TAG_VALUE),
+        not_allowed("tags.a", '"a|b"', TAG_VALUE),
+        not_allowed("tags.a", f'"{"a" * 257}"', TAG_VALUE, f'"{"a" * 79}…'),
+        ('tags."aws:x" = "a"', f'tags."aws:x" has a name that is not allowed; write {TAG_NAME}'),
+        ('tags."AWS:x" = "a"', f'tags."AWS:x" has a name that is not allowed; write {TAG_NAME}'),
+        (
+            'tags."holdfast:team" = "a"',
+            f'tags."holdfast:team" has a name that is not allowed; write {TAG_NAME}',
+        ),
+        ('tags."a|b" = "a"', f'tags."a|b" has a name that is not allowed; write {TAG_NAME}'),
+        ('tags."" = "a"', f'tags."" has a name that is not allowed; write {TAG_NAME}'),
+        ('tags = { a = "1", A = "2" }', 'tags has "a" and "A", which are the same; write one of them'),
+        (
+            "".join(f"tags.t{number} = 'a'\n" for number in range(49)),
+            "tags has 49 entries; write at most 48",
+        ),
+        ("retention.days = 30", 'retention.mode is missing; write "governance" or "compliance"'),
+        ('retention.mode = "compliance"', "retention.days is missing; write a whole number from 1 to 36500"),
+        ("history.keep_versions = 3", "history.days is missing; write a whole number from 1 to 36500"),
+        ('access_logs.prefix = "a"', f"access_logs.bucket is missing; write {BUCKET}"),
+        ("require_locks = true", "unknown setting 'require_locks'; write require_lock"),
+        ("log-retention = 90", "unknown setting 'log-retention'; write log_retention"),
+        ("Retention.days = 90", "unknown setting 'Retention'; write retention"),
+        ("memory.backnd = 512", "unknown setting 'memory.backnd'; write memory.backend"),
+        (
+            "keep_versions = 100",
+            "unknown setting 'keep_versions'; it stands inside history: write history.keep_versions",
+        ),
+        (
+            "days = 100",
+            "unknown setting 'days'; it stands inside retention and history: "
+            "write retention.days or history.days",
+        ),
+        (
+            "throttling.seconds = 100",
+            "unknown setting 'throttling.seconds'; there are throttling.rate, throttling.burst",
+        ),
+        (
+            "zone = 1",
+            "unknown setting 'zone'; there are account, region, require_lock, native_clients, retention, "
+            "history, key, access_logs, log_retention, throttling, memory, snap_start, tags",
+        ),
+    ],
+)
+def test_a_wrong_setting_is_named_in_one_line_with_what_to_write(
+    tmp_path: Path, setting: str, message: str
+) -> None:
+    line = wrong(tmp_path, f"[teams.a]\n[teams.b]\n{setting}")
+    assert line == f"team 'b': {message}"
+
+
+def test_the_days_for_which_logs_are_kept_are_those_of_cloudwatch() -> None:
+    days = create_loader().load_service_model("logs", "service-2")["shapes"]["Days"]["documentation"]
+    values = days.partition("Possible values are:")[2].partition(".")[0]
+    assert tuple(map(int, re.findall("[0-9]+", values))) == LOG_RETENTION_DAYS
+
+
+def test_the_settings_are_read_without_loading_the_cdk() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys, infra.config; sys.exit('aws_cdk' in sys.modules)"],
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == 0
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"[teams.a]\n[teams.a]\n", "is not TOML: "),  # two teams with the same name
         (b"[teams.a", "is not TOML: "),
+        (b"[teams]\na = {}\na = {}", "is not TOML: "),
         (b"[teams.\xff]", "is not UTF-8 text"),
     ],
 )
@@ -160,22 +402,4 @@ def test_a_team_keeps_its_place_on_aws_and_loses_it_on_the_local_one() -> None:
     assert AWS.place(team) == team
     assert local("http://127.0.0.1:4566").place(team) == TeamConfig(
         name="a", account="000000000000", region="us-east-1", require_lock=False
-    )
-
-
-def test_the_app_ends_with_that_line_and_nothing_else(tmp_path: Path) -> None:
-    path = write(tmp_path, '[teams.a]\nregion = "nowhere"')
-    app = subprocess.run(
-        [sys.executable, "app.py"],
-        cwd=ROOT,
-        env=os.environ | {"CDK_CONTEXT_JSON": json.dumps({"teams": str(path)}), "CDK_OUTDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert app.returncode == 1
-    assert app.stdout == ""
-    assert app.stderr == (
-        f"holdfast: {path}: team 'a': region = 'nowhere' is not allowed; write an AWS region in quotes, "
-        'as in "eu-central-1"\n'
     )
