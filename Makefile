@@ -9,7 +9,7 @@ PIP_COMPILE = $(BIN)/pip-compile --quiet --upgrade --no-emit-index-url --no-emit
 
 # The targets share one set-up and one local AWS.
 .NOTPARALLEL:
-.PHONY: help up demo down clean test lint unit contract e2e benchmark synth deploy upgrade set-up
+.PHONY: help up demo down clean test lint unit contract e2e benchmark generated synth deploy upgrade set-up
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,11 +46,15 @@ e2e: set-up ## only the tests with a deployed stack and a real Terraform
 benchmark: set-up ## requests and milliseconds, beside Terraform's own s3 backend
 	@$(BIN)/python -m benchmarks
 
+generated: set-up ## write the files anew that are generated from the code; review the difference
+	$(BIN)/pytest -m generated --update-generated
+
 synth: set-up ## the CloudFormation templates for AWS, into cdk.out
 	@$(CDK) synth --quiet
 
 deploy: set-up ## deploy one team's stack to AWS with your AWS credentials: make deploy TEAM=platform
 	@$(if $(TEAM),,$(error Name the team, as in: make deploy TEAM=platform))
+	@$(BIN)/python -m infra team '$(TEAM)'
 	@$(CDK) deploy 'Holdfast-$(TEAM)'
 
 # The CDK command line stays at 2: its release 3.0.0 cannot read what today's aws-cdk-lib writes.

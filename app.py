@@ -9,9 +9,10 @@ import infra  # noqa: F401 before aws_cdk, because it says how that is to start
 from aws_cdk import App
 
 from infra.bundle import BundleError, bundle
-from infra.config import ConfigError, load_teams, read_target
+from infra.config import AWS, ConfigError, load_teams, read_target
 from infra.lambdas import Bundles
 from infra.team_stack import TeamStack
+from infra.teams_lock import TeamsLock
 
 
 def main() -> None:
@@ -19,15 +20,22 @@ def main() -> None:
     app = App()
     try:
         target = read_target(app.node.try_get_context)
-        teams = load_teams(Path(app.node.try_get_context("teams") or "teams.toml"))
+        teams_file = Path(app.node.try_get_context("teams") or "teams.toml")
+        teams = load_teams(teams_file)
+        # The local AWS is no place where a team is to be found again.
+        lock = TeamsLock(teams_file) if target == AWS else None
+        if lock:
+            lock.check(teams)
         bundles = Bundles(
             backend=bundle("backend", target.name), authorizer=bundle("authorizer", target.name)
         )
+        for team in teams:
+            TeamStack(app, team, target, bundles)
+        app.synth()
+        if lock and lock.remember(teams):
+            sys.stderr.write(f"holdfast: {lock.path} is written; commit it together with {teams_file}\n")
     except (BundleError, ConfigError) as error:
         sys.exit(f"holdfast: {error}")
-    for team in teams:
-        TeamStack(app, team, target, bundles)
-    app.synth()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,30 @@
+"""`python -m infra team <name>`: tells a team that is not there before anything is made for it."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from infra.config import ConfigError, load_teams, team_named
+
+
+def main() -> None:
+    """End with one line and exit status 1 if teams.toml is wrong or does not have the team."""
+    parser = argparse.ArgumentParser(
+        prog="python -m infra",
+        description="Check teams.toml without making anything.",
+        epilog="example:\n  python -m infra team payments",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    team = commands.add_parser("team", help="check that the file is right and has this team")
+    team.add_argument("name", help="of the team")
+    team.add_argument("--teams", type=Path, default=Path("teams.toml"), help="the file (default: teams.toml)")
+    arguments = parser.parse_args()
+    try:
+        team_named(arguments.name, load_teams(arguments.teams), arguments.teams)
+    except ConfigError as error:
+        sys.exit(f"holdfast: {error}")
+
+
+if __name__ == "__main__":
+    main()

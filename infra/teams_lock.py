@@ -1,0 +1,165 @@
+"""teams.lock: remembers what must not change about a team, because a change would start an empty store.
+
+It stands beside the teams file, in the same form, and is committed with it. A bucket's name is made of team,
+account and region, so a team that is renamed or moved is a new stack with a new, empty bucket: the next
+`terraform apply` would create everything a second time. And what a KMS key encrypts, the functions of a stack
+without one cannot read.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from infra.config import ConfigError, TeamConfig, read_teams
+from infra.settings import as_toml
+
+_HEADER = """\
+# Which teams have a stack, and where. Written by `cdk`; commit it together with the teams file.
+# It stops a renamed or moved team, which would start with an empty store beside the one that has its states.
+# Remove an entry only when its stack is gone.
+"""
+_REMEMBERED = ("account", "region", "key")
+
+
+class TeamsLock:
+    """The memory beside a teams file.
+
+    Args:
+        teams_file: it has the same name with the ending `.lock`.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+
+    def __init__(self, teams_file: Path) -> None:
+        self.path = teams_file.with_suffix(".lock")
+        if self.path == teams_file:
+            raise ConfigError(f"{teams_file}: lock files are named like that; write -c teams=<name>.toml")
+        self._known = _read(self.path)
+
+    def check(self, teams: Sequence[TeamConfig]) -> None:
+        """Compare the teams with what is remembered; nothing is written.
+
+        Raises:
+            ConfigError: a team is gone, renamed or moved, or gave up its key.
+        """
+        try:
+            check(self._known, teams, self.path)
+        except ConfigError as error:
+            raise ConfigError(f"{self.path}: {error}") from None
+
+    def remember(self, teams: Sequence[TeamConfig]) -> bool:
+        """Write what the teams are now, if that is something new.
+
+        Returns:
+            Whether it was.
+
+        Raises:
+            ConfigError: the file cannot be written.
+        """
+        now = _remembered(teams)
+        if now == self._known:
+            return False
+        try:
+            _write(self.path, _content(now))
+        except OSError as error:
+            raise ConfigError(f"{self.path}: cannot be written: {error.strerror}") from None
+        self._known = now
+        return True
+
+
+def check(known: Iterable[TeamConfig], teams: Sequence[TeamConfig], memory: object) -> None:
+    """Decide whether the teams can be deployed where others are known to be.
+
+    Args:
+        known: the teams that have a stack.
+        teams: as they are to be deployed.
+        memory: where the known ones are remembered, for the message.
+
+    Raises:
+        ConfigError: with what to write instead, for the first team that is gone, renamed, moved or gave up
+            its key.
+    """
+    named = {team.name: team for team in teams}
+    new = [team for team in teams if team.name not in {one.name for one in known}]
+    for old in known:
+        if old.name in named:
+            _check_unmoved(old, named[old.name])
+        else:
+            _refuse_gone(old, new, memory)
+
+
+def _check_unmoved(old: TeamConfig, now: TeamConfig) -> None:
+    for setting, before, after in (
+        ("account", old.account, now.account),
+        ("region", old.region, now.region),
+    ):
+        # A region that was left to the credentials can be settled later.
+        if before not in (None, after):
+            became = f"{setting} = {as_toml(after)}" if after else f"no {setting}"
+            raise ConfigError(
+                f"team '{old.name}' was deployed with {setting} = {as_toml(before)} and now has {became}, "
+                f"which would start an empty store beside the old one; write {setting} = {as_toml(before)} "
+                "again, and for a store elsewhere a team with another name"
+            )
+    if (old.key, now.key) == ("kms", "s3"):
+        raise ConfigError(
+            f'team \'{old.name}\' was deployed with key = "kms" and now has key = "s3", without the key that '
+            'its states are encrypted with; write key = "kms" again'
+        )
+
+
+def _refuse_gone(old: TeamConfig, new: Sequence[TeamConfig], memory: object) -> None:
+    renamed = [team for team in new if team.account == old.account]
+    renamed = renamed or [team for team in new if team.account is None]
+    became = "is not among the teams any more"
+    if renamed:
+        names = " or ".join(f"'{team.name}'" for team in renamed)
+        became = f"seems to be renamed to {names}, which would start an empty store beside the old one"
+    raise ConfigError(
+        f"team '{old.name}' was deployed and {became}; write [teams.{old.name}] again; if it is to go, tear "
+        f"its stack down (docs/deploying.md), then remove [teams.{old.name}] from {memory}"
+    )
+
+
+def _remembered(teams: Iterable[TeamConfig]) -> tuple[TeamConfig, ...]:
+    """What is worth remembering of teams that say where they are, by name."""
+    return tuple(
+        TeamConfig(name=team.name, account=team.account, region=team.region, key=team.key)
+        for team in sorted(teams, key=lambda team: team.name)
+        if team.account
+    )
+
+
+def _content(teams: Iterable[TeamConfig]) -> str:
+    content = [_HEADER]
+    for team in teams:
+        values = {setting: getattr(team, setting) for setting in _REMEMBERED}
+        lines = [f"{setting} = {as_toml(value)}\n" for setting, value in values.items() if value]
+        content.append(f"\n[teams.{team.name}]\n{''.join(lines)}")
+    return "".join(content)
+
+
+def _read(path: Path) -> tuple[TeamConfig, ...]:
+    if not path.exists():
+        return ()
+    try:
+        teams = read_teams(path)
+    except ConfigError as error:
+        raise ConfigError(f"{error}; restore it as it was committed") from None
+    known = _remembered(teams)
+    if {team.name: team for team in known} != {team.name: team for team in teams}:
+        raise ConfigError(f"{path}: is not as it was written; restore it as it was committed")
+    return known
+
+
+def _write(path: Path, content: str) -> None:
+    """Whoever reads it meets the old content or the new, whole."""
+    new = path.with_name(f"{path.name}.new")
+    try:
+        new.write_text(content, encoding="utf-8", newline="\n")
+        new.replace(path)
+    except OSError:
+        with suppress(OSError):
+            new.unlink()
+        raise

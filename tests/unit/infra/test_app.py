@@ -1,0 +1,145 @@
+"""The app as `cdk` starts it, and `make deploy`: what stops them, and what is remembered."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.infra.conftest import ROOT
+
+PAYMENTS = '[teams.payments]\naccount = "123456789012"\nregion = "eu-central-1"\n'
+
+
+def synth(teams_file: Path) -> subprocess.CompletedProcess[str]:
+    """Run the real `cdk synth`, which starts the app."""
+    context, output = f"teams={teams_file}", str(teams_file.with_name("cdk.out"))
+    return subprocess.run(
+        ["node_modules/.bin/cdk", "synth", "--quiet", "--context", context, "--output", output],
+        cwd=ROOT,
+        env=os.environ | {"CDK_DISABLE_VERSION_CHECK": "true", "NODE_NO_WARNINGS": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def app(folder: Path, teams_file: Path, **context: str) -> subprocess.CompletedProcess[str]:
+    """Run the app as `cdk` does, without `cdk`."""
+    return subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=ROOT,
+        env=os.environ
+        | {
+            "CDK_CONTEXT_JSON": json.dumps({"teams": str(teams_file), **context}),
+            "CDK_OUTDIR": str(folder / "cdk.out"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def teams_file(tmp_path: Path) -> Path:
+    """A teams file with one team that says where it is."""
+    path = tmp_path / "teams.toml"
+    path.write_text(PAYMENTS)
+    return path
+
+
+def test_a_wrong_setting_ends_it_with_that_line_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "teams.toml"
+    path.write_text('[teams.a]\nregion = "nowhere"')
+    ended = app(tmp_path, path)
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    assert ended.stderr == (
+        f"holdfast: {path}: team 'a': region = \"nowhere\" is not allowed; write an AWS region in quotes, "
+        'as in "eu-central-1"\n'
+    )
+    assert list(tmp_path.rglob("*.template.json")) == []
+
+
+def test_a_team_is_remembered_and_not_renamed(teams_file: Path) -> None:
+    lock = teams_file.with_name("teams.lock")
+    synthesized = synth(teams_file)
+    assert synthesized.returncode == 0, synthesized.stderr
+    assert f"holdfast: {lock} is written; commit it together with {teams_file}\n" in synthesized.stderr
+    remembered = lock.read_text()
+    assert PAYMENTS in remembered
+
+    teams_file.write_text(PAYMENTS.replace("payments", "billing"))
+    stopped = synth(teams_file)
+    assert stopped.returncode != 0
+    assert (
+        f"holdfast: {lock}: team 'payments' was deployed and seems to be renamed to 'billing'"
+        in stopped.stderr
+    )
+    assert lock.read_text() == remembered
+
+
+def test_the_local_aws_is_not_remembered_and_asks_no_memory(teams_file: Path) -> None:
+    lock = teams_file.with_name("teams.lock")
+    lock.write_text(PAYMENTS.replace("payments", "gone"))
+    before = lock.read_text()
+    ended = app(teams_file.parent, teams_file, target="local", local_endpoint="http://127.0.0.1:4566")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert lock.read_text() == before
+
+
+def test_a_team_that_cannot_be_synthesized_is_not_remembered(teams_file: Path) -> None:
+    (teams_file.parent / "cdk.out" / "Holdfast-payments.template.json").mkdir(parents=True)
+    ended = app(teams_file.parent, teams_file)
+    assert ended.returncode != 0
+    assert "Holdfast-payments.template.json" in ended.stderr
+    assert not teams_file.with_name("teams.lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nope", "there is no team 'nope'; the teams are platform, payments"),
+        ("payment", "there is no team 'payment'; write payments; the teams are platform, payments"),
+        (
+            "Holdfast-payments",
+            "there is no team 'Holdfast-payments'; write payments; the teams are platform, payments",
+        ),
+    ],
+)
+def test_make_deploy_stops_at_an_unknown_team_before_cdk_starts(
+    tmp_path: Path, name: str, message: str
+) -> None:
+    ended = subprocess.run(
+        [
+            *("make", "--no-print-directory", "--old-file=set-up", "deploy", f"TEAM={name}"),
+            f"CDK=touch {tmp_path / 'started'};",
+        ],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode != 0
+    assert ended.stderr.splitlines()[0] == f"holdfast: teams.toml: {message}"
+    assert not (tmp_path / "started").exists()
+
+
+def test_make_deploy_goes_on_with_a_team_that_is_there(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [
+            *("make", "--no-print-directory", "--old-file=set-up", "deploy", "TEAM=payments"),
+            f"CDK=echo > {tmp_path / 'started'}",
+        ],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / "started").read_text() == "deploy Holdfast-payments\n"

@@ -1,0 +1,255 @@
+"""teams.lock: a team that has a stack is not renamed, moved or robbed of its key."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from infra.config import ConfigError, Retention, TeamConfig
+from infra.teams_lock import TeamsLock
+
+PAYMENTS = TeamConfig(name="payments", account="123456789012", region="eu-central-1")
+BILLING = replace(PAYMENTS, name="billing")
+ELSEWHERE = TeamConfig(name="elsewhere", account="999999999999", region="eu-central-1")
+ANYWHERE = TeamConfig(name="anywhere")
+
+EMPTY_STORE = "which would start an empty store beside the old one"
+
+
+def lock_in(folder: Path) -> TeamsLock:
+    """The memory beside a teams file, as the next command meets it."""
+    return TeamsLock(folder / "teams.toml")
+
+
+def go(folder: Path, *teams: TeamConfig) -> bool:
+    """What a command does with it."""
+    lock = lock_in(folder)
+    lock.check(teams)
+    return lock.remember(teams)
+
+
+def stopped(folder: Path, *teams: TeamConfig) -> str:
+    """The line that a command ends with, after the file's name; it leaves the file as it is."""
+    path = folder / "teams.lock"
+    before = path.read_bytes()
+    with pytest.raises(ConfigError) as error:
+        go(folder, *teams)
+    line = str(error.value)
+    assert path.read_bytes() == before
+    assert line.isprintable()  # one line
+    assert line.startswith(f"{path}: ")
+    return line.removeprefix(f"{path}: ")
+
+
+def or_let_it_go(folder: Path) -> str:
+    """The end of a line about a team that is gone."""
+    return (
+        "write [teams.payments] again; if it is to go, tear its stack down (docs/deploying.md), then remove "
+        f"[teams.payments] from {folder / 'teams.lock'}"
+    )
+
+
+def test_the_file_says_what_it_is_and_has_the_teams_by_name(tmp_path: Path) -> None:
+    teams = (
+        replace(PAYMENTS, retention=Retention(mode="governance", days=30)),
+        TeamConfig(name="b", account="999999999999", key="s3"),
+        ANYWHERE,
+    )
+    assert go(tmp_path, *teams)
+    assert (tmp_path / "teams.lock").read_text() == (
+        "# Which teams have a stack, and where. Written by `cdk`; commit it together with the teams file.\n"
+        "# It stops a renamed or moved team, which would start with an empty store beside the one that has "
+        "its states.\n"
+        "# Remove an entry only when its stack is gone.\n"
+        "\n"
+        "[teams.b]\n"
+        'account = "999999999999"\n'
+        'key = "s3"\n'
+        "\n"
+        "[teams.payments]\n"
+        'account = "123456789012"\n'
+        'region = "eu-central-1"\n'
+        'key = "kms"\n'
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["teams.lock"]
+
+
+def test_nothing_is_written_for_teams_that_do_not_say_where_they_are(tmp_path: Path) -> None:
+    assert not go(tmp_path, ANYWHERE)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_file_is_written_only_when_it_changes(tmp_path: Path) -> None:
+    assert go(tmp_path, PAYMENTS)
+    path = tmp_path / "teams.lock"
+    path.write_text(f"{path.read_text()}# a remark\n")
+    assert not go(tmp_path, PAYMENTS, ANYWHERE)
+    assert path.read_text().endswith("# a remark\n")
+    assert go(tmp_path, BILLING, PAYMENTS)
+    assert path.read_text().index("[teams.billing]") < path.read_text().index("[teams.payments]")
+
+
+def test_a_checkout_that_cannot_be_written_is_enough_when_nothing_changes(tmp_path: Path) -> None:
+    go(tmp_path, PAYMENTS)
+    (tmp_path / "teams.lock.new").mkdir()  # no file can be written there
+    assert not go(tmp_path, PAYMENTS)
+    with pytest.raises(ConfigError) as error:
+        go(tmp_path, PAYMENTS, BILLING)
+    assert str(error.value) == f"{tmp_path / 'teams.lock'}: cannot be written: Is a directory"
+
+
+def test_what_could_not_be_written_whole_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go(tmp_path, PAYMENTS)
+    before = (tmp_path / "teams.lock").read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(ConfigError, match="cannot be written: No space left on device"):
+        go(tmp_path, PAYMENTS, BILLING)
+    assert (tmp_path / "teams.lock").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["teams.lock"]
+
+
+def test_a_renamed_team_is_stopped(tmp_path: Path) -> None:
+    go(tmp_path, PAYMENTS, ELSEWHERE)
+    assert stopped(tmp_path, BILLING, ELSEWHERE) == (
+        f"team 'payments' was deployed and seems to be renamed to 'billing', {EMPTY_STORE}; "
+        f"{or_let_it_go(tmp_path)}"
+    )
+
+
+def test_a_team_that_lost_its_account_with_its_name_is_stopped(tmp_path: Path) -> None:
+    go(tmp_path, PAYMENTS)
+    assert stopped(tmp_path, TeamConfig(name="billing")) == (
+        f"team 'payments' was deployed and seems to be renamed to 'billing', {EMPTY_STORE}; "
+        f"{or_let_it_go(tmp_path)}"
+    )
+
+
+def test_each_name_that_a_team_can_have_got_is_named(tmp_path: Path) -> None:
+    go(tmp_path, PAYMENTS)
+    line = stopped(tmp_path, replace(PAYMENTS, name="cards"), BILLING, ANYWHERE, ELSEWHERE)
+    assert "seems to be renamed to 'cards' or 'billing', " in line
+
+
+def test_a_removed_team_is_stopped_until_its_entry_is_removed_too(tmp_path: Path) -> None:
+    go(tmp_path, PAYMENTS, ELSEWHERE)
+    assert stopped(tmp_path, ELSEWHERE) == (
+        f"team 'payments' was deployed and is not among the teams any more; {or_let_it_go(tmp_path)}"
+    )
+    path = tmp_path / "teams.lock"
+    path.write_text(path.read_text().partition("[teams.payments]")[0])
+    assert not go(tmp_path, ELSEWHERE)
+    path.write_text("# none any more\n")
+    assert not go(tmp_path, ANYWHERE)
+
+
+def test_a_team_in_another_account_is_not_taken_for_the_renamed_one(tmp_path: Path) -> None:
+    go(tmp_path, PAYMENTS)
+    assert "is not among the teams any more" in stopped(tmp_path, ELSEWHERE)
+
+
+@pytest.mark.parametrize(
+    ("now", "message"),
+    [
+        (
+            replace(PAYMENTS, account="999999999999"),
+            "team 'payments' was deployed with account = \"123456789012\" and now has "
+            f'account = "999999999999", {EMPTY_STORE}; write account = "123456789012" again, '
+            "and for a store elsewhere a team with another name",
+        ),
+        (
+            replace(PAYMENTS, account=None),
+            "team 'payments' was deployed with account = \"123456789012\" and now has no account, "
+            f'{EMPTY_STORE}; write account = "123456789012" again, '
+            "and for a store elsewhere a team with another name",
+        ),
+        (
+            replace(PAYMENTS, region="eu-west-1"),
+            "team 'payments' was deployed with region = \"eu-central-1\" and now has "
+            f'region = "eu-west-1", {EMPTY_STORE}; write region = "eu-central-1" again, '
+            "and for a store elsewhere a team with another name",
+        ),
+        (
+            replace(PAYMENTS, region=None),
+            "team 'payments' was deployed with region = \"eu-central-1\" and now has no region, "
+            f'{EMPTY_STORE}; write region = "eu-central-1" again, '
+            "and for a store elsewhere a team with another name",
+        ),
+        (
+            replace(PAYMENTS, key="s3"),
+            'team \'payments\' was deployed with key = "kms" and now has key = "s3", without the key that '
+            'its states are encrypted with; write key = "kms" again',
+        ),
+    ],
+)
+def test_a_team_that_would_lose_its_states_is_stopped(tmp_path: Path, now: TeamConfig, message: str) -> None:
+    go(tmp_path, PAYMENTS)
+    assert stopped(tmp_path, now) == message
+
+
+def test_a_team_can_get_a_key_and_then_keeps_it(tmp_path: Path) -> None:
+    go(tmp_path, replace(PAYMENTS, key="s3"))
+    assert go(tmp_path, replace(PAYMENTS, key="kms"))
+    assert 'write key = "kms" again' in stopped(tmp_path, replace(PAYMENTS, key="s3"))
+
+
+def test_a_region_can_be_settled_later(tmp_path: Path) -> None:
+    go(tmp_path, replace(PAYMENTS, region=None))
+    assert go(tmp_path, PAYMENTS)
+    assert "now has no region" in stopped(tmp_path, replace(PAYMENTS, region=None))
+
+
+def test_everything_else_of_a_team_can_be_changed(tmp_path: Path) -> None:
+    go(tmp_path, PAYMENTS)
+    assert not go(tmp_path, replace(PAYMENTS, require_lock=False, tags={"a": "b"}, snap_start=False))
+
+
+def test_each_teams_file_has_a_memory_of_its_own(tmp_path: Path) -> None:
+    go(tmp_path, PAYMENTS)
+    production = TeamsLock(tmp_path / "teams.production.toml")
+    production.check([BILLING])
+    assert production.remember([BILLING])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["teams.lock", "teams.production.lock"]
+
+
+def test_a_teams_file_is_never_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "teams.lock"
+    with pytest.raises(ConfigError) as error:
+        TeamsLock(path)
+    assert str(error.value) == f"{path}: lock files are named like that; write -c teams=<name>.toml"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"<<<<<<< ours\n", "is not TOML: "),
+        (b"\xff", "is not UTF-8 text"),
+        (b"[team.a]", "unknown entry 'team'; "),
+        (b"teams = 1", "names no team; "),
+        (b"[teams.a]", "is not as it was written"),
+        (b'[teams.a]\naccount = "1"', "team 'a': account = \"1\" is not allowed; "),
+        (b'[teams.a]\naccount = "123456789012"\nsnap_start = false', "is not as it was written"),
+    ],
+)
+def test_a_damaged_file_stops_in_one_line(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "teams.lock"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as error:
+        lock_in(tmp_path)
+    assert str(error.value).startswith(f"{path}: {message}")
+    assert str(error.value).endswith("; restore it as it was committed")
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_cannot_be_read_stops_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "teams.lock"
+    path.mkdir()
+    with pytest.raises(ConfigError) as error:
+        lock_in(tmp_path)
+    assert str(error.value) == (f"{path}: cannot be read: Is a directory; restore it as it was committed")
