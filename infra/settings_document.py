@@ -1,0 +1,109 @@
+"""docs/settings.md: all settings of a team, from their declarations in infra/config.py."""
+
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, asdict
+from pathlib import Path
+from typing import Any
+
+from infra.config import TeamConfig
+from infra.settings import NamedTexts, Setting, Table, as_toml, settings_of
+
+PATH = Path(__file__).resolve().parent.parent / "docs" / "settings.md"
+
+_BEFORE = """\
+# Settings of a team
+
+<!-- Generated from infra/config.py by `make generated`: change it there. -->
+
+The teams stand in `teams.toml`, each in a table of its own. A team with no setting at all has the safe ones:
+
+```toml
+[teams.platform]
+
+[teams.payments]
+account = "123456789012"
+region = "eu-central-1"
+retention = { mode = "governance", days = 30 }
+history = { days = 365, keep_versions = 100 }
+tags = { cost-center = "42" }
+```
+
+A team's name is 1 to 25 lower-case letters, digits and `-`, with a letter first. It is part of the names of stack, bucket and log groups.
+
+Give both `account` and `region`. Without them a deployment with the wrong credentials makes a second, empty store somewhere else.
+
+A wrong setting stops every `cdk` command in one line that names file, team, setting and what to write instead. Nothing is deployed then.
+`-c teams=<file>` reads another file.
+
+## All settings
+
+`retention.days` stands for `days` inside the table `retention`: `retention = { days = 30, … }`.
+The last column says what can be done with it once the team is deployed.
+"""
+
+_AFTER = """\
+
+## What can be changed on a deployed team
+
+Change `teams.toml`, look at `npx cdk diff Holdfast-<team>`, deploy. Everything is changed in place, with these exceptions:
+
+- **The name, `account` and `region` cannot be changed**: the bucket's name is made of them. A team with another name, account or region is
+  another stack with an empty store; the old one goes on as it was. To move, deploy a second team and [migrate](migrating.md) its states.
+  `account` and `region` can be added later, if they are those where the stack is.
+- **`key` goes from `"s3"` to `"kms"` and not back**: without the key nobody can read what it encrypted. Each version keeps the encryption
+  that it was written with.
+- **`retention` holds from the next write on.** Every version keeps the retention that it was written with, also where the team has none any
+  more. Versions that `backend "s3"` writes (`native_clients`) get one only with `bucket_default`.
+- **Taking `retention.bucket_default` away**: AWS does not say whether CloudFormation clears the bucket's default then. Look at the bucket:
+  `aws s3api get-object-lock-configuration --bucket <bucket>`.
+- **`history` removes versions for good**, within two days of the deployment that shortens it. S3 removes none before its retention ends.
+
+## teams.lock
+
+A team that names its `account` is remembered in `teams.lock`, beside `teams.toml`, when a `cdk` command runs for AWS. Commit both files
+together. A team that is missing, renamed or moved, or that gave up its KMS key, then stops every `cdk` command: with a new, empty store in the
+place of the old one the next `terraform apply` would create everything a second time. Another teams file has a lock of its own, `<name>.lock`.
+
+| What you want | What you do |
+| --- | --- |
+| a team is to go | [tear its stack down](deploying.md#tear-down), then remove it from `teams.toml` and `teams.lock` |
+| a team is to have another name, account or region | add a team with a new name, [migrate](migrating.md) the states, then let the old one go |
+| the file is damaged or lost | restore it as it was committed |
+"""
+
+
+def settings_document() -> str:
+    """The whole document."""
+    return _BEFORE + "\n" + "\n".join(_table()) + "\n" + _AFTER
+
+
+def _table() -> Iterator[str]:
+    yield "| Setting | Write | Default | What it is | On a deployed team |"
+    yield "| --- | --- | --- | --- | --- |"
+    for name, one, field in _settings(TeamConfig):
+        cells = [f"`{name}`", _written(one), _default(one, field), one.sentence, one.deployed]
+        yield f"| {' | '.join(cells)} |"
+
+
+def _settings(table: type, prefix: str = "") -> Iterator[tuple[str, Setting, Field[Any]]]:
+    for name, (one, field) in settings_of(table).items():
+        yield f"{prefix}{name}", one, field
+        if isinstance(one.kind, Table):
+            yield from _settings(one.kind.members, f"{prefix}{name}.")
+
+
+def _written(one: Setting) -> str:
+    match one.kind:
+        case Table(example=example) | NamedTexts(example=example):
+            return f"`{example}`"
+    return one.kind.written
+
+
+def _default(one: Setting, field: Field[Any]) -> str:
+    if one.default:
+        return one.default
+    if field.default is MISSING:
+        return "must be given"
+    if isinstance(one.kind, Table):
+        return f"`{as_toml(asdict(field.default))}`"
+    return f"`{as_toml(field.default)}`"
