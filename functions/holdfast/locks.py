@@ -1,8 +1,8 @@
 """Locks: acquire, release, force-unlock.
 
 A lock is an object that exists. It is taken with a PutObject that only creates, and given back with a
-DeleteObject that only removes the very object that was read before: whatever is lost, repeated or late,
-nobody's lock is ever replaced or removed by mistake.
+DeleteObject that names the very version that was read before: whatever is lost, repeated or late, nobody's
+lock is ever replaced or removed by mistake, and nothing of a lock stays in the bucket.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from holdfast.names import StateName
 from holdfast.store import Deleted, IfAbsent, IfMatch, Object, Store, Stored
 
 TAGS: Final = {"holdfast": "lock"}
-"""Lifecycle rules know old lock versions by it: they filter by prefix and tag, not by suffix."""
+"""Lifecycle rules know by it the lock versions that had to stay; they cannot filter by a key's end."""
 
 FORCE_UNLOCK_MIN_AGE: Final = timedelta(seconds=10)
 """How old a lock must be before a force-unlock that names no ID removes it."""
@@ -168,8 +168,8 @@ def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Relea
     if held is None:
         return Released(info.id)
     if held.is_same(info, caller):
-        # Whoever changed it since has removed ours before: only this very object may be deleted.
-        store.delete(name.lock_key, IfMatch(held.object.head.etag))
+        # That it is gone by now means that somebody removed it: there is nothing left to release.
+        _remove(store, name, held)
         return Released(info.id)
     if info.id != held.info.id and not received.names_only_its_id:
         return Released(info.id)
@@ -194,9 +194,9 @@ def _force_unlock(store: Store, name: StateName, held: HeldLock | None, lock_id:
             f"The lock that is held now has the ID {held.info.id}, not {lock_id}. Nothing was unlocked."
         )
     try:
-        deleted = store.delete(name.lock_key, IfMatch(held.object.head.etag))
-        # Only the lock that was read first was meant; one that was taken since stays.
-        taken_since = not isinstance(deleted, Deleted) and read(store, name) is not None
+        _remove(store, name, held)
+        # S3 answers the removal of a version that was gone already like any other: only this tells.
+        now = read(store, name)
     except Undecided as undecided:
         if lock_id is not None:
             raise
@@ -205,9 +205,18 @@ def _force_unlock(store: Store, name: StateName, held: HeldLock | None, lock_id:
             f"S3 did not say in time whether the lock {held.info.id} was removed. See who holds the state "
             "before you unlock it again."
         ) from undecided
-    if taken_since:
+    if now is not None:
         raise LockNotMatched(
-            f"The lock {held.info.id} is gone, and somebody else has locked the state since; "
-            "their lock stays."
+            f"The lock {held.info.id} is gone, and {now.info.who or 'somebody'} has locked the state since, "
+            f"lock ID {now.info.id}; their lock stays."
         )
     return ForceUnlocked(held.info, held.principal)
+
+
+def _remove(store: Store, name: StateName, held: HeldLock) -> None:
+    """Remove the lock object that was read, and no other that may lie there by now."""
+    head = held.object.head
+    if head.is_one_version and isinstance(store.remove_version(name.lock_key, head.version_id), Deleted):
+        return
+    # S3 keeps the version, or there are none: hide it behind a delete marker, unless it changed.
+    store.delete(name.lock_key, IfMatch(head.etag))

@@ -6,11 +6,12 @@ repeated with the same condition until S3 decides or the deadline passes, so an 
 hold" can mean "your own first attempt took effect": the caller compares what it finds.
 """
 
+import heapq
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote, unquote, urlencode
@@ -28,9 +29,11 @@ from botocore.exceptions import ConnectionError as UnreachableError
 
 from holdfast import __version__
 from holdfast.errors import StorageRefused, Undecided
+from holdfast.retention import Retention
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import ListObjectVersionsOutputTypeDef
 
 CONTENT_TYPE: Final = "application/json"
 
@@ -65,6 +68,14 @@ class Head:
     last_modified: datetime
     metadata: Mapping[str, str]
 
+    @property
+    def is_one_version(self) -> bool:
+        """Whether `version_id` names this object alone, for ever.
+
+        Not where the bucket's versioning is off or suspended: every object then is the version `null`.
+        """
+        return self.version_id not in _NO_VERSION
+
 
 @dataclass(frozen=True, slots=True)
 class Object:
@@ -79,6 +90,23 @@ class Object:
     head: Head
     body: bytes
     read_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One entry in the history of a key.
+
+    Attributes:
+        id: which version it is.
+        last_modified: when S3 took it, in whole seconds.
+        is_current: whether it is the newest entry.
+        is_delete_marker: whether it says that the key was deleted; it then has no body.
+    """
+
+    id: str
+    last_modified: datetime
+    is_current: bool
+    is_delete_marker: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +137,11 @@ class NotStored:
 @dataclass(frozen=True, slots=True)
 class Deleted:
     """The object is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Protected:
+    """S3 does not let the version go: it is under retention, or the caller may not. It is still there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +195,18 @@ class Store:
         self._client = client
         self._deadline = deadline
 
-    def read(self, key: str) -> Object | None:
+    def prolonged(self, seconds: float) -> "Store":
+        """The same bucket and the same list of requests, with at least so many seconds left."""
+        store = Store(self._client, self.bucket, deadline=max(self._deadline, time.monotonic() + seconds))
+        store.requests = self.requests
+        return store
+
+    def read(self, key: str, version_id: str | None = None) -> Object | None:
         """Read an object, or None if there is none.
+
+        Args:
+            key: which object.
+            version_id: which of its versions; the current one by default. A delete marker reads as None.
 
         Raises:
             Undecided: S3 did not answer in time.
@@ -171,12 +214,14 @@ class Store:
         """
 
         def get() -> Object:
-            answer = self._client.get_object(Bucket=self.bucket, Key=key)
+            which: dict[str, Any] = {} if version_id is None else {"VersionId": version_id}
+            answer = self._client.get_object(Bucket=self.bucket, Key=key, **which)
             body = answer["Body"].read()
             read_at = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
             return Object(_head(answer), body, read_at)
 
-        return self._decided("GetObject", get, {404: None})
+        # 405 is what a delete marker answers that is asked for by its version.
+        return self._decided("GetObject", get, {404: None} if version_id is None else {404: None, 405: None})
 
     def head(self, key: str) -> Head | None:
         """Read what S3 knows of an object, or None if there is none.
@@ -194,6 +239,41 @@ class Store:
 
         return self._decided("HeadObject", head, {404: None})
 
+    def versions(self, key: str, *, page_size: int = 1000) -> Iterator[Version]:
+        """List the history of exactly this key, newest first, page by page as it is asked for.
+
+        S3 tells versions and delete markers apart in two lists, each in its order, and times in whole
+        seconds: which of a version and a marker of the same second came first is not told, but for the
+        current one.
+
+        Args:
+            key: which object.
+            page_size: entries that one request asks for.
+
+        Raises:
+            Undecided: S3 did not answer in time.
+            StorageRefused: S3 refuses the caller.
+        """
+        after: dict[str, str] = {}
+        while True:
+            page = self._list_versions(Prefix=key, MaxKeys=page_size, **after)
+            versions, markers = page.get("Versions", []), page.get("DeleteMarkers", [])
+            yield from heapq.merge(
+                [_version(entry, is_delete_marker=False) for entry in versions if entry["Key"] == key],
+                [_version(entry, is_delete_marker=True) for entry in markers if entry["Key"] == key],
+                key=_newest_first,
+            )
+            # Keys come in order: of those that begin with this one, it is the first itself.
+            if not page["IsTruncated"] or any(entry["Key"] != key for entry in (*versions, *markers)):
+                return
+            after = {"KeyMarker": page["NextKeyMarker"], "VersionIdMarker": page["NextVersionIdMarker"]}
+
+    def _list_versions(self, **request: Any) -> "ListObjectVersionsOutputTypeDef":
+        def list_versions() -> "ListObjectVersionsOutputTypeDef":
+            return self._client.list_object_versions(Bucket=self.bucket, **request)
+
+        return self._decided("ListObjectVersions", list_versions, {})
+
     def write(
         self,
         key: str,
@@ -202,8 +282,17 @@ class Store:
         *,
         metadata: Mapping[str, str],
         tags: Mapping[str, str] | None = None,
+        retention: Retention | None = None,
     ) -> Stored | NotStored:
         """Write an object under a condition.
+
+        Args:
+            key: where to.
+            body: the object.
+            condition: what must lie there.
+            metadata: user metadata; values are encoded and cut.
+            tags: for lifecycle rules.
+            retention: how long S3 keeps this version from being deleted; None leaves that to the bucket.
 
         Raises:
             Undecided: S3 did not decide in time; the write may have taken effect.
@@ -214,6 +303,9 @@ class Store:
             "Key": key,
             "Body": body,
             "ContentType": CONTENT_TYPE,
+            # Said here, because a setting of the environment can switch the SDK's own off and a write with
+            # retention is refused without.
+            "ChecksumAlgorithm": "SHA256",
             "Metadata": {name: encode_metadata(value) for name, value in metadata.items()},
         }
         match condition:
@@ -223,6 +315,9 @@ class Store:
                 request["IfMatch"] = etag
         if tags:
             request["Tagging"] = urlencode(tags)
+        if retention:
+            request["ObjectLockMode"] = retention.mode
+            request["ObjectLockRetainUntilDate"] = retention.until(datetime.now(UTC))
 
         def put() -> Stored:
             answer = self._client.put_object(**request)
@@ -246,6 +341,26 @@ class Store:
         outcomes: dict[int, Deleted | Changed] = {404: Deleted(), 412: Changed()}
         return self._decided("DeleteObject", delete, outcomes)
 
+    def remove_version(self, key: str, version_id: str) -> Deleted | Protected:
+        """Remove one version for good; one that is gone already counts as deleted.
+
+        Every other version of the key stays as it is, whenever and however often the request arrives. If the
+        version is the current one, the one before it becomes current.
+
+        Raises:
+            Undecided: S3 did not decide in time; the removal may have taken effect.
+            StorageRefused: S3 refuses the function for another reason than the version's protection.
+        """
+        if version_id in _NO_VERSION:
+            raise ValueError("without versioning there is no version to remove")  # it would be any object
+
+        def remove() -> Deleted:
+            self._client.delete_object(Bucket=self.bucket, Key=key, VersionId=version_id)
+            return Deleted()
+
+        outcomes: dict[int, Deleted | Protected] = {403: Protected(), 404: Deleted()}
+        return self._decided("DeleteObject", remove, outcomes)
+
     def _decided(self, operation: str, call: Callable[[], _T], outcomes: Mapping[int, _T]) -> _T:
         """Make a call until S3 decides it; the statuses in `outcomes` are decisions too."""
         pause = 0.05
@@ -258,7 +373,7 @@ class Store:
                 status = error.response["ResponseMetadata"]["HTTPStatusCode"]
                 reason = error.response["Error"]["Code"]
                 # A bucket that is gone is 404 as well, and must never read as "no state, no lock".
-                if status in outcomes and reason != "NoSuchBucket":
+                if status in outcomes and reason != "NoSuchBucket" and reason not in _PASSING:
                     return outcomes[status]
                 # 409: another request to the key was in flight.
                 if status < 500 and status not in (409, 429) and reason not in _PASSING:
@@ -304,6 +419,9 @@ _PASSING = frozenset(
 # From the system: a snapshot's copies would all draw the same numbers from a seed.
 _JITTER = random.SystemRandom()
 
+# What stands for a version ID where the bucket's versioning is off or suspended.
+_NO_VERSION = frozenset({"", "null"})
+
 
 def _head(answer: Mapping[str, Any]) -> Head:
     return Head(
@@ -313,6 +431,14 @@ def _head(answer: Mapping[str, Any]) -> Head:
         last_modified=answer["LastModified"],
         metadata={name: unquote(value) for name, value in answer["Metadata"].items()},
     )
+
+
+def _version(entry: Mapping[str, Any], *, is_delete_marker: bool) -> Version:
+    return Version(entry["VersionId"], entry["LastModified"], entry["IsLatest"], is_delete_marker)
+
+
+def _newest_first(version: Version) -> tuple[bool, float]:
+    return not version.is_current, -version.last_modified.timestamp()
 
 
 def encode_metadata(value: str, limit: int | None = METADATA_VALUE_LIMIT) -> str:

@@ -1,0 +1,50 @@
+"""How long S3 Object Lock keeps a version from being deleted."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Literal, cast
+
+MAX_DAYS: Final = 36_500
+"""A hundred years, which is what S3 takes at most."""
+
+_TEXT: Final = re.compile(r"(governance|compliance) ([1-9][0-9]{0,4})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What a write asks of S3 Object Lock for its version.
+
+    Attributes:
+        mode: as S3 spells it; `GOVERNANCE` gives way to who may bypass it, `COMPLIANCE` to nobody.
+        days: from the write on.
+    """
+
+    mode: Literal["GOVERNANCE", "COMPLIANCE"]
+    days: int
+
+    def until(self, written: datetime) -> datetime:
+        """When the protection of a version that is written then ends."""
+        return written + timedelta(days=self.days)
+
+    def __str__(self) -> str:
+        return f"{self.mode.lower()} {self.days}"
+
+
+def parse(text: str) -> Retention:
+    """Read the form in which a stack tells its functions and the command: mode and days.
+
+    Raises:
+        ValueError: with what to write instead.
+
+    >>> parse("governance 30")
+    Retention(mode='GOVERNANCE', days=30)
+    """
+    form = _TEXT.fullmatch(text)
+    if form is None or int(form[2]) > MAX_DAYS:
+        raise ValueError(
+            f"{text!r} is no retention; write 'governance' or 'compliance', a blank and 1 to {MAX_DAYS} "
+            "days, as in 'governance 30'"
+        )
+    mode = cast('Literal["GOVERNANCE", "COMPLIANCE"]', form[1].upper())
+    return Retention(mode, int(form[2]))
