@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from aws_lambda_powertools import Logger
 
 from backend import payload
-from holdfast import locks, names, states
+from holdfast import locks, names, retention, states
 from holdfast.access import Caller, Role
 from holdfast.errors import HoldfastError, InvalidBody, MethodNotAllowed, NotAuthenticated, UnknownRoute
 from holdfast.store import Store, connect, deadline
@@ -22,9 +22,19 @@ from holdfast.store import Store, connect, deadline
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
+
+def _retention() -> retention.Retention | None:
+    value = os.environ.get("HOLDFAST_RETENTION")
+    try:
+        return None if value is None else retention.parse(value)
+    except ValueError as error:
+        raise ValueError(f"HOLDFAST_RETENTION: {error}") from None
+
+
 _BUCKET: Final = os.environ["HOLDFAST_BUCKET"]
 _VERSION: Final = os.environ["HOLDFAST_VERSION"]
 _REQUIRE_LOCK: Final = {"true": True, "false": False}[os.environ["HOLDFAST_REQUIRE_LOCK"]]
+_RETENTION: Final = _retention()
 
 # Text that has no UTF-8 form must not cost the line.
 _log = Logger(json_serializer=partial(json.dumps, default=str))
@@ -170,7 +180,15 @@ def _read(request: Request) -> Answer:
 def _write(request: Request) -> Answer:
     name, caller, body = request.name, request.caller, request.body()
     payload.require_room(body)
-    written = states.write(request.store, name, body, request.lock_id, caller, require_lock=_REQUIRE_LOCK)
+    written = states.write(
+        request.store,
+        name,
+        body,
+        request.lock_id,
+        caller,
+        require_lock=_REQUIRE_LOCK,
+        retention=_RETENTION,
+    )
     return Answer(
         "state.written" if written.new_version else "state.unchanged",
         logged={

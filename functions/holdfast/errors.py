@@ -74,6 +74,13 @@ class NotAllowed(HoldfastError):
     code = "not_allowed"
 
 
+class NoVersions(HoldfastError):
+    """There is nothing in the bucket that could be brought back."""
+
+    status = 404
+    code = "no_versions"
+
+
 class UnknownRoute(HoldfastError):
     """No such route."""
 
@@ -150,6 +157,27 @@ class DeleteUndecided(HoldfastError):
 
     status = 409
     code = "delete_undecided"
+
+
+class NotDeleted(HoldfastError):
+    """A state is current, so that there is nothing to bring back."""
+
+    status = 409
+    code = "not_deleted"
+
+
+class UnreadableVersion(HoldfastError):
+    """The version that would come back is no state document."""
+
+    status = 409
+    code = "unreadable_version"
+
+
+class UndeleteUndecided(HoldfastError):
+    """The lock of an undelete was broken while it was under way."""
+
+    status = 409
+    code = "undelete_undecided"
 
 
 class TooLarge(HoldfastError):

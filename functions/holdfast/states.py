@@ -1,4 +1,4 @@
-"""States: read, write and delete, fenced by lock, ETag, serial and lineage.
+"""States: read, write, delete and undelete, fenced by lock, ETag, serial and lineage.
 
 Why a write reads the lock twice: between the first reading and the PutObject the lock can be broken and
 taken by somebody else. A write is acknowledged only if the very same lock is still there afterwards, so
@@ -9,7 +9,9 @@ is refused, so a refused writer comes back with the next one.
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 from uuid import NAMESPACE_URL, uuid5
 
@@ -17,25 +19,34 @@ from holdfast import locks, state_file
 from holdfast.access import Action, Caller
 from holdfast.errors import (
     DeleteUndecided,
+    HoldfastError,
     InvalidState,
     LineageChanged,
     Locked,
     LockLost,
     LockRequired,
+    NotDeleted,
+    NoVersions,
     RacedWriter,
     SerialNotNewer,
+    UndeleteUndecided,
     UnreadableState,
+    UnreadableVersion,
 )
 from holdfast.lock_info import LockInfo
-from holdfast.locks import HeldLock
+from holdfast.locks import Acquired, HeldLock
 from holdfast.names import StateName
+from holdfast.retention import Retention
 from holdfast.state_file import Position, StateFile
-from holdfast.store import Changed, Head, IfAbsent, IfMatch, Store, Stored
+from holdfast.store import Changed, Head, IfAbsent, IfMatch, Object, Store, Stored, Version
 
 COMPARED_BY_CLIENT: Final = frozenset({"state-push", "migration destination state"})
 """Operations whose client has compared serial and lineage itself, or was forced by its user."""
 
 _ATTEMPTS: Final = 4
+
+_RELEASE_SECONDS: Final = 10.0
+"""What an undelete has at least to give its lock back, however long the rest took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +96,25 @@ class Removed:
     version_id: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Undeleted:
+    """The state is back: a version that was not current any more was written anew.
+
+    Attributes:
+        position: what is current now.
+        from_version: the version that was written anew.
+        from_time: when S3 took that one.
+        version_id: the version that holds it now.
+        lock_left: the ID of the undelete's own lock if S3 did not let it be released, else None.
+    """
+
+    position: Position
+    from_version: str
+    from_time: datetime
+    version_id: str
+    lock_left: str | None
+
+
 def read(store: Store, name: StateName, caller: Caller) -> bytes | None:
     """Read the current state, byte for byte; reduced to its outputs for a caller who may see no more.
 
@@ -119,6 +149,7 @@ def write(
     caller: Caller,
     *,
     require_lock: bool,
+    retention: Retention | None = None,
 ) -> Written:
     """Write the state, fenced.
 
@@ -126,6 +157,7 @@ def write(
         body: the state document; stored byte for byte.
         lock_id: the ID of the lock that the client holds, if it says so.
         require_lock: whether a write without a lock is refused.
+        retention: how long S3 keeps the new version from being deleted; None leaves that to the bucket.
 
     Raises:
         NotAllowed: the caller may not write this state.
@@ -161,6 +193,7 @@ def write(
             body,
             IfMatch(current.head.etag) if current else IfAbsent(),
             metadata=_metadata(new, sha256, counted_position(current, lock), lock, caller),
+            retention=retention,
         )
         if isinstance(stored, Stored):
             # The second reading: only the very same lock, or still none, acknowledges the write.
@@ -189,19 +222,7 @@ def delete(store: Store, name: StateName, caller: Caller) -> Removed:
     if current is None:
         return Removed(None)
     head = current.head
-    # The same for every delete of this version by this caller, so that a repeated request knows its own lock.
-    subject = f"{store.bucket}/{name.state_key}?versionId={head.version_id}#{caller.principal}"
-    lock = LockInfo(
-        {
-            "ID": str(uuid5(NAMESPACE_URL, subject)),
-            "Operation": "delete",
-            "Info": "DELETE of the state",
-            "Who": caller.principal,
-            "Version": "",
-            "Created": "0001-01-01T00:00:00Z",
-            "Path": "",
-        }
-    )
+    lock = _own_lock(store, name, head.version_id, caller, operation="delete", info="DELETE of the state")
     acquired = locks.take(store, name, lock, caller)
     try:
         deleted = store.delete(name.state_key, IfMatch(head.etag))
@@ -219,6 +240,159 @@ def delete(store: Store, name: StateName, caller: Caller) -> Removed:
             "its versions are."
         )
     return Removed(head.version_id)
+
+
+def undelete(store: Store, name: StateName, caller: Caller, retention: Retention | None) -> Undeleted:
+    """Bring the newest version of a deleted state back by writing it anew, under a lock of its own.
+
+    It only ever creates: where a state is current, whoever made it and whenever, it stays.
+
+    Args:
+        retention: how long S3 keeps the new version from being deleted; None leaves that to the bucket.
+
+    Raises:
+        NotAllowed: the caller may not bring this state back.
+        NotDeleted: there is a current state.
+        NoVersions: there is no version of this state.
+        UnreadableVersion: the newest version is no state document.
+        Locked: somebody holds the lock.
+        RacedWriter: somebody made and deleted a state at the same time; nothing came back.
+        UndeleteUndecided: the lock was broken meanwhile.
+        Undecided: S3 did not decide in time; repeating is safe.
+    """
+    caller.require(Action.UNDELETE, name)
+    marker, _ = _deleted(store, name)
+    lock = _own_lock(store, name, marker.id, caller, operation="undelete", info="holdfast state undelete")
+    acquired = locks.take(store, name, lock, caller)
+    lock_left: str | None = acquired.info.id
+    try:
+        # Only what is found under the lock stays the newest.
+        _, newest = _deleted(store, name)
+        old = store.read(name.state_key, newest.id)
+        if old is None:
+            raise NoVersions(
+                f"The version {newest.id} of the state '{name}' was removed just now. Run the command again."
+            )
+        position, version_id = _write_anew(store, name, old, acquired, caller, retention)
+    finally:
+        # Whatever happens, and whatever time is left: nobody else would release it.
+        with suppress(HoldfastError):
+            locks.release(store.prolonged(_RELEASE_SECONDS), name, acquired.info.to_json(), caller)
+            lock_left = None
+    return Undeleted(position, newest.id, newest.last_modified, version_id, lock_left)
+
+
+def _deleted(store: Store, name: StateName) -> tuple[Version, Version]:
+    """The delete marker of a state that is deleted, and its newest version.
+
+    Raises:
+        NotDeleted, NoVersions: it is not deleted.
+    """
+    history = store.versions(name.state_key)
+    current = next(history, None)
+    if current is not None and not current.is_delete_marker:
+        raise _not_deleted(store, name, current.id)
+    newest = next((version for version in history if not version.is_delete_marker), None)
+    if current is None or newest is None:
+        raise NoVersions(
+            f"There is no version of the state '{name}' in the bucket {store.bucket}. Check the name and the "
+            "team."
+        )
+    return current, newest
+
+
+def _not_deleted(store: Store, name: StateName, version_id: str) -> NotDeleted:
+    message = (
+        f"The state '{name}' is not deleted: its version {version_id} is current, and stays. To go back to "
+        "an earlier version, push it with 'terraform state push'."
+    )
+    lock = locks.read(store, name)
+    if lock is not None and lock.info.operation == "undelete":
+        message += (
+            f" It is locked by an undelete of {lock.info.who}; if that is over, free it with "
+            f"'terraform force-unlock {lock.info.id}'."
+        )
+    return NotDeleted(message)
+
+
+def _write_anew(
+    store: Store,
+    name: StateName,
+    old: Object,
+    acquired: Acquired,
+    caller: Caller,
+    retention: Retention | None,
+) -> tuple[Position, str]:
+    """Create the state from an old version.
+
+    Returns:
+        Its position, and the version that holds it now.
+    """
+    try:
+        new = state_file.parse(old.body)
+    except InvalidState:
+        raise UnreadableVersion(
+            f"The newest version of the state '{name}', {old.head.version_id}, is no state document, so it "
+            "does not come back. Fetch an earlier one with 'aws s3api get-object --version-id' and push it "
+            "with 'terraform state push'."
+        ) from None
+    sha256 = hashlib.sha256(old.body).hexdigest()
+    lock = locks.read(store, name)
+    if lock is None or lock.version_id != acquired.version_id:
+        raise _undelete_undecided(name)
+    stored = store.write(
+        name.state_key,
+        old.body,
+        IfAbsent(),
+        metadata=_metadata(new, sha256, None, lock, caller),
+        retention=retention,
+    )
+    if isinstance(stored, Stored):
+        version_id = stored.version_id
+    else:
+        # Our own first attempt, whose answer was lost, or somebody's new state.
+        current = _read_current(store, name)
+        if current is None:
+            raise RacedWriter(
+                f"Somebody made and deleted the state '{name}' while it was being brought back. Look at its "
+                "versions, then run the command again."
+            )
+        if current.sha256 != sha256:
+            raise _not_deleted(store, name, current.head.version_id)
+        version_id = current.head.version_id
+    held = locks.read(store, name)
+    if held is None or held.version_id != acquired.version_id:
+        raise _undelete_undecided(name)
+    return new.position, version_id
+
+
+def _undelete_undecided(name: StateName) -> UndeleteUndecided:
+    return UndeleteUndecided(
+        f"The lock of this undelete of '{name}' was broken while it was under way. Look whether the state is "
+        "there before you run the command again."
+    )
+
+
+def _own_lock(
+    store: Store, name: StateName, version_id: str, caller: Caller, *, operation: str, info: str
+) -> LockInfo:
+    """The lock info of a verb that takes the lock itself.
+
+    The same for every such request of this caller about this version, so that a repeated one knows its own
+    lock.
+    """
+    subject = f"{store.bucket}/{name.state_key}?versionId={version_id}#{caller.principal}"
+    return LockInfo(
+        {
+            "ID": str(uuid5(NAMESPACE_URL, subject)),
+            "Operation": operation,
+            "Info": info,
+            "Who": caller.principal,
+            "Version": "",
+            "Created": "0001-01-01T00:00:00Z",
+            "Path": "",
+        }
+    )
 
 
 def check_lock(lock: HeldLock | None, lock_id: str | None, caller: Caller, *, require_lock: bool) -> None:
