@@ -21,6 +21,7 @@ from holdfast.errors import InvalidName
 
 if TYPE_CHECKING:
     from cli.stack import Stack
+    from holdfast.states import Undeleted
 
 _TEAM = re.compile(r"[a-z][a-z0-9-]{0,24}", re.ASCII)
 
@@ -61,6 +62,7 @@ examples:
   holdfast token create --role writer --scope 'network/*'
   holdfast backend-config network/prod > backend.tf
   eval "$(holdfast backend-config network/prod --env)"
+  holdfast state undelete network/prod
 """,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -68,6 +70,7 @@ examples:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_token(commands)
     _add_backend_config(commands)
+    _add_state(commands)
     return parser
 
 
@@ -146,6 +149,42 @@ examples:
     config.set_defaults(run=_backend_config)
 
 
+def _add_state(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    state = commands.add_parser(
+        "state",
+        help="bring a deleted state back",
+        description="States: what cannot be done through Terraform.",
+        epilog="""\
+examples:
+  holdfast state undelete network/prod
+  holdfast state undelete --help
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    undelete = state.add_subparsers(title="commands", metavar="COMMAND", required=True).add_parser(
+        "undelete",
+        help="bring a deleted state back",
+        description="""\
+Write the newest version of a deleted state anew, under a lock. A state that is
+not deleted stays as it is. Needs AWS credentials that may list, read and write
+the versions of the team's bucket; for the local AWS: set -a; . .local/aws.env;
+set +a.""",
+        epilog="""\
+examples:
+  holdfast state undelete network/prod
+  holdfast state undelete network/prod --team payments
+  holdfast state undelete network/prod --json
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    undelete.add_argument(
+        "state", type=_state, metavar="STATE", help="the state's name, such as network/prod"
+    )
+    _add_team(undelete)
+    undelete.add_argument("--json", action="store_true", help="print one JSON object")
+    undelete.set_defaults(run=_state_undelete)
+
+
 def _add_team(parser: "argparse._ActionsContainer") -> None:
     parser.add_argument(
         "--team",
@@ -216,6 +255,21 @@ def _backend_config(arguments: argparse.Namespace) -> None:
     _print(write(address, arguments.state, read_only=arguments.read_only))
 
 
+def _state_undelete(arguments: argparse.Namespace) -> None:
+    from cli import stack, states
+
+    session = stack.sign_in()
+    found = stack.find(session, arguments.team)
+    undeleted = states.undelete(session, found, arguments.state)
+    text = (_undeleted_json if arguments.json else _undeleted_text)(found, arguments.state, undeleted)
+    try:
+        _print(text)
+    except CommandError as failure:
+        raise CommandError(
+            f"{failure} The state {arguments.state} is back as version {undeleted.version_id}."
+        ) from failure
+
+
 def _token_json(stack: "Stack", token: Token, secret: str) -> str:
     return json.dumps(
         {
@@ -244,6 +298,35 @@ The secret is shown this once and kept nowhere: store it now. Terraform and Open
   export TF_HTTP_PASSWORD='{secret}'
 
 and a backend block from `holdfast backend-config STATE --team {stack.team}`."""
+
+
+def _undeleted_json(stack: "Stack", name: names.StateName, undeleted: "Undeleted") -> str:
+    return json.dumps(
+        {
+            "state": name.value,
+            "team": stack.team,
+            "serial": undeleted.position.serial,
+            "lineage": undeleted.position.lineage,
+            "from_version": undeleted.from_version,
+            "from_time": undeleted.from_time.isoformat(timespec="seconds"),
+            "version": undeleted.version_id,
+            "retention": None if stack.retention is None else str(stack.retention),
+        },
+        indent=2,
+    )
+
+
+def _undeleted_text(stack: "Stack", name: names.StateName, undeleted: "Undeleted") -> str:
+    lines = [
+        f"The state {name} of the team {stack.team} is back.",
+        "",
+        f"  serial        {undeleted.position.serial}",
+        f"  from version  {undeleted.from_version}, of {undeleted.from_time:%Y-%m-%d %H:%M:%S} UTC",
+        f"  now version   {undeleted.version_id}",
+    ]
+    if stack.retention is not None:
+        lines.append(f"  retention     {stack.retention} days")
+    return "\n".join([*lines, "", "Run `terraform plan` to see whether it still matches what it describes."])
 
 
 # --- how it prints -------------------------------------------------------------------------------

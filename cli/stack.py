@@ -10,6 +10,8 @@ from botocore.exceptions import ClientError
 
 from cli.aws_errors import as_command_errors
 from cli.errors import CommandError
+from holdfast import retention
+from holdfast.retention import Retention
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -30,11 +32,13 @@ class Stack:
         team: whose it is.
         api_address: the API's base URL, without a trailing slash.
         bucket: the bucket's name.
+        retention: with which its functions write states; None if they leave that to the bucket.
     """
 
     team: str
     api_address: str
     bucket: str
+    retention: Retention | None
 
 
 def sign_in() -> boto3.Session:
@@ -103,11 +107,22 @@ def _team(stack: "StackTypeDef") -> str:
 
 def _read(stack: "StackTypeDef") -> Stack:
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+    name = stack["StackName"]
+    written_with = outputs.get("StateRetention")
     try:
-        return Stack(_team(stack), outputs["ApiAddress"].rstrip("/"), outputs["BucketName"])
+        return Stack(
+            _team(stack),
+            outputs["ApiAddress"].rstrip("/"),
+            outputs["BucketName"],
+            None if written_with is None else retention.parse(written_with),
+        )
     except KeyError as error:
-        name = stack["StackName"]
         raise CommandError(
             f"The stack {name} is {stack['StackStatus']} and has no output {error.args[0]}: "
             f"deploy it with `npx cdk deploy {name}`."
+        ) from error
+    except ValueError as error:
+        raise CommandError(
+            f"The output StateRetention of the stack {name} is none that this command knows: {error}. "
+            f"Deploy the stack anew with `npx cdk deploy {name}`, or use the command of its version."
         ) from error

@@ -434,7 +434,8 @@ def _head(answer: Mapping[str, Any]) -> Head:
 
 
 def _version(entry: Mapping[str, Any], *, is_delete_marker: bool) -> Version:
-    return Version(entry["VersionId"], entry["LastModified"], entry["IsLatest"], is_delete_marker)
+    last_modified = entry["LastModified"].astimezone(UTC)  # the SDK gives it in the zone of this machine
+    return Version(entry["VersionId"], last_modified, entry["IsLatest"], is_delete_marker)
 
 
 def _newest_first(version: Version) -> tuple[bool, float]:
