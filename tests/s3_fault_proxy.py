@@ -27,6 +27,8 @@ class Fault(Enum):
     """409 ConditionalRequestConflict."""
     DENIED = auto()
     """403 AccessDenied."""
+    CLOCK_SKEWED = auto()
+    """403 RequestTimeTooSkewed, which passes."""
 
 
 _XML = (
@@ -37,6 +39,7 @@ _REFUSALS = {
     Fault.SLOW_DOWN: (503, "SlowDown"),
     Fault.CONFLICT: (409, "ConditionalRequestConflict"),
     Fault.DENIED: (403, "AccessDenied"),
+    Fault.CLOCK_SKEWED: (403, "RequestTimeTooSkewed"),
 }
 
 

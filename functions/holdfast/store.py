@@ -98,7 +98,7 @@ class Version:
 
     Attributes:
         id: which version it is.
-        last_modified: when S3 took it, in whole seconds.
+        last_modified: when S3 took it; AWS tells whole seconds.
         is_current: whether it is the newest entry.
         is_delete_marker: whether it says that the key was deleted; it then has no body.
     """

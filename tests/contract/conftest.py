@@ -2,9 +2,9 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import boto3
@@ -38,6 +38,21 @@ class Server:
 
 
 @contextmanager
+def _noted(client: "S3Client", header: str) -> Iterator[list[tuple[str, str | None]]]:
+    noted: list[tuple[str, str | None]] = []
+
+    def note(request: Any, **_: object) -> None:
+        value = request.headers.get(header)
+        noted.append((request.method, value.decode() if isinstance(value, bytes) else value))
+
+    client.meta.events.register("before-send.s3", note)
+    try:
+        yield noted
+    finally:
+        client.meta.events.unregister("before-send.s3", note)
+
+
+@contextmanager
 def _behind_proxy(endpoint: str) -> Iterator[Server]:
     session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
     with running(endpoint) as proxy:
@@ -67,7 +82,7 @@ def moto() -> Iterator[Server]:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A versioned bucket of a test's own."""
+    """A bucket of a test's own, versioned and with Object Lock, as ours is."""
 
     name: str
     server: Server
@@ -90,6 +105,33 @@ class Bucket:
         """A store for one request that bypasses the proxy: somebody else's."""
         return Store(self.s3, self.name, deadline=time.monotonic() + 20)
 
+    def history(self, prefix: str) -> list[tuple[str, str]]:
+        """Key and version ID of every version and every delete marker."""
+        listed = self.s3.list_object_versions(Bucket=self.name, Prefix=prefix)
+        return [
+            (entry["Key"], entry["VersionId"])
+            for entry in (*listed.get("Versions", []), *listed.get("DeleteMarkers", []))
+        ]
+
+    def delete_markers(self, key: str) -> int:
+        """How many delete markers a key has."""
+        listed = self.s3.list_object_versions(Bucket=self.name, Prefix=key)
+        return sum(marker["Key"] == key for marker in listed.get("DeleteMarkers", []))
+
+    def retain_everything(self) -> None:
+        """Put every new version under the bucket's own retention, locks too."""
+        self.s3.put_object_lock_configuration(
+            Bucket=self.name,
+            ObjectLockConfiguration={
+                "ObjectLockEnabled": "Enabled",
+                "Rule": {"DefaultRetention": {"Mode": "GOVERNANCE", "Days": 1}},
+            },
+        )
+
+    def sent(self, header: str) -> AbstractContextManager[list[tuple[str, str | None]]]:
+        """Note the method and one header of every request that leaves `store`, repeats included."""
+        return _noted(self.server.proxied, header)
+
     def bodies(self, key: str) -> list[bytes]:
         """Every version of a key, oldest first."""
         versions = self.s3.list_object_versions(Bucket=self.name, Prefix=key).get("Versions", [])
@@ -104,7 +146,17 @@ class Bucket:
 def bucket(request: pytest.FixtureRequest) -> Iterator[Bucket]:
     server: Server = request.getfixturevalue(request.param)
     name = f"holdfast-{uuid4().hex}"
-    server.direct.create_bucket(Bucket=name)
-    server.direct.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    server.direct.create_bucket(Bucket=name, ObjectLockEnabledForBucket=True)
     yield Bucket(name, server)
     assert server.proxy.end_rules() == 0, "a fault that the test asked for did not happen"
+
+
+@pytest.fixture(params=["off", "suspended"])
+def unversioned(request: pytest.FixtureRequest, bucket: Bucket) -> Bucket:
+    """A bucket in odd hands: its versioning is off, or was switched off again."""
+    name = f"holdfast-{uuid4().hex}"
+    bucket.s3.create_bucket(Bucket=name)
+    if request.param == "suspended":
+        bucket.s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+        bucket.s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Suspended"})
+    return Bucket(name, bucket.server)

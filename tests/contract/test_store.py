@@ -1,14 +1,28 @@
 """What the store promises of S3, on two independent S3 servers."""
 
+import base64
+import hashlib
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import boto3
 import pytest
 
 from holdfast.errors import StorageRefused, Undecided
-from holdfast.store import Changed, Deleted, IfAbsent, IfMatch, NotStored, Object, Store, Stored, connect
+from holdfast.retention import Retention
+from holdfast.store import (
+    Changed,
+    Deleted,
+    IfAbsent,
+    IfMatch,
+    NotStored,
+    Object,
+    Protected,
+    Store,
+    Stored,
+    connect,
+)
 from tests.contract.conftest import Bucket
 from tests.free_port import free_port
 from tests.s3_fault_proxy import Fault
@@ -195,3 +209,223 @@ def test_a_refusal_by_s3_is_a_fault_and_never_reads_as_a_missing_key(bucket: Buc
         bucket.store().read(KEY)
     with pytest.raises(StorageRefused, match="403"):
         bucket.store().head(KEY)
+
+
+# --- one version ------------------------------------------------------------------------------------
+
+
+def version_of(stored: Stored | NotStored) -> str:
+    assert isinstance(stored, Stored)
+    return stored.version_id
+
+
+def test_removing_a_version_leaves_no_trace_of_it_and_every_other_as_it_was(bucket: Bucket) -> None:
+    first = create(bucket)
+    bucket.s3.delete_object(Bucket=bucket.name, Key=KEY)
+    second = version_of(put(bucket.store(), b"two", IfAbsent()))
+    before = bucket.history(KEY)
+    assert bucket.store().remove_version(KEY, second) == Deleted()
+    assert bucket.store().read(KEY) is None
+    assert bucket.history(KEY) == [entry for entry in before if entry[1] != second]
+    assert bucket.bodies(KEY) == [b"one"]
+    assert (KEY, version_of(first)) in bucket.history(KEY)
+
+
+def test_removing_the_current_version_makes_the_one_before_it_current(bucket: Bucket) -> None:
+    first = create(bucket)
+    second = version_of(put(bucket.store(), b"two", IfMatch(first.etag)))
+    assert bucket.store().remove_version(KEY, second) == Deleted()
+    assert found(bucket.store()).body == b"one"
+
+
+def test_removing_a_version_again_never_touches_the_same_bytes_written_since(bucket: Bucket) -> None:
+    first = version_of(create(bucket, b"same"))
+    assert bucket.store().remove_version(KEY, first) == Deleted()
+    second = version_of(create(bucket, b"same"))
+    assert bucket.store().remove_version(KEY, first) == Deleted()
+    assert found(bucket.store()).head.version_id == second
+
+
+@pytest.mark.parametrize("mode", ["GOVERNANCE", "COMPLIANCE"])
+def test_a_version_under_retention_is_protected_and_stays(bucket: Bucket, mode: str) -> None:
+    store = bucket.store()
+    stored = store.write(KEY, b"one", IfAbsent(), metadata={}, retention=Retention(mode, 1))  # type: ignore[arg-type]
+    assert bucket.store().remove_version(KEY, version_of(stored)) == Protected()
+    assert found(bucket.store()).body == b"one"
+    assert bucket.delete_markers(KEY) == 0
+
+
+def test_a_removal_whose_answer_was_lost_counts_as_deleted(bucket: Bucket) -> None:
+    first = version_of(create(bucket))
+    bucket.proxy.fail("DELETE", KEY, Fault.ANSWER_LOST)
+    assert bucket.store().remove_version(KEY, first) == Deleted()
+    assert bucket.history(KEY) == []
+
+
+@pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.CONFLICT, Fault.NEVER_ARRIVES, Fault.CLOCK_SKEWED])
+def test_a_removal_that_s3_did_not_take_is_repeated(bucket: Bucket, fault: Fault) -> None:
+    first = version_of(create(bucket))
+    bucket.proxy.fail("DELETE", KEY, fault)
+    store = bucket.store()
+    assert store.remove_version(KEY, first) == Deleted()
+    assert store.requests == ["DeleteObject"] * 2
+    assert bucket.history(KEY) == []
+
+
+def test_a_removal_that_may_not_be_done_is_protected(bucket: Bucket) -> None:
+    first = version_of(create(bucket))
+    bucket.proxy.fail("DELETE", KEY, Fault.DENIED)
+    assert bucket.store().remove_version(KEY, first) == Protected()
+    assert found(bucket.store()).head.version_id == first
+
+
+def test_a_removal_from_a_bucket_that_is_gone_is_a_fault(bucket: Bucket) -> None:
+    store = Store(bucket.s3, "holdfast-gone", deadline=time.monotonic() + 20)
+    with pytest.raises(StorageRefused, match="NoSuchBucket"):
+        store.remove_version(KEY, "x")
+
+
+@pytest.mark.parametrize("version_id", ["", "null"])
+def test_what_names_no_version_is_never_removed(bucket: Bucket, version_id: str) -> None:
+    create(bucket)
+    store = bucket.store()
+    with pytest.raises(ValueError, match="versioning"):
+        store.remove_version(KEY, version_id)
+    assert store.requests == []
+
+
+def test_without_versioning_no_object_is_one_version(unversioned: Bucket) -> None:
+    put(unversioned.store(), b"one", IfAbsent())
+    assert not found(unversioned.store()).head.is_one_version
+
+
+def test_an_object_of_a_versioned_bucket_is_one_version(bucket: Bucket) -> None:
+    create(bucket)
+    assert found(bucket.store()).head.is_one_version
+
+
+# --- the history ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 3, 1000])
+def test_the_history_is_that_of_the_key_alone_and_newest_first(bucket: Bucket, page_size: int) -> None:
+    made = []
+    for body in (b"one", b"two"):
+        made.append(version_of(create(bucket, body)))
+        made.append(bucket.s3.delete_object(Bucket=bucket.name, Key=KEY)["VersionId"])
+        time.sleep(1.1)  # S3's times have whole seconds
+    third = create(bucket, b"three")
+    made.append(version_of(third))
+    made.append(version_of(put(bucket.direct_store(), b"four", IfMatch(third.etag))))
+    for other in (f"{KEY}.tflock", f"{KEY}x", "states/a", "states/a.tfstat"):
+        bucket.s3.put_object(Bucket=bucket.name, Key=other, Body=b"other")
+    history = list(bucket.store().versions(KEY, page_size=page_size))
+    by_id = {version.id: version for version in history}
+    assert [version.id for version in history if not version.is_delete_marker] == [
+        made[position] for position in (5, 4, 2, 0)
+    ]
+    assert [version.id for version in history if version.is_delete_marker] == [made[3], made[1]]
+    assert [version.is_current for version in history] == [True, False, False, False, False, False]
+    # MiniStack lists milliseconds, which AWS does not.
+    listed = by_id[made[2]].last_modified.replace(microsecond=0)
+    assert listed == found_version(bucket, made[2]).head.last_modified
+    assert history.index(by_id[made[2]]) in (2, 3)
+    assert {history[4].id, history[5].id} == {made[0], made[1]}
+
+
+def found_version(bucket: Bucket, version_id: str) -> Object:
+    read = bucket.store().read(KEY, version_id)
+    assert read is not None
+    return read
+
+
+def test_the_newest_entry_comes_first_also_within_a_second(bucket: Bucket) -> None:
+    for _ in range(3):
+        create(bucket)
+        marker = bucket.s3.delete_object(Bucket=bucket.name, Key=KEY)["VersionId"]
+        first = next(bucket.store().versions(KEY))
+        assert (first.id, first.is_current, first.is_delete_marker) == (marker, True, True)
+
+
+def test_no_more_pages_are_asked_for_than_are_looked_at(bucket: Bucket) -> None:
+    for body in (b"one", b"two", b"three"):
+        bucket.s3.put_object(Bucket=bucket.name, Key=KEY, Body=body)
+    store = bucket.store()
+    next(store.versions(KEY, page_size=1))
+    assert store.requests == ["ListObjectVersions"]
+
+
+def test_a_key_without_history_has_none(bucket: Bucket) -> None:
+    bucket.s3.put_object(Bucket=bucket.name, Key=f"{KEY}.tflock", Body=b"other")
+    assert list(bucket.store().versions(KEY)) == []
+
+
+def test_the_history_of_a_bucket_that_is_gone_is_a_fault(bucket: Bucket) -> None:
+    store = Store(bucket.s3, "holdfast-gone", deadline=time.monotonic() + 20)
+    with pytest.raises(StorageRefused, match="NoSuchBucket"):
+        next(store.versions(KEY))
+
+
+def test_an_old_version_is_read_by_its_id(bucket: Bucket) -> None:
+    first = create(bucket)
+    put(bucket.store(), b"two", IfMatch(first.etag))
+    marker = bucket.s3.delete_object(Bucket=bucket.name, Key=KEY)["VersionId"]
+    read = found_version(bucket, first.version_id)
+    assert (read.body, read.head.version_id) == (b"one", first.version_id)
+    assert bucket.store().read(KEY, marker) is None
+    bucket.s3.delete_object(Bucket=bucket.name, Key=KEY, VersionId=first.version_id)
+    assert bucket.store().read(KEY, first.version_id) is None
+
+
+# --- retention and checksum --------------------------------------------------------------------------
+
+
+def test_a_write_with_retention_is_kept_for_its_days_and_one_without_is_not(bucket: Bucket) -> None:
+    store = bucket.store()
+    store.write(KEY, b"one", IfAbsent(), metadata={}, retention=Retention("COMPLIANCE", 30))
+    head = bucket.s3.head_object(Bucket=bucket.name, Key=KEY)
+    assert head["ObjectLockMode"] == "COMPLIANCE"
+    days = head["ObjectLockRetainUntilDate"] - datetime.now(UTC)
+    assert timedelta(days=30) - timedelta(minutes=1) < days <= timedelta(days=30)
+    store.write(f"{KEY}.tflock", b"one", IfAbsent(), metadata={})
+    assert "ObjectLockMode" not in bucket.s3.head_object(Bucket=bucket.name, Key=f"{KEY}.tflock")
+
+
+def test_a_repeated_write_asks_for_the_same_date(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Later(datetime):
+        """A clock that is a day later whenever it is looked at."""
+
+        days = 0
+
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            cls.days += 1
+            return datetime.now(tz) + timedelta(days=cls.days)
+
+    monkeypatch.setattr("holdfast.store.datetime", Later)
+    bucket.proxy.fail("PUT", KEY, Fault.SLOW_DOWN, times=2)
+    with bucket.sent("x-amz-object-lock-retain-until-date") as sent:
+        bucket.store().write(KEY, b"one", IfAbsent(), metadata={}, retention=Retention("GOVERNANCE", 30))
+    assert len(sent) == 3
+    assert len(set(sent)) == 1
+
+
+@pytest.mark.parametrize("retention", [None, Retention("GOVERNANCE", 1)])
+def test_every_write_carries_the_same_checksum_whatever_the_environment_says(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, retention: Retention | None
+) -> None:
+    monkeypatch.setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")
+    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+    client = connect(session, endpoint_url=bucket.s3.meta.endpoint_url)
+    store = Store(client, bucket.name, deadline=time.monotonic() + 20)
+    store.write(KEY, b"one", IfAbsent(), metadata={}, retention=retention)
+    checksum = bucket.s3.get_object(Bucket=bucket.name, Key=KEY)["ChecksumSHA256"]
+    assert checksum == base64.b64encode(hashlib.sha256(b"one").digest()).decode()
+
+
+def test_a_prolonged_store_has_time_left_and_counts_on(bucket: Bucket) -> None:
+    late = Store(bucket.s3, bucket.name, deadline=time.monotonic())
+    assert late.prolonged(10).read(KEY) is None
+    assert late.requests == ["GetObject"]
+    patient = bucket.store()
+    assert patient.prolonged(0).read(KEY) is None
