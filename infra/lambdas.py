@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Validations
 from aws_cdk import aws_iam as iam
@@ -13,8 +14,6 @@ from holdfast import __version__
 from infra.bundle import Bundle
 from infra.config import TeamConfig
 from infra.state_store import StateStore, fix_logical_id
-
-LOG_RETENTION = logs.RetentionDays.THREE_MONTHS
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,38 +41,54 @@ class Functions(Construct):
         locks = bucket.arn_for_objects("states/*.tfstate.tflock")
         # Without s3:ListBucket S3 answers 403 for a key that does not exist: "no state yet" were a fault.
         missing_keys_are_404 = _allow("MissingKeysAre404", ["s3:ListBucket"], [bucket.bucket_arn])
+        retention = retention_of_each_write(team)
 
         self.backend = self._function(
             "Backend",
             team,
             bundles.backend,
-            memory_mb=1769,  # one whole vCPU
+            memory_mb=team.memory.backend,
             timeout=Duration.seconds(25),  # below the gateway's 30 s, so that an answer is always ours
             environment={
                 "HOLDFAST_BUCKET": bucket.bucket_name,
                 "HOLDFAST_REQUIRE_LOCK": "true" if team.require_lock else "false",
+                **({"HOLDFAST_RETENTION": retention} if retention else {}),
             },
             statements=[
                 _allow(
                     "StatesAndLocks", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], [states, locks]
                 ),
+                # A release removes the very version of the lock, so that locking leaves nothing behind.
+                _allow("RemoveLocks", ["s3:DeleteObjectVersion"], [locks]),
                 _allow("TagLocks", ["s3:PutObjectTagging"], [locks]),
+                *([_allow("RetainStates", ["s3:PutObjectRetention"], [states])] if retention else []),
                 missing_keys_are_404,
-                _allow("EncryptAndDecrypt", ["kms:GenerateDataKey", "kms:Decrypt"], [key.key_arn]),
+                *(
+                    [_allow("EncryptAndDecrypt", ["kms:GenerateDataKey", "kms:Decrypt"], [key.key_arn])]
+                    if key
+                    else []
+                ),
+            ],
+            acknowledged=[
+                _pattern(
+                    f"states/*.{kind}", "All states of the team: the token's scope says who may use which."
+                )
+                for kind in ("tfstate", "tfstate.tflock")
             ],
         )
         self.authorizer = self._function(
             "Authorizer",
             team,
             bundles.authorizer,
-            memory_mb=512,
+            memory_mb=team.memory.authorizer,
             timeout=Duration.seconds(10),
             environment={"HOLDFAST_BUCKET": bucket.bucket_name},
             statements=[
                 _allow("ReadTokens", ["s3:GetObject"], [bucket.arn_for_objects("tokens/*.json")]),
                 missing_keys_are_404,
-                _allow("Decrypt", ["kms:Decrypt"], [key.key_arn]),
+                *([_allow("Decrypt", ["kms:Decrypt"], [key.key_arn])] if key else []),
             ],
+            acknowledged=[_pattern("tokens/*.json", "Which token it is stands in the request.")],
         )
 
     def _function(
@@ -86,9 +101,10 @@ class Functions(Construct):
         timeout: Duration,
         environment: Mapping[str, str],
         statements: Sequence[iam.PolicyStatement],
+        acknowledged: Sequence[Acknowledgment],
     ) -> lambda_.Alias:
         folder = name.lower()
-        log_group = audit_log(self, f"{name}Log", f"/holdfast/{team.name}/{folder}")
+        log_group = audit_log(self, f"{name}Log", f"/holdfast/{team.name}/{folder}", days=team.log_retention)
         log_streams = _allow(
             "OwnLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log_group.log_group_arn]
         )
@@ -99,6 +115,7 @@ class Functions(Construct):
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
             inline_policies={"permissions": iam.PolicyDocument(statements=[*statements, log_streams])},
         )
+        Validations.of(role).acknowledge(*acknowledged)
         function = lambda_.Function(
             self,
             name,
@@ -119,7 +136,7 @@ class Functions(Construct):
             role=role.without_policy_updates(),
             log_group=log_group,
             # Started from a snapshot instead of imported anew; only published versions are.
-            snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS,
+            snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if team.snap_start else None,
         )
         Validations.of(function).acknowledge(
             Acknowledgment(
@@ -133,7 +150,17 @@ class Functions(Construct):
         return lambda_.Alias(self, f"{name}Live", alias_name="live", version=function.current_version)
 
 
-def audit_log(scope: Construct, logical_id: str, name: str) -> logs.LogGroup:
+def retention_of_each_write(team: TeamConfig) -> str | None:
+    """What every write of a state asks S3 for, as in `governance 30` (days).
+
+    None where the team has no retention, or where the bucket adds it by itself.
+    """
+    if team.retention is None or team.retention.bucket_default:
+        return None
+    return f"{team.retention.mode} {team.retention.days}"
+
+
+def audit_log(scope: Construct, logical_id: str, name: str, *, days: int) -> logs.LogGroup:
     """A log group that outlives the stack: it says who did what.
 
     Args:
@@ -141,16 +168,24 @@ def audit_log(scope: Construct, logical_id: str, name: str) -> logs.LogGroup:
         logical_id: its name in the template. It does not change: a kept log group is taken into a new stack
             under it.
         name: of the log group.
+        days: for which a line is kept.
     """
     log_group = logs.LogGroup(
         scope,
         logical_id,
         log_group_name=name,
-        retention=LOG_RETENTION,
         removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     )
+    # The construct takes the number only by a name, such as THREE_MONTHS.
+    cast("logs.CfnLogGroup", log_group.node.default_child).retention_in_days = days
     fix_logical_id(log_group, logical_id)
     return log_group
+
+
+def _pattern(keys: str, reason: str) -> Acknowledgment:
+    """Say why a role is for all keys that a pattern matches."""
+    rule = f"AwsSolutions::AwsSolutions-IAM5[Resource::<StateBucket.Arn>/{keys}]"
+    return Acknowledgment(id=rule, reason=reason)
 
 
 def _allow(sid: str, actions: Sequence[str], resources: Sequence[str]) -> iam.PolicyStatement:

@@ -1,23 +1,27 @@
-"""The bucket that holds a team's states, and the key that encrypts them. Both outlive the stack."""
+"""The bucket that holds a team's states, the key that encrypts them and the bucket for its access log.
+
+All three outlive the stack.
+"""
 
 from typing import cast
 
-from aws_cdk import Aws, CfnResource, RemovalPolicy
+from aws_cdk import Acknowledgment, Aws, CfnResource, Duration, RemovalPolicy, Validations
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.config import TeamConfig
+from infra.bucket_policy import refusals, refuse_old_tls
+from infra.config import History, Retention, TeamConfig
 
 
 class StateStore(Construct):
     """The state store of one team.
 
-    What can only be chosen when the bucket is made is chosen here, for good: its name and Object Lock
-    (enabled, without a default retention).
+    What can only be chosen when the bucket is made is chosen here, for good: its name and Object Lock.
+    Object Lock is enabled even without retention, so that a team may ask for it later.
 
     Attributes:
-        key: encrypts every object of the bucket.
+        key: encrypts every object of the bucket; None for a team that leaves the keys to S3.
         bucket: named after team, account and region. A name of its own is a safeguard: a stack that is
             deployed anew beside a bucket that stayed fails, where it would otherwise start with an empty
             history and let Terraform create everything a second time.
@@ -25,7 +29,41 @@ class StateStore(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, team: TeamConfig) -> None:
         super().__init__(scope, construct_id)
-        self.key = kms.Key(
+        self.key = self._key(team) if team.key == "kms" else None
+        logs_bucket = self._access_logs_bucket(team)
+        self.bucket = s3.Bucket(
+            self,
+            "Bucket",
+            bucket_name=f"holdfast-{team.name}-{team.account or Aws.ACCOUNT_ID}-{team.region or Aws.REGION}",
+            versioned=True,
+            object_lock_enabled=True,
+            object_lock_default_retention=_default_retention(team.retention),
+            encryption=s3.BucketEncryption.KMS if self.key else s3.BucketEncryption.S3_MANAGED,
+            encryption_key=self.key,
+            bucket_key_enabled=True if self.key else None,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            lifecycle_rules=_lifecycle(team.history),
+            server_access_logs_bucket=logs_bucket,
+            server_access_logs_prefix=(team.access_logs.prefix or None) if team.access_logs else None,
+            # Kept, unless it is the stack's first deployment that fails: the next try then needs the name.
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+        )
+        if team.access_logs is not None:
+            Validations.of(self.bucket).acknowledge(
+                Acknowledgment(
+                    id="@aws-cdk/aws-s3:accessLogsPolicyNotAdded",
+                    reason="The team's own bucket has its own policy; docs/design.md says what it has to allow.",
+                )
+            )
+        for statement in refusals(self.bucket, self.key, team):
+            self.bucket.add_to_resource_policy(statement)
+        # Fixed, because a kept resource is taken into a new stack under this name (docs/deploying.md), and
+        # because a resource whose name changes is a new resource.
+        fix_logical_id(self.bucket, "StateBucket")
+
+    def _key(self, team: TeamConfig) -> kms.Key:
+        key = kms.Key(
             self,
             "Key",
             description=f"Holdfast: encrypts the states of team {team.name}",
@@ -33,26 +71,61 @@ class StateStore(Construct):
             # Without the key the whole history is lost.
             removal_policy=RemovalPolicy.RETAIN,
         )
-        self.bucket = s3.Bucket(
+        fix_logical_id(key, "StateKey")
+        return key
+
+    def _access_logs_bucket(self, team: TeamConfig) -> s3.IBucket:
+        """The team's bucket for access logs, or one that is fit for them."""
+        if team.access_logs is not None:
+            return s3.Bucket.from_bucket_name(self, "TeamsAccessLogs", team.access_logs.bucket)
+        bucket = s3.Bucket(
             self,
-            "Bucket",
-            bucket_name=f"holdfast-{team.name}-{team.account or Aws.ACCOUNT_ID}-{team.region or Aws.REGION}",
-            versioned=True,
-            object_lock_enabled=True,
-            encryption=s3.BucketEncryption.KMS,
-            encryption_key=self.key,
-            bucket_key_enabled=True,
+            "AccessLogs",
+            # S3 delivers logs neither to a bucket with Object Lock nor to one with a key of KMS's own. The
+            # name is CloudFormation's: one like the state bucket's would be longer than S3 takes.
+            encryption=s3.BucketEncryption.S3_MANAGED,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            enforce_ssl=True,
-            minimum_tls_version=1.2,
-            # Kept, unless it is the stack's first deployment that fails: the next try then needs the name.
+            lifecycle_rules=[
+                s3.LifecycleRule(id="logs", expiration=Duration.days(team.log_retention)),
+            ],
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
-        # Fixed, because a kept resource is taken into a new stack under this name (docs/deploying.md), and
-        # because a resource whose name changes is a new resource.
-        fix_logical_id(self.key, "StateKey")
-        fix_logical_id(self.bucket, "StateBucket")
+        for statement in refuse_old_tls(bucket):
+            bucket.add_to_resource_policy(statement)
+        fix_logical_id(bucket, "AccessLogsBucket")
+        return bucket
+
+
+def _default_retention(retention: Retention | None) -> s3.ObjectLockRetention | None:
+    if retention is None or not retention.bucket_default:
+        return None
+    days = Duration.days(retention.days)
+    if retention.mode == "governance":
+        return s3.ObjectLockRetention.governance(days)
+    return s3.ObjectLockRetention.compliance(days)
+
+
+def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
+    one_day = Duration.days(1)
+    rules = [
+        # What a release leaves where it cannot remove the lock's own version.
+        s3.LifecycleRule(id="locks", tag_filters={"holdfast": "lock"}, noncurrent_version_expiration=one_day),
+        # A rule of its own: S3 takes it neither with a tag nor with an expiry.
+        s3.LifecycleRule(id="markers-with-nothing-beneath", expired_object_delete_marker=True),
+        s3.LifecycleRule(id="unfinished-uploads", abort_incomplete_multipart_upload_after=one_day),
+    ]
+    if history is not None:
+        rules.append(
+            # Also reaches what no rule for a tag does: locks of other programs, and delete markers.
+            s3.LifecycleRule(
+                id="history",
+                prefix="states/",
+                noncurrent_version_expiration=Duration.days(history.days),
+                noncurrent_versions_to_retain=history.keep_versions,
+            )
+        )
+    return rules
 
 
 def fix_logical_id(construct: Construct, logical_id: str) -> None:

@@ -1,11 +1,11 @@
 """The stack of one team. Nothing in it is shared with another team's."""
 
-from aws_cdk import CfnOutput, Environment, Stack
+from aws_cdk import CfnOutput, Environment, Stack, Validations
 from constructs import Construct
 
 from infra.api import Api
 from infra.config import Target, TeamConfig
-from infra.lambdas import Bundles, Functions
+from infra.lambdas import Bundles, Functions, retention_of_each_write
 from infra.state_store import StateStore
 
 
@@ -26,7 +26,7 @@ class TeamStack(Stack):
             f"Holdfast-{team.name}",
             description=f"Holdfast: Terraform state backend of team {team.name}",
             env=Environment(account=team.account, region=team.region),
-            tags={"holdfast:team": team.name},
+            tags={**team.tags, "holdfast:team": team.name},
             termination_protection=target.termination_protection,
         )
         store = StateStore(self, "StateStore", team)
@@ -35,3 +35,36 @@ class TeamStack(Stack):
 
         CfnOutput(self, "ApiAddress", value=api.address, description="Base URL of the API")
         CfnOutput(self, "BucketName", value=store.bucket.bucket_name, description="Holds the states")
+        if retention := retention_of_each_write(team):
+            CfnOutput(self, "StateRetention", value=retention, description="Mode and days of each write")
+
+        if what := what_stays_for_ever(team):
+            Validations.of(self).add_warning("holdfast:history", what)
+
+
+def what_stays_for_ever(team: TeamConfig) -> str | None:
+    """Say what piles up in the bucket of a team with these settings, and what to write; None if nothing does.
+
+    Delete markers carry no tags, so that only `history` reaches those that have something above or beneath.
+    """
+    if team.history is not None:
+        return None
+    leaves = [
+        *(
+            ["each unlock of a native client leaves an old version and a delete marker of its lock"]
+            if team.native_clients
+            else []
+        ),
+        *(
+            ["under a retention of the bucket's own each unlock leaves a delete marker of the lock"]
+            if team.retention and team.retention.bucket_default
+            else []
+        ),
+    ]
+    if not leaves:
+        return None
+    days = max(365, team.retention.days if team.retention else 0)
+    return (
+        f"team '{team.name}': {', and '.join(leaves)}, and they stay for ever; "
+        f"write history = {{ days = {days}, keep_versions = 100 }} to have S3 remove them"
+    )
