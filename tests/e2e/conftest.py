@@ -86,6 +86,12 @@ def loose(teams: dict[str, Team]) -> Team:
     return teams["loose"]
 
 
+@pytest.fixture(scope="session")
+def kept(teams: dict[str, Team]) -> Team:
+    """The team with retention."""
+    return teams["kept"]
+
+
 Roles = Mapping[tuple[str, str], DeployedRole]
 
 

@@ -56,6 +56,7 @@ class DeployedRole:
         principal: the ARN of the function's session, which its requests are signed as.
         statements: of the role's policy.
         bucket_policy: of the team's bucket.
+        key_policy: of the key that encrypts the bucket; empty where S3 manages the keys.
         reach: what the function works on.
     """
 
@@ -72,6 +73,7 @@ class DeployedRole:
         self.principal = f"arn:aws:sts::{ACCOUNT}:assumed-role/{self.name}/{stack.physical_ids[logical_id]}"
         self.statements: list[dict[str, Any]] = stack.resolve(policy)["Statement"]
         self.bucket_policy = stack.bucket_policy
+        self.key_policy = stack.key_policy
         log_group = stack.resolve(properties["LoggingConfig"]["LogGroup"])
         self.reach = Reach(
             stack.bucket, stack.key_arn, _ARNS["AWS::Logs::LogGroup"].format(log_group), REGION
@@ -164,6 +166,15 @@ class Stack:
         """The statements of the policy of the bucket with the states."""
         _, properties = self.only("AWS::S3::BucketPolicy", Bucket={"Ref": "StateBucket"})
         found: list[Statement] = self.resolve(properties["PolicyDocument"])["Statement"]
+        return found
+
+    @property
+    def key_policy(self) -> list[Statement]:
+        """The statements of the policy of the KMS key; none if S3 manages the keys."""
+        if self.key_arn is None:
+            return []
+        _, properties = self.only("AWS::KMS::Key")
+        found: list[Statement] = self.resolve(properties["KeyPolicy"])["Statement"]
         return found
 
     def only(self, resource_type: str, **wanted: Any) -> tuple[str, dict[str, Any]]:

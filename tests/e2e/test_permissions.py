@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from local_aws.server import LocalAws
+from local_aws.server import ACCOUNT, LocalAws
 from tests import permissions_document
 from tests.aws_permissions import WRITES_LOG, Demand, allowed, demands, missing, superfluous, without
 from tests.conftest import GeneratedFile
@@ -109,6 +109,18 @@ def test_what_is_judged_is_what_is_deployed(aws: LocalAws, roles: Roles, team: s
 
     assert document["Statement"] == role.statements
     assert iam.list_attached_role_policies(RoleName=role.name)["AttachedPolicies"] == []
+
+
+@pytest.mark.parametrize("team", TEAMS)
+def test_neither_the_bucket_nor_the_key_allows_a_function_more(roles: Roles, team: str) -> None:
+    role = roles[team, "backend"]
+
+    assert list(allowed(role.bucket_policy)) == []
+    # The account's own principal: whoever the account's policies let.
+    assert [statement["Principal"] for statement in role.key_policy] in (
+        [],
+        [{"AWS": f"arn:aws:iam::{ACCOUNT}:root"}],
+    )
 
 
 @each_role

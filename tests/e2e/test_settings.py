@@ -1,0 +1,174 @@
+"""What a team's settings do once it is deployed, and that the buckets are as the templates say."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local_aws.deploy import bucket_differences
+from local_aws.server import LocalAws
+from tests import documents
+from tests.e2e.conftest import TEAMS, Roles
+from tests.e2e.deployed import client
+from tests.e2e.project import NewProject
+from tests.e2e.team import HOLDFAST, Team
+
+DAY = timedelta(days=1)
+CLOCKS = timedelta(minutes=5)
+
+
+def retention(team: Team, key: str, version_id: str | None = None) -> Mapping[str, Any] | None:
+    """The retention of a version, by default of the current one; None if it has none."""
+    head = team.s3.head_object(Bucket=team.bucket, Key=key)
+    try:
+        answer = team.s3.get_object_retention(
+            Bucket=team.bucket, Key=key, VersionId=version_id or head["VersionId"]
+        )
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "NoSuchObjectLockConfiguration":
+            raise
+        return None
+    return answer["Retention"]
+
+
+def write(team: Team, state: str, serial: int) -> None:
+    """Write a version of a state under a lock, and release it."""
+    writer, info = team.client("writer"), documents.lock_info()
+    assert writer.lock(state, info).status == 200
+    assert writer.write(state, documents.state(serial), documents.lock_id(info)).status == 200
+    assert writer.unlock(state, info).status == 200
+
+
+@pytest.mark.parametrize("team", TEAMS)
+def test_the_deployed_buckets_are_as_the_template_asks(
+    aws: LocalAws, teams: dict[str, Team], team: str
+) -> None:
+    assert teams[team].name == team
+    assert bucket_differences(aws, f"Holdfast-{team}") == []
+
+
+def test_every_version_of_a_state_is_kept_for_as_long_as_the_team_says(kept: Team, state: str) -> None:
+    before = datetime.now(UTC)
+    write(kept, state, 1)
+    write(kept, state, 2)
+
+    versions = kept.versions(state)
+
+    assert [version.serial for version in versions] == [1, 2]
+    for version in versions:
+        found = retention(kept, f"states/{state}.tfstate", version.id)
+        assert found is not None
+        assert found["Mode"] == "GOVERNANCE"
+        assert before + DAY - CLOCKS < found["RetainUntilDate"] < datetime.now(UTC) + DAY + CLOCKS
+
+
+def test_a_lock_is_not_kept(kept: Team, state: str) -> None:
+    assert kept.client("writer").lock(state, documents.lock_info()).status == 200
+
+    assert kept.lock(state) is not None
+    assert retention(kept, f"states/{state}.tfstate.tflock") is None
+
+
+def test_a_state_of_a_team_without_retention_is_not_kept(strict: Team, state: str) -> None:
+    write(strict, state, 1)
+
+    assert retention(strict, f"states/{state}.tfstate") is None
+
+
+@pytest.mark.parametrize("team", TEAMS)
+def test_nothing_of_a_lock_stays_once_it_is_released(teams: dict[str, Team], state: str, team: str) -> None:
+    write(teams[team], state, 1)
+
+    assert teams[team].versions_and_markers(f"states/{state}.tfstate.tflock") == 0
+    assert teams[team].versions_and_markers(f"states/{state}.tfstate") == 1
+
+
+def test_a_version_under_retention_is_deleted_by_nobody_but_who_bypasses_it(kept: Team, state: str) -> None:
+    write(kept, state, 1)
+    key = f"states/{state}.tfstate"
+    (version,) = kept.versions(state)
+
+    with pytest.raises(ClientError) as refusal:
+        kept.s3.delete_object(Bucket=kept.bucket, Key=key, VersionId=version.id)
+
+    assert refusal.value.response["Error"]["Code"] == "AccessDenied"
+    assert kept.versions(state) == [version]
+    kept.s3.delete_object(Bucket=kept.bucket, Key=key, VersionId=version.id, BypassGovernanceRetention=True)
+    assert kept.versions(state) == []
+
+
+def test_an_administrator_cannot_bypass_it_either(aws: LocalAws, kept: Team, state: str) -> None:
+    iam = client(aws, "iam")
+    everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [everything]})
+    iam.create_user(UserName="administrator")
+    iam.put_user_policy(UserName="administrator", PolicyName="everything", PolicyDocument=document)
+    administrator = client(aws, "s3", iam.create_access_key(UserName="administrator")["AccessKey"])
+    write(kept, state, 1)
+    key = f"states/{state}.tfstate"
+    (version,) = kept.versions(state)
+
+    for arguments in ({}, {"BypassGovernanceRetention": True}):
+        with pytest.raises(ClientError) as refusal:
+            administrator.delete_object(Bucket=kept.bucket, Key=key, VersionId=version.id, **arguments)
+        assert refusal.value.response["Error"]["Code"] == "AccessDenied"
+
+    assert administrator.get_object(Bucket=kept.bucket, Key=key)["Body"].read() == version.body
+
+
+def test_a_deleted_state_comes_back_kept_and_terraform_finds_nothing_to_change(
+    kept: Team, state: str, new_project: NewProject
+) -> None:
+    project = new_project(kept, state, kept.token("maintainer"))
+    project.write(main='resource "terraform_data" "one" { input = "first" }\n')
+    project.ok("init")
+    project.ok("apply", "-auto-approve")
+    before = kept.current(state)
+    assert kept.client("maintainer").delete(state).status == 200
+    assert project.run("plan", "-detailed-exitcode").code == 2
+
+    subprocess.run(
+        [HOLDFAST, "state", "undelete", state, "--team", kept.name],
+        env=dict(kept.environment),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert project.run("plan", "-detailed-exitcode").code == 0
+    assert kept.current(state) == before
+    first, again = kept.versions(state)
+    assert (again.body, again.id != first.id) == (first.body, True)
+    found = retention(kept, f"states/{state}.tfstate", again.id)
+    assert found is not None
+    assert found["RetainUntilDate"] > datetime.now(UTC) + DAY - CLOCKS
+    assert kept.lock(state) is None
+
+
+def test_the_settings_reach_what_is_deployed(aws: LocalAws, roles: Roles) -> None:
+    functions = {
+        role: client(aws, "lambda").get_function_configuration(
+            FunctionName=roles["kept", role].principal.rsplit("/", 1)[-1]
+        )
+        for role in ("backend", "authorizer")
+    }
+    groups = client(aws, "logs").describe_log_groups(logGroupNamePrefix="/holdfast/kept/")["logGroups"]
+    (stack,) = client(aws, "cloudformation").describe_stacks(StackName="Holdfast-kept")["Stacks"]
+
+    assert {name: function["MemorySize"] for name, function in functions.items()} == {
+        "backend": 1024,
+        "authorizer": 256,
+    }
+    assert functions["backend"]["Environment"]["Variables"]["HOLDFAST_RETENTION"] == "governance 1"
+    assert [group["retentionInDays"] for group in groups] == [30, 30]
+    assert {tag["Key"]: tag["Value"] for tag in stack["Tags"]} == {
+        "holdfast:team": "kept",
+        "cost-center": "42",
+        "owner:mail": "states@example.com",
+    }
+    assert roles["loose", "backend"].reach.key_arn is None
