@@ -53,7 +53,7 @@ class StateStore(Construct):
             Validations.of(self.bucket).acknowledge(
                 Acknowledgment(
                     id="@aws-cdk/aws-s3:accessLogsPolicyNotAdded",
-                    reason="The team's own bucket has its own policy; docs/design.md says what it has to allow.",
+                    reason="The team's bucket has its own policy; docs/design.md says what it has to allow.",
                 )
             )
         for statement in refusals(self.bucket, self.key, team):

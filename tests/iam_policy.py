@@ -1,0 +1,334 @@
+"""Evaluates IAM policy statements as AWS does, as far as Holdfast's policies and their tests need it.
+
+The rules are those of the IAM user guide ("Policy evaluation logic", "IAM JSON policy elements: Condition
+operators", "Multivalued context keys"). What is not known here raises, so that no statement is silently
+without effect.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+Statement = Mapping[str, Any]
+Value = str | list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One action on one resource.
+
+    Attributes:
+        action: as in `s3:PutObject`.
+        resource: its ARN.
+        principal: the ARN of who asks, or a service's name; only a policy with principals looks at it.
+        context: condition keys that the request has; a list is a key of several values.
+    """
+
+    action: str
+    resource: str
+    principal: str = ""
+    context: Mapping[str, Value] = field(default_factory=dict)
+
+
+def evaluate(statements: Sequence[Statement], request: Request) -> Literal["allow", "deny", "nothing"]:
+    """Decide what statements say of a request; one that denies outweighs all that allow.
+
+    Args:
+        statements: without CloudFormation functions, as `resolved` makes them.
+        request: what is asked for.
+
+    Raises:
+        ValueError: a statement has something that this module does not know.
+    """
+    effects = {statement["Effect"] for statement in matching(statements, request)}
+    if "Deny" in effects:
+        return "deny"
+    return "allow" if "Allow" in effects else "nothing"
+
+
+def matching(statements: Sequence[Statement], request: Request) -> list[Statement]:
+    """The statements that apply to a request.
+
+    Raises:
+        ValueError: a statement has something that this module does not know, whether it applies or not.
+    """
+    # All of them are read to the end, so that what is not known raises for every request.
+    return [statement for statement in statements if all([*_checks(statement, request)])]
+
+
+_ELEMENTS: Final = frozenset(
+    {"Sid", "Effect", "Principal", "Action", "NotAction", "Resource", "NotResource", "Condition"}
+)
+
+
+def _checks(statement: Statement, request: Request) -> list[bool]:
+    if unknown := statement.keys() - _ELEMENTS:
+        raise ValueError(f"unknown in a statement: {', '.join(sorted(unknown))}")
+    if statement["Effect"] not in ("Allow", "Deny"):
+        raise ValueError(f"unknown effect {statement['Effect']}")
+    if ("Action" in statement) == ("NotAction" in statement):
+        raise ValueError("a statement has either Action or NotAction")
+    if "Resource" in statement and "NotResource" in statement:
+        raise ValueError("a statement has either Resource or NotResource")
+    checks = [
+        _principal(statement["Principal"], request.principal) if "Principal" in statement else True,
+        any(_action(pattern, request.action) for pattern in _listed(statement.get("Action", [])))
+        if "Action" in statement
+        else not any(_action(pattern, request.action) for pattern in _listed(statement["NotAction"])),
+    ]
+    if "Resource" in statement:
+        checks.append(any(_arn(pattern, request.resource) for pattern in _listed(statement["Resource"])))
+    if "NotResource" in statement:
+        checks.append(
+            not any(_arn(pattern, request.resource) for pattern in _listed(statement["NotResource"]))
+        )
+    context = {name.lower(): value for name, value in request.context.items()}
+    checks.extend(
+        _condition(name, context.get(key.lower()), _listed(values))
+        for name, keys in statement.get("Condition", {}).items()
+        for key, values in keys.items()
+    )
+    return checks
+
+
+def _listed(value: Any) -> list[str]:
+    return [_text(one) for one in value] if isinstance(value, list) else [_text(value)]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str | int | float):
+        raise ValueError(f"not resolved: {value!r}")  # noqa: TRY004 the policy is wrong, not the call
+    return str(value)
+
+
+# --- patterns -------------------------------------------------------------------------------------
+
+_ESCAPED: Final = {"${*}": r"\*", "${?}": r"\?", "${$}": r"\$"}
+_WILDCARDS: Final = {"*": ".*", "?": "."}
+
+
+def _like(pattern: str, text: str, flags: int = 0) -> bool:
+    """`*` is any number of characters and `?` is one; all others are themselves."""
+    parts = re.findall(r"\$\{[^}]*\}|.", pattern, re.DOTALL)
+    expression = "".join(_ESCAPED.get(part) or _WILDCARDS.get(part) or re.escape(part) for part in parts)
+    if variables := [part for part in parts if len(part) > 1 and part not in _ESCAPED]:
+        raise ValueError(f"a policy variable: {variables[0]}")
+    return re.fullmatch(expression, text, flags | re.DOTALL) is not None
+
+
+def _action(pattern: str, action: str) -> bool:
+    return _like(pattern, action, re.IGNORECASE)
+
+
+def _arn(pattern: str, arn: str) -> bool:
+    """Each of the six parts of an ARN for itself: a wildcard reaches beyond a colon in the last one only."""
+    if pattern == "*":
+        return True
+    patterns, parts = pattern.split(":", 5), arn.split(":", 5)
+    if len(patterns) != 6:
+        raise ValueError(f"no ARN: {pattern}")
+    return len(parts) == 6 and all(
+        _like(wanted, found) for wanted, found in zip(patterns, parts, strict=True)
+    )
+
+
+def _principal(wanted: Any, principal: str) -> bool:
+    if wanted == "*":
+        return True
+    if not isinstance(wanted, Mapping) or (unknown := wanted.keys() - {"AWS", "Service", "Federated"}):
+        raise ValueError(f"unknown principal {wanted if not isinstance(wanted, Mapping) else unknown}")
+    return any(_is_principal(one, principal, kind) for kind, ones in wanted.items() for one in _listed(ones))
+
+
+def _is_principal(wanted: str, principal: str, kind: str) -> bool:
+    if wanted == principal:
+        return True
+    if kind != "AWS":
+        return False
+    # An account stands for everybody in it whom it lets.
+    account = re.fullmatch(r"(?:arn:[^:]+:iam::)?([0-9]{12})(?::root)?", wanted)
+    return wanted == "*" or (account is not None and principal.split(":")[4:5] == [account[1]])
+
+
+# --- conditions -----------------------------------------------------------------------------------
+
+_Compare = Callable[[str, str], bool]
+
+
+def _number(compare: Callable[[float, float], bool]) -> _Compare:
+    return lambda wanted, found: compare(float(found), float(wanted))
+
+
+def _fold(compare: _Compare) -> _Compare:
+    return lambda wanted, found: compare(wanted.casefold(), found.casefold())
+
+
+def _bool(wanted: str, found: str) -> bool:
+    return wanted.lower() == found.lower()
+
+
+_POSITIVE: Final[Mapping[str, _Compare]] = {
+    "Bool": _bool,
+    "StringEquals": operator.eq,
+    "StringEqualsIgnoreCase": _fold(operator.eq),
+    "StringLike": _like,
+    "ArnEquals": _arn,  # the same as ArnLike, wildcards included
+    "ArnLike": _arn,
+    "NumericEquals": _number(operator.eq),
+    "NumericLessThan": _number(operator.lt),
+    "NumericLessThanEquals": _number(operator.le),
+    "NumericGreaterThan": _number(operator.gt),
+    "NumericGreaterThanEquals": _number(operator.ge),
+}
+_NEGATED: Final[Mapping[str, _Compare]] = {
+    "StringNotEquals": operator.eq,
+    "StringNotEqualsIgnoreCase": _fold(operator.eq),
+    "StringNotLike": _like,
+    "ArnNotEquals": _arn,
+    "ArnNotLike": _arn,
+    "NumericNotEquals": _number(operator.eq),
+}
+
+
+def _condition(name: str, found: Value | None, wanted: list[str]) -> bool:
+    """One key under one operator.
+
+    Args:
+        name: the operator, perhaps with `ForAllValues:` or `ForAnyValue:` before it and `IfExists` behind.
+        found: the request's value, or None if it has none.
+        wanted: the policy's values.
+    """
+    quantifier, _, rest = name.rpartition(":")
+    if quantifier not in ("", "ForAllValues", "ForAnyValue"):
+        raise ValueError(f"unknown condition operator {name}")
+    if rest == "Null" and not quantifier:
+        if any(value.lower() not in ("true", "false") for value in wanted):
+            raise ValueError(f"Null takes true or false: {wanted}")
+        return ("true" if found in (None, []) else "false") in {value.lower() for value in wanted}
+    base = rest.removesuffix("IfExists")
+    compare, negated = _POSITIVE.get(base) or _NEGATED.get(base), base in _NEGATED
+    if compare is None:
+        raise ValueError(f"unknown condition operator {name}")
+
+    def holds(value: str) -> bool:
+        # Of several values in a policy one must match; under a negated operator none may.
+        matched = any(compare(one, value) for one in wanted)
+        return not matched if negated else matched
+
+    if found is None or found == []:
+        if quantifier:
+            # No value is "all values", and not "any value".
+            return quantifier == "ForAllValues" or rest != base
+        return negated or rest != base
+    if quantifier:
+        results = [holds(value) for value in _listed(found)]
+        return all(results) if quantifier == "ForAllValues" else any(results)
+    if isinstance(found, list):
+        several = "several need ForAllValues: or ForAnyValue:"
+        raise ValueError(f"{name} compares one value; {several} {found}")  # noqa: TRY004 as in _text
+    return holds(found)
+
+
+# --- from a template ------------------------------------------------------------------------------
+
+ACCOUNT: Final = "123456789012"
+REGION: Final = "eu-central-1"
+
+_PSEUDO_PARAMETERS: Final = {
+    "AWS::AccountId": ACCOUNT,
+    "AWS::Partition": "aws",
+    "AWS::Region": REGION,
+    "AWS::URLSuffix": "amazonaws.com",
+}
+
+
+def resolved(template: Mapping[str, Any], value: Any) -> Any:
+    """Replace the CloudFormation functions in a part of a template, as if it were deployed.
+
+    A resource that gets its name from CloudFormation has its logical ID, in lower case, as its name.
+
+    Args:
+        template: the synthesized template.
+        value: the part.
+
+    Raises:
+        ValueError: a function, or an attribute of a resource, that is not known here.
+    """
+    match value:
+        case {"Ref": str(name), **rest} if not rest:
+            return _PSEUDO_PARAMETERS.get(name) or _name(template, name)
+        case {"Fn::GetAtt": [str(name), "Arn"], **rest} if not rest:
+            return _arn_of(template, name)
+        case {"Fn::Join": [str(separator), list(parts)], **rest} if not rest:
+            return separator.join(str(resolved(template, part)) for part in parts)
+        case dict() as entries:
+            if functions := [key for key in entries if key == "Ref" or key.startswith("Fn::")]:
+                raise ValueError(f"{functions[0]} is not known: {value}")
+            return {key: resolved(template, item) for key, item in entries.items()}
+        case list():
+            return [resolved(template, item) for item in value]
+    return value
+
+
+_NAMED_BY: Final = {
+    "AWS::S3::Bucket": "BucketName",
+    "AWS::Logs::LogGroup": "LogGroupName",
+    "AWS::IAM::Role": "RoleName",
+}
+_ARNS: Final = {
+    "AWS::S3::Bucket": "arn:aws:s3:::{}",
+    "AWS::KMS::Key": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{{}}",
+    "AWS::Logs::LogGroup": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{{}}:*",
+    "AWS::IAM::Role": f"arn:aws:iam::{ACCOUNT}:role/{{}}",
+}
+
+
+def _name(template: Mapping[str, Any], logical_id: str) -> str:
+    resource = template["Resources"][logical_id]
+    given = resource.get("Properties", {}).get(_NAMED_BY.get(resource["Type"], ""))
+    return str(resolved(template, given)) if given else logical_id.lower()
+
+
+def _arn_of(template: Mapping[str, Any], logical_id: str) -> str:
+    resource_type = template["Resources"][logical_id]["Type"]
+    if resource_type not in _ARNS:
+        raise ValueError(f"the ARN of {logical_id}, {resource_type}, is not known")
+    return _ARNS[resource_type].format(_name(template, logical_id))
+
+
+def bucket_policy(template: Mapping[str, Any], bucket: str = "StateBucket") -> list[dict[str, Any]]:
+    """The statements of a bucket's policy, resolved.
+
+    Args:
+        template: the synthesized template.
+        bucket: the bucket's logical ID.
+    """
+    (policy,) = (
+        resource["Properties"]
+        for resource in template["Resources"].values()
+        if resource["Type"] == "AWS::S3::BucketPolicy" and resource["Properties"]["Bucket"] == {"Ref": bucket}
+    )
+    return [resolved(template, statement) for statement in policy["PolicyDocument"]["Statement"]]
+
+
+def role_of(template: Mapping[str, Any], handler: str) -> list[dict[str, Any]]:
+    """The statements of a function's role, resolved.
+
+    Args:
+        template: the synthesized template.
+        handler: the function's, as in `backend.handler.handle`.
+    """
+    (role,) = (
+        resource["Properties"]["Role"]["Fn::GetAtt"][0]
+        for resource in template["Resources"].values()
+        if resource["Type"] == "AWS::Lambda::Function" and resource["Properties"]["Handler"] == handler
+    )
+    return [
+        resolved(template, statement)
+        for policy in template["Resources"][role]["Properties"]["Policies"]
+        for statement in policy["PolicyDocument"]["Statement"]
+    ]
