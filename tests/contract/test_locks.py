@@ -6,7 +6,15 @@ import time
 import pytest
 
 from holdfast import locks, names
-from holdfast.errors import Locked, LockNotMatched, NotAllowed, Undecided, UnlockUndecided
+from holdfast.access import Caller
+from holdfast.errors import (
+    Locked,
+    LockNotMatched,
+    NotAllowed,
+    StorageRefused,
+    Undecided,
+    UnlockUndecided,
+)
 from holdfast.locks import Acquired, ForceUnlocked, Released
 from tests.contract.conftest import Bucket
 from tests.documents import ADA, BOB, OPERATOR, lock_info, only_id
@@ -284,3 +292,189 @@ def test_a_lock_of_terraforms_own_s3_backend_holds_and_only_a_maintainer_breaks_
     with pytest.raises(NotAllowed):
         locks.release(bucket.store(), NAME, json.dumps(theirs).encode(), ADA)
     assert held_id(bucket) == "native"
+
+
+# --- what a lock leaves behind, and whose lock a removal can meet -----------------------------------
+
+
+def take_over(bucket: Bucket) -> None:
+    """Somebody breaks the lock, and the very same request takes it again: a late repeat of the first."""
+    locks.release(bucket.direct_store(), NAME, only_id("one"), OPERATOR)
+    locks.acquire(bucket.direct_store(), NAME, lock_info("one"), ADA)
+
+
+def held_version(bucket: Bucket) -> str | None:
+    held = locks.read(bucket.direct_store(), NAME)
+    return held.version_id if held else None
+
+
+@pytest.mark.parametrize(
+    ("body", "caller"),
+    [
+        pytest.param(lock_info("one"), ADA, id="release"),
+        pytest.param(only_id("one"), OPERATOR, id="OpenTofu's force-unlock"),
+        pytest.param(lock_info("one", who="bob@desk"), OPERATOR, id="the ID with another document"),
+    ],
+)
+def test_a_lock_that_was_given_back_leaves_neither_version_nor_marker(
+    bucket: Bucket, body: bytes, caller: Caller
+) -> None:
+    for _ in range(2):
+        locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+        locks.release(bucket.store(), NAME, body, caller)
+        assert bucket.history(KEY) == []
+
+
+def test_terraforms_force_unlock_leaves_neither_version_nor_marker(bucket: Bucket) -> None:
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    wait_until_older_than_the_minimum(bucket, NAME)
+    locks.release(bucket.store(), NAME, b"", OPERATOR)
+    assert bucket.history(KEY) == []
+
+
+def test_a_release_whose_answer_was_lost_leaves_nothing_either(bucket: Bucket) -> None:
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    bucket.proxy.fail("DELETE", KEY, Fault.ANSWER_LOST)
+    locks.release(bucket.store(), NAME, lock_info("one"), ADA)
+    assert bucket.history(KEY) == []
+
+
+def test_a_lock_that_lies_over_an_old_marker_is_given_back_and_the_marker_stays(bucket: Bucket) -> None:
+    bucket.s3.put_object(Bucket=bucket.name, Key=KEY, Body=b"{}")
+    bucket.s3.delete_object(Bucket=bucket.name, Key=KEY)
+    before = bucket.history(KEY)
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    locks.release(bucket.store(), NAME, lock_info("one"), ADA)
+    assert stored_lock(bucket) is None
+    assert bucket.history(KEY) == before
+
+
+def test_an_unconditional_lock_over_another_one_gives_it_back_to_its_holder(bucket: Bucket) -> None:
+    # Nothing of ours writes so. Removing the upper one must not read as "not locked".
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    bucket.s3.put_object(Bucket=bucket.name, Key=KEY, Body=lock_info("two"))
+    with pytest.raises(LockNotMatched, match="one"):
+        locks.release(bucket.store(), NAME, only_id("two"), OPERATOR)
+    assert held_id(bucket) == "one"
+
+
+@pytest.mark.parametrize("body", [lock_info("one"), only_id("one")], ids=["release", "force-unlock"])
+def test_a_lock_under_retention_is_given_back_all_the_same_and_leaves_a_marker(
+    bucket: Bucket, body: bytes
+) -> None:
+    bucket.retain_everything()
+    caller = ADA if body == lock_info("one") else OPERATOR
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    store = bucket.store()
+    locks.release(store, NAME, body, caller)
+    assert store.requests[:3] == ["GetObject", "DeleteObject", "DeleteObject"]
+    assert stored_lock(bucket) is None
+    assert len(bucket.bodies(KEY)) == bucket.delete_markers(KEY) == 1
+    locks.acquire(bucket.store(), NAME, lock_info("two"), BOB)
+    assert held_id(bucket) == "two"
+
+
+def test_a_lock_under_retention_that_was_taken_since_is_not_removed(bucket: Bucket) -> None:
+    bucket.retain_everything()
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+
+    def released_and_taken() -> None:
+        locks.release(bucket.direct_store(), NAME, lock_info("one"), ADA)
+        locks.acquire(bucket.direct_store(), NAME, lock_info("two"), BOB)
+
+    bucket.proxy.before("DELETE", KEY, lambda: None)  # the removal, which is refused
+    bucket.proxy.before("DELETE", KEY, released_and_taken)
+    with pytest.raises(LockNotMatched, match="their lock stays"):
+        locks.release(bucket.store(), NAME, only_id("one"), OPERATOR)
+    assert held_id(bucket) == "two"
+
+
+def test_a_lock_whose_removal_s3_does_not_allow_at_all_is_a_fault_and_stays(bucket: Bucket) -> None:
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    bucket.proxy.fail("DELETE", KEY, Fault.DENIED, times=2)
+    with pytest.raises(StorageRefused, match="AccessDenied"):
+        locks.release(bucket.store(), NAME, lock_info("one"), ADA)
+    assert held_id(bucket) == "one"
+
+
+def test_a_function_that_may_not_remove_versions_still_releases(bucket: Bucket) -> None:
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    bucket.proxy.fail("DELETE", KEY, Fault.DENIED)
+    assert locks.release(bucket.store(), NAME, lock_info("one"), ADA) == Released("one")
+    assert stored_lock(bucket) is None
+    assert bucket.delete_markers(KEY) == 1
+
+
+def test_a_late_release_leaves_a_lock_alone_that_was_taken_since_with_the_same_document(
+    bucket: Bucket,
+) -> None:
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    bucket.proxy.before("DELETE", KEY, lambda: take_over(bucket))
+    assert locks.release(bucket.store(), NAME, lock_info("one"), ADA) == Released("one")
+    assert held_id(bucket) == "one"
+
+
+def test_a_doubled_release_leaves_a_lock_alone_that_was_taken_since_with_the_same_document(
+    bucket: Bucket,
+) -> None:
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    first = held_version(bucket)
+    assert first is not None
+    bucket.proxy.fail("DELETE", KEY, Fault.ANSWER_LOST)  # it took effect, and is sent again
+    bucket.proxy.before(
+        "DELETE", KEY, lambda: locks.acquire(bucket.direct_store(), NAME, lock_info("one"), ADA)
+    )
+    assert locks.release(bucket.store(), NAME, lock_info("one"), ADA) == Released("one")
+    again = held_version(bucket)
+    assert again not in (None, first)
+    for _ in range(2):  # and once more, by whatever has kept it
+        bucket.s3.delete_object(Bucket=bucket.name, Key=KEY, VersionId=first)
+    assert held_version(bucket) == again
+
+
+def test_a_late_force_unlock_leaves_the_same_document_taken_since_alone_and_does_not_claim_it(
+    bucket: Bucket,
+) -> None:
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    bucket.proxy.before("DELETE", KEY, lambda: take_over(bucket))
+    with pytest.raises(LockNotMatched, match="their lock stays"):
+        locks.release(bucket.store(), NAME, only_id("one"), OPERATOR)
+    assert held_id(bucket) == "one"
+
+
+def test_a_force_unlock_that_met_another_holder_since_names_them(bucket: Bucket) -> None:
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+
+    def released_and_taken() -> None:
+        locks.release(bucket.direct_store(), NAME, lock_info("one"), ADA)
+        locks.acquire(bucket.direct_store(), NAME, lock_info("two", who="bob@desk"), BOB)
+
+    bucket.proxy.before("DELETE", KEY, released_and_taken)
+    with pytest.raises(LockNotMatched, match=r"one is gone.*bob@desk.*lock ID two"):
+        locks.release(bucket.store(), NAME, only_id("one"), OPERATOR)
+    assert held_id(bucket) == "two"
+
+
+@pytest.mark.parametrize("body", [lock_info("one"), only_id("one")], ids=["release", "force-unlock"])
+def test_without_versioning_a_lock_is_given_back_by_its_etag(unversioned: Bucket, body: bytes) -> None:
+    caller = ADA if body == lock_info("one") else OPERATOR
+    locks.acquire(unversioned.store(), NAME, lock_info("one"), ADA)
+    locks.release(unversioned.store(), NAME, body, caller)
+    assert stored_lock(unversioned) is None
+
+
+def test_without_versioning_a_lock_that_was_taken_since_stays(unversioned: Bucket) -> None:
+    locks.acquire(unversioned.store(), NAME, lock_info("one"), ADA)
+
+    def broken_and_taken() -> None:
+        locks.release(unversioned.direct_store(), NAME, only_id("one"), OPERATOR)
+        locks.acquire(unversioned.direct_store(), NAME, lock_info("two"), BOB)
+
+    unversioned.proxy.before("DELETE", KEY, broken_and_taken)
+    assert locks.release(unversioned.store(), NAME, lock_info("one"), ADA) == Released("one")
+    assert held_id(unversioned) == "two"
+
+
+def test_a_lock_carries_no_retention(bucket: Bucket) -> None:
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    assert "ObjectLockMode" not in bucket.s3.head_object(Bucket=bucket.name, Key=KEY)
