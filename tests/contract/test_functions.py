@@ -5,8 +5,9 @@ import gzip
 import hashlib
 import json
 import logging
+import sys
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any, cast
 
@@ -34,8 +35,7 @@ Handle = Callable[[dict[str, Any], Context], Answer]
 @pytest.fixture(scope="module")
 def functions(moto: Server) -> Iterator[dict[str, Handle]]:
     """Both functions as Lambda starts them: from their environment."""
-    moto.direct.create_bucket(Bucket=BUCKET)
-    moto.direct.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+    moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
     with pytest.MonkeyPatch.context() as environment:
         for name, value in {
             "HOLDFAST_BUCKET": BUCKET,
@@ -317,6 +317,49 @@ def test_a_fault_of_ours_answers_500_and_neither_answer_nor_log_holds_content(
     (line,) = log
     assert json.loads(line)["error"] == "KeyError"
     assert "confidential" not in line + answer["body"]
+
+
+# --- settings --------------------------------------------------------------------------------------
+
+
+def started(monkeypatch: pytest.MonkeyPatch, retention: str) -> Handle:
+    """Another backend function, started with this retention."""
+    monkeypatch.setenv("HOLDFAST_RETENTION", retention)
+    monkeypatch.delitem(sys.modules, "backend.handler")
+    return cast("Handle", import_module("backend.handler").handle)
+
+
+@pytest.mark.usefixtures("backend")
+def test_states_are_written_with_the_retention_of_the_environment_and_locks_without(
+    moto: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retaining = started(monkeypatch, "compliance 2")
+    assert ask(retaining, "PUT", LOCKS, "kept", caller=ADA, body=LOCK)["statusCode"] == 200
+    written = ask(retaining, "POST", STATES, "kept", caller=ADA, body=STATE, lock_id="one")
+    assert written["statusCode"] == 200
+    head = moto.direct.head_object(Bucket=BUCKET, Key="states/kept.tfstate")
+    assert head["ObjectLockMode"] == "COMPLIANCE"
+    days = head["ObjectLockRetainUntilDate"] - datetime.now(UTC)
+    assert timedelta(days=1, hours=23) < days <= timedelta(days=2)
+    lock = moto.direct.head_object(Bucket=BUCKET, Key="states/kept.tfstate.tflock")
+    assert "ObjectLockMode" not in lock
+
+
+def test_states_are_written_without_retention_where_the_environment_names_none(
+    backend: Handle, moto: Server
+) -> None:
+    ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
+    assert ask(backend, "POST", STATES, caller=ADA, body=STATE, lock_id="one")["statusCode"] == 200
+    assert "ObjectLockMode" not in moto.direct.head_object(Bucket=BUCKET, Key="states/a.tfstate")
+
+
+@pytest.mark.parametrize("retention", ["", "30", "Governance 30", "governance 0", "compliance 36501"])
+@pytest.mark.usefixtures("backend")
+def test_a_retention_that_is_none_stops_the_function_at_its_start(
+    monkeypatch: pytest.MonkeyPatch, retention: str
+) -> None:
+    with pytest.raises(ValueError, match=r"HOLDFAST_RETENTION.*'governance 30'"):
+        started(monkeypatch, retention)
 
 
 # --- authorizer ----------------------------------------------------------------------------------

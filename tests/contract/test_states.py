@@ -1,4 +1,4 @@
-"""Read, write and delete on real S3 servers: what the fences hold back, and what they let through."""
+"""Read, write, delete, undelete on real S3 servers: what the fences hold back and what they let through."""
 
 import time
 from collections.abc import Callable
@@ -17,14 +17,19 @@ from holdfast.errors import (
     LockLost,
     LockRequired,
     NotAllowed,
+    NotDeleted,
+    NoVersions,
     RacedWriter,
     SerialNotNewer,
     StorageRefused,
     Undecided,
+    UndeleteUndecided,
     UnreadableState,
+    UnreadableVersion,
 )
+from holdfast.retention import Retention
 from holdfast.state_file import Position
-from holdfast.states import Removed, Written
+from holdfast.states import Removed, Undeleted, Written
 from holdfast.store import Store
 from tests.contract.conftest import Bucket
 from tests.documents import ADA, BOB, LINEAGE, OPERATOR, encrypted_state, lock_info, only_id, state
@@ -532,6 +537,17 @@ def test_a_delete_leaves_the_versions_and_no_lock(team: Team) -> None:
     assert delete(team).version_id is not None
     assert team.current() is None
     assert team.versions() == [state(1)]
+    assert team.bucket.history(LOCK_KEY) == []
+
+
+@pytest.mark.parametrize("retained", [False, True])
+def test_a_delete_leaves_one_marker_on_the_state(team: Team, retained: bool) -> None:
+    if retained:
+        team.bucket.retain_everything()
+    team.write_unlocked(state(1))
+    delete(team)
+    assert team.bucket.delete_markers(KEY) == 1
+    assert team.versions() == [state(1)]
     assert nobody_holds_the_lock(team)
 
 
@@ -549,6 +565,7 @@ def test_a_bucket_that_is_gone_is_a_fault_for_every_verb(bucket: Bucket) -> None
         lambda: states.write(gone(), NAME, state(1), "one", ADA, require_lock=True),
         lambda: states.write(gone(), NAME, state(1), None, ADA, require_lock=False),
         lambda: states.delete(gone(), NAME, OPERATOR),
+        lambda: states.undelete(gone(), NAME, OPERATOR, None),
         lambda: locks.acquire(gone(), NAME, ONE, ADA),
         lambda: locks.release(gone(), NAME, ONE, ADA),
     ):
@@ -671,3 +688,380 @@ def test_a_first_write_after_a_delete_may_start_anew(team: Team) -> None:
     team.lock()
     team.write(state(1, lineage="new"))
     assert team.current() == state(1, lineage="new")
+
+
+# --- undelete ------------------------------------------------------------------------------------------
+
+
+def undelete(team: Team, caller: Caller = OPERATOR, *, seconds: float = 20.0) -> Undeleted:
+    return states.undelete(team.bucket.store(seconds=seconds), NAME, caller, None)
+
+
+def deleted(team: Team, *bodies: bytes) -> None:
+    """A state that had these versions and is deleted."""
+    team.lock()
+    for body in bodies or (state(1), state(2)):
+        team.write(body)
+    team.unlock()
+    states.delete(team.bucket.direct_store(), NAME, OPERATOR)
+
+
+def version_ids(team: Team) -> list[str]:
+    """The state's versions, newest first, without delete markers."""
+    history = team.bucket.direct_store().versions(KEY)
+    return [version.id for version in history if not version.is_delete_marker]
+
+
+def test_an_undelete_brings_the_newest_version_back_as_a_new_one_and_leaves_no_lock(team: Team) -> None:
+    deleted(team, state(1), state(2, content="ümläut"))
+    [newest, first] = version_ids(team)
+    undeleted = undelete(team)
+    assert team.current() == state(2, content="ümläut")
+    assert version_ids(team) == [undeleted.version_id, newest, first]
+    assert (undeleted.position, undeleted.from_version) == (Position(2, LINEAGE), newest)
+    assert undeleted.lock_left is None
+    assert team.bucket.history(LOCK_KEY) == []
+
+
+def test_an_undeleted_state_notes_who_brought_it_back_under_which_lock(team: Team) -> None:
+    deleted(team)
+    undelete(team)
+    noted = team.bucket.s3.head_object(Bucket=team.bucket.name, Key=KEY)["Metadata"]
+    assert noted.pop("sha256")
+    assert noted.pop("lock-id")
+    assert noted == {
+        "serial": "2",
+        "lineage": LINEAGE,
+        "terraform-version": "1.15.5",
+        "who": "token:operator",
+        "operation": "undelete",
+        "written-by": "token:operator",
+    }
+
+
+def test_work_goes_on_with_the_next_serial_after_an_undelete(team: Team) -> None:
+    deleted(team)
+    undelete(team)
+    team.lock()
+    with pytest.raises(SerialNotNewer):
+        team.write(state(2, content="other"))
+    assert team.write(state(3)).new_version
+
+
+def test_a_state_that_was_deleted_twice_comes_back_with_its_last_version(team: Team) -> None:
+    deleted(team, state(7))
+    deleted(team, state(1, lineage="new"))
+    assert undelete(team).position == Position(1, "new")
+    assert team.current() == state(1, lineage="new")
+
+
+def test_a_state_comes_back_though_another_ones_name_begins_with_its_own(team: Team) -> None:
+    deleted(team)
+    longer = names.parse("network/prod.tfstate.old")
+    states.write(team.bucket.direct_store(), longer, state(9), None, ADA, require_lock=False)
+    assert undelete(team).position.serial == 2
+
+
+def test_an_encrypted_state_comes_back_byte_for_byte(team: Team) -> None:
+    deleted(team, encrypted_state(4, "AAAA"))
+    assert undelete(team).position.serial == 4
+    assert team.current() == encrypted_state(4, "AAAA")
+
+
+def test_a_state_that_is_not_deleted_stays_and_nothing_is_written(team: Team) -> None:
+    team.write_unlocked(state(5))
+    store = team.bucket.store()
+    with pytest.raises(NotDeleted, match="terraform state push"):
+        states.undelete(store, NAME, OPERATOR, None)
+    assert set(store.requests) == {"ListObjectVersions", "GetObject"}
+    assert team.versions() == [state(5)]
+    assert team.bucket.history(LOCK_KEY) == []
+
+
+def test_an_empty_object_is_not_written_over(team: Team) -> None:
+    deleted(team)
+    team.put_beside(b"")
+    with pytest.raises(NotDeleted):
+        undelete(team)
+    assert team.versions() == [state(1), state(2), b""]
+
+
+def test_what_never_was_cannot_come_back(team: Team) -> None:
+    store = team.bucket.store()
+    with pytest.raises(NoVersions, match="Check the name"):
+        states.undelete(store, NAME, OPERATOR, None)
+    assert store.requests == ["ListObjectVersions"]
+
+
+def test_a_state_of_which_only_the_delete_marker_is_left_cannot_come_back(team: Team) -> None:
+    deleted(team, state(1))
+    [only] = version_ids(team)
+    team.bucket.s3.delete_object(Bucket=team.bucket.name, Key=KEY, VersionId=only)
+    with pytest.raises(NoVersions):
+        undelete(team)
+    assert team.bucket.history(LOCK_KEY) == []
+
+
+@pytest.mark.parametrize("body", [b"", b"not a state"])
+def test_a_newest_version_that_is_no_state_is_not_brought_back(team: Team, body: bytes) -> None:
+    team.write_unlocked(state(1))
+    team.put_beside(body)
+    team.bucket.s3.delete_object(Bucket=team.bucket.name, Key=KEY)
+    with pytest.raises(UnreadableVersion, match=version_ids(team)[0]):
+        undelete(team)
+    assert team.current() is None
+    assert team.versions() == [state(1), body]
+    assert team.bucket.history(LOCK_KEY) == []
+
+
+def test_only_a_maintainer_may_undelete_and_s3_is_not_asked(team: Team) -> None:
+    store = team.bucket.store()
+    with pytest.raises(NotAllowed, match="maintainer"):
+        states.undelete(store, NAME, ADA, None)
+    assert store.requests == []
+
+
+def test_an_undelete_while_somebody_holds_the_lock_is_refused_with_the_holder(team: Team) -> None:
+    deleted(team)
+    team.lock(TWO, BOB)
+    with pytest.raises(Locked) as refused:
+        undelete(team)
+    assert refused.value.body()["Who"] == "bob@desk"
+    assert team.current() is None
+    assert not nobody_holds_the_lock(team)
+
+
+def test_others_see_who_is_undeleting(team: Team) -> None:
+    deleted(team)
+    seen: list[tuple[str, str]] = []
+
+    def look() -> None:
+        held = locks.read(team.bucket.direct_store(), NAME)
+        assert held is not None
+        seen.append((held.info.operation, held.info.who))
+
+    team.bucket.proxy.before("PUT", KEY, look)
+    undelete(team)
+    assert seen == [("undelete", "token:operator")]
+
+
+@pytest.mark.parametrize("theirs", [state(1, lineage=""), state(1), state(9), b"", b"not a state"])
+def test_an_undelete_never_writes_over_a_state_that_was_made_just_before_it_lands(
+    team: Team, theirs: bytes
+) -> None:
+    deleted(team)
+    team.bucket.proxy.before("PUT", KEY, lambda: team.put_beside(theirs))
+    with pytest.raises(NotDeleted):
+        undelete(team)
+    assert team.versions() == [state(1), state(2), theirs]
+    assert team.bucket.history(LOCK_KEY) == []
+
+
+def test_an_undelete_finds_a_state_that_was_made_before_it_had_the_lock(team: Team) -> None:
+    deleted(team)
+    team.bucket.proxy.before("PUT", LOCK_KEY, lambda: team.write_beside(state(3)))
+    with pytest.raises(NotDeleted):
+        undelete(team)
+    assert team.versions() == [state(1), state(2), state(3)]
+    assert team.bucket.history(LOCK_KEY) == []
+
+
+def test_an_undelete_brings_back_what_was_the_newest_under_its_lock(team: Team) -> None:
+    deleted(team)
+    team.bucket.proxy.before("PUT", LOCK_KEY, lambda: deleted(team, state(8, lineage="new")))
+    assert undelete(team).position == Position(8, "new")
+    assert team.current() == state(8, lineage="new")
+
+
+def test_a_state_that_is_made_and_deleted_while_an_undelete_lands_is_left_deleted(team: Team) -> None:
+    deleted(team)
+
+    def made_and_deleted() -> None:
+        team.put_beside(state(9))
+        team.bucket.proxy.before(
+            "HEAD", KEY, lambda: team.bucket.s3.delete_object(Bucket=team.bucket.name, Key=KEY)
+        )
+
+    team.bucket.proxy.before("PUT", KEY, made_and_deleted)
+    with pytest.raises(RacedWriter):
+        undelete(team)
+    assert team.current() is None
+    assert team.bucket.history(LOCK_KEY) == []
+
+
+@pytest.mark.parametrize(
+    ("verb", "key"),
+    [
+        ("PUT", LOCK_KEY),
+        ("PUT", KEY),
+        ("DELETE", LOCK_KEY),
+    ],
+)
+def test_an_undelete_whose_answer_from_s3_was_lost_brings_back_one_version(
+    team: Team, verb: str, key: str
+) -> None:
+    deleted(team)
+    team.bucket.proxy.fail(verb, key, Fault.ANSWER_LOST)
+    undeleted = undelete(team)
+    assert team.versions() == [state(1), state(2), state(2)]
+    assert version_ids(team)[0] == undeleted.version_id
+    assert team.bucket.history(LOCK_KEY) == []
+
+
+@pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.CONFLICT, Fault.NEVER_ARRIVES])
+def test_an_undelete_that_s3_did_not_take_is_repeated(team: Team, fault: Fault) -> None:
+    deleted(team)
+    team.bucket.proxy.fail("PUT", KEY, fault, times=2)
+    undelete(team)
+    assert team.versions() == [state(1), state(2), state(2)]
+
+
+def test_an_undelete_that_is_not_decided_in_time_gives_its_lock_back_and_can_be_repeated(team: Team) -> None:
+    deleted(team)
+    team.bucket.proxy.fail("PUT", KEY, Fault.SLOW_DOWN, times=1000)
+    with pytest.raises(Undecided):
+        undelete(team, seconds=1)
+    assert team.bucket.proxy.end_rules() < 1000
+    assert team.bucket.history(LOCK_KEY) == []
+    undelete(team)
+    assert team.current() == state(2)
+
+
+def test_an_undelete_that_fails_gives_its_lock_back(team: Team) -> None:
+    deleted(team)
+    team.bucket.proxy.fail("PUT", KEY, Fault.DENIED)
+    with pytest.raises(StorageRefused):
+        undelete(team)
+    assert team.bucket.history(LOCK_KEY) == []
+
+
+def test_an_undelete_that_cannot_give_its_lock_back_says_so(team: Team) -> None:
+    deleted(team)
+    team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
+    undeleted = undelete(team)
+    held = locks.read(team.bucket.direct_store(), NAME)
+    assert held is not None
+    assert undeleted.lock_left == held.info.id
+    assert team.current() == state(2)
+    with pytest.raises(NotDeleted, match=f"terraform force-unlock {held.info.id}"):
+        undelete(team)
+
+
+def test_an_undelete_knows_the_lock_that_an_earlier_try_left(team: Team) -> None:
+    deleted(team)
+    team.bucket.proxy.fail("PUT", KEY, Fault.DENIED)
+    team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
+    with pytest.raises(StorageRefused):
+        undelete(team)
+    assert not nobody_holds_the_lock(team)
+    with pytest.raises(Locked):
+        undelete(team, Caller("token:another", Role.MAINTAINER, ("*",)))
+    assert undelete(team).lock_left is None
+    assert team.bucket.history(LOCK_KEY) == []
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_an_undelete_whose_lock_is_broken_before_it_writes_writes_nothing(team: Team, taken: bool) -> None:
+    deleted(team)
+
+    def broken() -> None:
+        break_whatever_lock_there_is(team)
+        if taken:
+            team.lock(TWO, BOB)
+
+    # Its first reading of a lock.
+    team.bucket.proxy.before("GET", LOCK_KEY, broken)
+    with pytest.raises(UndeleteUndecided):
+        undelete(team)
+    assert team.current() is None
+    assert nobody_holds_the_lock(team) is not taken
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_an_undelete_whose_lock_is_broken_while_it_writes_is_not_acknowledged(
+    team: Team, taken: bool
+) -> None:
+    deleted(team)
+
+    def broken() -> None:
+        break_whatever_lock_there_is(team)
+        if taken:
+            team.lock(TWO, BOB)
+
+    team.bucket.proxy.before("PUT", KEY, broken)
+    with pytest.raises(UndeleteUndecided, match="Look whether"):
+        undelete(team)
+    assert nobody_holds_the_lock(team) is not taken
+
+
+def test_an_undelete_whose_lock_went_to_another_run_of_it_is_not_acknowledged(team: Team) -> None:
+    deleted(team)
+
+    def broken_and_taken_again() -> None:
+        held = locks.read(team.bucket.direct_store(), NAME)
+        assert held is not None
+        team.break_lock(held.info.id)
+        locks.take(team.bucket.direct_store(), NAME, held.info, OPERATOR)
+
+    team.bucket.proxy.before("PUT", KEY, broken_and_taken_again)
+    with pytest.raises(UndeleteUndecided):
+        undelete(team)
+
+
+def test_an_undelete_of_a_version_that_is_removed_meanwhile_brings_nothing_back(team: Team) -> None:
+    deleted(team, state(1))
+    [only] = version_ids(team)
+
+    def remove() -> None:
+        team.bucket.s3.delete_object(Bucket=team.bucket.name, Key=KEY, VersionId=only)
+
+    team.bucket.proxy.before("GET", KEY, remove)
+    with pytest.raises(NoVersions, match="removed just now"):
+        undelete(team)
+    assert team.current() is None
+    assert team.bucket.history(LOCK_KEY) == []
+
+
+def test_an_undelete_works_where_the_bucket_retains_everything(team: Team) -> None:
+    team.bucket.retain_everything()
+    deleted(team)
+    assert undelete(team).lock_left is None
+    assert team.current() == state(2)
+    assert nobody_holds_the_lock(team)
+
+
+# --- retention -----------------------------------------------------------------------------------------
+
+
+RETENTION = Retention("GOVERNANCE", 30)
+
+
+def retained(team: Team, version_id: str) -> bool:
+    """Whether a version of the state is under retention, or else a version without can be removed."""
+    head = team.bucket.s3.head_object(Bucket=team.bucket.name, Key=KEY, VersionId=version_id)
+    return head.get("ObjectLockMode") == "GOVERNANCE"
+
+
+def test_every_version_that_is_written_with_retention_has_it_and_its_lock_has_not(team: Team) -> None:
+    team.lock()
+    for serial in (1, 2):
+        store = team.bucket.store()
+        written = states.write(store, NAME, state(serial), "one", ADA, require_lock=True, retention=RETENTION)
+        assert retained(team, written.version_id)
+    assert "ObjectLockMode" not in team.bucket.s3.head_object(Bucket=team.bucket.name, Key=LOCK_KEY)
+    assert not retained(team, team.write(state(3)).version_id)
+    team.unlock()
+    assert team.bucket.history(LOCK_KEY) == []
+
+
+def test_a_state_under_retention_is_deleted_and_undeleted_and_keeps_every_version(team: Team) -> None:
+    team.lock()
+    store = team.bucket.store()
+    states.write(store, NAME, state(1), "one", ADA, require_lock=True, retention=RETENTION)
+    team.unlock()
+    delete(team)
+    assert team.current() is None
+    undeleted = states.undelete(team.bucket.store(), NAME, OPERATOR, RETENTION)
+    assert retained(team, undeleted.version_id)
+    assert team.versions() == [state(1), state(1)]
+    assert team.bucket.history(LOCK_KEY) == []
