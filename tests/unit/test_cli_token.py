@@ -13,128 +13,28 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
-from urllib.request import Request, urlopen
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from holdfast.access import Credentials, Role, Token, verify
+from tests.documents import state
 from tests.free_port import free_port
 from tests.s3_fault_proxy import Fault, running
+from tests.unit import cli_account
+from tests.unit.cli_account import HOLDFAST, REGION, Aws, bucket
 
-BIN = Path(sys.executable).parent
-HOLDFAST = BIN / "holdfast"
-REGION = "eu-central-1"
-CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 CREATE = ("token", "create", "--role", "writer", "--scope", "network/*")
 
 
 @pytest.fixture(scope="module")
 def moto() -> Iterator[str]:
-    """Address of a server that stands in for AWS."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        yield f"http://{host}:{port}"
-    finally:
-        server.stop()
-
-
-class Aws:
-    """An AWS account on a server, empty at first."""
-
-    def __init__(self, endpoint: str, home: Path) -> None:
-        self.environment = {
-            "HOME": str(home),
-            "PATH": f"{BIN}:{os.environ['PATH']}",
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "AWS_REGION": REGION,
-            "AWS_ENDPOINT_URL": endpoint,
-            **CREDENTIALS,
-        }
-        self._endpoint = endpoint
-
-    def client(self, service: Any) -> Any:
-        return boto3.client(
-            service,
-            endpoint_url=self._endpoint,
-            region_name=REGION,
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
-        )
-
-    def deploy(self, team: str, **outputs: object) -> None:
-        """Create a stack as the CDK app does, as far as the command looks at it."""
-        template = {
-            "Resources": {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": bucket(team)}}},
-            "Outputs": {
-                name: {"Value": value}
-                for name, value in (
-                    outputs or {"ApiAddress": f"https://{team}.example.com", "BucketName": {"Ref": "Bucket"}}
-                ).items()
-            },
-        }
-        self.client("cloudformation").create_stack(
-            StackName=f"Holdfast-{team}",
-            TemplateBody=json.dumps(template),
-            Tags=[{"Key": "holdfast:team", "Value": team}],
-        )
-
-    def records(self, team: str) -> dict[str, bytes]:
-        """The objects of a team's bucket."""
-        s3 = self.client("s3")
-        listed = s3.list_objects_v2(Bucket=bucket(team)).get("Contents", [])
-        return {
-            item["Key"]: s3.get_object(Bucket=bucket(team), Key=item["Key"])["Body"].read() for item in listed
-        }
-
-    def enforce(self, *, authorization: bool) -> None:
-        """Check signatures and policies from now on, or stop to."""
-        free_calls = b"0" if authorization else b"Infinity"
-        request = Request(  # noqa: S310 http, to moto's server
-            f"{self._endpoint}/moto-api/reset-auth", data=free_calls, headers={"Content-Type": "text/plain"}
-        )
-        with urlopen(request):  # noqa: S310
-            pass
-
-    def run(self, *arguments: str, **environment: str | None) -> subprocess.CompletedProcess[str]:
-        """Run the command; a variable that is None is not set."""
-        variables = {**self.environment, **environment}
-        return subprocess.run(
-            [HOLDFAST, *arguments],
-            env={name: value for name, value in variables.items() if value is not None},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-
-    def output(self, *arguments: str, **environment: str | None) -> str:
-        """Run the command, which must succeed, and return what it prints."""
-        done = self.run(*arguments, **environment)
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
-
-    def failure(self, *arguments: str, **environment: str | None) -> str:
-        """Run the command, which must fail, and return its one line."""
-        done = self.run(*arguments, **environment)
-        assert (done.returncode, done.stdout) == (1, "")
-        [line] = done.stderr.splitlines()
-        return line
-
-
-def bucket(team: str) -> str:
-    return f"holdfast-{team}-states"
+    with cli_account.running() as endpoint:
+        yield endpoint
 
 
 @pytest.fixture
 def aws(moto: str, tmp_path: Path) -> Aws:
-    with urlopen(Request(f"{moto}/moto-api/reset", method="POST")):  # noqa: S310 http, to moto's server
-        pass
-    return Aws(moto, tmp_path)
+    return cli_account.empty(moto, tmp_path)
 
 
 def test_the_stored_record_lets_the_bearer_of_the_secret_in(aws: Aws) -> None:
@@ -566,13 +466,18 @@ def test_the_version_is_that_of_the_package(aws: Aws) -> None:
     assert re.fullmatch(r"holdfast \d+\.\d+\.\d+\n", aws.output("--version"))
 
 
-@pytest.mark.parametrize("command", [[], ["token"], ["token", "create"], ["backend-config"]])
+@pytest.mark.parametrize(
+    "command", [[], ["token"], ["token", "create"], ["backend-config"], ["state"], ["state", "undelete"]]
+)
 def test_every_example_of_the_help_works_as_it_stands(aws: Aws, tmp_path: Path, command: list[str]) -> None:
     aws.deploy("payments")
     examples = aws.output(*command, "--help").partition("examples:\n")[2].splitlines()
     assert examples
 
     for example in examples:
+        if example.split()[:3] == ["holdfast", "state", "undelete"]:
+            aws.put_state("payments", "network/prod", state())
+            aws.delete_state("payments", "network/prod")
         done = subprocess.run(
             ["sh", "-euc", example],
             env=aws.environment,

@@ -1,0 +1,148 @@
+"""An AWS account for the command, on moto's server, and the command run in it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import boto3
+from moto.server import ThreadedMotoServer
+
+BIN = Path(sys.executable).parent
+HOLDFAST = BIN / "holdfast"
+REGION = "eu-central-1"
+
+
+@contextmanager
+def running() -> Iterator[str]:
+    """Run a server that stands in for AWS; its address."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        yield f"http://{host}:{port}"
+    finally:
+        server.stop()
+
+
+def empty(endpoint: str, home: Path) -> "Aws":
+    """The account on a server, with nothing in it."""
+    with urlopen(Request(f"{endpoint}/moto-api/reset", method="POST")):  # noqa: S310 http, to moto's server
+        pass
+    return Aws(endpoint, home)
+
+
+class Aws:
+    """An AWS account on a server, empty at first."""
+
+    def __init__(self, endpoint: str, home: Path) -> None:
+        self.environment = {
+            "HOME": str(home),
+            "PATH": f"{BIN}:{os.environ['PATH']}",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_REGION": REGION,
+            "AWS_ENDPOINT_URL": endpoint,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+        }
+        self._endpoint = endpoint
+
+    def client(self, service: Any) -> Any:
+        return boto3.client(
+            service,
+            endpoint_url=self._endpoint,
+            region_name=REGION,
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+
+    def deploy(self, team: str, *, retention: str | None = None, **outputs: object) -> None:
+        """Create a stack as the CDK app does, as far as the command looks at it.
+
+        Args:
+            team: whose.
+            retention: of its states, in the stack's output.
+            outputs: the only other ones; by default those that every stack has.
+        """
+        outputs = outputs or {"ApiAddress": f"https://{team}.example.com", "BucketName": {"Ref": "Bucket"}}
+        if retention is not None:
+            outputs["StateRetention"] = retention
+        template = {
+            "Resources": {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": bucket(team)}}},
+            "Outputs": {name: {"Value": value} for name, value in outputs.items()},
+        }
+        self.client("cloudformation").create_stack(
+            StackName=f"Holdfast-{team}",
+            TemplateBody=json.dumps(template),
+            Tags=[{"Key": "holdfast:team", "Value": team}],
+        )
+        # moto's CloudFormation passes over both properties.
+        s3 = self.client("s3")
+        s3.put_bucket_versioning(Bucket=bucket(team), VersioningConfiguration={"Status": "Enabled"})
+        s3.put_object_lock_configuration(
+            Bucket=bucket(team), ObjectLockConfiguration={"ObjectLockEnabled": "Enabled"}
+        )
+
+    def put_state(self, team: str, name: str, body: bytes) -> str:
+        """Write a state as another program does, and return its version."""
+        key = f"states/{name}.tfstate"
+        return str(self.client("s3").put_object(Bucket=bucket(team), Key=key, Body=body)["VersionId"])
+
+    def delete_state(self, team: str, name: str) -> None:
+        """Put a delete marker on a state."""
+        self.client("s3").delete_object(Bucket=bucket(team), Key=f"states/{name}.tfstate")
+
+    def state(self, team: str, name: str) -> bytes | None:
+        """A current state, None if there is none."""
+        return self.records(team).get(f"states/{name}.tfstate")
+
+    def records(self, team: str) -> dict[str, bytes]:
+        """The objects of a team's bucket."""
+        s3 = self.client("s3")
+        listed = s3.list_objects_v2(Bucket=bucket(team)).get("Contents", [])
+        return {
+            item["Key"]: s3.get_object(Bucket=bucket(team), Key=item["Key"])["Body"].read() for item in listed
+        }
+
+    def enforce(self, *, authorization: bool) -> None:
+        """Check signatures and policies from now on, or stop to."""
+        free_calls = b"0" if authorization else b"Infinity"
+        request = Request(  # noqa: S310 http, to moto's server
+            f"{self._endpoint}/moto-api/reset-auth", data=free_calls, headers={"Content-Type": "text/plain"}
+        )
+        with urlopen(request):  # noqa: S310
+            pass
+
+    def run(self, *arguments: str, **environment: str | None) -> subprocess.CompletedProcess[str]:
+        """Run the command; a variable that is None is not set."""
+        variables = {**self.environment, **environment}
+        return subprocess.run(
+            [HOLDFAST, *arguments],
+            env={name: value for name, value in variables.items() if value is not None},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    def output(self, *arguments: str, **environment: str | None) -> str:
+        """Run the command, which must succeed, and return what it prints."""
+        done = self.run(*arguments, **environment)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    def failure(self, *arguments: str, **environment: str | None) -> str:
+        """Run the command, which must fail, and return its one line."""
+        done = self.run(*arguments, **environment)
+        assert (done.returncode, done.stdout) == (1, "")
+        [line] = done.stderr.splitlines()
+        return line
+
+
+def bucket(team: str) -> str:
+    return f"holdfast-{team}-states"
