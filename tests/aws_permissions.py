@@ -167,7 +167,7 @@ class Row:
         return operation + condition
 
 
-_MISSING = "S3 answers 404; without it 403, and no state could ever be new"
+_MISSING = "S3 answers 404; without it 403, as for a fault"
 
 TABLE: Final = (
     Row("GetObject", "s3:GetObject", On.OBJECT, "reads it", GET_OBJECT),
