@@ -4,6 +4,7 @@ PYTHONS = python3.11 python3 python3.12 python3.13 python3.14
 BIN = .venv/bin
 LOCAL_AWS = $(BIN)/python -m local_aws
 CDK = PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/cdk
+TEAMS_ASKED = $(if $(findstring command line,$(origin TEAMS)), --teams '$(TEAMS)')
 PIP_COMPILE = $(BIN)/pip-compile --quiet --upgrade --no-emit-index-url --no-emit-trusted-host \
 	--no-emit-find-links --generate-hashes --strip-extras --allow-unsafe --no-header --no-annotate
 
@@ -14,8 +15,8 @@ PIP_COMPILE = $(BIN)/pip-compile --quiet --upgrade --no-emit-index-url --no-emit
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-up: set-up ## start Holdfast on this machine, or bring it up to date; PORT=4600 picks another port
-	@$(LOCAL_AWS) up $(if $(findstring command line,$(origin PORT)),--port '$(PORT)')
+up: set-up ## start Holdfast on this machine, or bring it up to date; PORT=4600 is another port, TEAMS=all every team
+	@$(LOCAL_AWS) up$(if $(findstring command line,$(origin PORT)), --port '$(PORT)')$(TEAMS_ASKED)
 
 demo: set-up ## after `make up`: run examples/hello with a real Terraform and show what it left in S3
 	@$(LOCAL_AWS) demo

@@ -54,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
 examples:
   python -m local_aws up
   python -m local_aws up --port 4600
+  python -m local_aws up --teams 'platform payments'
   python -m local_aws status
   python -m local_aws --folder /tmp/second up --port 4601
 """,
@@ -72,11 +73,16 @@ examples:
         type=_port,
         help="of 127.0.0.1 (default: the one used last, or else 4566)",
     )
+    up.add_argument(
+        "--teams",
+        metavar="NAMES",
+        help="deploy these too, or `all`; later runs keep them up to date (default: the first of teams.toml)",
+    )
     down = commands.add_parser("down", help="stop it; everything is kept")
     status = commands.add_parser("status", help="say whether it runs and where")
     demo = commands.add_parser("demo", help="run examples/hello on it with a real Terraform")
     clean = commands.add_parser("clean", help="stop it and remove it, its states and all caches")
-    up.set_defaults(run=lambda home, arguments: _up(home, arguments.port))
+    up.set_defaults(run=lambda home, arguments: _up(home, arguments.port, arguments.teams))
     down.set_defaults(run=lambda home, _: _down(home))
     status.set_defaults(run=lambda home, _: _status(home))
     demo.set_defaults(run=lambda home, _: _demo(home))
@@ -90,10 +96,10 @@ def _port(value: str) -> int:
     return int(value)
 
 
-def _up(home: Home, port: int | None) -> None:
+def _up(home: Home, port: int | None, teams: str | None) -> None:
     from local_aws.up import up
 
-    up(home, port)
+    up(home, port, teams)
 
 
 def _demo(home: Home) -> None:
@@ -114,13 +120,17 @@ def _down(home: Home) -> None:
 
 def _status(home: Home) -> None:
     running = find_running(home.aws_data)
-    connection = home.connection()
+    deployment = home.deployment()
     if running is None:
-        print("Nothing is running." + (" `make up` goes on with what is kept." if connection else ""))
+        print("Nothing is running." + (" `make up` goes on with what is kept." if deployment else ""))
         return
     aws = LocalAws(running.port, home.aws_data)
     print(f"The local AWS runs on {aws.endpoint} (process {running.pid}, log {aws.log}).")
-    print(f"Holdfast: {connection.address}" if connection else "Holdfast is not deployed yet: `make up`.")
+    if deployment is None:
+        print("Holdfast is not deployed yet: `make up`.")
+        return
+    for team in deployment.teams:
+        print(f"Holdfast-{team.name}: {team.api_address}")
 
 
 def _clean(home: Home) -> None:

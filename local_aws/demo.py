@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from local_aws.clients import s3_client, said_plainly
 from local_aws.failure import LocalAwsError
-from local_aws.home import Connection, Deployment, Home
+from local_aws.home import Connection, DeployedTeam, Home
 from local_aws.server import ROOT, LocalAws, find_running
 from local_aws.terraform import terraforms
 from local_aws.up import holdfast
@@ -58,29 +58,31 @@ def demo(home: Home) -> None:
     running = find_running(home.aws_data)
     connection = home.connection()
     deployment = home.deployment()
-    if running is None or connection is None or deployment is None:
+    teams = deployment.teams if deployment and connection else ()
+    team = next((team for team in teams if connection and team.api_address == connection.address), None)
+    if running is None or connection is None or team is None:
         raise LocalAwsError("Nothing is up yet: run `make up` first.")
     aws = LocalAws(running.port, home.aws_data)
     with said_plainly(aws):
-        _demo(home, connection, deployment, s3_client(aws))
+        _demo(home, connection, team, s3_client(aws))
 
 
-def _demo(home: Home, connection: Connection, deployment: Deployment, s3: "S3Client") -> None:
-    _check_not_locked(home, connection, s3, deployment.bucket_name)
+def _demo(home: Home, connection: Connection, team: DeployedTeam, s3: "S3Client") -> None:
+    _check_not_locked(home, connection, s3, team.bucket_name)
     terraform = terraforms()[0]
-    print(f"The state {_STATE} of the team {deployment.team}, with the Terraform called {terraform.name}.")
+    print(f"The state {_STATE} of the team {team.name}, with the Terraform called {terraform.name}.")
     with tempfile.TemporaryDirectory(prefix="demo-", dir=home.folder) as folder:
         hello = Path(folder, "hello")
         shutil.copytree(ROOT / "examples" / "hello", hello, ignore=shutil.ignore_patterns(".terraform*"))
         session = _Session(terraform.argv, hello, _environment(connection))
         session.run("init", "-input=false")
         session.run("plan", "-input=false")
-        _apply(session, s3, deployment.bucket_name)
+        _apply(session, s3, team.bucket_name)
         session.run("plan", "-input=false", "-detailed-exitcode")
-    versions = list(_versions(s3, deployment.bucket_name))
-    _heading(f"In the bucket {deployment.bucket_name}")
+    versions = list(_versions(s3, team.bucket_name))
+    _heading(f"In the bucket {team.bucket_name}")
     print(f"{_STATE_KEY}\n{format_versions(versions)}")
-    _show_lock_is_gone(s3, deployment.bucket_name)
+    _show_lock_is_gone(s3, team.bucket_name)
     _heading("What happened")
     print(f"""\
 Terraform took the lock, wrote serial {versions[0].serial} of the state through the API and released the lock;

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from local_aws.failure import LocalAwsError
 from local_aws.private_file import write_private
-from local_aws.server import ROOT
+from local_aws.server import ACCOUNT, REGION, ROOT
 
 DEFAULT_FOLDER = ROOT / ".local"
 
@@ -22,22 +23,33 @@ _KEPT = frozenset({"states", "tokens", ".ministack-keys"})
 
 
 @dataclass(frozen=True, slots=True)
+class DeployedTeam:
+    """A team's stack, as it was deployed.
+
+    Attributes:
+        name: the team.
+        api_address: the API's base URL, without a trailing slash.
+        bucket_name: the bucket with states, locks and tokens.
+    """
+
+    name: str
+    api_address: str
+    bucket_name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Deployment:
     """The last deployment that went through to the end.
 
     Attributes:
         digest: of everything that it was made from.
         bootstrap_digest: of what `cdk bootstrap` was made from.
-        team: whose stack it is.
-        api_address: the API's base URL, without a trailing slash.
-        bucket_name: the bucket with states, locks and tokens.
+        teams: whose stacks there are, at least one, in the order of teams.toml; the token is for the first.
     """
 
     digest: str
     bootstrap_digest: str
-    team: str
-    api_address: str
-    bucket_name: str
+    teams: tuple[DeployedTeam, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +131,20 @@ class Home:
         write_private(self._port, f"{port}\n")
 
     def deployment(self) -> Deployment | None:
-        """The last deployment, or None."""
-        with suppress(
-            FileNotFoundError, ValueError, TypeError
-        ):  # unreadable is as good as none: deploy again
-            return Deployment(**json.loads(self._deployment.read_text()))
+        """The last deployment, or None; a record that cannot be read is as good as none: deploy again."""
+        with suppress(FileNotFoundError, ValueError, TypeError, KeyError):
+            return _read_deployment(json.loads(self._deployment.read_text()))
         return None
+
+    def deployed_teams(self) -> tuple[str, ...]:
+        """The teams that are deployed: by the record, or without one by the buckets that are in use."""
+        if not self.finished:
+            return ()
+        if deployment := self.deployment():
+            return tuple(team.name for team in deployment.teams)
+        prefix, suffix = "holdfast-", f"-{ACCOUNT}-{REGION}"
+        buckets = (self.aws_data / "s3" / ACCOUNT).glob(f"{prefix}?*{suffix}")
+        return tuple(sorted(bucket.name.removeprefix(prefix).removesuffix(suffix) for bucket in buckets))
 
     def remember_deployment(self, deployment: Deployment) -> None:
         """Remember that this is deployed."""
@@ -197,3 +217,14 @@ class Home:
             )
         marker.touch(mode=0o600)
         self.folder.chmod(0o700)
+
+
+def _read_deployment(record: dict[str, Any]) -> Deployment:
+    digests = record["digest"], record["bootstrap_digest"]
+    if "teams" in record:
+        teams = tuple(DeployedTeam(**team) for team in record["teams"])
+    else:  # written when only one team could be deployed
+        teams = (DeployedTeam(record["team"], record["api_address"], record["bucket_name"]),)
+    if not teams:
+        raise ValueError("a deployment of nobody")
+    return Deployment(*digests, teams)

@@ -5,10 +5,11 @@ import hashlib
 import http.client
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -18,7 +19,7 @@ from urllib.parse import urlsplit
 
 from infra.config import ConfigError, load_teams
 from local_aws.failure import LocalAwsError
-from local_aws.home import Connection, Deployment, Home
+from local_aws.home import Connection, DeployedTeam, Deployment, Home
 from local_aws.private_file import write_private
 from local_aws.progress import step
 from local_aws.server import ROOT, LocalAws, Running, check_port_free, find_running, for_local_commands
@@ -90,28 +91,80 @@ def steps(situation: Situation) -> list[Step]:
     return [one for one in Step if asked[one]]
 
 
-def up(home: Home, port: int | None) -> None:
+def asked_teams(asked: str | None, known: Sequence[str]) -> frozenset[str]:
+    """Read which teams somebody asks for.
+
+    Args:
+        asked: names with blanks or commas in between, or `all`; None or nothing for none in particular.
+        known: the teams of teams.toml.
+
+    Raises:
+        LocalAwsError: one is not known; the message names those that are.
+    """
+    names = frozenset(re.findall(r"[^\s,]+", asked or ""))
+    unknown = sorted(names - {*known, "all"})
+    if unknown:
+        raise LocalAwsError(
+            f"teams.toml has no team {unknown[0]!r}; it has {', '.join(known)}. "
+            "Write TEAMS=all for all of them."
+        )
+    return frozenset(known) if "all" in names else names
+
+
+def teams_to_deploy(known: Sequence[str], deployed: Iterable[str], asked: Iterable[str]) -> tuple[str, ...]:
+    """Decide whose stacks have to be there: the first team's, those that are, and those asked for.
+
+    Args:
+        known: the teams of teams.toml, at least one.
+        deployed: the teams that are deployed here.
+        asked: by `asked_teams`.
+
+    Returns:
+        The teams in the order of teams.toml, the first of which comes first.
+
+    Raises:
+        LocalAwsError: a team that is deployed here no longer stands in teams.toml.
+    """
+    gone = sorted(set(deployed) - set(known))
+    if gone:
+        raise LocalAwsError(
+            f"The team {gone[0]} is deployed here and no longer stands in teams.toml: "
+            f"write [teams.{gone[0]}] again, as a renamed team is a new one with an empty store; or "
+            "remove everything local, states included, with `make clean`."
+        )
+    wanted = {known[0], *deployed, *asked}
+    return tuple(team for team in known if team in wanted)
+
+
+def up(home: Home, port: int | None, teams: str | None = None) -> None:
     """Bring everything up, say what to do next, and leave the server running.
 
     Args:
         home: where everything is kept.
         port: None for the one used last, or else 4566.
+        teams: deployed beside the first of teams.toml and those that are already; see `asked_teams`.
 
     Raises:
         LocalAwsError: with what to do.
     """
+    known = _known_teams()
+    asked = asked_teams(teams, known)
     wanted_port = port or home.port() or DEFAULT_PORT
     with home.alone():
+        if not home.aws_data.exists():
+            home.forget()
+        wanted = teams_to_deploy(known, home.deployed_teams(), asked)
         running = find_running(home.aws_data)
         if running is None or running.port != wanted_port:
             check_port_free(wanted_port)
         aws = LocalAws(wanted_port, home.aws_data)
         home.remember_port(wanted_port)
-        deployment = _bring_up(home, aws, running)
-        write_private(home.aws_env, _lines(_aws_environment(aws, deployment)))
-        connection = _connect(home, aws, deployment)
+        deployment = _bring_up(home, aws, running, wanted)
+        first = deployment.teams[0]
+        write_private(home.aws_env, _lines(_aws_environment(aws, first)))
+        connection = _connect(home, aws, first)
         write_private(home.terraform_env, _exports(connection))
-    _print_next(home, deployment)
+    _print_next(home, deployment, [team for team in known if team not in wanted])
 
 
 def holdfast(*arguments: str, environment: dict[str, str] | None = None) -> str:
@@ -144,18 +197,14 @@ def holdfast(*arguments: str, environment: dict[str, str] | None = None) -> str:
 # --- server and stack ----------------------------------------------------------------------------
 
 
-def _bring_up(home: Home, aws: LocalAws, running: Running | None) -> Deployment:
-    team = _first_team()
-    digest = _digest(_DEPLOYED, team, aws.endpoint)
+def _bring_up(home: Home, aws: LocalAws, running: Running | None, teams: Sequence[str]) -> Deployment:
+    digest = _digest(_DEPLOYED, *teams, aws.endpoint)
     bootstrap_digest = _digest(_BOOTSTRAPPED)
-    data = home.aws_data.exists()
-    if not data:
-        home.forget()
     known = home.deployment()
     todo = steps(
         Situation(
             finished=home.finished,
-            data=data,
+            data=home.aws_data.exists(),
             running_port=running.port if running else None,
             wanted_port=aws.port,
             deployed=known is not None and known.digest == digest,
@@ -174,10 +223,11 @@ def _bring_up(home: Home, aws: LocalAws, running: Running | None) -> Deployment:
     else:
         print(f"The local AWS runs on {aws.endpoint}")
     if Step.DEPLOY not in todo and known:
-        print(f"Holdfast-{team} is deployed as it is here")
+        stacks = _and(f"Holdfast-{team}" for team in teams)
+        print(f"{stacks} {'is' if len(teams) == 1 else 'are'} deployed as it is here")
         return known
     try:
-        return _deploy(home, aws, team, digest, bootstrap_digest, bootstrap=Step.BOOTSTRAP in todo)
+        return _deploy(home, aws, teams, digest, bootstrap_digest, bootstrap=Step.BOOTSTRAP in todo)
     except BaseException:
         if not home.finished:
             aws.kill()
@@ -185,30 +235,42 @@ def _bring_up(home: Home, aws: LocalAws, running: Running | None) -> Deployment:
 
 
 def _deploy(
-    home: Home, aws: LocalAws, team: str, digest: str, bootstrap_digest: str, *, bootstrap: bool
+    home: Home, aws: LocalAws, teams: Sequence[str], digest: str, bootstrap_digest: str, *, bootstrap: bool
 ) -> Deployment:
     from local_aws import deploy  # not needed when nothing changed, and slow to load
 
     if bootstrap:
         with step("Preparing it for CDK (cdk bootstrap)"):
             deploy.bootstrap(aws)
-    stack = f"Holdfast-{team}"
-    with step(f"Deploying {stack} (cdk deploy)"):
-        outputs = deploy.deploy(aws, [stack])[stack]
+    stacks = {f"Holdfast-{team}": team for team in teams}
+    with step(f"Deploying {_and(stacks)} (cdk deploy)"):
+        outputs = deploy.deploy(aws, list(stacks))
     # It keeps APIs, functions and stacks in memory and saves them only when it stops.
     with step("Saving, so that a crash cannot lose the deployment"):
         aws.stop()
         aws.start(stays=True)
-    deployment = Deployment(digest, bootstrap_digest, team, outputs.api_address, outputs.bucket_name)
+    deployment = Deployment(
+        digest,
+        bootstrap_digest,
+        tuple(
+            DeployedTeam(team, outputs[stack].api_address, outputs[stack].bucket_name)
+            for stack, team in stacks.items()
+        ),
+    )
     home.remember_deployment(deployment)
     return deployment
 
 
-def _first_team() -> str:
+def _known_teams() -> list[str]:
     try:
-        return load_teams(ROOT / "teams.toml")[0].name
+        return [team.name for team in load_teams(ROOT / "teams.toml")]
     except ConfigError as error:
         raise LocalAwsError(str(error)) from error
+
+
+def _and(names: Iterable[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _digest(paths: Iterable[str], *more: str) -> str:
@@ -227,23 +289,23 @@ def _digest(paths: Iterable[str], *more: str) -> str:
 # --- the token -----------------------------------------------------------------------------------
 
 
-def _connect(home: Home, aws: LocalAws, deployment: Deployment) -> Connection:
+def _connect(home: Home, aws: LocalAws, team: DeployedTeam) -> Connection:
     known = home.connection()
     if known:
-        connection = Connection(deployment.api_address, known.username, known.password)
+        connection = Connection(team.api_address, known.username, known.password)
         with step("Asking it for a state"):
             taken = _is_taken(connection, aws)
         if taken:
             home.remember_connection(connection)
             return connection
-        print("It does not know the token in connection.json any more.")
+        print(f"The team {team.name} does not know the token in connection.json.")
     with step("Making a token (holdfast token create)"):
-        arguments = ["--role", "maintainer", "--scope", "*", "--team", deployment.team, "--json"]
+        arguments = ["--role", "maintainer", "--scope", "*", "--team", team.name, "--json"]
         description = ["--description", "made by make up"]
         told = json.loads(
             holdfast("token", "create", *arguments, *description, environment=aws.environment())
         )
-    connection = Connection(deployment.api_address, told["id"], told["secret"])
+    connection = Connection(team.api_address, told["id"], told["secret"])
     with step("Asking it for a state"):
         if not _is_taken(connection, aws):
             raise LocalAwsError(f"Holdfast does not take the new token; see {aws.log}")
@@ -278,8 +340,8 @@ def _is_taken(connection: Connection, aws: LocalAws) -> bool:
 # --- what the user gets --------------------------------------------------------------------------
 
 
-def _aws_environment(aws: LocalAws, deployment: Deployment) -> dict[str, str]:
-    return aws.environment() | {"HOLDFAST_TEAM": deployment.team}
+def _aws_environment(aws: LocalAws, team: DeployedTeam) -> dict[str, str]:
+    return aws.environment() | {"HOLDFAST_TEAM": team.name}
 
 
 def _lines(variables: dict[str, str]) -> str:
@@ -292,12 +354,15 @@ def _exports(connection: Connection) -> str:
     )
 
 
-def _print_next(home: Home, deployment: Deployment) -> None:
-    block = holdfast("backend-config", _EXAMPLE_STATE, "--address", deployment.api_address)
+def _print_next(home: Home, deployment: Deployment, not_deployed: Sequence[str]) -> None:
+    first, *others = deployment.teams
+    block = holdfast("backend-config", _EXAMPLE_STATE, "--address", first.api_address)
+    whom = f"team {first.name}" if not others else f"teams {_and(team.name for team in deployment.teams)}"
+    whose = f"the team {first.name}" if others else "your own"
     print(f"""
-Holdfast is up, for the team {deployment.team}.
+Holdfast is up, for the {whom}.
 
-For a state of your own, paste this into its configuration (any name will do for {_EXAMPLE_STATE}):
+For a state of {whose}, paste this into its configuration (any name will do for {_EXAMPLE_STATE}):
 
 {block.rstrip()}
 
@@ -311,6 +376,15 @@ Then `terraform init`, `plan` and `apply` as ever.
     make down    stops it; states, locks and the token stay in {_display(home.folder)}
 
 For the `holdfast` command and the AWS CLI: set -a; . {_display(home.aws_env)}; set +a""")
+    for team in others:
+        print(f"""
+The team {team.name} has tokens and a backend block of its own:
+
+    .venv/bin/holdfast token create --team {team.name} --role maintainer --scope '*'
+    .venv/bin/holdfast backend-config {_EXAMPLE_STATE} --team {team.name}""")
+    if not_deployed:
+        verb = "stands" if len(not_deployed) == 1 else "stand"
+        print(f"\nIn teams.toml {verb} also {_and(not_deployed)}: `make up TEAMS=all` deploys every team.")
 
 
 def _display(path: Path) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from infra.config import load_teams
 from local_aws.clients import s3_client
 from local_aws.deploy import bucket_differences
 from local_aws.server import ROOT, LocalAws, Running, find_running
@@ -85,11 +86,16 @@ class FrontDoor:
         content: dict[str, Any] = json.loads((self.folder / name).read_text())
         return content
 
+    def team(self) -> dict[str, Any]:
+        """The team whose token lies there: the first of teams.toml."""
+        team: dict[str, Any] = self.read("deployment.json")["teams"][0]
+        return team
+
     def serials(self) -> list[str]:
         """The serials of the demo's state, newest first."""
         s3, bucket, key = (
             s3_client(self.aws),
-            self.read("deployment.json")["bucket_name"],
+            self.team()["bucket_name"],
             "states/demo/hello",
         )
         versions = s3.list_object_versions(Bucket=bucket, Prefix=f"{key}.tfstate").get("Versions", [])
@@ -133,8 +139,7 @@ def front_door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FrontDoor]:
 
 
 def test_it_leaves_what_the_readme_promises(front_door: FrontDoor) -> None:
-    address = front_door.read("deployment.json")["api_address"]
-    team = front_door.read("deployment.json")["team"]
+    address, team = front_door.team()["api_address"], front_door.team()["name"]
 
     assert front_door.read("connection.json").keys() == {"address", "username", "password"}
     assert front_door.read("connection.json")["address"] == address
@@ -174,7 +179,7 @@ def test_what_it_prints_is_all_that_terraform_needs(front_door: FrontDoor, tmp_p
 
 
 def test_the_buckets_are_as_the_template_asks(front_door: FrontDoor) -> None:
-    stack = f"Holdfast-{front_door.read('deployment.json')['team']}"
+    stack = f"Holdfast-{front_door.team()['name']}"
     assert bucket_differences(front_door.aws, stack) == []
 
 
@@ -224,7 +229,7 @@ def test_states_and_the_token_survive_a_crash_a_stop_and_another_port(front_door
 
 
 def test_a_demo_that_was_killed_says_how_to_free_its_lock(front_door: FrontDoor) -> None:
-    bucket = front_door.read("deployment.json")["bucket_name"]
+    bucket = front_door.team()["bucket_name"]
     lock = {"ID": "8c6b1a3e-53d6-4f0d-9a55-0d2f3d0a7c11", "Operation": "OperationTypeApply", "Info": ""}
     lock |= {"Who": "me@here", "Version": "1.15.5", "Created": "2026-08-01T12:00:00Z", "Path": ""}
     key = "states/demo/hello.tfstate.tflock"
@@ -251,6 +256,29 @@ def test_states_survive_the_loss_of_all_records(front_door: FrontDoor) -> None:
     assert front_door.serials() == before
     front_door("demo")
     assert len(front_door.serials()) == len(before) + 1
+
+
+def test_teams_that_were_asked_for_once_stay_up_to_date(front_door: FrontDoor) -> None:
+    first, before = front_door.team(), front_door.serials()
+    others = [team.name for team in load_teams(ROOT / "teams.toml")][1:]
+    assert f"In teams.toml stands also {others[0]}: `make up TEAMS=all`" in front_door("up")
+
+    printed = front_door("up", "--teams", "all")
+    teams = front_door.read("deployment.json")["teams"]
+    assert teams[0] == first
+    assert [team["name"] for team in teams[1:]] == others
+    assert front_door.read("connection.json")["address"] == first["api_address"]
+    assert front_door.serials() == before
+    for team in teams:
+        assert bucket_differences(front_door.aws, f"Holdfast-{team['name']}") == []
+    assert f"holdfast token create --team {others[0]} --role maintainer --scope '*'" in printed
+
+    front_door("up", "--port", str(free_port()))
+    moved = front_door.read("deployment.json")["teams"]
+    assert [team["name"] for team in moved] == [team["name"] for team in teams]
+    for team in moved:
+        assert team["api_address"].startswith(f"http://127.0.0.1:{front_door.running.port}/")
+    assert "cdk" not in front_door("up").split("\n\n")[0]
 
 
 def test_data_that_were_removed_by_hand_are_deployed_anew_however_often_that_breaks_off(

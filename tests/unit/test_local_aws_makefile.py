@@ -35,6 +35,14 @@ def test_the_port_is_handed_on() -> None:
     assert "--port" not in make("-n", "up").stdout
 
 
+def test_the_teams_are_handed_on_where_the_command_line_names_them() -> None:
+    assert (
+        "-m local_aws up --teams 'platform payments'\n" in make("-n", "up", "TEAMS=platform payments").stdout
+    )
+    assert "--teams" not in make("-n", "up").stdout
+    assert "--teams" not in make("-n", "up", environment={"TEAMS": "red blue"}).stdout
+
+
 def test_a_port_that_the_shell_has_for_something_else_is_not_taken() -> None:
     assert "--port" not in make("-n", "up", environment={"PORT": "3000"}).stdout
 

@@ -13,14 +13,17 @@ from pathlib import Path
 
 import pytest
 
+from local_aws import up as local_aws_up
 from local_aws.__main__ import main
 from local_aws.clients import s3_client, said_plainly
 from local_aws.failure import LocalAwsError
-from local_aws.home import Connection, Deployment, Home
+from local_aws.home import Connection, DeployedTeam, Deployment, Home
 from local_aws.server import ROOT, LocalAws
-from local_aws.up import Situation, Step, holdfast, steps
+from local_aws.up import Situation, Step, asked_teams, holdfast, steps, teams_to_deploy
 from tests.free_port import free_port
 
+PLATFORM = DeployedTeam("platform", "http://127.0.0.1:4566/api", "holdfast-platform-000000000000-us-east-1")
+PAYMENTS = DeployedTeam("payments", "http://127.0.0.1:4566/other", "holdfast-payments-000000000000-us-east-1")
 BOOTSTRAP, DEPLOY, START, STOP, WIPE = Step.BOOTSTRAP, Step.DEPLOY, Step.START, Step.STOP, Step.WIPE
 
 
@@ -110,7 +113,7 @@ def test_whoever_has_a_token_may_have_a_state(tmp_path: Path) -> None:
 def test_what_is_remembered_is_found_again_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
     home = Home(tmp_path / ".local")
     connection = Connection("http://127.0.0.1:4566/api", "id", "secret")
-    deployment = Deployment("1", "2", "platform", connection.address, "bucket")
+    deployment = Deployment("1", "2", (PLATFORM, PAYMENTS))
     with home.alone():
         home.remember_port(4600)
         home.remember_connection(connection)
@@ -139,18 +142,167 @@ def test_what_is_forgotten_is_not_found_again(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.forget()
     home.remember_connection(Connection("http://127.0.0.1:4566/api", "id", "secret"))
-    home.remember_deployment(Deployment("1", "2", "platform", "http://127.0.0.1:4566/api", "bucket"))
+    home.remember_deployment(Deployment("1", "2", (PLATFORM,)))
     home.forget()
     assert (home.deployment(), home.connection(), home.finished) == (None, None, False)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"digest": "only"}'])
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", '{"digest": "only"}', '{"digest": "1", "bootstrap_digest": "2", "teams": []}'],
+)
 def test_a_record_that_cannot_be_read_is_as_good_as_none(tmp_path: Path, content: str) -> None:
     (tmp_path / "deployment.json").write_text(content)
     (tmp_path / "connection.json").write_text(content)
     (tmp_path / "port").write_text(content)
     home = Home(tmp_path)
     assert (home.deployment(), home.connection(), home.port()) == (None, None, None)
+
+
+def test_the_record_of_a_time_when_one_team_could_be_deployed_is_taken_over(tmp_path: Path) -> None:
+    record = {
+        "digest": "1",
+        "bootstrap_digest": "2",
+        "team": "platform",
+        "api_address": PLATFORM.api_address,
+        "bucket_name": PLATFORM.bucket_name,
+    }
+    (tmp_path / "deployment.json").write_text(json.dumps(record))
+    home = Home(tmp_path)
+
+    assert home.deployment() == Deployment("1", "2", (PLATFORM,))
+    assert home.finished
+    assert home.deployed_teams() == ("platform",)
+    home.remember_deployment(Deployment("3", "4", (PLATFORM, PAYMENTS)))
+    assert Home(tmp_path).deployment() == Deployment("3", "4", (PLATFORM, PAYMENTS))
+
+
+def test_deployed_teams_are_known_by_their_buckets_when_the_record_is_gone(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with LocalAws(free_port(), home.aws_data) as aws:
+        s3 = s3_client(aws)
+        for bucket in (PLATFORM.bucket_name, PAYMENTS.bucket_name, "holdfast-payments-accesslogs-1", "cdk"):
+            s3.create_bucket(Bucket=bucket)
+        assert home.deployed_teams() == (), "a first run that broke off; nobody used it"
+        s3.put_object(Bucket=PLATFORM.bucket_name, Key="tokens/a.json", Body=b"{}")
+        s3.put_object(Bucket=PAYMENTS.bucket_name, Key="states/a.tfstate", Body=b"{}")
+        assert home.deployed_teams() == ("payments", "platform")
+    home.remember_deployment(Deployment("1", "2", (PLATFORM,)))
+    assert home.deployed_teams() == ("platform",)
+
+
+# --- which teams ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "means"),
+    [
+        (None, set()),
+        ("", set()),
+        ("payments", {"payments"}),
+        ("payments platform", {"payments", "platform"}),
+        (" payments,  ops\n", {"payments", "ops"}),
+        ("all", {"platform", "payments", "ops"}),
+        ("payments all", {"platform", "payments", "ops"}),
+    ],
+)
+def test_teams_are_asked_for_by_name_or_all_at_once(asked: str | None, means: set[str]) -> None:
+    assert asked_teams(asked, ["platform", "payments", "ops"]) == means
+
+
+@pytest.mark.parametrize(
+    ("deployed", "asked", "wanted"),
+    [
+        pytest.param([], [], ["platform"], id="a fresh folder: the first"),
+        pytest.param([], ["ops"], ["platform", "ops"], id="the first, whose token is made, beside others"),
+        pytest.param(
+            ["platform", "ops"], [], ["platform", "ops"], id="all that are deployed stay up to date"
+        ),
+        pytest.param(["platform", "ops"], ["payments"], ["platform", "payments", "ops"], id="one more"),
+        pytest.param(["payments"], [], ["platform", "payments"], id="another team became the first"),
+    ],
+)
+def test_the_first_team_the_deployed_ones_and_those_asked_for_are_deployed_in_the_files_order(
+    deployed: list[str], asked: list[str], wanted: list[str]
+) -> None:
+    assert teams_to_deploy(["platform", "payments", "ops"], deployed, asked) == tuple(wanted)
+
+
+def test_a_deployed_team_that_no_longer_stands_in_the_file_is_never_left_behind() -> None:
+    with pytest.raises(LocalAwsError) as refused:
+        teams_to_deploy(["platform", "billing"], ["platform", "payments"], ["billing"])
+    said = str(refused.value)
+    assert said.startswith("The team payments is deployed here and no longer stands in teams.toml: ")
+    assert "write [teams.payments] again" in said
+    assert "make clean" in said
+    assert "\n" not in said
+
+
+def test_an_unknown_team_is_said_in_one_line_before_anything_is_started(tmp_path: Path) -> None:
+    done = local_aws("--folder", str(tmp_path / "new"), "up", "--teams", "platform paymets")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        "teams.toml has no team 'paymets'; it has platform, payments. Write TEAMS=all for all of them.\n",
+    )
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_renamed_team_is_said_in_one_line_before_anything_is_started(tmp_path: Path) -> None:
+    home = Home(tmp_path / "local")
+    with home.alone():
+        home.aws_data.mkdir()
+        before = Deployment("1", "2", (DeployedTeam("old", "http://127.0.0.1:4566/api", "bucket"),))
+        home.remember_deployment(before)
+
+    done = local_aws("--folder", str(home.folder), "up", "--port", str(free_port()))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "write [teams.old] again" in done.stderr
+    assert home.deployment() == before
+    assert list(home.aws_data.iterdir()) == []
+    assert home.port() is None
+
+
+def test_when_another_team_becomes_the_first_the_connection_is_its_own_with_a_token_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path)
+    asked = []
+
+    def command(*arguments: str, environment: dict[str, str] | None = None) -> str:
+        asked.append((arguments, environment))
+        return json.dumps({"id": "new", "secret": "hush"})
+
+    def is_taken(connection: Connection, _: LocalAws) -> bool:
+        return connection == Connection(PAYMENTS.api_address, "new", "hush")
+
+    monkeypatch.setattr(local_aws_up, "_known_teams", lambda: ["payments", "platform"])
+    monkeypatch.setattr(local_aws_up, "_bring_up", lambda *_: Deployment("1", "2", (PAYMENTS, PLATFORM)))
+    monkeypatch.setattr(local_aws_up, "_is_taken", is_taken)
+    monkeypatch.setattr(local_aws_up, "holdfast", command)
+    with home.alone():
+        home.aws_data.mkdir()
+        home.remember_deployment(Deployment("1", "2", (PLATFORM, PAYMENTS)))
+        home.remember_connection(Connection(PLATFORM.api_address, "old", "secret"))
+
+    local_aws_up.up(home, free_port())
+    assert home.connection() == Connection(PAYMENTS.api_address, "new", "hush")
+    assert "TF_HTTP_USERNAME='new'" in home.terraform_env.read_text()
+    assert "HOLDFAST_TEAM=payments\n" in home.aws_env.read_text()
+    [(made, _)] = [call for call in asked if call[0][0] == "token"]
+    assert made[made.index("--team") + 1] == "payments"
+
+
+def test_status_names_every_deployed_team(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with home.alone():
+        home.remember_deployment(Deployment("1", "2", (PLATFORM, PAYMENTS)))
+    with LocalAws(free_port(), home.aws_data):
+        told = local_aws("--folder", str(tmp_path), "status").stdout.splitlines()
+    assert told[1:] == [
+        "Holdfast-platform: http://127.0.0.1:4566/api",
+        "Holdfast-payments: http://127.0.0.1:4566/other",
+    ]
 
 
 def local_aws(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -228,9 +380,9 @@ def test_a_file_instead_of_a_folder_is_said_in_one_line(tmp_path: Path, command:
 
 
 def test_a_record_that_is_a_folder_is_said_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "connection.json").mkdir()
+    (tmp_path / "deployment.json").mkdir()
     done = local_aws("--folder", str(tmp_path), "status")
-    assert (done.returncode, done.stderr) == (1, f"{tmp_path}/connection.json: Is a directory\n")
+    assert (done.returncode, done.stderr) == (1, f"{tmp_path}/deployment.json: Is a directory\n")
 
 
 def test_a_folder_that_may_not_be_made_is_said_in_one_line(
