@@ -269,3 +269,152 @@ def test_object_lock_without_a_default_retention_is_enabled(
     lock = s3.get_object_lock_configuration(Bucket=physical_ids["States"])["ObjectLockConfiguration"]
     assert lock == {"ObjectLockEnabled": "Enabled"}
     assert differences(template, physical_ids, s3) == []
+
+
+# --- a stack with two buckets, as a team's with every setting is ---------------------------------
+
+STATES: dict[str, Any] = {
+    "BucketEncryption": {
+        "ServerSideEncryptionConfiguration": [{"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]
+    },
+    "LifecycleConfiguration": {
+        "Rules": [
+            {
+                "Id": "locks",
+                "Status": "Enabled",
+                "TagFilters": [{"Key": "holdfast", "Value": "lock"}],
+                "NoncurrentVersionExpiration": {"NoncurrentDays": 1},
+            },
+            {
+                "Id": "rest",
+                "Status": "Enabled",
+                "ExpiredObjectDeleteMarker": True,
+                "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
+            },
+            {
+                "Id": "history",
+                "Status": "Enabled",
+                "Prefix": "states/",
+                "NoncurrentVersionExpiration": {"NewerNoncurrentVersions": 100, "NoncurrentDays": 365},
+            },
+        ]
+    },
+    "LoggingConfiguration": {"DestinationBucketName": {"Ref": "AccessLogsBucket"}},
+    "ObjectLockEnabled": True,
+    "ObjectLockConfiguration": {
+        "ObjectLockEnabled": "Enabled",
+        "Rule": {"DefaultRetention": {"Mode": "COMPLIANCE", "Days": 30}},
+    },
+    "VersioningConfiguration": {"Status": "Enabled"},
+}
+ACCESS_LOGS: dict[str, Any] = {
+    "BucketEncryption": {
+        "ServerSideEncryptionConfiguration": [{"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]
+    },
+    "LifecycleConfiguration": {
+        "Rules": [
+            {
+                "Id": "old",
+                "Status": "Enabled",
+                "ExpirationInDays": 90,
+                "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
+            }
+        ]
+    },
+    "OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
+}
+
+
+def two_buckets(states: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "Resources": {
+            "StateBucket": {"Type": "AWS::S3::Bucket", "Properties": states},
+            "AccessLogsBucket": {"Type": "AWS::S3::Bucket", "Properties": ACCESS_LOGS},
+        }
+    }
+
+
+@pytest.fixture
+def two(s3: "S3Client") -> dict[str, str]:
+    """The two buckets, bare."""
+    ids = {name: f"{name.lower()}-{uuid4().hex}" for name in ("StateBucket", "AccessLogsBucket")}
+    for bucket in ids.values():
+        s3.create_bucket(Bucket=bucket)
+    return ids
+
+
+def test_each_of_two_buckets_has_what_its_own_part_of_the_template_asks_for(
+    s3: "S3Client", two: dict[str, str]
+) -> None:
+    template = two_buckets(STATES)
+    apply(template, two, s3)
+    assert differences(template, two, s3) == []
+
+    states, logs = two["StateBucket"], two["AccessLogsBucket"]
+    rules = {rule["ID"]: rule for rule in s3.get_bucket_lifecycle_configuration(Bucket=states)["Rules"]}
+    assert rules["history"]["Filter"] == {"Prefix": "states/"}
+    assert rules["history"]["NoncurrentVersionExpiration"] == {
+        "NewerNoncurrentVersions": 100,
+        "NoncurrentDays": 365,
+    }
+    assert rules["locks"]["Filter"] == {"Tag": {"Key": "holdfast", "Value": "lock"}}
+    assert rules["rest"]["Expiration"] == {"ExpiredObjectDeleteMarker": True}
+    assert rules["rest"]["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+    assert s3.get_bucket_logging(Bucket=states)["LoggingEnabled"] == {
+        "TargetBucket": logs,
+        "TargetPrefix": "",
+    }
+    retention = s3.get_object_lock_configuration(Bucket=states)["ObjectLockConfiguration"]["Rule"]
+    assert retention == {"DefaultRetention": {"Mode": "COMPLIANCE", "Days": 30}}
+
+    [expiry] = s3.get_bucket_lifecycle_configuration(Bucket=logs)["Rules"]
+    assert expiry["Expiration"] == {"Days": 90}
+    assert "Status" not in s3.get_bucket_versioning(Bucket=logs)
+    assert "LoggingEnabled" not in s3.get_bucket_logging(Bucket=logs)
+    for bucket in (states, logs):
+        [rule] = s3.get_bucket_encryption(Bucket=bucket)["ServerSideEncryptionConfiguration"]["Rules"]
+        assert rule["ApplyServerSideEncryptionByDefault"] == {"SSEAlgorithm": "AES256"}
+
+
+def test_a_difference_names_which_of_the_buckets_it_is(s3: "S3Client", two: dict[str, str]) -> None:
+    template = two_buckets(STATES)
+    apply(template, two, s3)
+    s3.delete_bucket_lifecycle(Bucket=two["AccessLogsBucket"])
+    [difference] = differences(template, two, s3)
+    assert difference.startswith(f"{two['AccessLogsBucket']}: LifecycleConfiguration is None")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({"LifecycleConfiguration": {"Rules": STATES["LifecycleConfiguration"]["Rules"][:2]}}),
+        pytest.param(
+            {
+                "ObjectLockConfiguration": {
+                    "ObjectLockEnabled": "Enabled",
+                    "Rule": {"DefaultRetention": {"Mode": "COMPLIANCE", "Days": 31}},
+                }
+            }
+        ),
+        pytest.param({"ObjectLockConfiguration": None}),
+        pytest.param(
+            {"LoggingConfiguration": {"DestinationBucketName": "acme-s3-logs", "LogFilePrefix": "h/"}}
+        ),
+    ],
+    ids=[
+        "no history any more",
+        "a longer retention",
+        "no bucket default any more",
+        "logs to the team's bucket",
+    ],
+)
+def test_a_setting_that_changes_a_deployed_bucket_reaches_it(
+    s3: "S3Client", two: dict[str, str], changed: dict[str, Any]
+) -> None:
+    apply(two_buckets(STATES), two, s3)
+    template = two_buckets({name: value for name, value in {**STATES, **changed}.items() if value})
+    [difference] = differences(template, two, s3)
+    assert difference.startswith(f"{two['StateBucket']}: {next(iter(changed))} is ")
+
+    apply(template, two, s3)
+    assert differences(template, two, s3) == []
