@@ -8,7 +8,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -24,7 +24,7 @@ from infra.config import History, Retention, TeamConfig
 from infra.state_store import StateStore
 
 _LOCK_TAG = frozenset({("holdfast", "lock")})
-_HELD = 10  # minutes
+_HELD = 5  # minutes, less than half of what lies between two of the most locks that a day can have
 
 _EXAMPLES = """examples:
   make year
@@ -46,7 +46,7 @@ class Load:
 
     Attributes:
         states: how many, all alike.
-        locks: acquires of each in a day, at equal distances, each released 10 minutes later.
+        locks: acquires of each in a day, spread over the day, each released 5 minutes later.
         writes: of each in a day, under those locks in turn.
         days: for how long.
     """
@@ -172,7 +172,7 @@ def simulate(store: Store, client: Client, load: Load) -> Left:
     state, lock = Key("states/network/prod.tfstate"), Key("states/network/prod.tfstate.tflock")
     for day in range(load.days):
         for nth in range(load.locks):
-            now = day * DAY + nth * DAY // load.locks
+            now = day * DAY + (2 * nth + 1) * DAY // (2 * load.locks)
             held = acquire(lock, store, client, now)
             for _ in range(nth, load.writes, load.locks):
                 write(state, store, client, now + 1)
@@ -229,14 +229,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     usual = Load()
-    parser.add_argument("--states", type=_count, default=usual.states, help="default: %(default)s")
+    parser.add_argument("--states", type=_up_to(10_000), default=usual.states, help="default: %(default)s")
     parser.add_argument(
-        "--locks", type=_count, default=usual.locks, help="of each state in a day (default: %(default)s)"
+        "--locks", type=_up_to(100), default=usual.locks, help="of each state in a day (default: %(default)s)"
     )
     parser.add_argument(
-        "--writes", type=_count, default=usual.writes, help="of each state in a day (default: %(default)s)"
+        "--writes",
+        type=_up_to(100),
+        default=usual.writes,
+        help="of each state in a day (default: %(default)s)",
     )
-    parser.add_argument("--days", type=_count, default=usual.days, help="default: %(default)s")
+    parser.add_argument("--days", type=_up_to(10_000), default=usual.days, help="default: %(default)s")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     options = parser.parse_args(argv)
     load = Load(options.states, options.locks, options.writes, options.days)
@@ -257,10 +260,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _count(value: str) -> int:
-    if not value.isdecimal() or not 1 <= int(value) <= 10_000:
-        raise argparse.ArgumentTypeError(f"{value!r} is not a number from 1 to 10000")
-    return int(value)
+def _up_to(most: int) -> Callable[[str], int]:
+    def count(value: str) -> int:
+        if not value.isdecimal() or not 1 <= int(value) <= most:
+            raise argparse.ArgumentTypeError(f"{value!r} is not a number from 1 to {most}")
+        return int(value)
+
+    return count
 
 
 def _print_table(load: Load, left: Sequence[Left]) -> None:
