@@ -20,7 +20,7 @@ import infra  # noqa: F401 before aws_cdk, because it says how that is to start
 from aws_cdk import App, Stack
 
 from benchmarks.s3_lifecycle import DAY, Key, ProtectedError, Rule, UnknownRuleError, Version, read_rules
-from infra.config import History, Retention, TeamConfig
+from infra.config import TeamConfig, load_teams
 from infra.state_store import StateStore
 
 _LOCK_TAG = frozenset({("holdfast", "lock")})
@@ -92,49 +92,44 @@ class Case:
     """A team and its clients.
 
     Attributes:
-        settings: the team's, as they stand in teams.toml; "defaults" for none.
-        team: the same, as `infra` takes it.
+        settings: the team's, as they stand in teams.toml.
         client: who locks and writes.
     """
 
     settings: str
-    team: TeamConfig
     client: Client
 
 
-_HISTORY = History(days=30, keep_versions=20)
-_ON_WRITE = Retention(mode="governance", days=30)
-_BY_DEFAULT = Retention(mode="governance", days=30, bucket_default=True)
-
-_HISTORY_TEXT = "history = { days = 30, keep_versions = 20 }"
-_ON_WRITE_TEXT = 'retention = { mode = "governance", days = 30 }'
-_BY_DEFAULT_TEXT = 'retention = { mode = "governance", days = 30, bucket_default = true }'
+_HISTORY = "history = { days = 30, keep_versions = 20 }"
+_ON_WRITE = 'retention = { mode = "governance", days = 30 }'
+_BY_DEFAULT = 'retention = { mode = "governance", days = 30, bucket_default = true }'
 
 CASES = (
-    Case("defaults", TeamConfig(name="a"), Client.HOLDFAST),
-    Case(_HISTORY_TEXT, TeamConfig(name="b", history=_HISTORY), Client.HOLDFAST),
-    Case(_ON_WRITE_TEXT, TeamConfig(name="c", retention=_ON_WRITE), Client.HOLDFAST),
-    Case(
-        f"{_ON_WRITE_TEXT}\n{_HISTORY_TEXT}",
-        TeamConfig(name="d", retention=_ON_WRITE, history=_HISTORY),
-        Client.HOLDFAST,
-    ),
-    Case(_BY_DEFAULT_TEXT, TeamConfig(name="e", retention=_BY_DEFAULT), Client.HOLDFAST),
-    Case(
-        f"{_BY_DEFAULT_TEXT}\n{_HISTORY_TEXT}",
-        TeamConfig(name="f", retention=_BY_DEFAULT, history=_HISTORY),
-        Client.HOLDFAST,
-    ),
-    Case("native_clients = true", TeamConfig(name="g", native_clients=True), Client.NATIVE),
-    Case(
-        f"native_clients = true\n{_HISTORY_TEXT}",
-        TeamConfig(name="h", native_clients=True, history=_HISTORY),
-        Client.NATIVE,
-    ),
+    Case("", Client.HOLDFAST),
+    Case(_HISTORY, Client.HOLDFAST),
+    Case(_ON_WRITE, Client.HOLDFAST),
+    Case(f"{_ON_WRITE}\n{_HISTORY}", Client.HOLDFAST),
+    Case(_BY_DEFAULT, Client.HOLDFAST),
+    Case(f"{_BY_DEFAULT}\n{_HISTORY}", Client.HOLDFAST),
+    Case("native_clients = true", Client.NATIVE),
+    Case(f"native_clients = true\n{_HISTORY}", Client.NATIVE),
 )
 
 
 # --- what is simulated ---------------------------------------------------------------------------
+
+
+def teams_with(settings: Sequence[str]) -> tuple[TeamConfig, ...]:
+    """A team with each of these settings.
+
+    Raises:
+        ConfigError: they are not allowed.
+    """
+    tables = [f"[teams.team-{number}]\n{text}\n" for number, text in enumerate(settings)]
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write("".join(tables))
+        file.flush()
+        return load_teams(Path(file.name))
 
 
 def stores(teams: Sequence[TeamConfig]) -> list[Store]:
@@ -244,7 +239,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     load = Load(options.states, options.locks, options.writes, options.days)
     try:
-        in_place = stores([case.team for case in CASES])
+        in_place = stores(teams_with([case.settings for case in CASES]))
     except UnknownRuleError as unknown:
         print(f"The simulation does not know {unknown}: teach benchmarks/s3_lifecycle.py.", file=sys.stderr)
         return 1
@@ -277,7 +272,7 @@ def _print_table(load: Load, left: Sequence[Left]) -> None:
     print(f"{'':84}{'lock':>10}{'lock':>10}{'state':>10}")
     print(f"{'clients':14}{'settings of the team':70}{'versions':>10}{'markers':>10}{'versions':>10}")
     for case, one in zip(CASES, left, strict=True):
-        first, *more = case.settings.splitlines()
+        first, *more = case.settings.splitlines() or ["the defaults"]
         figures = (one.lock_versions, one.lock_markers, one.state_versions)
         print(f"{case.client:14}{first:70}" + "".join(f"{figure:>10,}" for figure in figures))
         for line in more:

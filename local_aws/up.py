@@ -17,7 +17,7 @@ from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from infra.config import ConfigError, load_teams
+from infra.config import ConfigError, TeamConfig, load_teams, team_named
 from local_aws.failure import LocalAwsError
 from local_aws.home import Connection, DeployedTeam, Deployment, Home
 from local_aws.private_file import write_private
@@ -25,6 +25,8 @@ from local_aws.progress import step
 from local_aws.server import ROOT, LocalAws, Running, check_port_free, find_running, for_local_commands
 
 DEFAULT_PORT = 4566
+_TEAMS_FILE = ROOT / "teams.toml"
+_EVERY_TEAM = "all"
 
 # What a deployment is made from. A change of anything else needs none.
 _DEPLOYED = (
@@ -91,24 +93,23 @@ def steps(situation: Situation) -> list[Step]:
     return [one for one in Step if asked[one]]
 
 
-def asked_teams(asked: str | None, known: Sequence[str]) -> frozenset[str]:
+def asked_teams(asked: str | None, teams: Sequence[TeamConfig]) -> frozenset[str]:
     """Read which teams somebody asks for.
 
     Args:
         asked: names with blanks or commas in between, or `all`; None or nothing for none in particular.
-        known: the teams of teams.toml.
+        teams: those of teams.toml.
 
     Raises:
-        LocalAwsError: one is not known; the message names those that are.
+        LocalAwsError: one is not there; the message names those that are.
     """
     names = frozenset(re.findall(r"[^\s,]+", asked or ""))
-    unknown = sorted(names - {*known, "all"})
-    if unknown:
-        raise LocalAwsError(
-            f"teams.toml has no team {unknown[0]!r}; it has {', '.join(known)}. "
-            "Write TEAMS=all for all of them."
-        )
-    return frozenset(known) if "all" in names else names
+    try:
+        for name in sorted(names - {_EVERY_TEAM}):
+            team_named(name, teams, _TEAMS_FILE)
+    except ConfigError as error:
+        raise LocalAwsError(str(error)) from error
+    return frozenset(team.name for team in teams) if _EVERY_TEAM in names else names
 
 
 def teams_to_deploy(known: Sequence[str], deployed: Iterable[str], asked: Iterable[str]) -> tuple[str, ...]:
@@ -147,8 +148,9 @@ def up(home: Home, port: int | None, teams: str | None = None) -> None:
     Raises:
         LocalAwsError: with what to do.
     """
-    known = _known_teams()
-    asked = asked_teams(teams, known)
+    configured = _configured_teams()
+    asked = asked_teams(teams, configured)
+    known = [team.name for team in configured]
     wanted_port = port or home.port() or DEFAULT_PORT
     with home.alone():
         if not home.aws_data.exists():
@@ -261,9 +263,9 @@ def _deploy(
     return deployment
 
 
-def _known_teams() -> list[str]:
+def _configured_teams() -> tuple[TeamConfig, ...]:
     try:
-        return [team.name for team in load_teams(ROOT / "teams.toml")]
+        return load_teams(_TEAMS_FILE)
     except ConfigError as error:
         raise LocalAwsError(str(error)) from error
 

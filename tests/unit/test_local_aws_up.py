@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from infra.config import TeamConfig
 from local_aws import up as local_aws_up
 from local_aws.__main__ import main
 from local_aws.clients import s3_client, said_plainly
@@ -207,7 +208,8 @@ def test_deployed_teams_are_known_by_their_buckets_when_the_record_is_gone(tmp_p
     ],
 )
 def test_teams_are_asked_for_by_name_or_all_at_once(asked: str | None, means: set[str]) -> None:
-    assert asked_teams(asked, ["platform", "payments", "ops"]) == means
+    teams = [TeamConfig(name=name) for name in ("platform", "payments", "ops")]
+    assert asked_teams(asked, teams) == means
 
 
 @pytest.mark.parametrize(
@@ -243,7 +245,7 @@ def test_an_unknown_team_is_said_in_one_line_before_anything_is_started(tmp_path
     assert (done.returncode, done.stdout, done.stderr) == (
         1,
         "",
-        "teams.toml has no team 'paymets'; it has platform, payments. Write TEAMS=all for all of them.\n",
+        f"{ROOT}/teams.toml: there is no team 'paymets'; write payments; the teams are platform, payments\n",
     )
     assert not (tmp_path / "new").exists()
 
@@ -276,7 +278,8 @@ def test_when_another_team_becomes_the_first_the_connection_is_its_own_with_a_to
     def is_taken(connection: Connection, _: LocalAws) -> bool:
         return connection == Connection(PAYMENTS.api_address, "new", "hush")
 
-    monkeypatch.setattr(local_aws_up, "_known_teams", lambda: ["payments", "platform"])
+    teams = (TeamConfig(name="payments"), TeamConfig(name="platform"))
+    monkeypatch.setattr(local_aws_up, "_configured_teams", lambda: teams)
     monkeypatch.setattr(local_aws_up, "_bring_up", lambda *_: Deployment("1", "2", (PAYMENTS, PLATFORM)))
     monkeypatch.setattr(local_aws_up, "_is_taken", is_taken)
     monkeypatch.setattr(local_aws_up, "holdfast", command)

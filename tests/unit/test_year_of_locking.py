@@ -7,12 +7,23 @@ import pytest
 
 from benchmarks import year_of_locking
 from benchmarks.s3_lifecycle import DAY, Key
-from benchmarks.year_of_locking import CASES, Client, Left, Load, Store, main, simulate, stores, write
-from infra.config import History, Retention, TeamConfig
+from benchmarks.year_of_locking import (
+    CASES,
+    Client,
+    Left,
+    Load,
+    Store,
+    main,
+    simulate,
+    stores,
+    teams_with,
+    write,
+)
+from infra.config import TeamConfig
 
 LOAD = Load(states=1)
 DAYS, KEEP = 30, 20
-HISTORY = History(days=DAYS, keep_versions=KEEP)
+HISTORY = f"history = {{ days = {DAYS}, keep_versions = {KEEP} }}\n"
 # A version that is not current goes at the second midnight after `days` at the latest.
 OF_A_DAY, LATEST = 1, DAYS + 1
 
@@ -20,20 +31,22 @@ OF_A_DAY, LATEST = 1, DAYS + 1
 @pytest.fixture(scope="session")
 def store() -> dict[str, Store]:
     """Buckets of teams with different settings, synthesized once."""
-    by_default = Retention(mode="governance", days=7, bucket_default=True)
-    teams = {
-        "defaults": TeamConfig(name="a"),
-        "history": TeamConfig(name="a", history=HISTORY),
-        "retention": TeamConfig(name="a", retention=Retention(mode="compliance", days=90)),
-        "retention and history": TeamConfig(
-            name="a", history=HISTORY, retention=Retention(mode="compliance", days=7)
-        ),
-        "bucket default": TeamConfig(name="a", retention=by_default),
-        "bucket default and history": TeamConfig(name="a", retention=by_default, history=HISTORY),
-        "native clients": TeamConfig(name="a", native_clients=True),
-        "native clients and history": TeamConfig(name="a", native_clients=True, history=HISTORY),
+    on_write, by_default = (
+        f'retention = {{ mode = "compliance", days = 7, bucket_default = {default} }}\n'
+        for default in ("false", "true")
+    )
+    native = "native_clients = true\n"
+    settings = {
+        "defaults": "",
+        "history": HISTORY,
+        "retention": on_write,
+        "retention and history": on_write + HISTORY,
+        "bucket default": by_default,
+        "bucket default and history": by_default + HISTORY,
+        "native clients": native,
+        "native clients and history": native + HISTORY,
     }
-    return dict(zip(teams, stores(list(teams.values())), strict=True))
+    return dict(zip(settings, stores(teams_with(list(settings.values()))), strict=True))
 
 
 @pytest.mark.parametrize("settings", ["defaults", "history", "retention", "retention and history"])
@@ -146,7 +159,7 @@ def test_the_command_prints_every_case_for_the_load_that_was_asked_for(
     assert [case["client"] for case in told["cases"]] == [case.client for case in CASES]
     assert told["cases"][0] == {
         "client": "Holdfast",
-        "settings": ["defaults"],
+        "settings": [],
         "lock_versions": 0,
         "lock_markers": 0,
         "state_versions": 20,
