@@ -21,6 +21,7 @@ from aws_cdk import App, Stack
 
 from benchmarks.s3_lifecycle import DAY, Key, ProtectedError, Rule, UnknownRuleError, Version, read_rules
 from infra.config import TeamConfig, load_teams
+from infra.lambdas import retention_of_each_write
 from infra.state_store import StateStore
 
 _LOCK_TAG = frozenset({("holdfast", "lock")})
@@ -151,11 +152,11 @@ def stores(teams: Sequence[TeamConfig]) -> list[Store]:
 def _store(team: TeamConfig, template: dict[str, Any]) -> Store:
     bucket = template["Resources"]["StateBucket"]["Properties"]
     default = bucket.get("ObjectLockConfiguration", {}).get("Rule", {}).get("DefaultRetention", {})
-    on_write = team.retention and not team.retention.bucket_default
+    mode_and_days = retention_of_each_write(team)
     return Store(
         rules=read_rules(bucket.get("LifecycleConfiguration", {}).get("Rules", [])),
         default_retention=default.get("Days", 0),
-        state_retention=team.retention.days if team.retention and on_write else 0,
+        state_retention=int(mode_and_days.split()[1]) if mode_and_days else 0,
     )
 
 
