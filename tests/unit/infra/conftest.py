@@ -14,21 +14,59 @@ import infra  # noqa: F401 before aws_cdk, because it says how that is to start
 from aws_cdk import App
 
 from infra.bundle import Bundle
-from infra.config import Target, TeamConfig
+from infra.config import (
+    AWS,
+    AccessLogs,
+    History,
+    Memory,
+    Retention,
+    Target,
+    TeamConfig,
+    Throttling,
+    load_teams,
+    local,
+)
 from infra.lambdas import Bundles
 from infra.team_stack import TeamStack
 
 ROOT = Path(__file__).resolve().parents[3]
 
+EVERY_SETTING = TeamConfig(
+    name="ops",
+    account="123456789012",
+    region="eu-central-1",
+    require_lock=False,
+    native_clients=True,
+    retention=Retention(mode="compliance", days=30, bucket_default=True),
+    history=History(days=90, keep_versions=20),
+    key="s3",
+    access_logs=AccessLogs(bucket="acme-s3-logs", prefix="holdfast/"),
+    log_retention=30,
+    throttling=Throttling(rate=5, burst=7),
+    memory=Memory(backend=1024, authorizer=256),
+    snap_start=False,
+    tags={"cost-center": "42"},
+)
+"""A team that has another value than the default in every setting."""
+
 
 @dataclass(frozen=True)
 class Synthesized:
-    """A stack as it would be deployed."""
+    """A stack as it would be deployed.
+
+    Attributes:
+        template: for CloudFormation.
+        tags: of the stack, which CloudFormation gives to everything in it.
+        termination_protection: whether it refuses to be deleted.
+        environment: account and region.
+        warnings: what the CDK command says of it.
+    """
 
     template: dict[str, Any]
     tags: dict[str, str]
     termination_protection: bool
     environment: str
+    warnings: list[str]
 
     def resources(self, resource_type: str) -> dict[str, dict[str, Any]]:
         """The resources of one type by logical ID."""
@@ -72,18 +110,25 @@ Synthesize = Callable[[Sequence[TeamConfig], Target], dict[str, Synthesized]]
 
 
 @pytest.fixture(scope="session")
-def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Synthesize:
-    """Make the stacks of some teams, with the settings of cdk.json."""
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> Bundles:
+    """A stub for the functions' code."""
     code = tmp_path_factory.mktemp("code")
     (code / "handler.py").touch()
-    bundles = Bundles(backend=Bundle(code, "b" * 64), authorizer=Bundle(code, "a" * 64))
+    return Bundles(backend=Bundle(code, "b" * 64), authorizer=Bundle(code, "a" * 64))
+
+
+def new_app(outdir: Path) -> App:
+    """An app with the settings of cdk.json."""
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    return App(context=context, outdir=str(outdir), analytics_reporting=False)
+
+
+@pytest.fixture(scope="session")
+def synthesize(tmp_path_factory: pytest.TempPathFactory, bundles: Bundles) -> Synthesize:
+    """Make the stacks of some teams, with the settings of cdk.json."""
 
     def synthesize(teams: Sequence[TeamConfig], target: Target) -> dict[str, Synthesized]:
-        app = App(
-            context=json.loads((ROOT / "cdk.json").read_text())["context"],
-            outdir=str(tmp_path_factory.mktemp("cdk.out")),
-            analytics_reporting=False,
-        )
+        app = new_app(tmp_path_factory.mktemp("cdk.out"))
         for team in teams:
             TeamStack(app, team, target, bundles)
         assembly = app.synth()
@@ -95,8 +140,51 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Synthesize:
                 tags=dict(stack.tags),
                 termination_protection=bool(stack.termination_protection),
                 environment=stack.environment.name,
+                warnings=_warnings(Path(assembly.directory) / f"{stack.stack_name}.metadata.json"),
             )
             for stack in assembly.stacks
         }
 
     return synthesize
+
+
+def _warnings(metadata: Path) -> list[str]:
+    entries = [entry for of_one in json.loads(metadata.read_text()).values() for entry in of_one]
+    return [entry["data"] for entry in entries if entry["type"] == "aws:cdk:warning"]
+
+
+@pytest.fixture(scope="session")
+def stacks(synthesize: Synthesize) -> dict[str, Synthesized]:
+    """The two example teams, as `cdk synth` makes them."""
+    return synthesize(load_teams(ROOT / "teams.toml"), AWS)
+
+
+@pytest.fixture(scope="session", params=["platform", "payments"])
+def team(request: pytest.FixtureRequest) -> str:
+    """Each example team's name."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(scope="session")
+def stack(stacks: dict[str, Synthesized], team: str) -> Synthesized:
+    """Each example team's stack."""
+    return stacks[f"Holdfast-{team}"]
+
+
+@pytest.fixture(scope="session")
+def default(synthesize: Synthesize) -> Synthesized:
+    """A team without any setting."""
+    return synthesize([TeamConfig(name="plain")], AWS)["Holdfast-plain"]
+
+
+@pytest.fixture(scope="session")
+def settled(synthesize: Synthesize) -> Synthesized:
+    """A team with every setting."""
+    return synthesize([EVERY_SETTING], AWS)["Holdfast-ops"]
+
+
+@pytest.fixture(scope="session")
+def on_this_machine(synthesize: Synthesize) -> Synthesized:
+    """The same team on the local AWS."""
+    return synthesize([EVERY_SETTING], local("https://127.0.0.1:4566"))["Holdfast-ops"]

@@ -3,48 +3,16 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 
 from holdfast import __version__
-from infra.config import AWS, TeamConfig, load_teams, local
-from tests.unit.infra.conftest import ROOT, Synthesize, Synthesized
+from infra.config import AWS, History, Retention, TeamConfig
+from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 
 ACTIONS_OF_LOG = ["logs:CreateLogStream", "logs:PutLogEvents"]
-
-
-@pytest.fixture(scope="session")
-def stacks(synthesize: Synthesize) -> dict[str, Synthesized]:
-    """The two example teams, as `cdk synth` makes them."""
-    return synthesize(load_teams(ROOT / "teams.toml"), AWS)
-
-
-@pytest.fixture(scope="session", params=["platform", "payments"])
-def team(request: pytest.FixtureRequest) -> str:
-    """Each example team's name."""
-    name: str = request.param
-    return name
-
-
-@pytest.fixture(scope="session")
-def stack(stacks: dict[str, Synthesized], team: str) -> Synthesized:
-    """Each example team's stack."""
-    return stacks[f"Holdfast-{team}"]
-
-
-@pytest.fixture(scope="session")
-def settled(synthesize: Synthesize) -> Synthesized:
-    """A team with every setting."""
-    team = TeamConfig(name="ops", account="123456789012", region="eu-central-1", require_lock=False)
-    return synthesize([team], AWS)["Holdfast-ops"]
-
-
-@pytest.fixture(scope="session")
-def on_this_machine(synthesize: Synthesize) -> Synthesized:
-    """The same team on the local AWS."""
-    team = TeamConfig(name="ops", account="123456789012", region="eu-central-1", require_lock=False)
-    return synthesize([team], local("https://127.0.0.1:4566"))["Holdfast-ops"]
 
 
 def test_each_team_is_a_stack_that_is_deployed_with_the_credentials_in_use(
@@ -61,90 +29,20 @@ def test_a_team_with_account_and_region_is_deployed_nowhere_else(settled: Synthe
 
 
 def test_a_stack_says_whose_it_is_and_refuses_to_be_deleted(stack: Synthesized, team: str) -> None:
-    assert stack.tags == {"holdfast:team": team}
+    assert stack.tags["holdfast:team"] == team
     assert stack.termination_protection
 
 
-# --- the state store ------------------------------------------------------------------------------
+def test_everything_in_a_stack_carries_the_teams_tags(settled: Synthesized, default: Synthesized) -> None:
+    assert settled.tags == {"holdfast:team": "ops", "cost-center": "42"}
+    assert default.tags == {"holdfast:team": "plain"}
 
 
-def test_the_bucket_has_from_its_creation_what_cannot_be_added_later(stack: Synthesized) -> None:
-    bucket = stack.resolve(stack.only("AWS::S3::Bucket")["Properties"])
-    del bucket["BucketName"]
-    assert bucket == {
-        "ObjectLockEnabled": True,
-        "VersioningConfiguration": {"Status": "Enabled"},
-        "BucketEncryption": {
-            "ServerSideEncryptionConfiguration": [
-                {
-                    "BucketKeyEnabled": True,
-                    "ServerSideEncryptionByDefault": {
-                        "SSEAlgorithm": "aws:kms",
-                        "KMSMasterKeyID": "<StateKey.Arn>",
-                    },
-                }
-            ]
-        },
-        "OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
-        "PublicAccessBlockConfiguration": {
-            "BlockPublicAcls": True,
-            "BlockPublicPolicy": True,
-            "IgnorePublicAcls": True,
-            "RestrictPublicBuckets": True,
-        },
-    }
-
-
-def test_the_bucket_is_named_after_team_account_and_region(
-    stack: Synthesized, team: str, settled: Synthesized, on_this_machine: Synthesized
-) -> None:
-    def name(of: Synthesized) -> Any:
-        return of.resolve(of.only("AWS::S3::Bucket")["Properties"]["BucketName"])
-
-    assert name(stack) == f"holdfast-{team}-<AWS::AccountId>-<AWS::Region>"
-    assert name(settled) == "holdfast-ops-123456789012-eu-central-1"
-    assert name(on_this_machine) == "holdfast-ops-000000000000-us-east-1"
-
-
-def test_the_longest_team_name_makes_a_bucket_name_that_s3_takes(synthesize: Synthesize) -> None:
-    team = TeamConfig(name="a" * 25, account="123456789012", region="ap-southeast-1")
-    (stack,) = synthesize([team], AWS).values()
-    assert len(stack.only("AWS::S3::Bucket")["Properties"]["BucketName"]) <= 63
-
-
-def test_the_key_rotates(stack: Synthesized) -> None:
-    assert stack.only("AWS::KMS::Key")["Properties"]["EnableKeyRotation"] is True
-
-
-def test_bucket_key_and_logs_outlive_the_stack_under_names_that_do_not_change(stack: Synthesized) -> None:
-    kept = {
-        name: (resource["Type"], resource["DeletionPolicy"], resource["UpdateReplacePolicy"])
-        for name, resource in stack.template["Resources"].items()
-        if "DeletionPolicy" in resource and resource["DeletionPolicy"] != "Delete"
-    }
-    unless_the_first_deployment_fails = "RetainExceptOnCreate"
-    assert kept == {
-        "StateKey": ("AWS::KMS::Key", "Retain", "Retain"),
-        "StateBucket": ("AWS::S3::Bucket", unless_the_first_deployment_fails, "Retain"),
-        "BackendLog": ("AWS::Logs::LogGroup", unless_the_first_deployment_fails, "Retain"),
-        "AuthorizerLog": ("AWS::Logs::LogGroup", unless_the_first_deployment_fails, "Retain"),
-        "AccessLog": ("AWS::Logs::LogGroup", unless_the_first_deployment_fails, "Retain"),
-    }
-
-
-def test_the_bucket_takes_requests_over_tls_1_2_and_later_only(stack: Synthesized) -> None:
-    policy = stack.resolve(stack.only("AWS::S3::BucketPolicy")["Properties"])
-    everything = {
-        "Effect": "Deny",
-        "Principal": {"AWS": "*"},
-        "Action": "s3:*",
-        "Resource": ["<StateBucket.Arn>", "<StateBucket.Arn>/*"],
-    }
-    assert policy["Bucket"] == "<StateBucket>"
-    assert policy["PolicyDocument"]["Statement"] == [
-        {**everything, "Condition": {"Bool": {"aws:SecureTransport": "false"}}},
-        {**everything, "Condition": {"NumericLessThan": {"s3:TlsVersion": 1.2}}},
-    ]
+def test_the_settings_of_this_test_differ_from_every_default() -> None:
+    for setting in fields(TeamConfig):
+        if setting.name != "name":
+            default_value = getattr(TeamConfig(name="plain"), setting.name)
+            assert getattr(EVERY_SETTING, setting.name) != default_value, setting.name
 
 
 # --- the functions --------------------------------------------------------------------------------
@@ -163,28 +61,57 @@ def statements_of(stack: Synthesized, handler: str) -> list[dict[str, Any]]:
     ]
 
 
-def test_the_backend_may_use_states_and_locks_and_nothing_else(stack: Synthesized) -> None:
+STATES = "<StateBucket.Arn>/states/*.tfstate"
+LOCKS = "<StateBucket.Arn>/states/*.tfstate.tflock"
+STATES_AND_LOCKS = [
+    {
+        "Effect": "Allow",
+        "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
+        "Resource": [STATES, LOCKS],
+    },
+    {"Effect": "Allow", "Action": "s3:DeleteObjectVersion", "Resource": LOCKS},
+    {"Effect": "Allow", "Action": "s3:PutObjectTagging", "Resource": LOCKS},
+]
+MISSING_KEYS_ARE_404 = {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": "<StateBucket.Arn>"}
+USE_THE_KEY = {
+    "Effect": "Allow",
+    "Action": ["kms:GenerateDataKey", "kms:Decrypt"],
+    "Resource": "<StateKey.Arn>",
+}
+OWN_LOG = {"Effect": "Allow", "Action": ACTIONS_OF_LOG, "Resource": "<BackendLog.Arn>"}
+
+
+def test_the_backend_may_use_states_and_locks_and_nothing_else(default: Synthesized) -> None:
+    assert statements_of(default, "backend.handler.handle") == [
+        *STATES_AND_LOCKS,
+        MISSING_KEYS_ARE_404,
+        USE_THE_KEY,
+        OWN_LOG,
+    ]
+
+
+def test_the_backend_may_retain_states_where_it_has_to(synthesize: Synthesize) -> None:
+    team = TeamConfig(name="ops", retention=Retention(mode="governance", days=30))
+    (stack,) = synthesize([team], AWS).values()
     assert statements_of(stack, "backend.handler.handle") == [
-        {
-            "Effect": "Allow",
-            "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
-            "Resource": [
-                "<StateBucket.Arn>/states/*.tfstate",
-                "<StateBucket.Arn>/states/*.tfstate.tflock",
-            ],
-        },
-        {
-            "Effect": "Allow",
-            "Action": "s3:PutObjectTagging",
-            "Resource": "<StateBucket.Arn>/states/*.tfstate.tflock",
-        },
-        {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": "<StateBucket.Arn>"},
-        {
-            "Effect": "Allow",
-            "Action": ["kms:GenerateDataKey", "kms:Decrypt"],
-            "Resource": "<StateKey.Arn>",
-        },
-        {"Effect": "Allow", "Action": ACTIONS_OF_LOG, "Resource": "<BackendLog.Arn>"},
+        *STATES_AND_LOCKS,
+        {"Effect": "Allow", "Action": "s3:PutObjectRetention", "Resource": STATES},
+        MISSING_KEYS_ARE_404,
+        USE_THE_KEY,
+        OWN_LOG,
+    ]
+
+
+def test_the_functions_need_no_key_and_no_retention_that_s3_sees_to(settled: Synthesized) -> None:
+    assert statements_of(settled, "backend.handler.handle") == [
+        *STATES_AND_LOCKS,
+        MISSING_KEYS_ARE_404,
+        OWN_LOG,
+    ]
+    assert statements_of(settled, "authorizer.handler.handle") == [
+        {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "<StateBucket.Arn>/tokens/*.json"},
+        MISSING_KEYS_ARE_404,
+        {"Effect": "Allow", "Action": ACTIONS_OF_LOG, "Resource": "<AuthorizerLog.Arn>"},
     ]
 
 
@@ -203,8 +130,8 @@ def test_no_permission_stands_anywhere_else(stack: Synthesized) -> None:
         assert not stack.resources(elsewhere)
 
 
-def test_no_role_has_a_wildcard_action_or_the_bare_resource(stack: Synthesized) -> None:
-    for role in stack.resources("AWS::IAM::Role").values():
+def test_no_role_has_a_wildcard_action_or_the_bare_resource(stack: Synthesized, settled: Synthesized) -> None:
+    for role in [*stack.resources("AWS::IAM::Role").values(), *settled.resources("AWS::IAM::Role").values()]:
         for policy in role["Properties"]["Policies"]:
             for statement in stack.resolve(policy["PolicyDocument"]["Statement"]):
                 for listed, forbidden in (("Action", r".*[*?].*"), ("Resource", r"[*?]|arn:[*:?]*")):
@@ -228,18 +155,30 @@ def test_a_function_runs_python_3_14_on_arm64_from_a_snapshot(
     assert "TracingConfig" not in function
 
 
-def test_the_functions_know_their_bucket_and_their_version(stack: Synthesized) -> None:
+@pytest.mark.parametrize(
+    ("handler", "memory"), [("backend.handler.handle", 1024), ("authorizer.handler.handle", 256)]
+)
+def test_a_team_may_have_other_memory_and_no_snapshots(
+    settled: Synthesized, handler: str, memory: int
+) -> None:
+    _, function = settled.function(handler)
+    assert function["MemorySize"] == memory
+    assert "SnapStart" not in function
+    assert live_alias(settled, handler), "the API calls a published version all the same"
+
+
+def test_the_functions_know_their_bucket_and_their_version(default: Synthesized) -> None:
     powertools = {"POWERTOOLS_SERVICE_NAME": "holdfast", "POWERTOOLS_LOG_LEVEL": "INFO"}
     bucket = {"HOLDFAST_BUCKET": "<StateBucket>"}
-    _, backend = stack.function("backend.handler.handle")
-    _, authorizer = stack.function("authorizer.handler.handle")
-    assert stack.resolve(backend["Environment"]["Variables"]) == {
+    _, backend = default.function("backend.handler.handle")
+    _, authorizer = default.function("authorizer.handler.handle")
+    assert default.resolve(backend["Environment"]["Variables"]) == {
         **bucket,
         **powertools,
         "HOLDFAST_REQUIRE_LOCK": "true",
         "HOLDFAST_VERSION": f"{__version__}+bbbbbbbbbbbb",
     }
-    assert stack.resolve(authorizer["Environment"]["Variables"]) == {
+    assert default.resolve(authorizer["Environment"]["Variables"]) == {
         **bucket,
         **powertools,
         "HOLDFAST_VERSION": f"{__version__}+aaaaaaaaaaaa",
@@ -249,6 +188,26 @@ def test_the_functions_know_their_bucket_and_their_version(stack: Synthesized) -
 def test_a_team_may_do_without_locks(settled: Synthesized) -> None:
     _, backend = settled.function("backend.handler.handle")
     assert backend["Environment"]["Variables"]["HOLDFAST_REQUIRE_LOCK"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("retention", "asked"),
+    [
+        (None, None),
+        (Retention(mode="governance", days=30), "governance 30"),
+        (Retention(mode="compliance", days=3650), "compliance 3650"),
+        (Retention(mode="compliance", days=3650, bucket_default=True), None),
+    ],
+)
+def test_backend_and_command_line_know_the_retention_of_each_write(
+    synthesize: Synthesize, retention: Retention | None, asked: str | None
+) -> None:
+    (stack,) = synthesize([TeamConfig(name="ops", retention=retention)], AWS).values()
+    _, backend = stack.function("backend.handler.handle")
+    _, authorizer = stack.function("authorizer.handler.handle")
+    assert backend["Environment"]["Variables"].get("HOLDFAST_RETENTION") == asked
+    assert "HOLDFAST_RETENTION" not in authorizer["Environment"]["Variables"]
+    assert stack.template["Outputs"].get("StateRetention", {}).get("Value") == asked
 
 
 def test_each_function_logs_to_a_group_of_its_own_for_90_days(stack: Synthesized, team: str) -> None:
@@ -263,6 +222,11 @@ def test_each_function_logs_to_a_group_of_its_own_for_90_days(stack: Synthesized
     for handler, log in (("backend", "BackendLog"), ("authorizer", "AuthorizerLog")):
         _, function = stack.function(f"{handler}.handler.handle")
         assert stack.resolve(function["LoggingConfig"]) == {"LogGroup": f"<{log}>"}
+
+
+def test_a_team_may_keep_its_logs_for_another_time(settled: Synthesized) -> None:
+    logs = settled.resources("AWS::Logs::LogGroup").values()
+    assert [log["Properties"]["RetentionInDays"] for log in logs] == [30, 30, 30]
 
 
 def live_alias(stack: Synthesized, handler: str) -> str:
@@ -355,16 +319,76 @@ def test_the_stage_throttles_and_logs_no_secret(stack: Synthesized) -> None:
     }
 
 
-def test_the_outputs_are_the_address_and_the_bucket(stack: Synthesized, on_this_machine: Synthesized) -> None:
+def test_a_team_may_have_other_limits(settled: Synthesized) -> None:
+    stage = settled.only("AWS::ApiGatewayV2::Stage")["Properties"]
+    assert stage["DefaultRouteSettings"] == {"ThrottlingRateLimit": 5, "ThrottlingBurstLimit": 7}
+
+
+def test_the_outputs_are_the_address_and_the_bucket(
+    default: Synthesized, on_this_machine: Synthesized
+) -> None:
     def outputs(of: Synthesized) -> dict[str, Any]:
         return {name: of.resolve(output["Value"]) for name, output in of.template["Outputs"].items()}
 
-    ((api, _),) = stack.resources("AWS::ApiGatewayV2::Api").items()
-    assert outputs(stack) == {"ApiAddress": f"<{api}.ApiEndpoint>", "BucketName": "<StateBucket>"}
+    ((api, _),) = default.resources("AWS::ApiGatewayV2::Api").items()
+    assert outputs(default) == {"ApiAddress": f"<{api}.ApiEndpoint>", "BucketName": "<StateBucket>"}
     assert outputs(on_this_machine) == {
         "ApiAddress": f"https://127.0.0.1:4566/_aws/execute-api/<{api}>/$default",
         "BucketName": "<StateBucket>",
     }
+
+
+# --- what piles up --------------------------------------------------------------------------------
+
+
+BUCKET_DEFAULT = Retention(mode="compliance", days=400, bucket_default=True)
+HISTORY = History(days=400, keep_versions=10)
+
+
+@pytest.mark.parametrize(
+    ("team", "told"),
+    [
+        (
+            TeamConfig(name="ops", native_clients=True),
+            "team 'ops': each unlock of a native client leaves an old version and a delete marker of its "
+            "lock, and they stay for ever; write history = { days = 365, keep_versions = 100 } "
+            "to have S3 remove them [",
+        ),
+        (
+            TeamConfig(name="ops", retention=BUCKET_DEFAULT),
+            "team 'ops': under a retention of the bucket's own each unlock leaves a delete marker of the "
+            "lock, and they stay for ever; write history = { days = 400, keep_versions = 100 } "
+            "to have S3 remove them [",
+        ),
+        (
+            TeamConfig(name="ops", native_clients=True, retention=BUCKET_DEFAULT),
+            "team 'ops': each unlock of a native client leaves an old version and a delete marker of its "
+            "lock, and under a retention of the bucket's own each unlock leaves a delete marker of the lock, and",
+        ),
+    ],
+)
+def test_a_team_whose_locks_pile_up_is_warned_once(
+    synthesize: Synthesize, team: TeamConfig, told: str
+) -> None:
+    (stack,) = synthesize([team], AWS).values()
+    (warning,) = stack.warnings
+    assert warning.startswith(told)
+
+
+@pytest.mark.parametrize(
+    "team",
+    [
+        TeamConfig(name="ops"),
+        TeamConfig(name="ops", retention=Retention(mode="governance", days=30)),
+        TeamConfig(name="ops", native_clients=True, retention=BUCKET_DEFAULT, history=HISTORY),
+        EVERY_SETTING,
+    ],
+)
+def test_a_team_whose_locks_leave_nothing_for_ever_is_not_warned(
+    synthesize: Synthesize, team: TeamConfig
+) -> None:
+    (stack,) = synthesize([team], AWS).values()
+    assert stack.warnings == []
 
 
 # --- the teams, the local AWS ---------------------------------------------------------------------
@@ -391,7 +415,7 @@ def differing_paths(one: Any, other: Any, path: str = "") -> Iterator[str]:
 def test_the_local_aws_gets_the_same_stack_but_for_place_address_and_protection(
     synthesize: Synthesize, on_this_machine: Synthesized
 ) -> None:
-    team = TeamConfig(name="ops", account="000000000000", region="us-east-1", require_lock=False)
+    team = replace(EVERY_SETTING, account="000000000000", region="us-east-1")
     on_aws = synthesize([team], AWS)["Holdfast-ops"]
     assert set(differing_paths(on_aws.template, on_this_machine.template)) == {
         "/Outputs/ApiAddress/Value/Fn::GetAtt",

@@ -1,0 +1,361 @@
+"""The bucket policy, asked about one request after another: what it refuses, and by which statement."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import pytest
+
+from infra.config import AWS, AccessLogs, Retention, TeamConfig
+from tests.conftest import GeneratedFile
+from tests.iam_policy import ACCOUNT, REGION, Request, Statement, bucket_policy, evaluate, matching
+from tests.unit.infra.conftest import ROOT, Synthesize, Synthesized
+
+# The teams whose policies differ. "payments" is the example team, with 30 days.
+TEAMS: Final = {
+    "platform": TeamConfig(name="platform"),
+    "payments": TeamConfig(name="payments", retention=Retention(mode="governance", days=30)),
+    "native": TeamConfig(name="native", native_clients=True),
+    "s3": TeamConfig(name="s3", key="s3"),
+}
+ALL: Final = frozenset(TEAMS)
+
+STATE: Final = "states/network/prod.tfstate"
+LOCK: Final = f"{STATE}.tflock"
+TOKEN: Final = "tokens/5gk2.json"
+
+TLS: Final = {"aws:SecureTransport": "true", "s3:TlsVersion": "1.3"}
+CREATES: Final = {"s3:ObjectCreationOperation": "true"}
+IF_ABSENT: Final = {**CREATES, "s3:if-none-match": "*"}
+IF_MATCH: Final = {**CREATES, "s3:if-match": '"etag"'}
+
+KEY: Final = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/statekey"
+ANOTHER_KEY: Final = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/another"
+
+
+def encrypted(algorithm: str, key: str | None = None) -> dict[str, str]:
+    """What S3 makes of the headers that ask for an encryption."""
+    name = "s3:x-amz-server-side-encryption"
+    return {**IF_MATCH, name: algorithm, **({f"{name}-aws-kms-key-id": key} if key else {})}
+
+
+def retained(days: int) -> dict[str, str]:
+    """What S3 makes of a request for a retention that ends after some days."""
+    return {"s3:object-lock-remaining-retention-days": str(days), "s3:object-lock-mode": "GOVERNANCE"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A request and what becomes of it.
+
+    Attributes:
+        request: in words.
+        action: IAM's name for it; that of parts of an upload, of copies and of deletes is another.
+        key: the object, or "" for the bucket.
+        context: the condition keys that S3 fills in.
+        refused: which statement refuses it in the buckets of which teams; no other does.
+    """
+
+    request: str
+    action: str
+    key: str
+    context: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+WITHOUT_TLS: Final = {"RefuseWithoutTls": ALL}
+OLD_TLS: Final = {"RefuseTlsBefore12": ALL}
+BLIND_LOCK: Final = {"RefuseLockWritesWithoutCondition": ALL}
+BLIND_STATE: Final = {"RefuseStateWritesWithoutCondition": ALL - {"native"}}
+OF_THE_CLIENT: Final = {"RefuseKeysOfTheClient": ALL}
+NO_KMS: Final = {"RefuseOtherEncryption": frozenset({"s3"})}
+OTHER_KEY: Final = {"RefuseOtherKeys": ALL - {"s3"}, **NO_KMS}
+RETENTION: Final = {"RefuseRetention": ALL - {"payments"}}
+
+TABLE: Final[Mapping[str, Sequence[Case]]] = {
+    "Transport": [
+        Case("read over plain HTTP", "s3:GetObject", STATE, {"aws:SecureTransport": "false"}, WITHOUT_TLS),
+        Case("list over plain HTTP", "s3:ListBucket", "", {"aws:SecureTransport": "false"}, WITHOUT_TLS),
+        Case("read over TLS 1.1", "s3:GetObject", STATE, {**TLS, "s3:TlsVersion": "1.1"}, OLD_TLS),
+        Case(
+            "write of a lock over TLS 1.0",
+            "s3:PutObject",
+            LOCK,
+            {**TLS, **IF_ABSENT, "s3:TlsVersion": "1.0"},
+            OLD_TLS,
+        ),
+        Case("read over TLS 1.2", "s3:GetObject", STATE, {**TLS, "s3:TlsVersion": "1.2"}),
+        Case("read over TLS 1.3", "s3:GetObject", STATE),
+    ],
+    "Locks": [
+        Case("PutObject with `If-None-Match`", "s3:PutObject", LOCK, IF_ABSENT),
+        Case("PutObject", "s3:PutObject", LOCK, CREATES, BLIND_LOCK),
+        Case("PutObject with `If-Match`", "s3:PutObject", LOCK, IF_MATCH, BLIND_LOCK),
+        Case(
+            "PutObject of a lock outside of `states/`",
+            "s3:PutObject",
+            "elsewhere/a.tfstate.tflock",
+            CREATES,
+            BLIND_LOCK,
+        ),
+        Case("CompleteMultipartUpload", "s3:PutObject", LOCK, CREATES, BLIND_LOCK),
+        Case("CopyObject onto it", "s3:PutObject", LOCK, CREATES, BLIND_LOCK),
+        Case("DeleteObject", "s3:DeleteObject", LOCK),
+        Case("DeleteObject of one version", "s3:DeleteObjectVersion", LOCK),
+    ],
+    "States": [
+        Case("PutObject with `If-None-Match`", "s3:PutObject", STATE, IF_ABSENT),
+        Case("PutObject with `If-Match`", "s3:PutObject", STATE, IF_MATCH),
+        Case('PutObject, as by `backend "s3"`', "s3:PutObject", STATE, CREATES, BLIND_STATE),
+        Case("CreateMultipartUpload", "s3:PutObject", STATE),
+        Case("UploadPart", "s3:PutObject", STATE, {"s3:ObjectCreationOperation": "false"}),
+        Case("CompleteMultipartUpload", "s3:PutObject", STATE, CREATES, BLIND_STATE),
+        Case("CompleteMultipartUpload with `If-Match`", "s3:PutObject", STATE, IF_MATCH),
+        Case("CopyObject onto it", "s3:PutObject", STATE, CREATES, BLIND_STATE),
+        Case("DeleteObject (a delete marker)", "s3:DeleteObject", STATE),
+        Case(
+            "DeleteObject of one version",
+            "s3:DeleteObjectVersion",
+            STATE,
+            {},
+            {"RefuseToDeleteStateVersions": ALL},
+        ),
+        Case(
+            "bypass of governance",
+            "s3:BypassGovernanceRetention",
+            STATE,
+            {},
+            {"RefuseToBypassGovernance": ALL},
+        ),
+    ],
+    "Encryption of a state": [
+        Case("no header", "s3:PutObject", STATE, IF_MATCH),
+        Case("`aws:kms`, the bucket's key", "s3:PutObject", STATE, encrypted("aws:kms", KEY), NO_KMS),
+        Case("`aws:kms`, another key", "s3:PutObject", STATE, encrypted("aws:kms", ANOTHER_KEY), OTHER_KEY),
+        Case(
+            "`aws:kms`, an alias of the bucket's key",
+            "s3:PutObject",
+            STATE,
+            encrypted("aws:kms", "alias/states"),
+            OTHER_KEY,
+        ),
+        Case(
+            "`aws:kms` without a key (S3 takes the account's)",
+            "s3:PutObject",
+            STATE,
+            encrypted("aws:kms"),
+            OTHER_KEY,
+        ),
+        Case(
+            "`aws:kms:dsse`, the bucket's key",
+            "s3:PutObject",
+            STATE,
+            encrypted("aws:kms:dsse", KEY),
+            {"RefuseOtherEncryption": ALL},
+        ),
+        Case(
+            "`AES256`",
+            "s3:PutObject",
+            STATE,
+            encrypted("AES256"),
+            {"RefuseOtherEncryption": ALL - {"s3"}, "RefuseOtherKeys": ALL - {"s3"}},
+        ),
+        Case(
+            "a key that the client sends (SSE-C)",
+            "s3:PutObject",
+            STATE,
+            {**IF_MATCH, "s3:x-amz-server-side-encryption-customer-algorithm": "AES256"},
+            OF_THE_CLIENT,
+        ),
+    ],
+    "Retention of a state": [
+        Case("of 29 days", "s3:PutObjectRetention", STATE, retained(29), RETENTION),
+        Case("of 30 days", "s3:PutObjectRetention", STATE, retained(30), RETENTION),
+        Case("of 31 days", "s3:PutObjectRetention", STATE, retained(31), RETENTION),
+        Case(
+            "of 32 days",
+            "s3:PutObjectRetention",
+            STATE,
+            retained(32),
+            {**RETENTION, "RefuseLongerRetention": frozenset({"payments"})},
+        ),
+        Case(
+            "of 32 days, on a lock",
+            "s3:PutObjectRetention",
+            LOCK,
+            retained(32),
+            {**RETENTION, "RefuseLongerRetention": frozenset({"payments"})},
+        ),
+        Case("none: PutObject with `If-Match`", "s3:PutObject", STATE, IF_MATCH),
+    ],
+    "Tokens": [
+        Case("PutObject", "s3:PutObject", TOKEN, CREATES),
+        Case(
+            "PutObject with `aws:kms` and another key",
+            "s3:PutObject",
+            TOKEN,
+            encrypted("aws:kms", ANOTHER_KEY),
+            OTHER_KEY,
+        ),
+        Case("DeleteObject of one version", "s3:DeleteObjectVersion", TOKEN),
+    ],
+}
+
+
+@pytest.fixture(scope="session")
+def policies(synthesize: Synthesize) -> dict[str, list[Statement]]:
+    """Each team's bucket policy, resolved, by the team's name."""
+    stacks = synthesize(list(TEAMS.values()), AWS)
+    return {name: [*bucket_policy(stacks[f"Holdfast-{name}"].template)] for name in TEAMS}
+
+
+def sent(case: Case, team: str) -> Request:
+    """A case as a request to a team's bucket by an administrator."""
+    bucket = f"arn:aws:s3:::holdfast-{team}-{ACCOUNT}-{REGION}"
+    return Request(
+        case.action,
+        f"{bucket}/{case.key}" if case.key else bucket,
+        principal=f"arn:aws:iam::{ACCOUNT}:role/administrator",
+        context={**TLS, **case.context},
+    )
+
+
+def refusals(policies: Mapping[str, Sequence[Statement]], case: Case) -> dict[str, frozenset[str]]:
+    """Which statement refuses a request, in which teams' buckets."""
+    found: dict[str, set[str]] = {}
+    for team, statements in policies.items():
+        for statement in matching(statements, sent(case, team)):
+            found.setdefault(statement["Sid"], set()).add(team)
+    return {sid: frozenset(teams) for sid, teams in found.items()}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for cases in TABLE.values() for case in cases],
+    ids=[f"{group}: {case.request}" for group, cases in TABLE.items() for case in cases],
+)
+def test_the_bucket_refuses_exactly_what_the_table_says(
+    policies: dict[str, list[Statement]], case: Case
+) -> None:
+    assert refusals(policies, case) == case.refused
+
+
+def test_what_the_bucket_refuses_nobody_may_do(policies: dict[str, list[Statement]]) -> None:
+    administrator: Statement = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    for case in [case for cases in TABLE.values() for case in cases]:
+        for team, statements in policies.items():
+            refused = any(team in teams for teams in case.refused.values())
+            decision = evaluate([administrator, *statements], sent(case, team))
+            assert decision == ("deny" if refused else "allow"), (team, case)
+
+
+def test_every_statement_refuses_has_a_name_and_stands_in_the_table(
+    policies: dict[str, list[Statement]],
+) -> None:
+    in_the_table = {sid for cases in TABLE.values() for case in cases for sid in case.refused}
+    for statements in policies.values():
+        sids = [statement["Sid"] for statement in statements]
+        assert len(set(sids)) == len(sids)
+        assert {(statement["Effect"], statement["Principal"]) for statement in statements} == {("Deny", "*")}
+    assert {statement["Sid"] for statements in policies.values() for statement in statements} == in_the_table
+
+
+def test_the_retention_that_a_bucket_adds_itself_is_the_limit_too(synthesize: Synthesize) -> None:
+    retention = Retention(mode="compliance", days=7, bucket_default=True)
+    (stack,) = synthesize([TeamConfig(name="payments", retention=retention)], AWS).values()
+    policy = bucket_policy(stack.template)
+
+    def refuse(days: int) -> list[str]:
+        request = sent(Case("", "s3:PutObjectRetention", STATE, retained(days)), "payments")
+        return [statement["Sid"] for statement in matching(policy, request)]
+
+    assert [refuse(7), refuse(8), refuse(9)] == [[], [], ["RefuseLongerRetention"]]
+
+
+# --- the bucket for access logs -------------------------------------------------------------------
+
+
+def test_the_access_log_is_written_by_s3_for_this_bucket_over_tls_only(default: Synthesized) -> None:
+    policy = bucket_policy(default.template, "AccessLogsBucket")
+    of_the_states = {
+        "aws:SourceArn": f"arn:aws:s3:::holdfast-plain-{ACCOUNT}-{REGION}",
+        "aws:SourceAccount": ACCOUNT,
+    }
+
+    def decide(principal: str = "logging.s3.amazonaws.com", **context: str) -> str:
+        named = {name.replace("_", ":"): value for name, value in context.items()}
+        log = "arn:aws:s3:::accesslogsbucket/2026-11-20-10-00-00-ABCD"
+        return evaluate(
+            policy, Request("s3:PutObject", log, principal, context={**TLS, **of_the_states, **named})
+        )
+
+    assert decide() == "allow"
+    assert decide("delivery.logs.amazonaws.com") == "nothing"
+    assert decide(aws_SourceArn="arn:aws:s3:::another") == "nothing"
+    assert decide(aws_SourceAccount="999999999999") == "nothing"
+    assert decide(aws_SecureTransport="false") == "deny"
+    assert decide(s3_TlsVersion="1.1") == "deny"
+    assert len(policy) == 3
+
+
+def test_the_teams_own_bucket_for_access_logs_is_left_as_it_is(synthesize: Synthesize) -> None:
+    logs = AccessLogs(bucket="acme-s3-logs", prefix="")
+    (stack,) = synthesize([TeamConfig(name="ops", access_logs=logs)], AWS).values()
+    assert set(stack.resources("AWS::S3::Bucket")) == {"StateBucket"}
+    (policy,) = stack.resources("AWS::S3::BucketPolicy").values()
+    assert policy["Properties"]["Bucket"] == {"Ref": "StateBucket"}
+    assert stack.only("AWS::S3::Bucket")["Properties"]["LoggingConfiguration"] == {
+        "DestinationBucketName": "acme-s3-logs"
+    }
+    assert stack.warnings == []
+
+
+# --- the document ---------------------------------------------------------------------------------
+
+INTRODUCTION: Final = """\
+# What the bucket itself refuses
+
+The bucket policy holds for everybody: Holdfast's functions, administrators, other programs, root. It gives
+nobody a permission; it takes away what would harm a state, a lock or the history. So not even a fault in
+Holdfast writes over a state blindly. [design.md](design.md#what-the-bucket-itself-refuses) says why each
+statement is there.
+
+What it does not cover: S3's lifecycle rules, which no bucket policy binds; somebody who may change the policy
+itself; and the time after the stack is removed, because the policy goes with it. Object Lock stays.
+
+The tables are generated from the tests, which ask the synthesized policies about every line. An empty cell is
+a request that the bucket lets through: then the caller's own permissions decide. A refusal holds for every
+team, unless teams are named:
+
+| Team | Its settings |
+| --- | --- |
+| platform | the defaults |
+| payments | `retention` of 30 days, `governance` or `compliance` |
+| native | `native_clients = true` |
+| s3 | `key = "s3"` |
+"""
+
+
+def as_document() -> str:
+    """The table for people."""
+    lines = [INTRODUCTION]
+    for group, cases in TABLE.items():
+        lines += [f"## {group}", "", "| Request | Action in IAM | Refused by |", "| --- | --- | --- |"]
+        for case in cases:
+            by = [f"`{sid}`{_of_teams(teams)}" for sid, teams in case.refused.items()]
+            lines.append(f"| {case.request} | `{case.action}` | {', '.join(by)} |".replace("|  |", "| |"))
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _of_teams(teams: frozenset[str]) -> str:
+    if teams == ALL:
+        return ""
+    if len(teams) == len(ALL) - 1:
+        return f" (all but {', '.join(ALL - teams)})"
+    return f" ({', '.join(name for name in TEAMS if name in teams)})"
+
+
+@pytest.mark.generated
+def test_the_document_shows_the_table(generated_file: GeneratedFile) -> None:
+    generated_file(ROOT / "docs" / "bucket-policy.md", as_document())
