@@ -138,15 +138,16 @@ class Functions(Construct):
             # Started from a snapshot instead of imported anew; only published versions are.
             snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if team.snap_start else None,
         )
-        Validations.of(function).acknowledge(
-            Acknowledgment(
-                id="@aws-cdk/aws-lambda:snapStartRequirePublish", reason="The alias publishes a version."
-            ),
-            Acknowledgment(
-                id="CloudFormation-Validate::E2530",
-                reason="Its list of regions is older than Lambda's own.",
-            ),
-        )
+        if team.snap_start:
+            Validations.of(function).acknowledge(
+                Acknowledgment(
+                    id="@aws-cdk/aws-lambda:snapStartRequirePublish", reason="The alias publishes a version."
+                ),
+                Acknowledgment(
+                    id="CloudFormation-Validate::E2530",
+                    reason="Its list of regions is older than Lambda's own.",
+                ),
+            )
         return lambda_.Alias(self, f"{name}Live", alias_name="live", version=function.current_version)
 
 

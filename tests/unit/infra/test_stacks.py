@@ -363,7 +363,8 @@ HISTORY = History(days=400, keep_versions=10)
         (
             TeamConfig(name="ops", native_clients=True, retention=BUCKET_DEFAULT),
             "team 'ops': each unlock of a native client leaves an old version and a delete marker of its "
-            "lock, and under a retention of the bucket's own each unlock leaves a delete marker of the lock, and",
+            "lock, and under a retention of the bucket's own each unlock leaves a delete marker of the "
+            "lock, and they stay for ever; write history = ",
         ),
     ],
 )
