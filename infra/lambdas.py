@@ -76,6 +76,9 @@ class Functions(Construct):
                 for kind in ("tfstate", "tfstate.tflock")
             ],
         )
+        if bucket.policy:
+            # New code, which may ask for another retention, answers only once the bucket lets it through.
+            self.backend.node.add_dependency(bucket.policy)
         self.authorizer = self._function(
             "Authorizer",
             team,

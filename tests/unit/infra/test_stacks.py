@@ -246,6 +246,16 @@ def live_alias(stack: Synthesized, handler: str) -> str:
     return name
 
 
+def test_new_code_answers_only_once_the_bucket_policy_is_the_new_one(stack: Synthesized) -> None:
+    (policy,) = (
+        name
+        for name, policy in stack.resources("AWS::S3::BucketPolicy").items()
+        if policy["Properties"]["Bucket"] == {"Ref": "StateBucket"}
+    )
+    alias = live_alias(stack, "backend.handler.handle")
+    assert policy in stack.template["Resources"][alias]["DependsOn"]
+
+
 # --- the API --------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,66 @@
+"""The templates of the two example teams, as a reviewer reads them."""
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from tests.conftest import GeneratedFile
+from tests.unit.infra.conftest import Synthesized
+
+SNAPSHOTS: Final = Path(__file__).with_name("snapshots")
+
+# What follows from the code of the functions and changes with every line of it.
+OF_THE_CODE: Final = {
+    re.compile(r"[0-9a-f]{64}\.zip"): "<code>.zip",
+    re.compile(r"[ab]{12}"): "<code>",
+    re.compile(r"(CurrentVersion[0-9A-F]{8})[0-9a-f]{32}"): r"\1<code>",
+}
+
+
+def readable(value: Any) -> Any:
+    """A part of a template with references as `${StateBucket.Arn}`, and without what follows from the code."""
+    match value:
+        case {"Ref": str(name), **rest} if not rest:
+            return readable("${" + name + "}")
+        case {"Fn::GetAtt": [str(name), str(attribute)], **rest} if not rest:
+            return readable("${" + name + "." + attribute + "}")
+        case {"Fn::Sub": str(text), **rest} if not rest:
+            return readable(text)
+        case {"Fn::Join": [str(separator), list(parts)], **rest} if not rest:
+            return separator.join(str(readable(part)) for part in parts)
+        case dict():
+            return {readable(key): readable(item) for key, item in value.items()}
+        case list():
+            return [readable(item) for item in value]
+        case str():
+            for pattern, word in OF_THE_CODE.items():
+                value = pattern.sub(word, value)
+    return value
+
+
+def snapshot(stack: Synthesized) -> str:
+    """A stack as YAML: its tags, and of its template what is ours."""
+    parts = {
+        "Tags": stack.tags,
+        "Outputs": stack.template["Outputs"],
+        "Resources": stack.template["Resources"],
+    }
+    return str(yaml.safe_dump(readable(parts), width=110, sort_keys=True))
+
+
+@pytest.mark.generated
+def test_the_template_is_the_reviewed_one(
+    stack: Synthesized, team: str, generated_file: GeneratedFile
+) -> None:
+    generated_file(SNAPSHOTS / f"{team}.yaml", snapshot(stack))
+
+
+def test_a_snapshot_shows_every_resource_and_nothing_of_the_code(stack: Synthesized) -> None:
+    text = snapshot(stack)
+    assert len(yaml.safe_load(text)["Resources"]) == len(stack.template["Resources"])
+    assert "a" * 12 not in text
+    assert "b" * 12 not in text
+    assert "Fn::" not in text
