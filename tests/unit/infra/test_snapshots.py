@@ -21,7 +21,7 @@ OF_THE_CODE: Final = {
 
 
 def readable(value: Any) -> Any:
-    """A part of a template with references as `${StateBucket.Arn}`, and without what follows from the code."""
+    """A part of a template with references as `${StateBucket.Arn}` and without what changes with the code."""
     match value:
         case {"Ref": str(name), **rest} if not rest:
             return readable("${" + name + "}")
