@@ -24,10 +24,10 @@ _FOR_LAMBDA: Final = (
 
 _BOTOCORE_SERVICES: Final = ("s3",)
 """What the functions call; the models of the other 400 services are nine tenths of botocore."""
-_BOTOCORE_COMMON: Final = (
-    *("_retry.json", "endpoints.json", "partitions.json"),
-    "sdk-default-configuration.json",
-)
+_BOTOCORE_MODELS: Final = ("service-2", "endpoint-rule-set-1")
+"""Of a service; its paginators, waiters and examples are for others."""
+_BOTOCORE_COMMON: Final = ("endpoints.json", "partitions.json", "sdk-default-configuration.json")
+"""Not `_retry.json`, which is for the SDK's old way of repeating."""
 
 
 class BundleError(Exception):
@@ -180,10 +180,17 @@ def _trim(folder: Path) -> None:
         if entry.name not in (*_BOTOCORE_SERVICES, *_BOTOCORE_COMMON):
             _remove(entry)
     for service in _BOTOCORE_SERVICES:
-        *outdated, _newest = sorted((models / service).iterdir())
+        *outdated, newest = sorted((models / service).iterdir())
         for version in outdated:
             _remove(version)
-    for unused in (folder / "bin", folder / "boto3" / "data", folder / "boto3" / "examples"):
+        for model in newest.iterdir():
+            if model.name.partition(".")[0] not in _BOTOCORE_MODELS:
+                _remove(model)
+    swagger = folder / "aws_lambda_powertools" / "event_handler" / "openapi" / "swagger_ui"
+    for unused in (
+        *(folder / "bin", folder / "boto3" / "data", folder / "boto3" / "examples"),
+        *(swagger / "swagger-ui-bundle.min.js", swagger / "swagger-ui.min.css"),
+    ):
         _remove(unused)
     for tests in [*folder.rglob("tests"), *folder.rglob("__pycache__")]:
         _remove(tests)
