@@ -29,12 +29,13 @@ def synth(teams_file: Path) -> subprocess.CompletedProcess[str]:
 
 def app(folder: Path, teams_file: Path, **context: str) -> subprocess.CompletedProcess[str]:
     """Run the app as `cdk` does, without `cdk`."""
+    settings = json.loads((ROOT / "cdk.json").read_text())["context"]
     return subprocess.run(
         [sys.executable, "app.py"],
         cwd=ROOT,
         env=os.environ
         | {
-            "CDK_CONTEXT_JSON": json.dumps({"teams": str(teams_file), **context}),
+            "CDK_CONTEXT_JSON": json.dumps({**settings, "teams": str(teams_file), **context}),
             "CDK_OUTDIR": str(folder / "cdk.out"),
         },
         capture_output=True,
