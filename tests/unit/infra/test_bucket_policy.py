@@ -321,7 +321,8 @@ Holdfast writes over a state blindly. [design.md](design.md#what-the-bucket-itse
 statement is there.
 
 What it does not cover: S3's lifecycle rules, which no bucket policy binds; somebody who may change the policy
-itself; and the time after the stack is removed, because the policy goes with it. Object Lock stays.
+itself; and the time after the stack is removed, because the policy goes with it. Object Lock holds all the
+same.
 
 The tables are generated from the tests, which ask the synthesized policies about every line. An empty cell is
 a request that the bucket lets through: then the caller's own permissions decide. A refusal holds for every
