@@ -355,6 +355,15 @@ def test_no_more_pages_are_asked_for_than_are_looked_at(bucket: Bucket) -> None:
     assert store.requests == ["ListObjectVersions"]
 
 
+def test_the_listing_ends_with_the_key(bucket: Bucket) -> None:
+    create(bucket)
+    for number in range(5):
+        bucket.s3.put_object(Bucket=bucket.name, Key=f"{KEY}.{number}", Body=b"other")
+    store = bucket.store()
+    assert len(list(store.versions(KEY, page_size=1))) == 1
+    assert store.requests == ["ListObjectVersions"] * 2
+
+
 def test_a_key_without_history_has_none(bucket: Bucket) -> None:
     bucket.s3.put_object(Bucket=bucket.name, Key=f"{KEY}.tflock", Body=b"other")
     assert list(bucket.store().versions(KEY)) == []
