@@ -14,7 +14,7 @@ from holdfast.access import Action, Caller
 from holdfast.errors import Locked, LockNotMatched, Undecided, UnlockUndecided
 from holdfast.lock_info import LockInfo
 from holdfast.names import StateName
-from holdfast.store import Deleted, IfAbsent, IfMatch, Object, Store, Stored
+from holdfast.store import Deleted, IfAbsent, IfMatch, Object, Store, Stored, is_unique
 
 TAGS: Final = {"holdfast": "lock"}
 """Lifecycle rules know by it the lock versions that had to stay; they cannot filter by a key's end."""
@@ -139,6 +139,19 @@ def take(store: Store, name: StateName, info: LockInfo, caller: Caller) -> Acqui
     raise Undecided("The lock keeps changing hands. Repeating the request is safe.")
 
 
+def give_back(store: Store, name: StateName, acquired: Acquired) -> None:
+    """Release what `take` took: that very lock object, and none with the same document that came after it.
+
+    Raises:
+        Undecided: S3 did not decide in time.
+    """
+    if _remove_version(store, name, acquired.version_id):
+        return
+    held = read(store, name)
+    if held is not None and held.version_id == acquired.version_id:
+        _hide(store, name, held)
+
+
 def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Released | ForceUnlocked:
     """Give a lock back, or remove somebody's on a maintainer's word.
 
@@ -215,8 +228,15 @@ def _force_unlock(store: Store, name: StateName, held: HeldLock | None, lock_id:
 
 def _remove(store: Store, name: StateName, held: HeldLock) -> None:
     """Remove the lock object that was read, and no other that may lie there by now."""
-    head = held.object.head
-    if head.is_one_version and isinstance(store.remove_version(name.lock_key, head.version_id), Deleted):
-        return
-    # S3 keeps the version, or there are none: hide it behind a delete marker, unless it changed.
-    store.delete(name.lock_key, IfMatch(head.etag))
+    if not _remove_version(store, name, held.version_id):
+        _hide(store, name, held)
+
+
+def _remove_version(store: Store, name: StateName, version_id: str) -> bool:
+    """Whether a lock object is gone now; not where S3 keeps its versions, or has none."""
+    return is_unique(version_id) and isinstance(store.remove_version(name.lock_key, version_id), Deleted)
+
+
+def _hide(store: Store, name: StateName, held: HeldLock) -> None:
+    """Put a delete marker over the lock object that was read, unless it changed."""
+    store.delete(name.lock_key, IfMatch(held.object.head.etag))

@@ -228,7 +228,7 @@ def delete(store: Store, name: StateName, caller: Caller) -> Removed:
         deleted = store.delete(name.state_key, IfMatch(head.etag))
         held = locks.read(store, name)
     finally:
-        locks.release(store, name, acquired.info.to_json(), caller)
+        locks.give_back(store, name, acquired)
     if isinstance(deleted, Changed):
         raise RacedWriter(
             "Somebody wrote this state while it was being deleted. Nothing was deleted; look at the state, "
@@ -277,7 +277,7 @@ def undelete(store: Store, name: StateName, caller: Caller, retention: Retention
     finally:
         # Whatever happens, and whatever time is left: nobody else would release it.
         with suppress(HoldfastError):
-            locks.release(store.prolonged(_RELEASE_SECONDS), name, acquired.info.to_json(), caller)
+            locks.give_back(store.prolonged(_RELEASE_SECONDS), name, acquired)
             lock_left = None
     return Undeleted(position, newest.id, newest.last_modified, version_id, lock_left)
 

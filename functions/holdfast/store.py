@@ -68,14 +68,6 @@ class Head:
     last_modified: datetime
     metadata: Mapping[str, str]
 
-    @property
-    def is_one_version(self) -> bool:
-        """Whether `version_id` names this object alone, for ever.
-
-        Not where the bucket's versioning is off or suspended: every object then is the version `null`.
-        """
-        return self.version_id not in _NO_VERSION
-
 
 @dataclass(frozen=True, slots=True)
 class Object:
@@ -165,6 +157,15 @@ def connect(session: boto3.Session | None = None, *, endpoint_url: str | None = 
         user_agent=f"holdfast/{__version__}",  # botocore would put its own together for every request
     )
     return (session or boto3.Session()).client("s3", config=config, endpoint_url=endpoint_url)
+
+
+def is_unique(version_id: str) -> bool:
+    """Whether a version ID names one object alone, for ever.
+
+    Not where the bucket's versioning is off or suspended: there every object has none, or is the version
+    `null`.
+    """
+    return version_id not in ("", "null")
 
 
 def deadline(remaining_milliseconds: int) -> float:
@@ -351,7 +352,7 @@ class Store:
             Undecided: S3 did not decide in time; the removal may have taken effect.
             StorageRefused: S3 refuses the function for another reason than the version's protection.
         """
-        if version_id in _NO_VERSION:
+        if not is_unique(version_id):
             raise ValueError("without versioning there is no version to remove")  # it would be any object
 
         def remove() -> Deleted:
@@ -418,9 +419,6 @@ _PASSING = frozenset(
 
 # From the system: a snapshot's copies would all draw the same numbers from a seed.
 _JITTER = random.SystemRandom()
-
-# What stands for a version ID where the bucket's versioning is off or suspended.
-_NO_VERSION = frozenset({"", "null"})
 
 
 def _head(answer: Mapping[str, Any]) -> Head:

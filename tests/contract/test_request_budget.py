@@ -79,11 +79,11 @@ def undelete(bucket: Bucket) -> None:
         ([acquire_free], release, ["GET", "DELETE"]),
         ([retain, acquire_free], release, ["GET", "DELETE", "DELETE"]),
         ([acquire_free], force_unlock, ["GET", "DELETE", "GET"]),
-        ([write_unlocked], delete, ["GET", "PUT", "DELETE", "GET", "GET", "DELETE"]),
+        ([write_unlocked], delete, ["GET", "PUT", "DELETE", "GET", "DELETE"]),
         (
             [write_unlocked, delete],
             undelete,
-            ["GET", "PUT", "GET", "GET", "GET", "PUT", "GET", "GET", "DELETE"],
+            ["GET", "PUT", "GET", "GET", "GET", "PUT", "GET", "DELETE"],
         ),
     ],
 )

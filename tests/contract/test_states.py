@@ -653,13 +653,30 @@ def test_a_late_delete_leaves_the_lock_of_a_later_delete_alone(team: Team) -> No
         break_whatever_lock_there_is(team)
         team.write_unlocked(state(2))
         with pytest.MonkeyPatch.context() as patch:  # the later one is under way: it keeps its lock
-            patch.setattr(locks, "release", lambda *_: None)
+            patch.setattr(locks, "give_back", lambda *_: None)
             states.delete(team.bucket.direct_store(), NAME, OPERATOR)
 
     team.bucket.proxy.before("DELETE", KEY, another_state_and_its_delete_in_between)
     with pytest.raises(DeleteUndecided):
         delete(team)
     assert not nobody_holds_the_lock(team)
+
+
+def test_a_delete_gives_back_no_lock_that_its_repeat_has_taken_since(team: Team) -> None:
+    team.write_unlocked(state(1))
+    versions: list[str] = []
+
+    def broken_and_taken_again() -> None:
+        held = locks.read(team.bucket.direct_store(), NAME)
+        assert held is not None
+        team.break_lock(held.info.id)
+        versions.append(locks.take(team.bucket.direct_store(), NAME, held.info, OPERATOR).version_id)
+
+    team.bucket.proxy.before("DELETE", LOCK_KEY, broken_and_taken_again)
+    delete(team)
+    held = locks.read(team.bucket.direct_store(), NAME)
+    assert held is not None
+    assert [held.version_id] == versions
 
 
 def test_a_delete_that_fails_gives_its_lock_back(team: Team) -> None:
@@ -994,7 +1011,12 @@ def test_an_undelete_whose_lock_is_broken_while_it_writes_is_not_acknowledged(
     assert nobody_holds_the_lock(team) is not taken
 
 
-def test_an_undelete_whose_lock_went_to_another_run_of_it_is_not_acknowledged(team: Team) -> None:
+@pytest.mark.parametrize("retains", [False, True])
+def test_an_undelete_whose_lock_went_to_another_run_of_it_is_not_acknowledged_and_leaves_that_lock(
+    team: Team, retains: bool
+) -> None:
+    if retains:
+        team.bucket.retain_everything()
     deleted(team)
 
     def broken_and_taken_again() -> None:
@@ -1006,6 +1028,25 @@ def test_an_undelete_whose_lock_went_to_another_run_of_it_is_not_acknowledged(te
     team.bucket.proxy.before("PUT", KEY, broken_and_taken_again)
     with pytest.raises(UndeleteUndecided):
         undelete(team)
+    assert not nobody_holds_the_lock(team)
+
+
+def test_an_undelete_leaves_the_lock_of_somebody_elses_undelete_alone(team: Team) -> None:
+    deleted(team)
+    another = Caller("token:another", Role.MAINTAINER, ("*",))
+
+    def theirs_instead() -> None:
+        break_whatever_lock_there_is(team)
+        with pytest.MonkeyPatch.context() as patch:  # theirs is under way: it keeps its lock
+            patch.setattr(locks, "give_back", lambda *_: None)
+            states.undelete(team.bucket.direct_store(), NAME, another, None)
+
+    team.bucket.proxy.before("PUT", KEY, theirs_instead)
+    with pytest.raises(UndeleteUndecided):
+        undelete(team)
+    held = locks.read(team.bucket.direct_store(), NAME)
+    assert held is not None
+    assert held.principal == "token:another"
 
 
 def test_an_undelete_of_a_version_that_is_removed_meanwhile_brings_nothing_back(team: Team) -> None:

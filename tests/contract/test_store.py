@@ -22,6 +22,7 @@ from holdfast.store import (
     Store,
     Stored,
     connect,
+    is_unique,
 )
 from tests.contract.conftest import Bucket
 from tests.free_port import free_port
@@ -294,14 +295,16 @@ def test_what_names_no_version_is_never_removed(bucket: Bucket, version_id: str)
     assert store.requests == []
 
 
-def test_without_versioning_no_object_is_one_version(unversioned: Bucket) -> None:
-    put(unversioned.store(), b"one", IfAbsent())
-    assert not found(unversioned.store()).head.is_one_version
+def test_without_versioning_no_version_id_is_unique(unversioned: Bucket) -> None:
+    stored = put(unversioned.store(), b"one", IfAbsent())
+    assert not is_unique(version_of(stored))
+    assert not is_unique(found(unversioned.store()).head.version_id)
 
 
-def test_an_object_of_a_versioned_bucket_is_one_version(bucket: Bucket) -> None:
-    create(bucket)
-    assert found(bucket.store()).head.is_one_version
+def test_the_version_ids_of_a_versioned_bucket_are_unique(bucket: Bucket) -> None:
+    stored = create(bucket)
+    assert is_unique(stored.version_id)
+    assert found(bucket.store()).head.version_id == stored.version_id
 
 
 # --- the history ----------------------------------------------------------------------------------------
