@@ -1,5 +1,6 @@
 """The CDK app: one stack for each team in teams.toml."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from infra.bundle import BundleError, bundle
 from infra.config import AWS, ConfigError, load_teams, read_target
 from infra.lambdas import Bundles
 from infra.team_stack import TeamStack
-from infra.teams_lock import TeamsLock
+from infra.teams_lock import TeamsLock, placed
 
 
 def main() -> None:
@@ -24,15 +25,16 @@ def main() -> None:
         teams = load_teams(teams_file)
         # The local AWS is no place where a team is to be found again.
         lock = TeamsLock(teams_file) if target == AWS else None
+        where = placed(teams, os.environ)
         if lock:
-            lock.check(teams)
+            lock.check(where)
         bundles = Bundles(
             backend=bundle("backend", target.name), authorizer=bundle("authorizer", target.name)
         )
         for team in teams:
             TeamStack(app, team, target, bundles)
         app.synth()
-        if lock and lock.remember(teams):
+        if lock and lock.remember(where):
             sys.stderr.write(f"holdfast: {lock.path} is written; commit it together with {teams_file}\n")
     except (BundleError, ConfigError) as error:
         sys.exit(f"holdfast: {error}")

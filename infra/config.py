@@ -370,6 +370,9 @@ class Target:
 
 AWS = Target(name="aws")
 
+LOCAL_ACCOUNT = "000000000000"
+"""The only account that the local AWS knows; AWS has none of this number."""
+
 
 def local(endpoint: str) -> Target:
     """The local AWS. Everything in which a deployment there differs from one to AWS stands here."""
@@ -377,7 +380,7 @@ def local(endpoint: str) -> Target:
         # It runs functions in its own Python: bundles are built for that one, not for Lambda's.
         name="local",
         # It knows no other account.
-        account="000000000000",
+        account=LOCAL_ACCOUNT,
         # Its credentials, its addresses and the tools that wrap it default to this region.
         region="us-east-1",
         # It is thrown away and made anew at will, by removing its folder.

@@ -30,7 +30,8 @@ tags = { cost-center = "42" }
 
 A team's name is 1 to 25 lower-case letters, digits and `-`, with a letter first. It is part of the names of stack, bucket and log groups.
 
-Give both `account` and `region`. Without them a deployment with the wrong credentials makes a second, empty store somewhere else.
+Give both `account` and `region`. Without them the credentials of the first deployment decide where the store is; [teams.lock](#teamslock) keeps
+it there.
 
 A wrong setting stops every `cdk` command in one line that names file, team, setting and what to write instead. Nothing is deployed then.
 `-c teams=<file>` reads another file.
@@ -60,9 +61,11 @@ Change `teams.toml`, look at `npx cdk diff Holdfast-<team>`, deploy. Everything 
 
 ## teams.lock
 
-A team that names its `account` is remembered in `teams.lock`, beside `teams.toml`, when a `cdk` command runs for AWS. Commit both files
-together. A team that is missing, renamed or moved, or that gave up its KMS key, then stops every `cdk` command: with a new, empty store in the
-place of the old one the next `terraform apply` would create everything a second time. Another teams file has a lock of its own, `<name>.lock`.
+Where a team's store is, is remembered in `teams.lock`, beside `teams.toml`, as soon as a `cdk` command for AWS knows it: from `account` and
+`region`, or from the credentials in use. Commit both files together. A team that is missing, renamed, or about to be deployed elsewhere (by
+another `account` or `region`, or by the wrong credentials), or that gave up its KMS key, then stops every `cdk` command: with a new, empty store
+in the place of the old one the next `terraform apply` would create everything a second time. Another teams file has a lock of its own,
+`<name>.lock`.
 
 | What you want | What you do |
 | --- | --- |

@@ -6,11 +6,12 @@ account and region, so a team that is renamed or moved is a new stack with a new
 without one cannot read.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from infra.config import ConfigError, TeamConfig, read_teams
+from infra.config import LOCAL_ACCOUNT, ConfigError, TeamConfig, read_teams
 from infra.settings import as_toml
 
 _HEADER = """\
@@ -57,7 +58,7 @@ class TeamsLock:
         Raises:
             ConfigError: the file cannot be written.
         """
-        now = _remembered(teams)
+        now = _remembered(teams, self._known)
         if now == self._known:
             return False
         try:
@@ -66,6 +67,26 @@ class TeamsLock:
             raise ConfigError(f"{self.path}: cannot be written: {error.strerror}") from None
         self._known = now
         return True
+
+
+def placed(teams: Iterable[TeamConfig], environment: Mapping[str, str]) -> tuple[TeamConfig, ...]:
+    """The teams with the account and region that they would be deployed to.
+
+    A team that leaves them open goes where the credentials in use lead, and `cdk` tells its app where that
+    is. Without credentials nothing can be deployed, and they stay open; those of the local AWS lead nowhere
+    that is to be remembered.
+
+    Args:
+        teams: as they stand in the teams file.
+        environment: of the app.
+    """
+    account = environment.get("CDK_DEFAULT_ACCOUNT") or None
+    if account in (None, LOCAL_ACCOUNT):
+        return tuple(teams)
+    region = environment.get("CDK_DEFAULT_REGION") or None
+    return tuple(
+        replace(team, account=team.account or account, region=team.region or region) for team in teams
+    )
 
 
 def check(known: Iterable[TeamConfig], teams: Sequence[TeamConfig], memory: object) -> None:
@@ -94,13 +115,12 @@ def _check_unmoved(old: TeamConfig, now: TeamConfig) -> None:
         ("account", old.account, now.account),
         ("region", old.region, now.region),
     ):
-        # A region that was left to the credentials can be settled later.
-        if before not in (None, after):
-            became = f"{setting} = {as_toml(after)}" if after else f"no {setting}"
+        if before and after and before != after:
             raise ConfigError(
-                f"team '{old.name}' was deployed with {setting} = {as_toml(before)} and now has {became}, "
-                f"which would start an empty store beside the old one; write {setting} = {as_toml(before)} "
-                "again, and for a store elsewhere a team with another name"
+                f"team '{old.name}' was deployed to {setting} {before} and would now go to {after}, which "
+                f"would start an empty store beside the old one; write {setting} = {as_toml(before)} in "
+                f"[teams.{old.name}] and use credentials for it; a store elsewhere is a team with another "
+                "name"
             )
     if (old.key, now.key) == ("kms", "s3"):
         raise ConfigError(
@@ -117,18 +137,21 @@ def _refuse_gone(old: TeamConfig, new: Sequence[TeamConfig], memory: object) -> 
         names = " or ".join(f"'{team.name}'" for team in renamed)
         became = f"seems to be renamed to {names}, which would start an empty store beside the old one"
     raise ConfigError(
-        f"team '{old.name}' was deployed and {became}; write [teams.{old.name}] again; if it is to go, tear "
-        f"its stack down (docs/deploying.md), then remove [teams.{old.name}] from {memory}"
+        f"team '{old.name}' was deployed and {became}; write [teams.{old.name}] again; when its stack is "
+        f"torn down (docs/deploying.md), or if it never had one, remove [teams.{old.name}] from {memory}"
     )
 
 
-def _remembered(teams: Iterable[TeamConfig]) -> tuple[TeamConfig, ...]:
-    """What is worth remembering of teams that say where they are, by name."""
-    return tuple(
-        TeamConfig(name=team.name, account=team.account, region=team.region, key=team.key)
-        for team in sorted(teams, key=lambda team: team.name)
-        if team.account
-    )
+def _remembered(teams: Iterable[TeamConfig], known: Iterable[TeamConfig] = ()) -> tuple[TeamConfig, ...]:
+    """What is worth remembering of teams of which it is known where they are, by name."""
+    before = {team.name: team for team in known}
+    remembered = []
+    for team in sorted(teams, key=lambda team: team.name):
+        old = before.get(team.name, TeamConfig(name=team.name))
+        account, region = team.account or old.account, team.region or old.region
+        if account:
+            remembered.append(TeamConfig(name=team.name, account=account, region=region, key=team.key))
+    return tuple(remembered)
 
 
 def _content(teams: Iterable[TeamConfig]) -> str:

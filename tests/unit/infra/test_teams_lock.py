@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from infra.config import ConfigError, Retention, TeamConfig
-from infra.teams_lock import TeamsLock
+from infra.teams_lock import TeamsLock, placed
 
 PAYMENTS = TeamConfig(name="payments", account="123456789012", region="eu-central-1")
 BILLING = replace(PAYMENTS, name="billing")
@@ -45,8 +45,8 @@ def stopped(folder: Path, *teams: TeamConfig) -> str:
 def or_let_it_go(folder: Path) -> str:
     """The end of a line about a team that is gone."""
     return (
-        "write [teams.payments] again; if it is to go, tear its stack down (docs/deploying.md), then remove "
-        f"[teams.payments] from {folder / 'teams.lock'}"
+        "write [teams.payments] again; when its stack is torn down (docs/deploying.md), or if it never had "
+        f"one, remove [teams.payments] from {folder / 'teams.lock'}"
     )
 
 
@@ -159,27 +159,15 @@ def test_a_team_in_another_account_is_not_taken_for_the_renamed_one(tmp_path: Pa
     [
         (
             replace(PAYMENTS, account="999999999999"),
-            "team 'payments' was deployed with account = \"123456789012\" and now has "
-            f'account = "999999999999", {EMPTY_STORE}; write account = "123456789012" again, '
-            "and for a store elsewhere a team with another name",
-        ),
-        (
-            replace(PAYMENTS, account=None),
-            "team 'payments' was deployed with account = \"123456789012\" and now has no account, "
-            f'{EMPTY_STORE}; write account = "123456789012" again, '
-            "and for a store elsewhere a team with another name",
+            "team 'payments' was deployed to account 123456789012 and would now go to 999999999999, "
+            f'{EMPTY_STORE}; write account = "123456789012" in [teams.payments] and use credentials for it; '
+            "a store elsewhere is a team with another name",
         ),
         (
             replace(PAYMENTS, region="eu-west-1"),
-            "team 'payments' was deployed with region = \"eu-central-1\" and now has "
-            f'region = "eu-west-1", {EMPTY_STORE}; write region = "eu-central-1" again, '
-            "and for a store elsewhere a team with another name",
-        ),
-        (
-            replace(PAYMENTS, region=None),
-            "team 'payments' was deployed with region = \"eu-central-1\" and now has no region, "
-            f'{EMPTY_STORE}; write region = "eu-central-1" again, '
-            "and for a store elsewhere a team with another name",
+            "team 'payments' was deployed to region eu-central-1 and would now go to eu-west-1, "
+            f'{EMPTY_STORE}; write region = "eu-central-1" in [teams.payments] and use credentials for it; '
+            "a store elsewhere is a team with another name",
         ),
         (
             replace(PAYMENTS, key="s3"),
@@ -202,7 +190,30 @@ def test_a_team_can_get_a_key_and_then_keeps_it(tmp_path: Path) -> None:
 def test_a_region_can_be_settled_later(tmp_path: Path) -> None:
     go(tmp_path, replace(PAYMENTS, region=None))
     assert go(tmp_path, PAYMENTS)
-    assert "now has no region" in stopped(tmp_path, replace(PAYMENTS, region=None))
+    assert "would now go to eu-west-1" in stopped(tmp_path, replace(PAYMENTS, region="eu-west-1"))
+
+
+def test_a_team_that_leaves_its_place_open_goes_where_the_credentials_lead() -> None:
+    credentials = {"CDK_DEFAULT_ACCOUNT": "123456789012", "CDK_DEFAULT_REGION": "eu-central-1"}
+    assert placed([replace(ANYWHERE, name="payments"), ELSEWHERE], credentials) == (PAYMENTS, ELSEWHERE)
+    nowhere = {"CDK_DEFAULT_ACCOUNT": "", "CDK_DEFAULT_REGION": "us-east-1"}  # without credentials
+    assert placed([ANYWHERE], nowhere) == placed([ANYWHERE], {}) == (ANYWHERE,)
+    local_aws = {"CDK_DEFAULT_ACCOUNT": "000000000000", "CDK_DEFAULT_REGION": "us-east-1"}
+    assert placed([ANYWHERE], local_aws) == (ANYWHERE,)
+
+
+def test_a_team_is_not_deployed_elsewhere_by_the_wrong_credentials(tmp_path: Path) -> None:
+    go(tmp_path, PAYMENTS)
+    wrong = {"CDK_DEFAULT_ACCOUNT": "999999999999", "CDK_DEFAULT_REGION": "eu-central-1"}
+    (now,) = placed([TeamConfig(name="payments")], wrong)
+    assert "would now go to 999999999999" in stopped(tmp_path, now)
+
+
+def test_a_command_without_credentials_forgets_nothing(tmp_path: Path) -> None:
+    go(tmp_path, PAYMENTS)
+    assert not go(tmp_path, TeamConfig(name="payments"))
+    assert go(tmp_path, TeamConfig(name="payments"), ELSEWHERE)
+    assert '[teams.payments]\naccount = "123456789012"\nregion' in (tmp_path / "teams.lock").read_text()
 
 
 def test_everything_else_of_a_team_can_be_changed(tmp_path: Path) -> None:
