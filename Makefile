@@ -10,7 +10,7 @@ PIP_COMPILE = $(BIN)/pip-compile --quiet --upgrade --no-emit-index-url --no-emit
 
 # The targets share one set-up and one local AWS.
 .NOTPARALLEL:
-.PHONY: help up demo down clean test lint unit contract e2e benchmark year synth deploy upgrade set-up
+.PHONY: help up demo down clean test lint unit contract e2e benchmark year generated synth deploy upgrade set-up
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ benchmark: set-up ## requests and milliseconds, beside Terraform's own s3 backen
 
 year: set-up ## simulate a year of locking: how many versions and markers lie in the bucket
 	@$(BIN)/python -m benchmarks.year_of_locking
+
+generated: set-up ## write the files anew that are generated from the code; review the difference
+	$(BIN)/pytest -m generated --update-generated
 
 synth: set-up ## the CloudFormation templates for AWS, into cdk.out
 	@$(CDK) synth --quiet

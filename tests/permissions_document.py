@@ -86,17 +86,16 @@ REFUSED: Final = (
 _INTRODUCTION: Final = """\
 # Permissions
 
-What each function may do in AWS, for which of its calls and why, and where AWS's documents say that the call
-needs it.
+What each function may do in AWS, for which of its calls and why, and where AWS's documents say so.
 
-This file is generated. The local AWS of the end-to-end tests notes every call that the deployed functions make,
-with its parameters. A reviewed table, `tests/aws_permissions.py`, says what AWS demands for each. The tests
-compare that with the deployed policies. They fail where a call needs a permission that the policy lacks. They
-also fail where the policy has a permission that no call needs, or one that is wider than the calls need. After a
-change `make generated` writes this file anew.
+This file is generated. The local AWS of the end-to-end tests notes every call that the deployed functions
+make, with its parameters. A reviewed table, `tests/aws_permissions.py`, says what AWS demands for each. The
+tests compare that with the deployed policies. They fail where a call needs a permission that the policy
+lacks. They also fail where the policy has a permission that no call needs, or one that is wider than the
+calls need. After a change `make generated` writes this file anew.
 
-Each team has its own functions and roles, for its own bucket and key. `*` stands for a state's name or a token's
-ID. S3 uses the permissions of the KMS key on behalf of the function; the function itself never calls KMS.
+Each team has its own functions and roles, for its own bucket and key. `*` stands for a state's name or a
+token's ID. S3 uses the permissions of the KMS key on behalf of the function, which never calls KMS itself.
 """
 
 _WHAT_THEY_DO: Final = {
@@ -105,9 +104,9 @@ _WHAT_THEY_DO: Final = {
 }
 
 _LISTING: Final = """\
-`s3:ListBucket` also lets a function list the names of the bucket's keys. There is no smaller permission for a
-clean 404. The names tell which states there are, and the IDs of tokens. They tell neither a state's content nor
-a token's secret.
+`s3:ListBucket` also lets a function list the names of the bucket's keys. There is no smaller permission for
+a clean 404. The names tell which states there are, and the IDs of tokens. They tell neither a state's
+content nor a token's secret.
 """
 
 
