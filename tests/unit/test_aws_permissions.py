@@ -92,6 +92,7 @@ def test_keys_that_s3_manages_demand_nothing() -> None:
         (call("GetObject", STATE, query="versionId"), "GetObject with versionId"),
         (call("HeadObject", STATE, "x-amz-checksum-mode"), "HeadObject with x-amz-checksum-mode"),
         (call("DeleteObject", STATE, "x-amz-bypass-governance-retention"), "x-amz-bypass-governance"),
+        (call("GetObject", STATE, query="X-Amz-Credential"), "GetObject with X-Amz-Credential"),
         (call("POST", STATE), "POST is not in the table"),
         (Call.noted({"service": "kms", "method": "POST", "path": "/"}), "kms: POST /"),
         (Call.noted({"service": "s3", "method": "GET", "path": f"/{BUCKET}"}), "s3: GET /holdfast-team"),

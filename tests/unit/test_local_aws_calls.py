@@ -2,19 +2,24 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import boto3
 import pytest
+from botocore.config import Config
 
 from local_aws.server import ACCOUNT, REGION, LocalAws
 from tests.free_port import free_port
 
 
-def client(aws: LocalAws, service: Any, **credentials: Any) -> Any:
+def client(aws: LocalAws, service: Any, *, config: Any = None, **credentials: Any) -> Any:
     credentials = credentials or {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
-    return boto3.Session(region_name=REGION, **credentials).client(service, endpoint_url=aws.endpoint)
+    session = boto3.Session(region_name=REGION, **credentials)
+    return session.client(service, endpoint_url=aws.endpoint, config=config)
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +78,28 @@ def test_a_refused_call_is_noted_too(aws: LocalAws, session: dict[str, str]) -> 
 
     call = noted(aws)[-1]
     assert (call["method"], call["query"], call["status"]) == ("DELETE", ["versionId"], 404)
+
+
+@pytest.mark.parametrize(("signature", "parameter"), [("s3v4", "X-Amz-Credential"), ("s3", "AWSAccessKeyId")])
+def test_a_presigned_call_is_noted_as_its_signers_and_without_the_signature(
+    aws: LocalAws, session: dict[str, str], signature: str, parameter: str
+) -> None:
+    key = f"presigned-{signature}"
+    client(aws, "s3").put_object(Bucket="bucket", Key=key, Body=b"the content")
+    s3 = client(aws, "s3", config=Config(signature_version=signature), **session)
+    address = urlsplit(s3.generate_presigned_url("get_object", {"Bucket": "bucket", "Key": key}))
+
+    with closing(HTTPConnection(address.netloc, timeout=10)) as connection:
+        connection.request("GET", f"{address.path}?{address.query}")
+        assert connection.getresponse().read() == b"the content"
+
+    call = noted(aws)[-1]
+    assert call["principal"] == f"arn:aws:sts::{ACCOUNT}:assumed-role/function/session"
+    assert (call["service"], call["method"], call["path"]) == ("s3", "GET", f"/bucket/{key}")
+    assert parameter in call["query"]
+    query = parse_qs(address.query)
+    secrets = [*session.values(), *query.get("X-Amz-Signature", []), *query.get("Signature", [])]
+    assert [secret for secret in secrets if secret in json.dumps(call)] == []
 
 
 def test_neither_content_nor_credentials_nor_metadata_are_noted(
