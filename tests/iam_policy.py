@@ -313,22 +313,3 @@ def bucket_policy(template: Mapping[str, Any], bucket: str = "StateBucket") -> l
         if resource["Type"] == "AWS::S3::BucketPolicy" and resource["Properties"]["Bucket"] == {"Ref": bucket}
     )
     return [resolved(template, statement) for statement in policy["PolicyDocument"]["Statement"]]
-
-
-def role_of(template: Mapping[str, Any], handler: str) -> list[dict[str, Any]]:
-    """The statements of a function's role, resolved.
-
-    Args:
-        template: the synthesized template.
-        handler: the function's, as in `backend.handler.handle`.
-    """
-    (role,) = (
-        resource["Properties"]["Role"]["Fn::GetAtt"][0]
-        for resource in template["Resources"].values()
-        if resource["Type"] == "AWS::Lambda::Function" and resource["Properties"]["Handler"] == handler
-    )
-    return [
-        resolved(template, statement)
-        for policy in template["Resources"][role]["Properties"]["Policies"]
-        for statement in policy["PolicyDocument"]["Statement"]
-    ]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.iam_policy import Request, bucket_policy, evaluate, matching, resolved, role_of
+from tests.iam_policy import Request, bucket_policy, evaluate, matching, resolved
 
 GET = Request("s3:GetObject", "arn:aws:s3:::states/a/b.tfstate")
 
@@ -287,24 +287,7 @@ TEMPLATE: dict[str, Any] = {
         },
         "StateKey": {"Type": "AWS::KMS::Key"},
         "Log": {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": "/a"}},
-        "Role": {
-            "Type": "AWS::IAM::Role",
-            "Properties": {
-                "Policies": [
-                    {
-                        "PolicyDocument": {
-                            "Statement": [
-                                {"Action": "kms:Decrypt", "Resource": {"Fn::GetAtt": ["StateKey", "Arn"]}}
-                            ]
-                        }
-                    }
-                ]
-            },
-        },
-        "Function": {
-            "Type": "AWS::Lambda::Function",
-            "Properties": {"Handler": "a.handle", "Role": {"Fn::GetAtt": ["Role", "Arn"]}},
-        },
+        "Function": {"Type": "AWS::Lambda::Function"},
         "Policy": {
             "Type": "AWS::S3::BucketPolicy",
             "Properties": {
@@ -328,9 +311,9 @@ def test_functions_of_a_template_become_the_strings_that_they_are_once_deployed(
     assert bucket_policy(TEMPLATE) == [
         {"Resource": "arn:aws:s3:::holdfast-123456789012-eu-central-1/*.tfstate"}
     ]
-    assert role_of(TEMPLATE, "a.handle") == [
-        {"Action": "kms:Decrypt", "Resource": "arn:aws:kms:eu-central-1:123456789012:key/statekey"}
-    ]
+    assert resolved(TEMPLATE, {"Fn::GetAtt": ["StateKey", "Arn"]}) == (
+        "arn:aws:kms:eu-central-1:123456789012:key/statekey"
+    )
     assert resolved(TEMPLATE, {"Fn::GetAtt": ["Log", "Arn"]}) == (
         "arn:aws:logs:eu-central-1:123456789012:log-group:/a:*"
     )
