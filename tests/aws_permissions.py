@@ -321,6 +321,9 @@ def _demand(row: Row, call: Call, reach: Reach, principal: str) -> Demand:
     return Demand(row, resource, pattern, on, Request(row.action, resource, principal, context))
 
 
+_RETAIN_UNTIL: Final = "s3:object-lock-retain-until-date"
+
+
 def _context(call: Call, row: Row, reach: Reach) -> dict[str, str | list[str]]:
     """The condition keys that AWS fills in for a call."""
     context: dict[str, str | list[str]] = {"aws:SecureTransport": "true"}
@@ -340,6 +343,20 @@ def _context(call: Call, row: Row, reach: Reach) -> dict[str, str | list[str]]:
         # Whole days, as S3 counts what remains.
         context["s3:object-lock-remaining-retention-days"] = str(int(seconds // 86_400))
     return context
+
+
+def distinct(found: Iterable[Demand]) -> list[Demand]:
+    """One of each kind of demand: those that no policy tells apart are the same question.
+
+    A policy sees an object's name only as far as its pattern goes, and of a retention's end only how many
+    days are left.
+    """
+    kinds: dict[object, Demand] = {}
+    for demand in found:
+        context = demand.request.context
+        values = {(key, str(context[key])) for key in context if key != _RETAIN_UNTIL}
+        kinds.setdefault((demand.row, demand.on, frozenset(values)), demand)
+    return list(kinds.values())
 
 
 def missing(needed: Iterable[Demand], statements: Sequence[Statement]) -> list[str]:

@@ -33,6 +33,8 @@ _ARNS = {
 }
 
 
+_BY_HAND = "by-hand"
+
 ROOT: Credentials = {"AccessKeyId": "test", "SecretAccessKey": "test"}
 
 
@@ -54,6 +56,7 @@ class DeployedRole:
         function: `backend` or `authorizer`.
         name: of the role, in IAM.
         principal: the ARN of the function's session, which its requests are signed as.
+        by_hand: the ARN of a session that a test makes with this role.
         statements: of the role's policy.
         bucket_policy: of the team's bucket.
         key_policy: of the key that encrypts the bucket; empty where S3 manages the keys.
@@ -70,7 +73,9 @@ class DeployedRole:
         self._aws = aws
         self.function = function
         self.name = stack.physical_ids[role]
-        self.principal = f"arn:aws:sts::{ACCOUNT}:assumed-role/{self.name}/{stack.physical_ids[logical_id]}"
+        sessions = f"arn:aws:sts::{ACCOUNT}:assumed-role/{self.name}"
+        self.principal = f"{sessions}/{stack.physical_ids[logical_id]}"
+        self.by_hand = f"{sessions}/{_BY_HAND}"
         self.statements: list[dict[str, Any]] = stack.resolve(policy)["Statement"]
         self.bucket_policy = stack.bucket_policy
         self.key_policy = stack.key_policy
@@ -86,11 +91,7 @@ class DeployedRole:
 
     def calls(self) -> Iterator[Call]:
         """What the local AWS has noted of the function so far, oldest first."""
-        assert self._aws.calls is not None
-        with self._aws.calls.open() as lines:
-            for line in map(json.loads, lines):
-                if line["principal"] == self.principal:
-                    yield Call.noted(line)
+        return (Call.noted(line) for line in _noted(self._aws) if line["principal"] == self.principal)
 
     def session(self) -> Credentials:
         """Credentials of this role, as Lambda gets them.
@@ -105,7 +106,7 @@ class DeployedRole:
         iam.update_assume_role_policy(RoleName=self.name, PolicyDocument=json.dumps(opened))
         try:
             assumed = client(self._aws, "sts").assume_role(
-                RoleArn=f"arn:aws:iam::{ACCOUNT}:role/{self.name}", RoleSessionName="by-hand"
+                RoleArn=f"arn:aws:iam::{ACCOUNT}:role/{self.name}", RoleSessionName=_BY_HAND
             )
         finally:
             iam.update_assume_role_policy(RoleName=self.name, PolicyDocument=json.dumps(trust))
@@ -208,13 +209,36 @@ def stack(aws: LocalAws, team: str) -> Stack:
     """The deployed stack of a team."""
     name = f"Holdfast-{team}"
     template = json.loads((aws.data_dir / "cdk.out" / f"{name}.template.json").read_text())
-    pages = client(aws, "cloudformation").get_paginator("list_stack_resources").paginate(StackName=name)
     physical_ids = {
-        resource["LogicalResourceId"]: resource["PhysicalResourceId"]
-        for page in pages
-        for resource in page["StackResourceSummaries"]
+        resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in _resources(aws, name)
     }
     return Stack(template, physical_ids)
+
+
+def callers(aws: LocalAws) -> set[str]:
+    """The ARN of every session of a role, a function's or another, that the local AWS has noted calls of."""
+    return {line["principal"] for line in _noted(aws)}
+
+
+def deploying_roles(aws: LocalAws) -> set[str]:
+    """The names of the roles that CDK takes for a deployment; `cdk bootstrap` made them."""
+    return {
+        resource["PhysicalResourceId"]
+        for resource in _resources(aws, "CDKToolkit")
+        if resource["ResourceType"] == "AWS::IAM::Role"
+    }
+
+
+def _noted(aws: LocalAws) -> Iterator[dict[str, Any]]:
+    assert aws.calls is not None
+    with aws.calls.open() as lines:
+        yield from map(json.loads, lines)
+
+
+def _resources(aws: LocalAws, stack_name: str) -> Iterator[dict[str, Any]]:
+    paginator = client(aws, "cloudformation").get_paginator("list_stack_resources")
+    for page in paginator.paginate(StackName=stack_name):
+        yield from page["StackResourceSummaries"]
 
 
 def _principals(trust: Any) -> list[Any]:

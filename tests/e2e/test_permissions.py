@@ -11,10 +11,19 @@ import pytest
 
 from local_aws.server import ACCOUNT, LocalAws
 from tests import permissions_document
-from tests.aws_permissions import WRITES_LOG, Demand, allowed, demands, missing, superfluous, without
+from tests.aws_permissions import (
+    WRITES_LOG,
+    Demand,
+    allowed,
+    demands,
+    distinct,
+    missing,
+    superfluous,
+    without,
+)
 from tests.conftest import GeneratedFile
 from tests.e2e.conftest import TEAMS, Roles
-from tests.e2e.deployed import FUNCTIONS, DeployedRole, client
+from tests.e2e.deployed import FUNCTIONS, DeployedRole, callers, client, deploying_roles
 from tests.e2e.permissions_drive import drive
 from tests.e2e.team import Team
 from tests.iam_policy import Request, evaluate
@@ -42,12 +51,20 @@ def _needed(aws: LocalAws, role: DeployedRole) -> list[Demand]:
     logs = client(aws, "logs")
     streams = logs.describe_log_streams(logGroupName=role.log_group)["logStreams"]
     calls = [*role.calls(), *([WRITES_LOG] if streams else [])]
-    found: dict[object, Demand] = {}
-    for call in calls:
-        for demand in demands(call, role.reach, role.principal):
-            # A demand of the same kind is the same question, but for the day and the name.
-            found.setdefault((demand.row, demand.on, *sorted(demand.request.context)), demand)
-    return list(found.values())
+    return distinct(demand for call in calls for demand in demands(call, role.reach, role.principal))
+
+
+@pytest.mark.usefixtures("needed")
+def test_every_noted_call_is_a_functions_or_one_of_known_others(aws: LocalAws, roles: Roles) -> None:
+    functions = {role.principal for role in roles.values()}
+    # The isolation tests send requests in a role's name, and CDK has roles of its own for a deployment.
+    by_hand = {role.by_hand for role in roles.values()}
+    deploying = deploying_roles(aws)
+    found = callers(aws)
+
+    assert functions - found == set()
+    others = found - functions - by_hand
+    assert [one for one in others if one.rpartition("/")[0].rpartition("/")[2] not in deploying] == []
 
 
 def statements(role: DeployedRole) -> list[Any]:

@@ -1,5 +1,6 @@
 """The judgment of roles: what AWS demands for a call, and that what lacks or is superfluous is found."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tests.aws_permissions import (
     Reach,
     UnknownCallError,
     demands,
+    distinct,
     missing,
     superfluous,
     without,
@@ -214,6 +216,31 @@ def test_what_the_bucket_denies_is_missing_whatever_the_role_allows() -> None:
     assert missing(needed(CALLS), [*EXACT, deny]) == [
         f"s3:PutObject on {ARN}/states/*.tfstate is demanded for `PutObject` and not allowed"
     ]
+
+
+def retained(time: float, until: str) -> Call:
+    headers = {"x-amz-object-lock-mode": "GOVERNANCE", "x-amz-object-lock-retain-until-date": until}
+    return Call("PutObject", BUCKET, f"states/{time}.tfstate", headers=headers, time=time)
+
+
+def test_calls_that_differ_in_a_name_or_a_moment_are_judged_once() -> None:
+    calls = [retained(0, "1970-01-02T00:00:10Z"), retained(60, "1970-01-02T00:01:10Z")]
+
+    assert len(distinct(needed(calls))) == len(needed(calls[:1])) == 3
+
+
+def test_a_later_call_for_a_longer_retention_or_another_mode_is_judged_too() -> None:
+    first, longer = retained(0, "1970-01-02T00:00:10Z"), retained(60, "1970-01-31T00:00:10Z")
+    too_long = {"NumericGreaterThan": {"s3:object-lock-remaining-retention-days": "2"}}
+    deny = {"Effect": "Deny", "Action": "s3:PutObjectRetention", "Resource": "*", "Condition": too_long}
+    role = [allow("s3:*", f"{ARN}/*"), allow("kms:*", KEY), deny]
+
+    assert missing(distinct(needed([first])), role) == []
+    assert len(missing(distinct(needed([first, longer])), role)) == 1
+    compliance = replace(first, headers={**first.headers, "x-amz-object-lock-mode": "COMPLIANCE"})
+    assert {
+        demand.request.context.get("s3:object-lock-mode") for demand in distinct(needed([first, compliance]))
+    } >= {"GOVERNANCE", "COMPLIANCE"}
 
 
 def test_a_statement_that_allows_by_exclusion_is_refused() -> None:
