@@ -1,4 +1,4 @@
-"""A local AWS with IAM and TLS, two deployed teams, and AWS's limits in front of both."""
+"""A local AWS with IAM and TLS, the deployed teams of teams.toml, and AWS's limits in front of both."""
 
 import itertools
 import os
@@ -88,8 +88,14 @@ def loose(teams: dict[str, Team]) -> Team:
 
 @pytest.fixture(scope="session")
 def kept(teams: dict[str, Team]) -> Team:
-    """The team with retention."""
+    """The team with retention of every state version."""
     return teams["kept"]
+
+
+@pytest.fixture(scope="session")
+def whole(teams: dict[str, Team]) -> Team:
+    """The team whose bucket puts everything under retention, locks and tokens too."""
+    return teams["whole"]
 
 
 Roles = Mapping[tuple[str, str], DeployedRole]

@@ -27,17 +27,20 @@ def retain_lock(team: Team, state: str) -> None:
     )
 
 
-def drive(team: Team, name: str, *, require_lock: bool) -> None:
+def drive(team: Team, name: str, *, require_lock: bool, locks_retained: bool) -> None:
     """Send every verb, as every role and into every branch that asks AWS for something else.
 
     Args:
         team: whose API is used.
         name: what the names of the states begin with; nobody has used it.
         require_lock: whether the team does.
+        locks_retained: whether its bucket puts every lock under retention.
     """
     _sign_in(team, name)
     _states(team, f"{name}/states")
     _locks(team, f"{name}/locks")
+    if not locks_retained:
+        _retained_lock(team, f"{name}/retained")
     if not require_lock:
         writer = new_client(team, Role.WRITER)
         _expect(writer.write(f"{name}/unlocked", documents.state(1)), 200)
@@ -91,6 +94,9 @@ def _locks(team: Team, state: str) -> None:
     _expect(maintainer.unlock(state, documents.only_id(documents.lock_id(info))), 200)
     _expect(maintainer.unlock(state, None), 200)
 
+
+def _retained_lock(team: Team, state: str) -> None:
+    maintainer, info = new_client(team), documents.lock_info()
     _expect(maintainer.lock(state, info), 200)
     retain_lock(team, state)
     _expect(maintainer.unlock(state, info), 200)

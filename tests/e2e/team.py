@@ -114,9 +114,12 @@ class Team:
         """Write an object as another program would: without condition and metadata."""
         self.s3.put_object(Bucket=self.bucket, Key=key, Body=body)
 
-    def versions_and_markers(self, key: str) -> int:
-        """How many versions and delete markers of an object lie in the bucket."""
-        return len([name for name, _, _ in self._everything() if name == key])
+    def versions_and_markers(self, key: str) -> tuple[int, int]:
+        """How many versions and how many delete markers of an object lie in the bucket."""
+        listed = self.s3.list_object_versions(Bucket=self.bucket, Prefix=key)
+        versions = [item for item in listed.get("Versions", []) if item["Key"] == key]
+        markers = [item for item in listed.get("DeleteMarkers", []) if item["Key"] == key]
+        return len(versions), len(markers)
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:

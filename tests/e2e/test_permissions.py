@@ -43,7 +43,11 @@ each_role = pytest.mark.parametrize(
 def needed(aws: LocalAws, teams: dict[str, Team], roles: Roles) -> Needed:
     """What AWS demands for everything that each function has called for, and Lambda in its name."""
     for name, team in teams.items():
-        drive(team, "permissions", require_lock=name != "loose")
+        drive(
+            *(team, "permissions"),
+            require_lock=name != "loose",
+            locks_retained=name == "whole",
+        )
     return {key: _needed(aws, role) for key, role in roles.items()}
 
 

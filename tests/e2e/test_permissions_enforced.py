@@ -64,8 +64,8 @@ def unlock(team: Team, state: str) -> Request:
 
     def send() -> str:
         told = _told(client.unlock(state, info))
-        left = team.versions_and_markers(f"states/{state}.tfstate.tflock")
-        return f"{told}, {left} versions and markers of the lock stay"
+        versions, markers = team.versions_and_markers(f"states/{state}.tfstate.tflock")
+        return f"{told}, {versions} versions and {markers} markers of the lock stay"
 
     return send
 
@@ -121,7 +121,7 @@ class Case:
 
 STATES, LOCKS, TOKENS = OBJECTS
 _REFUSED = "500 storage_refused"
-_CLEAN = "200, 0 versions and markers of the lock stay"
+_CLEAN = "200, 0 versions and 0 markers of the lock stay"
 _NOT_ENFORCED = None
 
 CASES: Final = (
@@ -133,7 +133,7 @@ CASES: Final = (
     Case("backend", "s3:DeleteObject", LOCKS, unlock_under_retention, "200", _REFUSED),
     Case(
         *("backend", "s3:DeleteObjectVersion", LOCKS, unlock, _CLEAN),
-        "200, 2 versions and markers of the lock stay",
+        "200, 1 versions and 1 markers of the lock stay",
     ),
     Case("backend", "s3:ListBucket", "bucket", read_missing, "204", _NOT_ENFORCED),
     Case("backend", "s3:PutObjectTagging", LOCKS, lock, "200", _NOT_ENFORCED),

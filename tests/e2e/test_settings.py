@@ -3,16 +3,18 @@
 import json
 import subprocess
 from collections.abc import Mapping
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from infra.config import TeamConfig, load_teams
 from local_aws.deploy import bucket_differences
 from local_aws.server import LocalAws
 from tests import documents
-from tests.e2e.conftest import TEAMS, Roles
+from tests.e2e.conftest import TEAMS, TEAMS_FILE, Roles
 from tests.e2e.deployed import client
 from tests.e2e.project import NewProject
 from tests.e2e.team import HOLDFAST, Team
@@ -35,12 +37,35 @@ def retention(team: Team, key: str, version_id: str | None = None) -> Mapping[st
     return answer["Retention"]
 
 
+def assert_retained_for_a_day(team: Team, key: str, before: datetime, version_id: str | None = None) -> None:
+    """Expect that a version written since `before` is under the teams' retention."""
+    found = retention(team, key, version_id)
+    assert found is not None
+    assert found["Mode"] == "GOVERNANCE"
+    assert before + DAY - CLOCKS < found["RetainUntilDate"] < datetime.now(UTC) + DAY + CLOCKS
+
+
 def write(team: Team, state: str, serial: int) -> None:
     """Write a version of a state under a lock, and release it."""
     writer, info = team.client("writer"), documents.lock_info()
     assert writer.lock(state, info).status == 200
     assert writer.write(state, documents.state(serial), documents.lock_id(info)).status == 200
     assert writer.unlock(state, info).status == 200
+
+
+def test_the_teams_differ_in_every_setting_but_those_that_their_file_names() -> None:
+    default, *others = load_teams(TEAMS_FILE)
+    assert default == TeamConfig(name=default.name)
+
+    same = {
+        field.name
+        for field in fields(TeamConfig)
+        if all(getattr(team, field.name) == getattr(default, field.name) for team in others)
+    }
+    retentions = {(team.retention.mode, team.retention.bucket_default) for team in others if team.retention}
+
+    assert same == {"account", "region", "access_logs"}
+    assert retentions == {("governance", False), ("governance", True)}
 
 
 @pytest.mark.parametrize("team", TEAMS)
@@ -60,10 +85,7 @@ def test_every_version_of_a_state_is_kept_for_as_long_as_the_team_says(kept: Tea
 
     assert [version.serial for version in versions] == [1, 2]
     for version in versions:
-        found = retention(kept, f"states/{state}.tfstate", version.id)
-        assert found is not None
-        assert found["Mode"] == "GOVERNANCE"
-        assert before + DAY - CLOCKS < found["RetainUntilDate"] < datetime.now(UTC) + DAY + CLOCKS
+        assert_retained_for_a_day(kept, f"states/{state}.tfstate", before, version.id)
 
 
 def test_a_lock_is_not_kept(kept: Team, state: str) -> None:
@@ -79,12 +101,49 @@ def test_a_state_of_a_team_without_retention_is_not_kept(strict: Team, state: st
     assert retention(strict, f"states/{state}.tfstate") is None
 
 
-@pytest.mark.parametrize("team", TEAMS)
+@pytest.mark.parametrize("team", [team for team in TEAMS if team != "whole"])
 def test_nothing_of_a_lock_stays_once_it_is_released(teams: dict[str, Team], state: str, team: str) -> None:
     write(teams[team], state, 1)
 
-    assert teams[team].versions_and_markers(f"states/{state}.tfstate.tflock") == 0
-    assert teams[team].versions_and_markers(f"states/{state}.tfstate") == 1
+    assert teams[team].versions_and_markers(f"states/{state}.tfstate.tflock") == (0, 0)
+    assert teams[team].versions_and_markers(f"states/{state}.tfstate") == (1, 0)
+
+
+def test_a_bucket_with_a_default_retains_states_locks_and_tokens_without_being_asked(
+    whole: Team, roles: Roles, state: str
+) -> None:
+    before = datetime.now(UTC)
+    token, info = whole.token("writer", state), documents.lock_info()
+    writer = whole.client_with(token)
+    assert writer.lock(state, info).status == 200
+    assert writer.write(state, documents.state(1), documents.lock_id(info)).status == 200
+
+    for key in (f"states/{state}.tfstate", f"states/{state}.tfstate.tflock", f"tokens/{token.username}.json"):
+        assert_retained_for_a_day(whole, key, before)
+    calls = [call for call in roles["whole", "backend"].calls() if call.key.startswith(f"states/{state}.")]
+    assert "PutObject" in {call.operation for call in calls}
+    assert [call for call in calls if "x-amz-object-lock-mode" in call.headers] == []
+
+
+def test_a_lock_that_its_bucket_retains_is_released_behind_a_marker_and_taken_again(
+    whole: Team, roles: Roles, state: str
+) -> None:
+    writer, key = whole.client("writer"), f"states/{state}.tfstate.tflock"
+
+    for round_ in (1, 2):
+        info = documents.lock_info()
+        assert writer.lock(state, info).status == 200
+        assert writer.lock(state, documents.lock_info()).status == 423
+        assert writer.unlock(state, info).status == 200
+        assert whole.lock(state) is None
+        assert whole.versions_and_markers(key) == (round_, round_)
+
+    deletes = [
+        ("versionId" in call.query, "if-match" in call.headers, call.status)
+        for call in roles["whole", "backend"].calls()
+        if (call.operation, call.key) == ("DeleteObject", key)
+    ]
+    assert deletes == 2 * [(True, False, 403), (False, True, 204)]
 
 
 def test_a_version_under_retention_is_deleted_by_nobody_but_who_bypasses_it(kept: Team, state: str) -> None:
