@@ -57,6 +57,8 @@ def refusals(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) -> list
         ),
         *_refuse_other_encryption(bucket, key),
         _refuse("RefuseToDeleteStateVersions", "s3:DeleteObjectVersion", [states]),
+        # A lifecycle rule removes old versions that have a lock's tag, whatever their key.
+        _refuse("RefuseToTagStates", ["s3:PutObjectTagging", "s3:PutObjectVersionTagging"], [states]),
         _refuse("RefuseToBypassGovernance", "s3:BypassGovernanceRetention", [states]),
         _refuse_retention(bucket, team),
     ]
@@ -88,6 +90,8 @@ def _refuse_other_encryption(bucket: s3.IBucket, key: kms.IKey | None) -> list[i
             objects,
             {"Null": {f"{_ENCRYPTION}-customer-algorithm": "false"}},
         ),
+        # Encrypts what is there anew, in place: under a foreign key a version is lost with that key.
+        _refuse("RefuseToChangeEncryption", "s3:UpdateObjectEncryption", objects),
     ]
     if key:
         statements.append(
@@ -117,13 +121,16 @@ def _refuse_retention(bucket: s3.IBucket, team: TeamConfig) -> iam.PolicyStateme
 
 
 def _refuse(
-    sid: str, action: str, resources: Sequence[str], conditions: Mapping[str, Any] | None = None
+    sid: str,
+    action: str | Sequence[str],
+    resources: Sequence[str],
+    conditions: Mapping[str, Any] | None = None,
 ) -> iam.PolicyStatement:
     return iam.PolicyStatement(
         sid=sid,
         effect=iam.Effect.DENY,
         principals=[iam.StarPrincipal()],
-        actions=[action],
+        actions=[action] if isinstance(action, str) else action,
         resources=resources,
         conditions=conditions,
     )

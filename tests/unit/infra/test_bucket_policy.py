@@ -22,6 +22,7 @@ ALL: Final = frozenset(TEAMS)
 
 STATE: Final = "states/network/prod.tfstate"
 LOCK: Final = f"{STATE}.tflock"
+STATE_ELSEWHERE: Final = "env:/dev/network.tfstate"
 TOKEN: Final = "tokens/5gk2.json"
 
 TLS: Final = {"aws:SecureTransport": "true", "s3:TlsVersion": "1.3"}
@@ -70,6 +71,10 @@ BLIND_STATE: Final = {"RefuseStateWritesWithoutCondition": ALL - {"native"}}
 OF_THE_CLIENT: Final = {"RefuseKeysOfTheClient": ALL}
 NO_KMS: Final = {"RefuseOtherEncryption": frozenset({"s3"})}
 OTHER_KEY: Final = {"RefuseOtherKeys": ALL - {"s3"}, **NO_KMS}
+NO_DELETION: Final = {"RefuseToDeleteStateVersions": ALL}
+NO_BYPASS: Final = {"RefuseToBypassGovernance": ALL}
+NO_TAGS: Final = {"RefuseToTagStates": ALL}
+NO_OTHER_KEY_LATER: Final = {"RefuseToChangeEncryption": ALL}
 RETENTION: Final = {"RefuseRetention": ALL - {"payments"}}
 
 TABLE: Final[Mapping[str, Sequence[Case]]] = {
@@ -105,6 +110,14 @@ TABLE: Final[Mapping[str, Sequence[Case]]] = {
         Case("CopyObject onto it", "s3:PutObject", LOCK, CREATES, BLIND_LOCK),
         Case("DeleteObject", "s3:DeleteObject", LOCK),
         Case("DeleteObject of one version", "s3:DeleteObjectVersion", LOCK),
+        Case("tag it, on the write or later", "s3:PutObjectTagging", LOCK),
+        Case(
+            "a key that the client sends (SSE-C)",
+            "s3:PutObject",
+            LOCK,
+            {**IF_ABSENT, "s3:x-amz-server-side-encryption-customer-algorithm": "AES256"},
+            OF_THE_CLIENT,
+        ),
     ],
     "States": [
         Case("PutObject with `If-None-Match`", "s3:PutObject", STATE, IF_ABSENT),
@@ -116,20 +129,14 @@ TABLE: Final[Mapping[str, Sequence[Case]]] = {
         Case("CompleteMultipartUpload with `If-Match`", "s3:PutObject", STATE, IF_MATCH),
         Case("CopyObject onto it", "s3:PutObject", STATE, CREATES, BLIND_STATE),
         Case("DeleteObject (a delete marker)", "s3:DeleteObject", STATE),
-        Case(
-            "DeleteObject of one version",
-            "s3:DeleteObjectVersion",
-            STATE,
-            {},
-            {"RefuseToDeleteStateVersions": ALL},
-        ),
-        Case(
-            "bypass of governance",
-            "s3:BypassGovernanceRetention",
-            STATE,
-            {},
-            {"RefuseToBypassGovernance": ALL},
-        ),
+        Case("DeleteObject of one version", "s3:DeleteObjectVersion", STATE, {}, NO_DELETION),
+        Case("bypass of governance", "s3:BypassGovernanceRetention", STATE, {}, NO_BYPASS),
+        Case("tag it, on the write or later", "s3:PutObjectTagging", STATE, {}, NO_TAGS),
+        Case("tag an old version", "s3:PutObjectVersionTagging", STATE, {}, NO_TAGS),
+        Case("PutObject of one outside of `states/`", "s3:PutObject", STATE_ELSEWHERE, CREATES, BLIND_STATE),
+        Case("one version of it", "s3:DeleteObjectVersion", STATE_ELSEWHERE, {}, NO_DELETION),
+        Case("bypass of its governance", "s3:BypassGovernanceRetention", STATE_ELSEWHERE, {}, NO_BYPASS),
+        Case("tag it", "s3:PutObjectTagging", STATE_ELSEWHERE, {}, NO_TAGS),
     ],
     "Encryption of a state": [
         Case("no header", "s3:PutObject", STATE, IF_MATCH),
@@ -170,6 +177,13 @@ TABLE: Final[Mapping[str, Sequence[Case]]] = {
             {**IF_MATCH, "s3:x-amz-server-side-encryption-customer-algorithm": "AES256"},
             OF_THE_CLIENT,
         ),
+        Case(
+            "another key later (UpdateObjectEncryption)",
+            "s3:UpdateObjectEncryption",
+            STATE,
+            {},
+            NO_OTHER_KEY_LATER,
+        ),
     ],
     "Retention of a state": [
         Case("of 29 days", "s3:PutObjectRetention", STATE, retained(29), RETENTION),
@@ -199,6 +213,13 @@ TABLE: Final[Mapping[str, Sequence[Case]]] = {
             TOKEN,
             encrypted("aws:kms", ANOTHER_KEY),
             OTHER_KEY,
+        ),
+        Case(
+            "a key that the client sends (SSE-C)",
+            "s3:PutObject",
+            TOKEN,
+            {**CREATES, "s3:x-amz-server-side-encryption-customer-algorithm": "AES256"},
+            OF_THE_CLIENT,
         ),
         Case("DeleteObject of one version", "s3:DeleteObjectVersion", TOKEN),
     ],
