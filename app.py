@@ -31,10 +31,10 @@ def main() -> None:
         bundles = Bundles(
             backend=bundle("backend", target.name), authorizer=bundle("authorizer", target.name)
         )
-        for team in teams:
-            TeamStack(app, team, target, bundles)
+        stacks = [TeamStack(app, team, target, bundles) for team in teams]
         app.synth()
-        if lock and lock.remember(where):
+        # Only for a command that makes ready what can be deployed; `cdk bootstrap` and `cdk ls` do not.
+        if lock and any(stack.bundling_required for stack in stacks) and lock.remember(where):
             sys.stderr.write(f"holdfast: {lock.path} is written; commit it together with {teams_file}\n")
     except (BundleError, ConfigError) as error:
         sys.exit(f"holdfast: {error}")

@@ -40,6 +40,12 @@ def _regions() -> frozenset[str]:
     return frozenset(region for partition in endpoints["partitions"] for region in partition["regions"])
 
 
+LOCAL_ACCOUNT = "000000000000"
+"""The only account that the local AWS knows; AWS has none of this number."""
+
+# AWS on Lambda SnapStart: every commercial region has it but these.
+_WITHOUT_SNAP_START = frozenset({"ap-east-2", "ap-southeast-6"})
+
 _ANY_TIME = "any time"
 _NEVER = "never: makes another stack"
 _KEEP = "any time; versions that exist keep theirs"
@@ -147,7 +153,7 @@ class TeamConfig:
     account: str | None = setting(
         text(
             'the 12 digits of an AWS account in quotes, as in "123456789012"',
-            re.compile("[0-9]{12}").fullmatch,
+            re.compile(f"(?!{LOCAL_ACCOUNT})[0-9]{{12}}").fullmatch,
         ),
         "the AWS account of the stack, and the only one that it can be deployed to",
         deployed=_NEVER,
@@ -295,7 +301,7 @@ def team_named(name: str, teams: Iterable[TeamConfig], path: Path) -> TeamConfig
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        content = path.read_text(encoding="utf-8")
+        content = path.read_text(encoding="utf-8-sig")  # some editors put a byte order mark in front
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -304,7 +310,13 @@ def _read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
         _refuse_same_name(path, content)
-        raise ConfigError(f"{path}: is not TOML: {error}") from None
+        raise ConfigError(
+            f"{path}: is not TOML: {error}; write text in quotes, and each setting once"
+        ) from None
+    except (ValueError, RecursionError):
+        raise ConfigError(
+            f"{path}: has a number too long or tables too deep to be read; write shorter ones"
+        ) from None
 
 
 def _refuse_same_name(path: Path, content: str) -> None:
@@ -339,6 +351,11 @@ def _team(path: Path, name: str, settings: object) -> TeamConfig:
             f"{team.retention.days}, and S3 removes nothing that is retained; write history.days = "
             f"{team.retention.days} or more"
         )
+    if team.snap_start and team.region in _WITHOUT_SNAP_START:
+        raise ConfigError(
+            f"{path}: team '{name}': region = \"{team.region}\" has no Lambda SnapStart; write "
+            "snap_start = false"
+        )
     return team
 
 
@@ -369,9 +386,6 @@ class Target:
 
 
 AWS = Target(name="aws")
-
-LOCAL_ACCOUNT = "000000000000"
-"""The only account that the local AWS knows; AWS has none of this number."""
 
 
 def local(endpoint: str) -> Target:

@@ -121,6 +121,8 @@ def as_toml(value: object) -> str:
             return f"{{ {members} }}" if members else "{}"
         case list():
             return f"[{', '.join(map(as_toml, value))}]"
+        case int() if value.bit_length() > _LONGEST_SHOWN * 8:
+            return hex(value)  # Python writes no decimal number of any length
     return str(value)
 
 
@@ -150,11 +152,13 @@ class Scalar:
     def _instead_of(self, value: object) -> str:
         """The value with or without quotes or in lower case, or a similar word; otherwise what there is."""
         if isinstance(value, str | int):
-            lower = str(value).lower()
-            similar = difflib.get_close_matches(lower, self.words(), n=1)
-            for meant in (str(value), lower, *_without_quotes(lower), *similar):
+            written = value if isinstance(value, str) else as_toml(value)
+            lower = written.lower()
+            for meant in (written, lower, *_without_quotes(lower)):
                 if self.accepts(meant):
                     return as_toml(meant)
+            if similar := difflib.get_close_matches(lower, self.words(), cutoff=0.7):
+                return " or ".join(map(as_toml, similar))  # the nearest first
         return self.written
 
 

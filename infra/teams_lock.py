@@ -15,9 +15,9 @@ from infra.config import LOCAL_ACCOUNT, ConfigError, TeamConfig, read_teams
 from infra.settings import as_toml
 
 _HEADER = """\
-# Which teams have a stack, and where. Written by `cdk`; commit it together with the teams file.
+# Where each team's stack is. Written by `cdk`; commit it together with the teams file.
 # It stops a renamed or moved team, which would start with an empty store beside the one that has its states.
-# Remove an entry only when its stack is gone.
+# Remove an entry only if its stack is gone or was never deployed.
 """
 _REMEMBERED = ("account", "region", "key")
 
@@ -105,27 +105,27 @@ def check(known: Iterable[TeamConfig], teams: Sequence[TeamConfig], memory: obje
     new = [team for team in teams if team.name not in {one.name for one in known}]
     for old in known:
         if old.name in named:
-            _check_unmoved(old, named[old.name])
+            _check_unmoved(old, named[old.name], memory)
         else:
             _refuse_gone(old, new, memory)
 
 
-def _check_unmoved(old: TeamConfig, now: TeamConfig) -> None:
+def _check_unmoved(old: TeamConfig, now: TeamConfig, memory: object) -> None:
+    otherwise = f"if it has no stack there, remove [teams.{old.name}] from {memory}"
     for setting, before, after in (
         ("account", old.account, now.account),
         ("region", old.region, now.region),
     ):
         if before and after and before != after:
             raise ConfigError(
-                f"team '{old.name}' was deployed to {setting} {before} and would now go to {after}, which "
+                f"team '{old.name}' is remembered in {setting} {before} and would now go to {after}, which "
                 f"would start an empty store beside the old one; write {setting} = {as_toml(before)} in "
-                f"[teams.{old.name}] and use credentials for it; a store elsewhere is a team with another "
-                "name"
+                f"[teams.{old.name}] and use credentials for it; {otherwise}"
             )
     if (old.key, now.key) == ("kms", "s3"):
         raise ConfigError(
-            f'team \'{old.name}\' was deployed with key = "kms" and now has key = "s3", without the key that '
-            'its states are encrypted with; write key = "kms" again'
+            f'team \'{old.name}\' is remembered with key = "kms" and now has key = "s3", without the key '
+            f'that its states are encrypted with; write key = "kms" again; {otherwise}'
         )
 
 
@@ -137,7 +137,7 @@ def _refuse_gone(old: TeamConfig, new: Sequence[TeamConfig], memory: object) -> 
         names = " or ".join(f"'{team.name}'" for team in renamed)
         became = f"seems to be renamed to {names}, which would start an empty store beside the old one"
     raise ConfigError(
-        f"team '{old.name}' was deployed and {became}; write [teams.{old.name}] again; when its stack is "
+        f"team '{old.name}' is remembered and {became}; write [teams.{old.name}] again; when its stack is "
         f"torn down (docs/deploying.md), or if it never had one, remove [teams.{old.name}] from {memory}"
     )
 

@@ -27,7 +27,7 @@ def synth(teams_file: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def app(folder: Path, teams_file: Path, **context: str) -> subprocess.CompletedProcess[str]:
+def app(folder: Path, teams_file: Path, **context: object) -> subprocess.CompletedProcess[str]:
     """Run the app as `cdk` does, without `cdk`."""
     settings = json.loads((ROOT / "cdk.json").read_text())["context"]
     return subprocess.run(
@@ -77,10 +77,16 @@ def test_a_team_is_remembered_and_not_renamed(teams_file: Path) -> None:
     stopped = synth(teams_file)
     assert stopped.returncode != 0
     assert (
-        f"holdfast: {lock}: team 'payments' was deployed and seems to be renamed to 'billing'"
+        f"holdfast: {lock}: team 'payments' is remembered and seems to be renamed to 'billing'"
         in stopped.stderr
     )
     assert lock.read_text() == remembered
+
+
+def test_a_command_that_makes_nothing_ready_remembers_nothing(teams_file: Path) -> None:
+    none: dict[str, object] = {"aws:cdk:bundling-stacks": []}  # as `cdk bootstrap` and `cdk ls` say it
+    assert app(teams_file.parent, teams_file, **none).returncode == 0
+    assert not teams_file.with_name("teams.lock").exists()
 
 
 def test_the_local_aws_is_not_remembered_and_asks_no_memory(teams_file: Path) -> None:

@@ -44,6 +44,35 @@ def wrong(folder: Path, text: str) -> str:
     return line.removeprefix(f"{path}: ")
 
 
+def test_numbers_and_tables_beyond_measure_end_in_one_line_too(tmp_path: Path) -> None:
+    beyond = "has a number too long or tables too deep to be read; write shorter ones"
+    assert wrong(tmp_path, f"[teams.a]\nretention.days = {'9' * 5000}") == beyond
+    assert wrong(tmp_path, f"[teams.a]\nretention = {'[' * 5000}") == beyond
+    line = wrong(tmp_path, f"[teams.a]\nmemory.backend = 0x{'f' * 6000}")
+    assert line.startswith("team 'a': memory.backend = 0xfff")
+    assert line.endswith("is not allowed; write a whole number from 256 to 10240")
+
+
+def test_a_byte_order_mark_in_front_is_no_fault(tmp_path: Path) -> None:
+    (team,) = load_teams(write(tmp_path, "\ufeff[teams.a]\r\n"))
+    assert team == TeamConfig(name="a")
+
+
+def test_text_without_quotes_is_told_from_other_faults(tmp_path: Path) -> None:
+    line = wrong(tmp_path, "[teams.a]\nkey = kms")
+    assert line.startswith("is not TOML: ")
+    assert line.endswith("; write text in quotes, and each setting once")
+
+
+def test_a_region_without_snap_start_needs_functions_without_it(tmp_path: Path) -> None:
+    taipei = '[teams.a]\nregion = "ap-east-2"'
+    assert wrong(tmp_path, taipei) == (
+        "team 'a': region = \"ap-east-2\" has no Lambda SnapStart; write snap_start = false"
+    )
+    (team,) = load_teams(write(tmp_path, f"{taipei}\nsnap_start = false"))
+    assert (team.region, team.snap_start) == ("ap-east-2", False)
+
+
 def test_the_shipped_file_has_a_team_with_the_defaults_and_one_with_a_history() -> None:
     assert load_teams(ROOT / "teams.toml") == (
         TeamConfig(name="platform"),
@@ -214,7 +243,8 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         not_allowed("account", '"12345"', ACCOUNT),
         not_allowed("account", '""', ACCOUNT),
         not_allowed("account", '"١٢٣٤٥٦٧٨٩٠١٢"', ACCOUNT),
-        not_allowed("region", '"eu-centrl-1"', '"eu-central-1"'),
+        not_allowed("account", '"000000000000"', ACCOUNT),
+        not_allowed("region", '"eu-centrl-1"', '"eu-central-1" or "me-central-1" or "eu-central-2"'),
         not_allowed("region", '"US-WEST-2"', '"us-west-2"'),
         not_allowed("region", '"nowhere"', REGION),
         not_allowed("region", "1", REGION),

@@ -58,10 +58,10 @@ def test_the_file_says_what_it_is_and_has_the_teams_by_name(tmp_path: Path) -> N
     )
     assert go(tmp_path, *teams)
     assert (tmp_path / "teams.lock").read_text() == (
-        "# Which teams have a stack, and where. Written by `cdk`; commit it together with the teams file.\n"
+        "# Where each team's stack is. Written by `cdk`; commit it together with the teams file.\n"
         "# It stops a renamed or moved team, which would start with an empty store beside the one that has "
         "its states.\n"
-        "# Remove an entry only when its stack is gone.\n"
+        "# Remove an entry only if its stack is gone or was never deployed.\n"
         "\n"
         "[teams.b]\n"
         'account = "999999999999"\n'
@@ -118,7 +118,7 @@ def test_what_could_not_be_written_whole_leaves_the_file_as_it_was(
 def test_a_renamed_team_is_stopped(tmp_path: Path) -> None:
     go(tmp_path, PAYMENTS, ELSEWHERE)
     assert stopped(tmp_path, BILLING, ELSEWHERE) == (
-        f"team 'payments' was deployed and seems to be renamed to 'billing', {EMPTY_STORE}; "
+        f"team 'payments' is remembered and seems to be renamed to 'billing', {EMPTY_STORE}; "
         f"{or_let_it_go(tmp_path)}"
     )
 
@@ -126,7 +126,7 @@ def test_a_renamed_team_is_stopped(tmp_path: Path) -> None:
 def test_a_team_that_lost_its_account_with_its_name_is_stopped(tmp_path: Path) -> None:
     go(tmp_path, PAYMENTS)
     assert stopped(tmp_path, TeamConfig(name="billing")) == (
-        f"team 'payments' was deployed and seems to be renamed to 'billing', {EMPTY_STORE}; "
+        f"team 'payments' is remembered and seems to be renamed to 'billing', {EMPTY_STORE}; "
         f"{or_let_it_go(tmp_path)}"
     )
 
@@ -140,7 +140,7 @@ def test_each_name_that_a_team_can_have_got_is_named(tmp_path: Path) -> None:
 def test_a_removed_team_is_stopped_until_its_entry_is_removed_too(tmp_path: Path) -> None:
     go(tmp_path, PAYMENTS, ELSEWHERE)
     assert stopped(tmp_path, ELSEWHERE) == (
-        f"team 'payments' was deployed and is not among the teams any more; {or_let_it_go(tmp_path)}"
+        f"team 'payments' is remembered and is not among the teams any more; {or_let_it_go(tmp_path)}"
     )
     path = tmp_path / "teams.lock"
     path.write_text(path.read_text().partition("[teams.payments]")[0])
@@ -159,26 +159,25 @@ def test_a_team_in_another_account_is_not_taken_for_the_renamed_one(tmp_path: Pa
     [
         (
             replace(PAYMENTS, account="999999999999"),
-            "team 'payments' was deployed to account 123456789012 and would now go to 999999999999, "
-            f'{EMPTY_STORE}; write account = "123456789012" in [teams.payments] and use credentials for it; '
-            "a store elsewhere is a team with another name",
+            "team 'payments' is remembered in account 123456789012 and would now go to 999999999999, "
+            f'{EMPTY_STORE}; write account = "123456789012" in [teams.payments] and use credentials for it',
         ),
         (
             replace(PAYMENTS, region="eu-west-1"),
-            "team 'payments' was deployed to region eu-central-1 and would now go to eu-west-1, "
-            f'{EMPTY_STORE}; write region = "eu-central-1" in [teams.payments] and use credentials for it; '
-            "a store elsewhere is a team with another name",
+            "team 'payments' is remembered in region eu-central-1 and would now go to eu-west-1, "
+            f'{EMPTY_STORE}; write region = "eu-central-1" in [teams.payments] and use credentials for it',
         ),
         (
             replace(PAYMENTS, key="s3"),
-            'team \'payments\' was deployed with key = "kms" and now has key = "s3", without the key that '
+            'team \'payments\' is remembered with key = "kms" and now has key = "s3", without the key that '
             'its states are encrypted with; write key = "kms" again',
         ),
     ],
 )
 def test_a_team_that_would_lose_its_states_is_stopped(tmp_path: Path, now: TeamConfig, message: str) -> None:
     go(tmp_path, PAYMENTS)
-    assert stopped(tmp_path, now) == message
+    otherwise = f"if it has no stack there, remove [teams.payments] from {tmp_path / 'teams.lock'}"
+    assert stopped(tmp_path, now) == f"{message}; {otherwise}"
 
 
 def test_a_team_can_get_a_key_and_then_keeps_it(tmp_path: Path) -> None:
