@@ -73,7 +73,7 @@ class Retention:
 
     mode: Literal["governance", "compliance"] = setting(
         word("governance", "compliance"),
-        "governance: a permission that nobody in the stack has can bypass it; compliance: nobody can",
+        "governance: the bucket policy denies everybody what would lift it; compliance: nobody can lift it",
         deployed=_KEEP,
     )
     days: int = setting(whole_number(1, 36500), "for how long, from each write on", deployed=_KEEP)
@@ -91,7 +91,7 @@ class History:
 
     days: int = setting(
         whole_number(1, 36500),
-        "how many days after a newer one was written a version goes; not below `retention.days`",
+        "a version goes this many days after the next one was written; not below `retention.days`",
         deployed="any time; what is gone does not come back",
     )
     keep_versions: int = setting(
