@@ -11,10 +11,10 @@ from tests.conftest import GeneratedFile
 from tests.iam_policy import ACCOUNT, REGION, Request, Statement, bucket_policy, evaluate, matching
 from tests.unit.infra.conftest import ROOT, Synthesize, Synthesized
 
-# The teams whose policies differ. "payments" is the example team, with 30 days.
+# The teams whose policies differ, named after what differs.
 TEAMS: Final = {
-    "platform": TeamConfig(name="platform"),
-    "payments": TeamConfig(name="payments", retention=Retention(mode="governance", days=30)),
+    "default": TeamConfig(name="default"),
+    "retention": TeamConfig(name="retention", retention=Retention(mode="governance", days=30)),
     "native": TeamConfig(name="native", native_clients=True),
     "s3": TeamConfig(name="s3", key="s3"),
 }
@@ -75,7 +75,7 @@ NO_DELETION: Final = {"RefuseToDeleteStateVersions": ALL}
 NO_BYPASS: Final = {"RefuseToBypassGovernance": ALL}
 NO_TAGS: Final = {"RefuseToTagStates": ALL}
 NO_OTHER_KEY_LATER: Final = {"RefuseToChangeEncryption": ALL}
-RETENTION: Final = {"RefuseRetention": ALL - {"payments"}}
+RETENTION: Final = {"RefuseRetention": ALL - {"retention"}}
 
 TABLE: Final[Mapping[str, Sequence[Case]]] = {
     "Transport": [
@@ -133,10 +133,22 @@ TABLE: Final[Mapping[str, Sequence[Case]]] = {
         Case("bypass of governance", "s3:BypassGovernanceRetention", STATE, {}, NO_BYPASS),
         Case("tag it, on the write or later", "s3:PutObjectTagging", STATE, {}, NO_TAGS),
         Case("tag an old version", "s3:PutObjectVersionTagging", STATE, {}, NO_TAGS),
-        Case("PutObject of one outside of `states/`", "s3:PutObject", STATE_ELSEWHERE, CREATES, BLIND_STATE),
-        Case("one version of it", "s3:DeleteObjectVersion", STATE_ELSEWHERE, {}, NO_DELETION),
-        Case("bypass of its governance", "s3:BypassGovernanceRetention", STATE_ELSEWHERE, {}, NO_BYPASS),
-        Case("tag it", "s3:PutObjectTagging", STATE_ELSEWHERE, {}, NO_TAGS),
+        Case("PutObject outside of `states/`", "s3:PutObject", STATE_ELSEWHERE, CREATES, BLIND_STATE),
+        Case(
+            "DeleteObject of one version outside of `states/`",
+            "s3:DeleteObjectVersion",
+            STATE_ELSEWHERE,
+            {},
+            NO_DELETION,
+        ),
+        Case(
+            "bypass of governance outside of `states/`",
+            "s3:BypassGovernanceRetention",
+            STATE_ELSEWHERE,
+            {},
+            NO_BYPASS,
+        ),
+        Case("tag it outside of `states/`", "s3:PutObjectTagging", STATE_ELSEWHERE, {}, NO_TAGS),
     ],
     "Encryption of a state": [
         Case("no header", "s3:PutObject", STATE, IF_MATCH),
@@ -194,14 +206,14 @@ TABLE: Final[Mapping[str, Sequence[Case]]] = {
             "s3:PutObjectRetention",
             STATE,
             retained(32),
-            {**RETENTION, "RefuseLongerRetention": frozenset({"payments"})},
+            {**RETENTION, "RefuseLongerRetention": frozenset({"retention"})},
         ),
         Case(
             "of 32 days, on a lock",
             "s3:PutObjectRetention",
             LOCK,
             retained(32),
-            {**RETENTION, "RefuseLongerRetention": frozenset({"payments"})},
+            {**RETENTION, "RefuseLongerRetention": frozenset({"retention"})},
         ),
         Case("none: PutObject with `If-Match`", "s3:PutObject", STATE, IF_MATCH),
     ],
@@ -221,8 +233,27 @@ TABLE: Final[Mapping[str, Sequence[Case]]] = {
             {**CREATES, "s3:x-amz-server-side-encryption-customer-algorithm": "AES256"},
             OF_THE_CLIENT,
         ),
+        Case("DeleteObject", "s3:DeleteObject", TOKEN),
         Case("DeleteObject of one version", "s3:DeleteObjectVersion", TOKEN),
     ],
+    "The bucket": [
+        Case("suspend versioning", "s3:PutBucketVersioning", ""),
+        Case("change the lifecycle rules", "s3:PutLifecycleConfiguration", ""),
+        Case("change the policy", "s3:PutBucketPolicy", ""),
+        Case("remove the policy", "s3:DeleteBucketPolicy", ""),
+        Case("delete the bucket", "s3:DeleteBucket", ""),
+    ],
+}
+
+NOTES: Final[Mapping[str, str]] = {
+    "Retention of a state": """\
+The limit is one day above the team's 30: a client's clock may be ahead, and AWS does not say whether S3
+counts a part of a day as a whole one.
+""",
+    "The bucket": """\
+IAM decides here. S3 itself refuses to suspend versioning where Object Lock is enabled, as it is on every
+state bucket, and to delete a bucket that is not empty.
+""",
 }
 
 
@@ -354,8 +385,8 @@ team, unless teams are named:
 
 | Team | Its settings |
 | --- | --- |
-| platform | the defaults |
-| payments | `retention` of 30 days, `governance` or `compliance` |
+| default | the defaults |
+| retention | `retention` of 30 days, `governance` or `compliance` |
 | native | `native_clients = true` |
 | s3 | `key = "s3"` |
 """
@@ -365,7 +396,8 @@ def as_document() -> str:
     """The table for people."""
     lines = [INTRODUCTION]
     for group, cases in TABLE.items():
-        lines += [f"## {group}", "", "| Request | Action in IAM | Refused by |", "| --- | --- | --- |"]
+        lines += [f"## {group}", "", *([NOTES[group]] if group in NOTES else [])]
+        lines += ["| Request | Action in IAM | Refused by |", "| --- | --- | --- |"]
         for case in cases:
             by = [f"`{sid}`{_of_teams(teams)}" for sid, teams in case.refused.items()]
             lines.append(f"| {case.request} | `{case.action}` | {', '.join(by)} |".replace("|  |", "| |"))
