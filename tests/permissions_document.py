@@ -96,6 +96,8 @@ calls need. After a change `make generated` writes this file anew.
 
 Each team has its own functions and roles, for its own bucket and key. `*` stands for a state's name or a
 token's ID. S3 uses the permissions of the KMS key on behalf of the function, which never calls KMS itself.
+The key's own policy gives the account's root `kms:*`, which is the CDK's default and leaves the decision to
+IAM. No function's role has more on the key than the tables say.
 """
 
 _WHAT_THEY_DO: Final = {
@@ -141,7 +143,9 @@ def text(needed: Mapping[str, Iterable[Demand]]) -> str:
         "Where it says everybody, the bucket's policy denies it, also to the account's administrators.\n"
         "Whoever may change that policy can take the denial away, and leaves a trace of it in CloudTrail.\n"
     )
-    parts.append("## Sources\n\n" + "".join(f"[{number}]: {source}\n" for source, number in numbers.items()))
+    # Definitions of links are not shown, so each address stands in a list too.
+    parts.append("## Sources\n\n" + "".join(f"{number}. <{source}>\n" for source, number in numbers.items()))
+    parts.append("".join(f"[{number}]: {source}\n" for source, number in numbers.items()))
     return "\n".join(parts)
 
 
