@@ -29,8 +29,8 @@ _HELD = 5  # minutes, less than half of what lies between two of the most locks 
 
 _EXAMPLES = """examples:
   make year
-  python -m benchmarks.year_of_locking --states 200 --locks 40
-  python -m benchmarks.year_of_locking --days 730 --json > two-years.json
+  .venv/bin/python -m benchmarks.year_of_locking --states 200 --locks 40
+  .venv/bin/python -m benchmarks.year_of_locking --days 730 --json > two-years.json
 """
 
 
