@@ -57,11 +57,14 @@ Change `teams.toml`, look at `npx cdk diff Holdfast-<team>`, deploy. Everything 
   more. Versions that `backend "s3"` writes (`native_clients`) get one only with `bucket_default`.
 - **Taking `retention.bucket_default` away**: AWS does not say whether CloudFormation clears the bucket's default then. Look at the bucket:
   `aws s3api get-object-lock-configuration --bucket <bucket>`.
+- **Deploy while nobody applies** when `key` goes to `"kms"`, or `retention` gets shorter or goes: the bucket changes some minutes before the
+  functions do, and writes in between get `500` (Terraform keeps them as `errored.tfstate`). If such a change to `"kms"` fails and is rolled back,
+  a state written meanwhile may need the key that stayed: fetch it with the AWS CLI and push it again.
 - **`history` removes versions for good**, within two days of the deployment that shortens it. S3 removes none before its retention ends.
 
 ## teams.lock
 
-Where a team's store is, is remembered in `teams.lock`, beside `teams.toml`, as soon as a `cdk` command for AWS knows it: from `account` and
+`cdk synth`, `cdk diff` and `cdk deploy` for AWS remember in `teams.lock`, beside `teams.toml`, where each team's store is: from `account` and
 `region`, or from the credentials in use. Commit both files together. A team that is missing, renamed, or about to be deployed elsewhere (by
 another `account` or `region`, or by the wrong credentials), or that gave up its KMS key, then stops every `cdk` command: with a new, empty store
 in the place of the old one the next `terraform apply` would create everything a second time. Another teams file has a lock of its own,
@@ -71,6 +74,7 @@ in the place of the old one the next `terraform apply` would create everything a
 | --- | --- |
 | a team is to go | [tear its stack down](deploying.md#tear-down), then remove it from `teams.toml` and `teams.lock` |
 | a team is to have another name, account or region | add a team with a new name, [migrate](migrating.md) the states, then let the old one go |
+| an account or region was wrong and nothing was deployed there | remove the team from `teams.lock` |
 | the file is damaged or lost | restore it as it was committed |
 """
 
