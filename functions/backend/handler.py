@@ -136,10 +136,10 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
         level, name, logged = "info", answer.event, dict(answer.logged)
     except HoldfastError as error:
         response = _failure(error.status, json.dumps(error.body()), error.headers())
-        level = "warning" if error.status < 500 else "error"
-        name, logged = "request.refused", {"error": error.code}
+        name, logged = "request.refused", {"error": error.code, **error.logged}
         if error.status >= 500:
             logged["reason"] = error.message
+        level = "error" if "reason" in logged else "warning"
     except Exception as error:  # noqa: BLE001 the client gets an answer that it retries, the log the place
         response = _failure(500, json.dumps(_fault(event["requestContext"]["requestId"])), {})
         # Without the exception's text: it could hold content.
@@ -215,11 +215,16 @@ def _acquire(request: Request) -> Answer:
 def _release(request: Request) -> Answer:
     name, caller = request.name, request.caller
     match locks.release(request.store, name, request.body(), caller):
-        case locks.Released(lock_id):
-            return Answer("lock.released", logged={"lock_id": lock_id})
-        case locks.ForceUnlocked(info, principal):
+        case locks.Released(lock_id, marker_left):
+            return Answer("lock.released", logged={"lock_id": lock_id, "marker_left": marker_left})
+        case locks.ForceUnlocked(info, principal, marker_left):
             return Answer(
-                "lock.force_unlocked", logged={"lock_id": info.id if info else None, "held_by": principal}
+                "lock.force_unlocked",
+                logged={
+                    "lock_id": info.id if info else None,
+                    "held_by": principal,
+                    "marker_left": marker_left,
+                },
             )
 
 

@@ -14,14 +14,17 @@ class HoldfastError(Exception):
         status: the HTTP status of the answer.
         code: a stable word for programs, the `error` of the answer's body.
         message: what happened and what to do, for people.
+        logged: what the log says of it beside these; never content or a secret. A `reason` makes it an error
+            of the deployment and not of the request.
     """
 
     status: ClassVar[int]
     code: ClassVar[str]
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, logged: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.message = message
+        self.logged = logged or {}
 
     def headers(self) -> dict[str, str]:
         """Headers that the answer needs beside its body."""
@@ -146,7 +149,7 @@ class LockNotMatched(HoldfastError):
 
 
 class UnlockUndecided(HoldfastError):
-    """S3 did not decide a force-unlock that names no ID in time; it must not be repeated unseen."""
+    """S3 did not decide a force-unlock that names no ID, or refused it; it must not be repeated unseen."""
 
     status = 409
     code = "unlock_undecided"
@@ -178,6 +181,13 @@ class UndeleteUndecided(HoldfastError):
 
     status = 409
     code = "undelete_undecided"
+
+
+class LockLeft(HoldfastError):
+    """An undelete took effect, and its lock could not be released."""
+
+    status = 500
+    code = "lock_left"
 
 
 class TooLarge(HoldfastError):

@@ -2,7 +2,8 @@
 
 A lock is an object that exists. It is taken with a PutObject that only creates, and given back with a
 DeleteObject that names the very version that was read before: whatever is lost, repeated or late, nobody's
-lock is ever replaced or removed by mistake, and nothing of a lock stays in the bucket.
+lock is ever replaced or removed by mistake, and nothing of a lock stays in the bucket. Only where S3 does not
+let the version go is the lock given back by its ETag, and leaves a version and a delete marker.
 """
 
 from dataclasses import dataclass
@@ -11,13 +12,14 @@ from typing import Final
 
 from holdfast import lock_info
 from holdfast.access import Action, Caller
-from holdfast.errors import Locked, LockNotMatched, Undecided, UnlockUndecided
+from holdfast.errors import Locked, LockNotMatched, StorageRefused, Undecided, UnlockUndecided
 from holdfast.lock_info import LockInfo
 from holdfast.names import StateName
 from holdfast.store import Deleted, IfAbsent, IfMatch, Object, Store, Stored, is_unique
 
 TAGS: Final = {"holdfast": "lock"}
-"""Lifecycle rules know by it the lock versions that had to stay; they cannot filter by a key's end."""
+"""By this tag a lifecycle rule finds the lock versions that could not be removed. A rule filters by the
+beginning of a key and by tags, and the keys of locks and states begin alike."""
 
 FORCE_UNLOCK_MIN_AGE: Final = timedelta(seconds=10)
 """How old a lock must be before a force-unlock that names no ID removes it."""
@@ -65,20 +67,38 @@ class Acquired:
     info: LockInfo
     version_id: str
 
+    def is_still(self, held: HeldLock | None) -> bool:
+        """Whether the lock that was read is the very one that was taken."""
+        # Without versioning the version ID alone tells nothing.
+        return held is not None and (held.version_id, held.info) == (self.version_id, self.info)
+
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """The caller's lock is not held any more."""
+    """The caller's lock is not held any more.
+
+    Attributes:
+        lock_id: its ID.
+        marker_left: whether S3 did not let its version go, so that it lies under a delete marker now.
+    """
 
     lock_id: str | None
+    marker_left: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ForceUnlocked:
-    """Somebody's lock was removed on a maintainer's word."""
+    """Somebody's lock was removed on a maintainer's word.
+
+    Attributes:
+        info: the lock's, None if there was no lock.
+        principal: who held it, None if another program than Holdfast did.
+        marker_left: whether S3 did not let its version go, so that it lies under a delete marker now.
+    """
 
     info: LockInfo | None
     principal: str | None
+    marker_left: bool = False
 
 
 def read(store: Store, name: StateName) -> HeldLock | None:
@@ -148,7 +168,7 @@ def give_back(store: Store, name: StateName, acquired: Acquired) -> None:
     if _remove_version(store, name, acquired.version_id):
         return
     held = read(store, name)
-    if held is not None and held.version_id == acquired.version_id:
+    if held is not None and acquired.is_still(held):
         _hide(store, name, held)
 
 
@@ -182,8 +202,7 @@ def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Relea
         return Released(info.id)
     if held.is_same(info, caller):
         # That it is gone by now means that somebody removed it: there is nothing left to release.
-        _remove(store, name, held)
-        return Released(info.id)
+        return Released(info.id, marker_left=_remove(store, name, held))
     if info.id != held.info.id and not received.names_only_its_id:
         return Released(info.id)
     caller.require(Action.FORCE_UNLOCK, name)
@@ -206,30 +225,38 @@ def _force_unlock(store: Store, name: StateName, held: HeldLock | None, lock_id:
         raise LockNotMatched(
             f"The lock that is held now has the ID {held.info.id}, not {lock_id}. Nothing was unlocked."
         )
+    # From here on nothing but the log may know of this lock any more.
+    removed = {"lock_id": held.info.id, "held_by": held.principal}
     try:
-        _remove(store, name, held)
+        marker_left = _remove(store, name, held)
         # S3 answers the removal of a version that was gone already like any other: only this tells.
         now = read(store, name)
-    except Undecided as undecided:
+    except (Undecided, StorageRefused) as error:
         if lock_id is not None:
+            error.logged = removed
             raise
         # A status that the client repeats by itself would let the repeat meet the next holder's lock.
         raise UnlockUndecided(
-            f"S3 did not say in time whether the lock {held.info.id} was removed. See who holds the state "
-            "before you unlock it again."
-        ) from undecided
+            f"S3 did not say whether the lock {held.info.id} was removed. See who holds the state before you "
+            "unlock it again.",
+            removed | ({"reason": error.message} if isinstance(error, StorageRefused) else {}),
+        ) from error
     if now is not None:
         raise LockNotMatched(
             f"The lock {held.info.id} is gone, and {now.info.who or 'somebody'} has locked the state since, "
-            f"lock ID {now.info.id}; their lock stays."
+            f"lock ID {now.info.id}; their lock stays.",
+            removed,
         )
-    return ForceUnlocked(held.info, held.principal)
+    return ForceUnlocked(held.info, held.principal, marker_left)
 
 
-def _remove(store: Store, name: StateName, held: HeldLock) -> None:
-    """Remove the lock object that was read, and no other that may lie there by now."""
-    if not _remove_version(store, name, held.version_id):
-        _hide(store, name, held)
+def _remove(store: Store, name: StateName, held: HeldLock) -> bool:
+    """Remove the lock object that was read, and no other that may lie there by now.
+
+    Returns:
+        Whether it left a delete marker.
+    """
+    return not _remove_version(store, name, held.version_id) and _hide(store, name, held)
 
 
 def _remove_version(store: Store, name: StateName, version_id: str) -> bool:
@@ -237,6 +264,6 @@ def _remove_version(store: Store, name: StateName, version_id: str) -> bool:
     return is_unique(version_id) and isinstance(store.remove_version(name.lock_key, version_id), Deleted)
 
 
-def _hide(store: Store, name: StateName, held: HeldLock) -> None:
-    """Put a delete marker over the lock object that was read, unless it changed."""
-    store.delete(name.lock_key, IfMatch(held.object.head.etag))
+def _hide(store: Store, name: StateName, held: HeldLock) -> bool:
+    """Put a delete marker over the lock object that was read; whether it had not changed."""
+    return isinstance(store.delete(name.lock_key, IfMatch(held.object.head.etag)), Deleted)

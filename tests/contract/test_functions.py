@@ -14,6 +14,7 @@ from typing import Any, cast
 import pytest
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 
+from holdfast import locks
 from holdfast.access import Caller, Role, create_token
 from tests.contract.conftest import Server
 from tests.documents import ADA, BOB, OPERATOR, encrypted_state, lock_info, only_id, state
@@ -21,6 +22,7 @@ from tests.events import Context, request, sign_in
 from tests.s3_fault_proxy import Fault
 
 BUCKET = "holdfast-functions"
+LOCK_KEY = "states/a.tfstate.tflock"
 STATES = "/states/{name+}"
 LOCKS = "/locks/{name+}"
 READER = Caller("token:reader", Role.READER, ("*",))
@@ -430,3 +432,45 @@ def test_every_request_leaves_one_line_without_content_or_secrets(
     )
     assert written["milliseconds"] >= 0
     assert "confidential" not in "".join(log)
+
+
+def test_a_forced_removal_that_met_the_next_holder_is_in_the_log_with_what_it_removed(
+    backend: Handle, moto: Server, log: list[str]
+) -> None:
+    ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
+
+    def taken_once_it_is_free() -> None:
+        moto.proxy.before("GET", LOCK_KEY, lambda: moto.direct.put_object(**theirs))
+
+    theirs: Any = {"Bucket": BUCKET, "Key": LOCK_KEY, "Body": lock_info("two"), "IfNoneMatch": "*"}
+    moto.proxy.before("DELETE", LOCK_KEY, taken_once_it_is_free)
+    answer = ask(backend, "DELETE", LOCKS, caller=OPERATOR, body=only_id("one").decode())
+    assert (answer["statusCode"], error(answer)) == (409, "lock_not_matched")
+    line = json.loads(log[-1])
+    assert (line["message"], line["level"]) == ("request.refused", "WARNING")
+    assert (line["lock_id"], line["held_by"]) == ("one", "token:ada")
+
+
+def test_a_force_unlock_that_s3_refuses_is_logged_as_an_error_with_the_reason(
+    backend: Handle, moto: Server, log: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "FORCE_UNLOCK_MIN_AGE", timedelta(seconds=-1))
+    ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
+    moto.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
+    answer = ask(backend, "DELETE", LOCKS, caller=OPERATOR, body="")
+    assert (answer["statusCode"], error(answer)) == (409, "unlock_undecided")
+    line = json.loads(log[-1])
+    assert (line["level"], line["lock_id"], line["held_by"]) == ("ERROR", "one", "token:ada")
+    assert "AccessDenied" in line["reason"]
+
+
+@pytest.mark.parametrize(("body", "caller"), [(LOCK, ADA), (only_id("one").decode(), OPERATOR)])
+@pytest.mark.parametrize("may_remove", [True, False])
+def test_a_release_that_may_not_remove_the_version_says_so_in_the_log(
+    backend: Handle, moto: Server, log: list[str], body: str, caller: Caller, may_remove: bool
+) -> None:
+    ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
+    if not may_remove:
+        moto.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED)
+    assert ask(backend, "DELETE", LOCKS, caller=caller, body=body)["statusCode"] == 200
+    assert json.loads(log[-1])["marker_left"] is not may_remove

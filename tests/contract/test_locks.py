@@ -2,6 +2,7 @@
 
 import json
 import time
+from datetime import timedelta
 
 import pytest
 
@@ -255,9 +256,56 @@ def test_a_force_unlock_without_an_id_that_stays_undecided_gets_no_status_that_i
     with pytest.raises(UnlockUndecided) as undecided:
         locks.release(bucket.store(seconds=0.5), NAME, b"", OPERATOR)
     assert undecided.value.status == 409
-    with pytest.raises(Undecided):
+    assert undecided.value.logged == {"lock_id": "one", "held_by": "token:ada"}
+    with pytest.raises(Undecided) as named:
         locks.release(bucket.store(seconds=0.5), NAME, only_id("one"), OPERATOR)
+    assert named.value.logged == {"lock_id": "one", "held_by": "token:ada"}
     assert bucket.proxy.end_rules() < 1000
+
+
+@pytest.fixture
+def no_minimum_age(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "FORCE_UNLOCK_MIN_AGE", timedelta(seconds=-1))
+
+
+@pytest.mark.usefixtures("no_minimum_age")
+@pytest.mark.parametrize("body", [b"", only_id("one")], ids=["no ID", "its ID"])
+def test_a_force_unlock_that_worked_and_cannot_be_looked_at_gets_no_status_that_is_repeated_without_an_id(
+    bucket: Bucket, body: bytes
+) -> None:
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    bucket.proxy.before("DELETE", KEY, lambda: bucket.proxy.fail("GET", KEY, Fault.SLOW_DOWN, times=1000))
+    with pytest.raises(Undecided if body else UnlockUndecided) as undecided:
+        locks.release(bucket.store(seconds=1), NAME, body, OPERATOR)
+    assert bucket.proxy.end_rules() < 1000
+    assert stored_lock(bucket) is None
+    assert undecided.value.logged == {"lock_id": "one", "held_by": "token:ada"}
+
+
+@pytest.mark.usefixtures("no_minimum_age")
+@pytest.mark.parametrize("last", ["DELETE", "GET"])
+def test_a_force_unlock_without_an_id_that_s3_refuses_after_it_worked_gets_no_status_that_is_repeated(
+    bucket: Bucket, last: str
+) -> None:
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    if last == "DELETE":
+        bucket.proxy.fail("DELETE", KEY, Fault.ANSWER_LOST)
+        bucket.proxy.fail("DELETE", KEY, Fault.DENIED, times=2)
+    else:
+        bucket.proxy.before("DELETE", KEY, lambda: bucket.proxy.fail("GET", KEY, Fault.DENIED))
+    with pytest.raises(UnlockUndecided) as undecided:
+        locks.release(bucket.store(), NAME, b"", OPERATOR)
+    assert undecided.value.status == 409
+    assert stored_lock(bucket) is None
+    assert "AccessDenied" in undecided.value.logged["reason"]
+
+
+def test_a_force_unlock_with_an_id_that_s3_refuses_is_a_fault(bucket: Bucket) -> None:
+    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    bucket.proxy.fail("DELETE", KEY, Fault.DENIED, times=2)
+    with pytest.raises(StorageRefused):
+        locks.release(bucket.store(), NAME, only_id("one"), OPERATOR)
+    assert held_id(bucket) == "one"
 
 
 @pytest.mark.parametrize(
@@ -400,7 +448,7 @@ def test_a_lock_whose_removal_s3_does_not_allow_at_all_is_a_fault_and_stays(buck
 def test_a_function_that_may_not_remove_versions_still_releases(bucket: Bucket) -> None:
     locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
     bucket.proxy.fail("DELETE", KEY, Fault.DENIED)
-    assert locks.release(bucket.store(), NAME, lock_info("one"), ADA) == Released("one")
+    assert locks.release(bucket.store(), NAME, lock_info("one"), ADA) == Released("one", marker_left=True)
     assert stored_lock(bucket) is None
     assert bucket.delete_markers(KEY) == 1
 
