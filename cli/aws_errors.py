@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from botocore import exceptions
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.errors import CommandError
+from cli.errors import CommandError, with_notes
 
 # https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html, and the names that S3 has for them.
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
@@ -75,7 +75,7 @@ def as_command_errors() -> Iterator[None]:
     try:
         yield
     except (BotoCoreError, ClientError) as error:
-        raise CommandError(explain(error)) from error
+        raise CommandError(with_notes(explain(error), error)) from error
     except (OSError, ValueError) as error:
         # An endpoint that is no URL, or a credential_process that is not there, has no error of the SDK's.
         raise CommandError(

@@ -1,6 +1,7 @@
 """The `holdfast` command: what it takes, what it prints, and its exit codes.
 
-Exit codes: 0 done, 1 failed (one line on standard error says what to do), 2 wrong usage, 130 interrupted.
+Exit codes: 0 done, 1 failed (one line on standard error says what to do), 2 wrong usage, 130 interrupted (one
+line where something may have been changed).
 """
 
 import argparse
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import holdfast
 from cli import backend_config
-from cli.errors import CommandError
+from cli.errors import CommandError, with_notes
 from holdfast import names
 from holdfast.access import Role, Token, check_pattern
 from holdfast.errors import InvalidName
@@ -45,7 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CommandError as failure:
         print(f"holdfast: {failure}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        if line := with_notes("", interrupt):
+            print(f"holdfast: Interrupted.{line}", file=sys.stderr)
         return 130
     return 0
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from cli.aws_errors import as_command_errors, explain
-from cli.errors import CommandError
+from cli.errors import CommandError, with_notes
 from holdfast import states
 from holdfast.access import Caller, Role
 from holdfast.errors import HoldfastError, Locked, StorageRefused, Undecided
@@ -31,40 +31,42 @@ def undelete(session: "boto3.Session", stack: "Stack", name: StateName) -> Undel
     Raises:
         CommandError: it is not deleted, is locked, has no version to bring back, AWS does not allow it or
             does not answer, or the lock stayed.
+        KeyboardInterrupt: with a note that says what to look at.
     """
     with as_command_errors():
         identity = session.client("sts").get_caller_identity()["Arn"]
         store = Store(connect(session), stack.bucket, deadline=time.monotonic() + _PATIENCE)
-        undeleted = _undelete(store, stack, name, Caller(principal(identity), Role.MAINTAINER, ("*",)))
-    if undeleted.lock_left is not None:
-        raise CommandError(
-            f"The state {name} is back as version {undeleted.version_id}, but its lock could not be "
-            f"released: free it with `terraform force-unlock {undeleted.lock_left}`."
-        )
-    return undeleted
+        caller = Caller(principal(identity), Role.MAINTAINER, ("*",))
+        try:
+            return states.undelete(store, name, caller, stack.retention)
+        except HoldfastError as error:
+            raise CommandError(with_notes(_line(error, stack.bucket, name), error)) from error
+        except KeyboardInterrupt as interrupt:
+            # A write that was on its way may land yet.
+            interrupt.add_note(
+                f"Look whether the state {name} is back, and whether it is locked, before you go on."
+            )
+            raise
 
 
-def _undelete(store: Store, stack: "Stack", name: StateName, caller: Caller) -> Undeleted:
-    try:
-        return states.undelete(store, name, caller, stack.retention)
-    except Locked as error:
-        # Whoever locks can write anything there.
-        who, operation, lock_id = (_plain(error.holder[field]) for field in ("Who", "Operation", "ID"))
-        raise CommandError(
-            f"The state {name} is locked by {who or 'somebody'} ({operation or 'no operation'}), lock ID "
-            f"{lock_id}: wait until they are done, or, if nobody is at work any more, free it with "
-            f"`terraform force-unlock {shlex.quote(lock_id)}`; then run the command again."
-        ) from error
-    except StorageRefused as error:
-        refused = error.__cause__
-        reason = explain(refused) if isinstance(refused, ClientError) else error.message
-        raise CommandError(f"The bucket {store.bucket} does not give the state back. {reason}") from error
-    except Undecided as error:
-        raise CommandError(
-            f"The bucket {store.bucket} does not answer: run the command again, that is safe. {error.message}"
-        ) from error
-    except HoldfastError as error:
-        raise CommandError(error.message) from error
+def _line(error: HoldfastError, bucket: str, name: StateName) -> str:
+    match error:
+        case Locked():
+            # Whoever locks can write anything there.
+            who, operation, lock_id = (_plain(error.holder[field]) for field in ("Who", "Operation", "ID"))
+            return (
+                f"The state {name} is locked by {who or 'somebody'} ({operation or 'no operation'}), lock ID "
+                f"{lock_id}: wait until they are done, or, if nobody is at work any more, free it with "
+                f"`terraform force-unlock {shlex.quote(lock_id)}`; then run the command again."
+            )
+        case StorageRefused(__cause__=ClientError() as refused):
+            return f"The bucket {bucket} does not give the state back. {explain(refused)}"
+        case Undecided():
+            return (
+                f"The bucket {bucket} does not answer: run the command again, that is safe. {error.message}"
+            )
+        case _:
+            return error.message
 
 
 def _plain(text: str) -> str:

@@ -30,7 +30,6 @@ class Action(Enum):
     WRITE = auto()
     FORCE_UNLOCK = auto()
     DELETE = auto()
-    UNDELETE = auto()
 
 
 class Role(StrEnum):
@@ -45,7 +44,7 @@ class Role(StrEnum):
 _OUTPUTS = frozenset({Action.READ_OUTPUTS})
 _READER = _OUTPUTS | {Action.READ}
 _WRITER = _READER | {Action.LOCK, Action.UNLOCK, Action.WRITE}
-_MAINTAINER = _WRITER | {Action.FORCE_UNLOCK, Action.DELETE, Action.UNDELETE}
+_MAINTAINER = _WRITER | {Action.FORCE_UNLOCK, Action.DELETE}
 
 _ALLOWED = {
     Role.OUTPUTS: _OUTPUTS,

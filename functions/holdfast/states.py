@@ -19,16 +19,17 @@ from holdfast import locks, state_file
 from holdfast.access import Action, Caller
 from holdfast.errors import (
     DeleteUndecided,
-    HoldfastError,
     InvalidState,
     LineageChanged,
     Locked,
+    LockLeft,
     LockLost,
     LockRequired,
     NotDeleted,
     NoVersions,
     RacedWriter,
     SerialNotNewer,
+    Undecided,
     UndeleteUndecided,
     UnreadableState,
     UnreadableVersion,
@@ -38,12 +39,15 @@ from holdfast.locks import Acquired, HeldLock
 from holdfast.names import StateName
 from holdfast.retention import Retention
 from holdfast.state_file import Position, StateFile
-from holdfast.store import Changed, Head, IfAbsent, IfMatch, Object, Store, Stored, Version
+from holdfast.store import Changed, Head, IfAbsent, IfMatch, Store, Stored, Version
 
 COMPARED_BY_CLIENT: Final = frozenset({"state-push", "migration destination state"})
 """Operations whose client has compared serial and lineage itself, or was forced by its user."""
 
 _ATTEMPTS: Final = 4
+
+_DELETE: Final = "delete"
+"""The operation of a delete's own lock."""
 
 _RELEASE_SECONDS: Final = 10.0
 """What an undelete has at least to give its lock back, however long the rest took."""
@@ -105,14 +109,12 @@ class Undeleted:
         from_version: the version that was written anew.
         from_time: when S3 took that one.
         version_id: the version that holds it now.
-        lock_left: the ID of the undelete's own lock if S3 did not let it be released, else None.
     """
 
     position: Position
     from_version: str
     from_time: datetime
     version_id: str
-    lock_left: str | None
 
 
 def read(store: Store, name: StateName, caller: Caller) -> bytes | None:
@@ -220,9 +222,10 @@ def delete(store: Store, name: StateName, caller: Caller) -> Removed:
     # The state before the lock, as in `write`: what is written in between is not deleted.
     current = store.read(name.state_key)
     if current is None:
+        _give_back_left_lock(store, name, caller)
         return Removed(None)
     head = current.head
-    lock = _own_lock(store, name, head.version_id, caller, operation="delete", info="DELETE of the state")
+    lock = _own_lock(store, name, head.version_id, caller, operation=_DELETE, info="DELETE of the state")
     acquired = locks.take(store, name, lock, caller)
     try:
         deleted = store.delete(name.state_key, IfMatch(head.etag))
@@ -234,7 +237,7 @@ def delete(store: Store, name: StateName, caller: Caller) -> Removed:
             "Somebody wrote this state while it was being deleted. Nothing was deleted; look at the state, "
             "then run the command again."
         )
-    if held is None or held.version_id != acquired.version_id:
+    if not acquired.is_still(held):
         raise DeleteUndecided(
             "The lock of this delete was broken while it was under way. Look whether the state is there; "
             "its versions are."
@@ -242,44 +245,70 @@ def delete(store: Store, name: StateName, caller: Caller) -> Removed:
     return Removed(head.version_id)
 
 
+def _give_back_left_lock(store: Store, name: StateName, caller: Caller) -> None:
+    """Give back the lock of an earlier delete of this caller's that had no time left for it."""
+    left = locks.read(store, name)
+    if left is None or (left.principal, left.info.operation) != (caller.principal, _DELETE):
+        return
+    # The state once more, after the lock: a delete that is still to come has found a state before it locked.
+    if store.head(name.state_key) is None:
+        locks.give_back(store, name, Acquired(left.info, left.version_id))
+
+
 def undelete(store: Store, name: StateName, caller: Caller, retention: Retention | None) -> Undeleted:
     """Bring the newest version of a deleted state back by writing it anew, under a lock of its own.
 
-    It only ever creates: where a state is current, whoever made it and whenever, it stays.
+    It only ever creates: where a state is current, whoever made it and whenever, it stays. No role is asked
+    for: whoever can do this can do it in the bucket, too.
+
+    An error has a note where this lock may be left.
 
     Args:
+        caller: whose lock it is.
         retention: how long S3 keeps the new version from being deleted; None leaves that to the bucket.
 
     Raises:
-        NotAllowed: the caller may not bring this state back.
         NotDeleted: there is a current state.
         NoVersions: there is no version of this state.
         UnreadableVersion: the newest version is no state document.
         Locked: somebody holds the lock.
         RacedWriter: somebody made and deleted a state at the same time; nothing came back.
         UndeleteUndecided: the lock was broken meanwhile.
+        LockLeft: the state is back, and the lock of the undelete may be left.
         Undecided: S3 did not decide in time; repeating is safe.
     """
-    caller.require(Action.UNDELETE, name)
     marker, _ = _deleted(store, name)
     lock = _own_lock(store, name, marker.id, caller, operation="undelete", info="holdfast state undelete")
-    acquired = locks.take(store, name, lock, caller)
-    lock_left: str | None = acquired.info.id
+    may_be_left = (
+        f"The lock {lock.id} of this undelete may be left: run the command again, which takes it up, or, if "
+        f"it still is held, free it with 'terraform force-unlock {lock.id}'."
+    )
     try:
-        # Only what is found under the lock stays the newest.
-        _, newest = _deleted(store, name)
-        old = store.read(name.state_key, newest.id)
-        if old is None:
-            raise NoVersions(
-                f"The version {newest.id} of the state '{name}' was removed just now. Run the command again."
-            )
-        position, version_id = _write_anew(store, name, old, acquired, caller, retention)
-    finally:
-        # Whatever happens, and whatever time is left: nobody else would release it.
-        with suppress(HoldfastError):
-            locks.give_back(store.prolonged(_RELEASE_SECONDS), name, acquired)
-            lock_left = None
-    return Undeleted(position, newest.id, newest.last_modified, version_id, lock_left)
+        acquired = locks.take(store, name, lock, caller)
+    except Undecided as error:
+        error.add_note(may_be_left)
+        raise
+    try:
+        undeleted = _write_anew(store, name, acquired, caller, retention)
+    except BaseException as error:  # an interrupt, too
+        if not _was_given_back(store, name, acquired):
+            error.add_note(may_be_left)
+        raise
+    if not _was_given_back(store, name, acquired):
+        raise LockLeft(
+            f"The state '{name}' is back as version {undeleted.version_id}, but the lock {lock.id} of this "
+            f"undelete may be left: if it still is held, free it with 'terraform force-unlock {lock.id}'."
+        )
+    return undeleted
+
+
+def _was_given_back(store: Store, name: StateName, acquired: Acquired) -> bool:
+    """Release an undelete's lock, whatever time is left: nobody else would."""
+    store.prolong(_RELEASE_SECONDS)
+    with suppress(Exception):
+        locks.give_back(store, name, acquired)
+        return True
+    return False
 
 
 def _deleted(store: Store, name: StateName) -> tuple[Version, Version]:
@@ -291,7 +320,7 @@ def _deleted(store: Store, name: StateName) -> tuple[Version, Version]:
     history = store.versions(name.state_key)
     current = next(history, None)
     if current is not None and not current.is_delete_marker:
-        raise _not_deleted(store, name, current.id)
+        raise _not_deleted(name, current.id)
     newest = next((version for version in history if not version.is_delete_marker), None)
     if current is None or newest is None:
         raise NoVersions(
@@ -301,44 +330,35 @@ def _deleted(store: Store, name: StateName) -> tuple[Version, Version]:
     return current, newest
 
 
-def _not_deleted(store: Store, name: StateName, version_id: str) -> NotDeleted:
-    message = (
+def _not_deleted(name: StateName, version_id: str) -> NotDeleted:
+    return NotDeleted(
         f"The state '{name}' is not deleted: its version {version_id} is current, and stays. To go back to "
         "an earlier version, push it with 'terraform state push'."
     )
-    lock = locks.read(store, name)
-    if lock is not None and lock.info.operation == "undelete":
-        message += (
-            f" It is locked by an undelete of {lock.info.who}; if that is over, free it with "
-            f"'terraform force-unlock {lock.info.id}'."
-        )
-    return NotDeleted(message)
 
 
 def _write_anew(
-    store: Store,
-    name: StateName,
-    old: Object,
-    acquired: Acquired,
-    caller: Caller,
-    retention: Retention | None,
-) -> tuple[Position, str]:
-    """Create the state from an old version.
-
-    Returns:
-        Its position, and the version that holds it now.
-    """
+    store: Store, name: StateName, acquired: Acquired, caller: Caller, retention: Retention | None
+) -> Undeleted:
+    """Create the state from its newest version, under the lock that was taken."""
+    # Only what is found under the lock stays the newest.
+    _, newest = _deleted(store, name)
+    old = store.read(name.state_key, newest.id)
+    if old is None:
+        raise NoVersions(
+            f"The version {newest.id} of the state '{name}' was removed just now. Run the command again."
+        )
     try:
         new = state_file.parse(old.body)
     except InvalidState:
         raise UnreadableVersion(
-            f"The newest version of the state '{name}', {old.head.version_id}, is no state document, so it "
+            f"The newest version of the state '{name}', {newest.id}, is no state document, so it "
             "does not come back. Fetch an earlier one with 'aws s3api get-object --version-id' and push it "
             "with 'terraform state push'."
         ) from None
     sha256 = hashlib.sha256(old.body).hexdigest()
     lock = locks.read(store, name)
-    if lock is None or lock.version_id != acquired.version_id:
+    if lock is None or not acquired.is_still(lock):
         raise _undelete_undecided(name)
     stored = store.write(
         name.state_key,
@@ -358,12 +378,11 @@ def _write_anew(
                 "versions, then run the command again."
             )
         if current.sha256 != sha256:
-            raise _not_deleted(store, name, current.head.version_id)
+            raise _not_deleted(name, current.head.version_id)
         version_id = current.head.version_id
-    held = locks.read(store, name)
-    if held is None or held.version_id != acquired.version_id:
+    if not acquired.is_still(locks.read(store, name)):
         raise _undelete_undecided(name)
-    return new.position, version_id
+    return Undeleted(new.position, newest.id, newest.last_modified, version_id)
 
 
 def _undelete_undecided(name: StateName) -> UndeleteUndecided:

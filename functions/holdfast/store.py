@@ -133,7 +133,10 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Protected:
-    """S3 does not let the version go: it is under retention, or the caller may not. It is still there."""
+    """S3 does not let the version go: it is under retention, or the caller may not.
+
+    It is still there, unless an earlier attempt, whose answer was lost, took effect.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +199,9 @@ class Store:
         self._client = client
         self._deadline = deadline
 
-    def prolonged(self, seconds: float) -> "Store":
-        """The same bucket and the same list of requests, with at least so many seconds left."""
-        store = Store(self._client, self.bucket, deadline=max(self._deadline, time.monotonic() + seconds))
-        store.requests = self.requests
-        return store
+    def prolong(self, seconds: float) -> None:
+        """See to it that requests may start for at least so many seconds from now."""
+        self._deadline = max(self._deadline, time.monotonic() + seconds)
 
     def read(self, key: str, version_id: str | None = None) -> Object | None:
         """Read an object, or None if there is none.

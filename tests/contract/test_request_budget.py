@@ -79,6 +79,8 @@ def undelete(bucket: Bucket) -> None:
         ([acquire_free], release, ["GET", "DELETE"]),
         ([retain, acquire_free], release, ["GET", "DELETE", "DELETE"]),
         ([acquire_free], force_unlock, ["GET", "DELETE", "GET"]),
+        ([retain, acquire_free], force_unlock, ["GET", "DELETE", "DELETE", "GET"]),
+        ([], delete, ["GET", "GET"]),
         ([write_unlocked], delete, ["GET", "PUT", "DELETE", "GET", "DELETE"]),
         (
             [write_unlocked, delete],

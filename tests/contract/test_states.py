@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import pytest
+from botocore.exceptions import TokenRetrievalError
 
 from holdfast import locks, names, states
 from holdfast.access import Caller, Role
@@ -14,6 +15,7 @@ from holdfast.errors import (
     InvalidState,
     LineageChanged,
     Locked,
+    LockLeft,
     LockLost,
     LockRequired,
     NotAllowed,
@@ -532,6 +534,12 @@ def nobody_holds_the_lock(team: Team) -> bool:
     return locks.read(team.bucket.direct_store(), NAME) is None
 
 
+def held_id(team: Team) -> str:
+    held = locks.read(team.bucket.direct_store(), NAME)
+    assert held is not None
+    return held.info.id
+
+
 def test_a_delete_leaves_the_versions_and_no_lock(team: Team) -> None:
     team.write_unlocked(state(1))
     assert delete(team).version_id is not None
@@ -699,6 +707,104 @@ def test_a_delete_that_is_repeated_after_its_lock_was_left_behind_knows_its_own_
     assert nobody_holds_the_lock(team)
 
 
+def a_delete_that_leaves_its_lock(team: Team, caller: Caller = OPERATOR) -> None:
+    """It takes effect, and S3 stalls then."""
+    team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.SLOW_DOWN, times=1000)
+    with pytest.raises(Undecided):
+        states.delete(team.bucket.store(seconds=1), NAME, caller)
+    assert team.bucket.proxy.end_rules() < 1000
+    assert team.current() is None
+    assert not nobody_holds_the_lock(team)
+
+
+@pytest.mark.parametrize("retains", [False, True])
+def test_a_delete_that_is_repeated_after_it_worked_gives_back_the_lock_that_was_left(
+    team: Team, retains: bool
+) -> None:
+    if retains:
+        team.bucket.retain_everything()
+    team.write_unlocked(state(1))
+    a_delete_that_leaves_its_lock(team)
+    assert delete(team) == Removed(None)
+    assert nobody_holds_the_lock(team)
+
+
+def test_a_repeated_delete_whose_own_answer_was_lost_gives_its_lock_back(team: Team) -> None:
+    team.write_unlocked(state(1))
+    team.bucket.proxy.fail("DELETE", KEY, Fault.ANSWER_LOST)
+    team.bucket.proxy.fail("DELETE", KEY, Fault.SLOW_DOWN, times=1000)
+    with pytest.raises(Undecided):
+        states.delete(team.bucket.store(seconds=1), NAME, OPERATOR)
+    assert team.bucket.proxy.end_rules() < 1000
+    assert delete(team) == Removed(None)
+    assert nobody_holds_the_lock(team)
+
+
+def test_a_delete_of_nothing_leaves_the_lock_of_somebody_elses_delete(team: Team) -> None:
+    team.write_unlocked(state(1))
+    a_delete_that_leaves_its_lock(team, Caller("token:another", Role.MAINTAINER, ("*",)))
+    assert delete(team) == Removed(None)
+    assert not nobody_holds_the_lock(team)
+
+
+def test_a_delete_of_nothing_leaves_a_lock_that_the_caller_took_for_something_else(team: Team) -> None:
+    team.lock(ONE, OPERATOR)
+    assert delete(team) == Removed(None)
+    assert not nobody_holds_the_lock(team)
+
+
+def test_a_delete_of_nothing_leaves_the_lock_of_a_later_delete_that_is_still_to_come(team: Team) -> None:
+    def a_new_state_and_the_lock_of_its_delete() -> None:
+        team.write_unlocked(state(1))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Store, "delete", lambda *_: pytest.fail("is not as far as this"))
+            patch.setattr(locks, "give_back", lambda *_: None)
+            with pytest.raises(pytest.fail.Exception):
+                states.delete(team.bucket.direct_store(), NAME, OPERATOR)
+
+    team.bucket.proxy.before("GET", LOCK_KEY, a_new_state_and_the_lock_of_its_delete)
+    assert delete(team) == Removed(None)
+    assert team.current() == state(1)
+    assert not nobody_holds_the_lock(team)
+
+
+def test_without_versioning_a_delete_gives_back_no_lock_that_somebody_took_since(unversioned: Bucket) -> None:
+    team = Team(unversioned)
+    team.put_beside(state(1))
+
+    def broken_and_taken() -> None:
+        break_whatever_lock_there_is(team)
+        team.lock(TWO, BOB)
+
+    unversioned.proxy.before("DELETE", KEY, broken_and_taken)
+    with pytest.raises(DeleteUndecided):
+        delete(team)
+    assert held_id(team) == "two"
+
+
+def test_a_delete_has_the_same_lock_id_in_every_try_and_another_for_each_version_and_caller(
+    team: Team,
+) -> None:
+    another = Caller("token:another", Role.MAINTAINER, ("*",))
+
+    def seen_by_others(caller: Caller) -> str:
+        # Its lock stays, until it is looked at.
+        team.bucket.proxy.fail("DELETE", KEY, Fault.DENIED)
+        team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
+        with pytest.raises(StorageRefused):
+            delete(team, caller)
+        lock_id = held_id(team)
+        team.break_lock(lock_id)
+        return lock_id
+
+    team.write_unlocked(state(1))
+    first = seen_by_others(OPERATOR)
+    assert seen_by_others(OPERATOR) == first
+    assert seen_by_others(another) != first
+    team.write_unlocked(state(2))
+    assert seen_by_others(OPERATOR) != first
+
+
 def test_a_first_write_after_a_delete_may_start_anew(team: Team) -> None:
     team.write_unlocked(state(5))
     delete(team)
@@ -736,7 +842,6 @@ def test_an_undelete_brings_the_newest_version_back_as_a_new_one_and_leaves_no_l
     assert team.current() == state(2, content="ümläut")
     assert version_ids(team) == [undeleted.version_id, newest, first]
     assert (undeleted.position, undeleted.from_version) == (Position(2, LINEAGE), newest)
-    assert undeleted.lock_left is None
     assert team.bucket.history(LOCK_KEY) == []
 
 
@@ -790,7 +895,7 @@ def test_a_state_that_is_not_deleted_stays_and_nothing_is_written(team: Team) ->
     store = team.bucket.store()
     with pytest.raises(NotDeleted, match="terraform state push"):
         states.undelete(store, NAME, OPERATOR, None)
-    assert set(store.requests) == {"ListObjectVersions", "GetObject"}
+    assert store.requests == ["ListObjectVersions"]
     assert team.versions() == [state(5)]
     assert team.bucket.history(LOCK_KEY) == []
 
@@ -831,13 +936,6 @@ def test_a_newest_version_that_is_no_state_is_not_brought_back(team: Team, body:
     assert team.bucket.history(LOCK_KEY) == []
 
 
-def test_only_a_maintainer_may_undelete_and_s3_is_not_asked(team: Team) -> None:
-    store = team.bucket.store()
-    with pytest.raises(NotAllowed, match="maintainer"):
-        states.undelete(store, NAME, ADA, None)
-    assert store.requests == []
-
-
 def test_an_undelete_while_somebody_holds_the_lock_is_refused_with_the_holder(team: Team) -> None:
     deleted(team)
     team.lock(TWO, BOB)
@@ -868,8 +966,10 @@ def test_an_undelete_never_writes_over_a_state_that_was_made_just_before_it_land
 ) -> None:
     deleted(team)
     team.bucket.proxy.before("PUT", KEY, lambda: team.put_beside(theirs))
-    with pytest.raises(NotDeleted):
+    with pytest.raises(NotDeleted) as refused:
         undelete(team)
+    # Its own lock is given back: whoever frees one now frees the next holder's.
+    assert "force-unlock" not in refused.value.message
     assert team.versions() == [state(1), state(2), theirs]
     assert team.bucket.history(LOCK_KEY) == []
 
@@ -955,13 +1055,63 @@ def test_an_undelete_that_fails_gives_its_lock_back(team: Team) -> None:
 def test_an_undelete_that_cannot_give_its_lock_back_says_so(team: Team) -> None:
     deleted(team)
     team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
-    undeleted = undelete(team)
-    held = locks.read(team.bucket.direct_store(), NAME)
-    assert held is not None
-    assert undeleted.lock_left == held.info.id
-    assert team.current() == state(2)
-    with pytest.raises(NotDeleted, match=f"terraform force-unlock {held.info.id}"):
+    with pytest.raises(LockLeft) as left:
         undelete(team)
+    assert team.current() == state(2)
+    assert f"is back as version {version_ids(team)[0]}" in left.value.message
+    assert f"terraform force-unlock {held_id(team)}" in left.value.message
+
+
+def notes(error: BaseException) -> str:
+    return " ".join(getattr(error, "__notes__", []))
+
+
+def test_an_undelete_that_fails_and_cannot_give_its_lock_back_names_it(team: Team) -> None:
+    team.put_beside(b"not a state")
+    team.bucket.s3.delete_object(Bucket=team.bucket.name, Key=KEY)
+    team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
+    with pytest.raises(UnreadableVersion) as failed:
+        undelete(team)
+    assert f"lock {held_id(team)} of this undelete may be left" in notes(failed.value)
+
+
+def test_an_undelete_that_never_heard_of_its_lock_names_it_and_its_repeat_takes_it_up(team: Team) -> None:
+    deleted(team)
+    team.bucket.proxy.fail("PUT", LOCK_KEY, Fault.ANSWER_LOST)
+    team.bucket.proxy.fail("PUT", LOCK_KEY, Fault.SLOW_DOWN, times=1000)
+    with pytest.raises(Undecided) as undecided:
+        undelete(team, seconds=1)
+    assert team.bucket.proxy.end_rules() < 1000
+    assert f"lock {held_id(team)} of this undelete may be left" in notes(undecided.value)
+    undelete(team)
+    assert team.bucket.history(LOCK_KEY) == []
+
+
+def test_an_undelete_whose_release_fails_for_any_other_reason_says_so(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def session_has_ended(*_: object) -> None:
+        raise TokenRetrievalError(provider="sso", error_msg="expired")
+
+    deleted(team)
+    monkeypatch.setattr(locks, "give_back", session_has_ended)
+    with pytest.raises(LockLeft):
+        undelete(team)
+
+
+def test_an_undelete_that_is_interrupted_gives_its_lock_back(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleted(team)
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(states, "_write_anew", interrupt)
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        undelete(team)
+    assert notes(interrupted.value) == ""
+    assert team.bucket.history(LOCK_KEY) == []
 
 
 def test_an_undelete_knows_the_lock_that_an_earlier_try_left(team: Team) -> None:
@@ -973,7 +1123,7 @@ def test_an_undelete_knows_the_lock_that_an_earlier_try_left(team: Team) -> None
     assert not nobody_holds_the_lock(team)
     with pytest.raises(Locked):
         undelete(team, Caller("token:another", Role.MAINTAINER, ("*",)))
-    assert undelete(team).lock_left is None
+    undelete(team)
     assert team.bucket.history(LOCK_KEY) == []
 
 
@@ -1066,7 +1216,7 @@ def test_an_undelete_of_a_version_that_is_removed_meanwhile_brings_nothing_back(
 def test_an_undelete_works_where_the_bucket_retains_everything(team: Team) -> None:
     team.bucket.retain_everything()
     deleted(team)
-    assert undelete(team).lock_left is None
+    undelete(team)
     assert team.current() == state(2)
     assert nobody_holds_the_lock(team)
 

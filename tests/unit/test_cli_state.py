@@ -1,13 +1,18 @@
 """`holdfast state undelete`, against moto's server over HTTP."""
 
 import json
+import signal
+import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import TokenRetrievalError
 
+from cli.aws_errors import as_command_errors
+from cli.errors import CommandError
 from cli.main import main
 from cli.states import principal
 from holdfast.store import METADATA_VALUE_LIMIT, encode_metadata
@@ -15,7 +20,7 @@ from tests.documents import LINEAGE, lock_info, state
 from tests.free_port import free_port
 from tests.s3_fault_proxy import Fault, running
 from tests.unit import cli_account
-from tests.unit.cli_account import Aws, bucket
+from tests.unit.cli_account import HOLDFAST, Aws, bucket
 
 NAME = "network/prod"
 KEY = f"states/{NAME}.tfstate"
@@ -223,6 +228,64 @@ def test_a_lock_that_stays_is_one_line_that_says_what_is_back_and_how_to_free_it
     assert f"is back as version {head(aws)['VersionId']}" in line
     assert f"terraform force-unlock {held['ID']}" in line
     assert held["Who"] == MOTOS_ARN
+
+
+def test_a_failure_that_leaves_its_lock_is_one_line_with_the_reason_and_the_lock(aws: Aws, moto: str) -> None:
+    deleted(aws)
+
+    with running(moto) as proxy:
+        proxy.fail("PUT", KEY, Fault.DENIED)
+        proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
+        line = aws.failure(*UNDELETE, AWS_ENDPOINT_URL_S3=proxy.endpoint)
+        assert proxy.end_rules() == 0
+
+    held = json.loads(aws.records("payments")[LOCK_KEY])
+    assert "does not allow PutObject" in line
+    assert f"lock {held['ID']} of this undelete may be left: run the command again" in line
+
+    aws.output(*UNDELETE)
+    assert aws.state("payments", NAME) == state(7)
+    assert locks_left(aws) == 0
+
+
+def test_a_lock_that_is_left_is_named_also_where_the_sdk_failed() -> None:
+    error = TokenRetrievalError(provider="sso", error_msg="expired")
+    error.add_note("The lock 4fe1 may be left.")
+    with (
+        pytest.raises(CommandError, match=r"session has ended.* The lock 4fe1 may be left\.$"),
+        as_command_errors(),
+    ):
+        raise error
+
+
+def test_ctrl_c_while_the_state_is_written_is_130_with_one_line_and_leaves_no_lock(
+    aws: Aws, moto: str
+) -> None:
+    deleted(aws)
+
+    with running(moto) as proxy:
+        started: list[subprocess.Popen[str]] = []
+
+        def interrupt() -> None:
+            started[0].send_signal(signal.SIGINT)
+            started[0].wait(timeout=30)
+
+        proxy.before("PUT", KEY, interrupt)
+        with subprocess.Popen(
+            [HOLDFAST, *UNDELETE],
+            env={**aws.environment, "AWS_ENDPOINT_URL_S3": proxy.endpoint},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as command:
+            started.append(command)
+            output, errors = command.communicate(timeout=60)
+        assert proxy.end_rules() == 0
+
+    assert (command.returncode, output) == (130, "")
+    [line] = errors.splitlines()
+    assert f"Look whether the state {NAME} is back" in line
+    assert locks_left(aws) == 0
 
 
 @pytest.mark.parametrize(
