@@ -54,6 +54,15 @@ class HeldLock:
         """Which lock object it is; a lock that is taken again, even with the same document, is another."""
         return self.object.head.version_id
 
+    def is_still(self, now: "HeldLock | None") -> bool:
+        """Whether the lock that is read now is the very one that was read before."""
+        return _is_same_object(self.version_id, self.info, now)
+
+
+def _is_same_object(version_id: str, info: LockInfo, now: HeldLock | None) -> bool:
+    # Without versioning the version ID alone tells nothing.
+    return now is not None and (now.version_id, now.info) == (version_id, info)
+
 
 @dataclass(frozen=True, slots=True)
 class Acquired:
@@ -69,8 +78,7 @@ class Acquired:
 
     def is_still(self, held: HeldLock | None) -> bool:
         """Whether the lock that was read is the very one that was taken."""
-        # Without versioning the version ID alone tells nothing.
-        return held is not None and (held.version_id, held.info) == (self.version_id, self.info)
+        return _is_same_object(self.version_id, self.info, held)
 
 
 @dataclass(frozen=True, slots=True)

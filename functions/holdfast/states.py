@@ -532,9 +532,7 @@ def _metadata(
 
 
 def _is_same_lock(before: HeldLock | None, now: HeldLock | None) -> bool:
-    if before is None or now is None:
-        return before is now
-    return now.version_id == before.version_id
+    return now is None if before is None else before.is_still(now)
 
 
 def _lock_lost(lock_id: str | None) -> LockLost:

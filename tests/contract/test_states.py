@@ -768,6 +768,22 @@ def test_a_delete_of_nothing_leaves_the_lock_of_a_later_delete_that_is_still_to_
     assert not nobody_holds_the_lock(team)
 
 
+def test_without_versioning_a_write_whose_lock_was_broken_and_taken_meanwhile_does_not_count(
+    unversioned: Bucket,
+) -> None:
+    team = Team(unversioned)
+    team.lock(ONE, ADA)
+
+    def broken_and_taken() -> None:
+        break_whatever_lock_there_is(team)
+        team.lock(TWO, BOB)
+
+    unversioned.proxy.before("PUT", KEY, broken_and_taken)
+    with pytest.raises(LockLost):
+        team.write_through_faults(state(1))
+    assert held_id(team) == "two"
+
+
 def test_without_versioning_a_delete_gives_back_no_lock_that_somebody_took_since(unversioned: Bucket) -> None:
     team = Team(unversioned)
     team.put_beside(state(1))
