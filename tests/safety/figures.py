@@ -1,0 +1,54 @@
+"""The figures of a run, added up over its parts, and the line that they end in."""
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a part of the run has done and found.
+
+    Attributes:
+        schedules: distinct orders of events that were run through.
+        mutants_caught: deliberate faults in the production code that were found.
+        mutants: deliberate faults in all.
+        operations: requests to the deployed API, but for the fuzzed ones.
+        acknowledged: writes of a state that the deployed API answered with success.
+        faults: faults that happened on a wire.
+        kills: processes that were killed: clients, Lambda workers, the local AWS.
+        requests_fuzzed: requests made up at random.
+        lost: acknowledged writes that are not in the history.
+        violations: every other broken promise.
+    """
+
+    schedules: int = 0
+    mutants_caught: int = 0
+    mutants: int = 0
+    operations: int = 0
+    acknowledged: int = 0
+    faults: int = 0
+    kills: int = 0
+    requests_fuzzed: int = 0
+    lost: int = 0
+    violations: int = 0
+
+    def __add__(self, other: "Figures") -> "Figures":
+        """The figures of both parts together."""
+        return Figures(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything was lost or broken, or a mutant survived."""
+        return bool(self.lost or self.violations or self.mutants_caught < self.mutants)
+
+    def line(self) -> str:
+        """The figures on one line, as a script reads them.
+
+        >>> Figures(schedules=7, mutants_caught=2, mutants=2).line()[:41]
+        'schedules=7 mutants=2/2 operations=0 ackn'
+        """
+        return (
+            f"schedules={self.schedules} mutants={self.mutants_caught}/{self.mutants} "
+            f"operations={self.operations} acknowledged={self.acknowledged} faults={self.faults} "
+            f"kills={self.kills} requests_fuzzed={self.requests_fuzzed} lost={self.lost} "
+            f"violations={self.violations}"
+        )
