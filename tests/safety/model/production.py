@@ -1,0 +1,308 @@
+"""The production code as a function: from a request and what S3 answered so far to the next S3 request.
+
+Between two requests to S3 the code of a function depends on nothing but the answers and its clock. So an
+invocation is run from its start with the answers that it has got, until it asks for one more or ends. What
+came out is kept: the same answers are never tried twice.
+"""
+
+import io
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final, NamedTuple
+
+from tests.safety.model.s3 import LOST, Answer, Entry, Request
+
+BUCKET: Final = "holdfast-model"
+FUNCTIONS: Final = Path(__file__).resolve().parents[3] / "functions"
+FUNCTION_TIMEOUT: Final = 25
+"""Seconds that a function lives."""
+_EPOCH: Final = 1_790_000_000  # what the model's clock counts from, in Unix seconds
+
+
+class HttpRequest(NamedTuple):
+    """A request to the API.
+
+    Attributes:
+        verb: `read`, `write`, `delete`, `lock`, `unlock`; or `undelete`, which is the command's.
+        state: the state's name.
+        principal: who sends it.
+        body: as sent.
+        lock_id: what the client sends as `ID`.
+    """
+
+    verb: str
+    state: str
+    principal: str
+    body: bytes = b""
+    lock_id: str | None = None
+
+
+class Reply(NamedTuple):
+    """What the API answered."""
+
+    status: int
+    body: str
+
+
+_ROUTES: Final = {
+    "read": ("GET", "/states/{name+}"),
+    "write": ("POST", "/states/{name+}"),
+    "delete": ("DELETE", "/states/{name+}"),
+    "lock": ("PUT", "/locks/{name+}"),
+    "unlock": ("DELETE", "/locks/{name+}"),
+}
+
+
+@dataclass(slots=True, eq=False)
+class Point:
+    """Where an invocation stands: it waits for an answer of S3, or it has ended.
+
+    Attributes:
+        number: of this point.
+        request: what the invocation answers.
+        answers: what S3 has answered so far, each with the seconds since the invocation began.
+        pending: what it asks S3 for, None if it has ended.
+        reply: what it answered, None if it has not ended.
+    """
+
+    number: int
+    request: HttpRequest
+    answers: tuple[tuple[Answer, int], ...]
+    pending: Request | None
+    reply: Reply | None
+    _next: dict[tuple[Answer, int], "Point"] = field(default_factory=dict)
+
+
+class _AsksForMore(BaseException):
+    """The answers are used up. No `except Exception` of the code takes it for a fault."""
+
+
+class Production:
+    """The production code, imported once, from the repository or from a copy with a deliberate fault."""
+
+    def __init__(self, functions: Path = FUNCTIONS) -> None:
+        os.environ.update(
+            {
+                "HOLDFAST_BUCKET": BUCKET,
+                "HOLDFAST_VERSION": "model",
+                "HOLDFAST_REQUIRE_LOCK": "true",
+                "POWERTOOLS_SERVICE_NAME": "holdfast",
+                "POWERTOOLS_LOG_LEVEL": "CRITICAL",
+                "AWS_ACCESS_KEY_ID": "none",
+                "AWS_SECRET_ACCESS_KEY": "none",
+                "AWS_REGION": "us-east-1",
+                "AWS_DEFAULT_REGION": "us-east-1",
+            }
+        )
+        os.environ.pop("HOLDFAST_RETENTION", None)
+        sys.path[:] = [str(functions), *(path for path in sys.path if Path(path).resolve() != FUNCTIONS)]
+        self._handler: Any = import_module("backend.handler")
+        found = Path(self._handler.__file__).resolve().parent.parent
+        if found != functions.resolve():
+            raise RuntimeError(f"the production code was imported from {found}, not from {functions}")
+        self._states: Any = import_module("holdfast.states")
+        self._access: Any = import_module("holdfast.access")
+        self._errors: Any = import_module("holdfast.errors")
+        self._names: Any = import_module("holdfast.names")
+        self._store: Any = import_module("holdfast.store")
+        self._clock = _Clock()
+        self._store.time = self._clock
+        self._points: list[Point] = []
+        self._starts: dict[HttpRequest, Point] = {}
+
+    def start(self, request: HttpRequest) -> Point:
+        """An invocation that has begun."""
+        if request not in self._starts:
+            self._starts[request] = self._run(request, ())
+        return self._starts[request]
+
+    def point(self, number: int) -> Point:
+        """The point with that number."""
+        return self._points[number]
+
+    def after(self, point: Point, answer: Answer, seconds: int) -> Point:
+        """Go on with an answer that comes so many seconds after the invocation began."""
+        key = (answer, seconds)
+        if key not in point._next:  # noqa: SLF001 one component
+            point._next[key] = self._run(point.request, (*point.answers, key))  # noqa: SLF001 one component
+        return point._next[key]  # noqa: SLF001 one component
+
+    def _run(self, request: HttpRequest, answers: tuple[tuple[Answer, int], ...]) -> Point:
+        self._clock.seconds = 0
+        s3 = _Replay(answers, self._clock)
+        reply: Reply | None
+        try:
+            reply = self._undelete(request, s3) if request.verb == "undelete" else self._handle(request, s3)
+        except _AsksForMore:
+            reply = None
+        if s3.asked is not None:
+            reply = None  # a `finally` of the code may have swallowed that there is no answer yet
+        point = Point(len(self._points), request, answers, s3.asked, reply)
+        self._points.append(point)
+        return point
+
+    def _handle(self, request: HttpRequest, s3: "_Replay") -> Reply:
+        self._handler._s3 = s3
+        method, route = _ROUTES[request.verb]
+        context = {
+            "http": {"method": method},
+            "requestId": "request",
+            "authorizer": {
+                "lambda": {"principal": request.principal, "role": "maintainer", "scope": '["*"]'}
+            },
+        }
+        event = {
+            "routeKey": f"ANY {route}",
+            "headers": {},
+            "requestContext": context,
+            "pathParameters": {"name": request.state},
+            "body": request.body.decode(),
+        }
+        if request.lock_id:
+            event["queryStringParameters"] = {"ID": request.lock_id}
+        lambda_context = SimpleNamespace(get_remaining_time_in_millis=lambda: FUNCTION_TIMEOUT * 1000)
+        answer = self._handler.handle(event, lambda_context)
+        return Reply(answer["statusCode"], answer["body"])
+
+    def _undelete(self, request: HttpRequest, s3: "_Replay") -> Reply:
+        store = self._store.Store(s3, BUCKET, deadline=self._clock.monotonic() + 15)
+        caller = self._access.Caller(request.principal, self._access.Role.MAINTAINER, ("*",))
+        try:
+            self._states.undelete(store, self._names.parse(request.state), caller, None)
+        except self._errors.HoldfastError as error:
+            return Reply(error.status, json.dumps(error.body()))
+        return Reply(200, "")
+
+
+class _Clock:
+    """Stands in for the module `time` in the store: it goes on only when S3 answers."""
+
+    def __init__(self) -> None:
+        self.seconds = 0
+
+    def monotonic(self) -> float:
+        return float(self.seconds)
+
+    def sleep(self, seconds: float) -> None:
+        """A pause takes no time of the model's."""
+
+
+class _Replay:
+    """Stands in for the SDK's client: gives the answers that there are, then notes what is asked for."""
+
+    def __init__(self, answers: tuple[tuple[Answer, int], ...], clock: _Clock) -> None:
+        self._answers = iter(answers)
+        self._clock = clock
+        self.asked: Request | None = None
+
+    def get_object(self, *, Key: str, VersionId: str | None = None, **_: Any) -> dict[str, Any]:  # noqa: N803 the SDK's names
+        answer = self._answer(Request("GetObject", Key, version_id=VersionId))
+        return {
+            **_described(answer),
+            "Body": io.BytesIO(_of(answer).body or b""),
+            "ResponseMetadata": {"HTTPHeaders": {"date": format_datetime(_time(answer.date), usegmt=True)}},
+        }
+
+    def head_object(self, *, Key: str, **_: Any) -> dict[str, Any]:  # noqa: N803 the SDK's names
+        return _described(self._answer(Request("HeadObject", Key)))
+
+    def put_object(self, *, Key: str, Body: bytes, **sent: Any) -> dict[str, Any]:  # noqa: N803 the SDK's names
+        if sent.get("IfNoneMatch", "*") != "*":
+            raise ValueError("S3 takes only * in If-None-Match of a PutObject")
+        request = Request(
+            "PutObject",
+            Key,
+            if_match=sent.get("IfMatch"),
+            if_none_match="IfNoneMatch" in sent,
+            body=Body,
+            metadata=tuple(sorted(sent["Metadata"].items())),
+        )
+        entry = _of(self._answer(request))
+        return {"ETag": entry.etag, "VersionId": entry.version_id}
+
+    def delete_object(
+        self,
+        *,
+        Key: str,  # noqa: N803 the SDK's names
+        VersionId: str | None = None,  # noqa: N803 the SDK's names
+        IfMatch: str | None = None,  # noqa: N803 the SDK's names
+        **_: Any,
+    ) -> Mapping[str, Any]:
+        self._answer(Request("DeleteObject", Key, version_id=VersionId, if_match=IfMatch))
+        return {}
+
+    def list_object_versions(self, *, Prefix: str, **_: Any) -> dict[str, Any]:  # noqa: N803 the SDK's names
+        answer = self._answer(Request("ListObjectVersions", Prefix))
+        versions, markers = [], []
+        for key in answer.history:
+            for entry in reversed(key.entries):
+                (markers if entry.body is None else versions).append(
+                    {
+                        "Key": key.name,
+                        "VersionId": entry.version_id,
+                        "LastModified": _time(entry.modified),
+                        "IsLatest": entry is key.entries[-1],
+                    }
+                )
+        return {"Versions": versions, "DeleteMarkers": markers, "IsTruncated": False}
+
+    def _answer(self, request: Request) -> Answer:
+        if self.asked is not None:
+            raise _AsksForMore
+        given = next(self._answers, None)
+        if given is None:
+            self.asked = request
+            raise _AsksForMore
+        answer, self._clock.seconds = given
+        if answer.status == LOST:
+            raise _read_timeout()
+        if answer.status >= 300:
+            raise _refusal(answer, request.operation)
+        return answer
+
+
+def _read_timeout() -> Exception:
+    from botocore.exceptions import ReadTimeoutError
+
+    return ReadTimeoutError(endpoint_url="model")
+
+
+def _refusal(answer: Answer, operation: str) -> Exception:
+    from botocore.exceptions import ClientError
+
+    return ClientError(
+        {
+            "Error": {"Code": answer.code, "Message": ""},
+            "ResponseMetadata": {"HTTPStatusCode": answer.status},
+        },
+        operation,
+    )
+
+
+def _of(answer: Answer) -> Entry:
+    if answer.entry is None:
+        raise ValueError("the model has answered without an object")
+    return answer.entry
+
+
+def _described(answer: Answer) -> dict[str, Any]:
+    entry = _of(answer)
+    return {
+        "ETag": entry.etag,
+        "VersionId": entry.version_id,
+        "ContentLength": len(entry.body or b""),
+        "LastModified": _time(entry.modified),
+        "Metadata": dict(entry.metadata),
+    }
+
+
+def _time(seconds: int) -> datetime:
+    return datetime.fromtimestamp(_EPOCH + seconds, UTC)

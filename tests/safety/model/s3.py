@@ -1,0 +1,210 @@
+"""A model of one versioned S3 bucket: what a request answers, and what the bucket is afterwards.
+
+A bucket is a value and a request changes nothing in place, so that a search can go on from one bucket in
+many ways. Every request is carried out at once and as a whole, as S3's strong consistency and its
+conditional writes promise. `tests/safety/conformance.py` compares it with two S3 servers.
+
+The semantics are those of the S3 user guide, "Conditional requests", "Using S3 Versioning" and "Deleting
+object versions".
+"""
+
+from hashlib import md5
+from typing import Final, NamedTuple
+
+LOST: Final = 0
+"""Instead of a status: no answer came."""
+
+
+class Entry(NamedTuple):
+    """A version of a key, or a delete marker.
+
+    Attributes:
+        version: its number among all that the key ever had.
+        body: its bytes; None for a delete marker.
+        etag: as `Bucket.etag` makes it.
+        modified: seconds of S3's clock.
+        metadata: user metadata, in pairs.
+    """
+
+    version: int
+    body: bytes | None
+    etag: str
+    modified: int
+    metadata: tuple[tuple[str, str], ...]
+
+    @property
+    def version_id(self) -> str:
+        """As S3 would name it."""
+        return f"v{self.version}"
+
+
+class Key(NamedTuple):
+    """A key with its history.
+
+    Attributes:
+        name: of the key.
+        taken: how many versions and markers there ever were.
+        entries: what there is, oldest first.
+    """
+
+    name: str
+    taken: int
+    entries: tuple[Entry, ...]
+
+
+class Request(NamedTuple):
+    """A request, as far as the model tells requests apart.
+
+    Attributes:
+        operation: as the SDK names it.
+        key: which object; for ListObjectVersions the prefix.
+        version_id: of a GetObject or DeleteObject that names a version.
+        if_match: the ETag that must be current.
+        if_none_match: whether nothing may be current.
+        body: of a PutObject.
+        metadata: of a PutObject, in pairs.
+    """
+
+    operation: str
+    key: str
+    version_id: str | None = None
+    if_match: str | None = None
+    if_none_match: bool = False
+    body: bytes = b""
+    metadata: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def conditional(self) -> bool:
+        """Whether S3 may find it in conflict with another request."""
+        return self.if_none_match or self.if_match is not None
+
+
+class Answer(NamedTuple):
+    """What the client of S3 is told.
+
+    Attributes:
+        status: of HTTP, or `LOST`.
+        code: S3's error code.
+        entry: the version that was read or written.
+        history: of a listing: the keys that begin with the prefix.
+        date: seconds of S3's clock.
+    """
+
+    status: int
+    code: str = ""
+    entry: Entry | None = None
+    history: tuple[Key, ...] = ()
+    date: int = 0
+
+
+class Effect(NamedTuple):
+    """What a request changed.
+
+    Attributes:
+        key: where.
+        added: the version or delete marker that is current now.
+        removed: the version or marker that is gone for good.
+        before: what was current, None for nothing or a delete marker.
+    """
+
+    key: str
+    added: Entry | None
+    removed: Entry | None
+    before: Entry | None
+
+
+class Bucket(NamedTuple):
+    """A bucket.
+
+    Attributes:
+        keys: in the order of their names.
+        digests: whether an ETag is a digest of the bytes, as with keys that S3 manages; otherwise it is
+            another for each version, as with KMS.
+    """
+
+    keys: tuple[Key, ...] = ()
+    digests: bool = False
+
+    def key(self, name: str) -> Key:
+        """A key with its history; empty if it never was used."""
+        return next((key for key in self.keys if key.name == name), Key(name, 0, ()))
+
+    def current(self, name: str) -> Entry | None:
+        """What a GetObject finds, None for nothing or a delete marker."""
+        entries = self.key(name).entries
+        return entries[-1] if entries and entries[-1].body is not None else None
+
+    def _with(self, changed: Key) -> "Bucket":
+        others = [key for key in self.keys if key.name != changed.name]
+        return self._replace(keys=tuple(sorted([*others, changed])))
+
+    def _etag(self, body: bytes, version: int) -> str:
+        digest = md5(body, usedforsecurity=False).hexdigest()
+        return f'"{digest}"' if self.digests else f'"{digest}-{version}"'
+
+
+def carry_out(bucket: Bucket, request: Request, now: int) -> tuple[Bucket, Answer, Effect | None]:
+    """Carry a request out at a time in seconds of S3's clock."""
+    match request.operation:
+        case "GetObject":
+            return bucket, _get(bucket, request, now), None
+        case "HeadObject":
+            found = bucket.current(request.key)
+            return bucket, Answer(200, "", found, (), now) if found else Answer(404, "404"), None
+        case "PutObject":
+            return _put(bucket, request, now)
+        case "DeleteObject":
+            return _delete(bucket, request, now)
+        case "ListObjectVersions":
+            history = tuple(key for key in bucket.keys if key.name.startswith(request.key) and key.entries)
+            return bucket, Answer(200, history=history), None
+    raise ValueError(f"the model has no {request.operation}")
+
+
+def _get(bucket: Bucket, request: Request, now: int) -> Answer:
+    if request.version_id is None:
+        current = bucket.current(request.key)
+        return Answer(200, "", current, (), now) if current else Answer(404, "NoSuchKey")
+    for entry in bucket.key(request.key).entries:
+        if entry.version_id == request.version_id:
+            return Answer(405, "MethodNotAllowed") if entry.body is None else Answer(200, "", entry, (), now)
+    return Answer(404, "NoSuchVersion")
+
+
+def _put(bucket: Bucket, request: Request, now: int) -> tuple[Bucket, Answer, Effect | None]:
+    key, before = bucket.key(request.key), bucket.current(request.key)
+    if refused := _condition_fails(request, before):
+        return bucket, refused, None
+    version = key.taken + 1
+    entry = Entry(version, request.body, bucket._etag(request.body, version), now, request.metadata)  # noqa: SLF001 one component
+    changed = bucket._with(Key(key.name, version, (*key.entries, entry)))  # noqa: SLF001 one component
+    return changed, Answer(200, "", entry, (), now), Effect(key.name, entry, None, before)
+
+
+def _delete(bucket: Bucket, request: Request, now: int) -> tuple[Bucket, Answer, Effect | None]:
+    key, before = bucket.key(request.key), bucket.current(request.key)
+    done = Answer(204)
+    if request.version_id is not None:
+        gone = next((entry for entry in key.entries if entry.version_id == request.version_id), None)
+        if gone is None:
+            return bucket, done, None
+        rest = tuple(entry for entry in key.entries if entry is not gone)
+        changed = bucket._with(key._replace(entries=rest))  # noqa: SLF001 one component
+        return changed, done, Effect(key.name, None, gone, before)
+    if refused := _condition_fails(request, before):
+        return bucket, refused, None
+    version = key.taken + 1
+    marker = Entry(version, None, "", now, ())
+    changed = bucket._with(Key(key.name, version, (*key.entries, marker)))  # noqa: SLF001 one component
+    return changed, done, Effect(key.name, marker, None, before)
+
+
+def _condition_fails(request: Request, current: Entry | None) -> Answer | None:
+    if request.if_none_match and current is not None:
+        return Answer(412, "PreconditionFailed")
+    if request.if_match is not None:
+        if current is None:
+            return Answer(404, "NoSuchKey")
+        if current.etag != request.if_match:
+            return Answer(412, "PreconditionFailed")
+    return None
