@@ -18,6 +18,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
 
+from botocore.exceptions import ClientError, ReadTimeoutError
+
 from tests.safety.model.s3 import LOST, Answer, Entry, Request
 
 BUCKET: Final = "holdfast-model"
@@ -105,7 +107,7 @@ class Production:
         os.environ.pop("HOLDFAST_RETENTION", None)
         sys.path[:] = [str(functions), *(path for path in sys.path if Path(path).resolve() != FUNCTIONS)]
         self._handler: Any = import_module("backend.handler")
-        found = Path(self._handler.__file__).resolve().parent.parent
+        found = Path(str(self._handler.__file__)).resolve().parent.parent
         if found != functions.resolve():
             raise RuntimeError(f"the production code was imported from {found}, not from {functions}")
         self._states: Any = import_module("holdfast.states")
@@ -114,7 +116,7 @@ class Production:
         self._names: Any = import_module("holdfast.names")
         self._store: Any = import_module("holdfast.store")
         self._clock = _Clock()
-        self._store.time = self._clock
+        vars(self._store)["time"] = self._clock
         self._points: list[Point] = []
         self._starts: dict[HttpRequest, Point] = {}
 
@@ -150,7 +152,7 @@ class Production:
         return point
 
     def _handle(self, request: HttpRequest, s3: "_Replay") -> Reply:
-        self._handler._s3 = s3
+        vars(self._handler)["_s3"] = s3
         method, route = _ROUTES[request.verb]
         context = {
             "http": {"method": method},
@@ -241,7 +243,8 @@ class _Replay:
 
     def list_object_versions(self, *, Prefix: str, **_: Any) -> dict[str, Any]:  # noqa: N803 the SDK's names
         answer = self._answer(Request("ListObjectVersions", Prefix))
-        versions, markers = [], []
+        versions: list[dict[str, Any]] = []
+        markers: list[dict[str, Any]] = []
         for key in answer.history:
             for entry in reversed(key.entries):
                 (markers if entry.body is None else versions).append(
@@ -263,28 +266,18 @@ class _Replay:
             raise _AsksForMore
         answer, self._clock.seconds = given
         if answer.status == LOST:
-            raise _read_timeout()
+            raise ReadTimeoutError(endpoint_url="model")
         if answer.status >= 300:
             raise _refusal(answer, request.operation)
         return answer
 
 
-def _read_timeout() -> Exception:
-    from botocore.exceptions import ReadTimeoutError
-
-    return ReadTimeoutError(endpoint_url="model")
-
-
 def _refusal(answer: Answer, operation: str) -> Exception:
-    from botocore.exceptions import ClientError
-
-    return ClientError(
-        {
-            "Error": {"Code": answer.code, "Message": ""},
-            "ResponseMetadata": {"HTTPStatusCode": answer.status},
-        },
-        operation,
-    )
+    told: Any = {
+        "Error": {"Code": answer.code, "Message": ""},
+        "ResponseMetadata": {"HTTPStatusCode": answer.status},
+    }
+    return ClientError(told, operation)
 
 
 def _of(answer: Answer) -> Entry:

@@ -1,0 +1,254 @@
+"""What must hold in every schedule: the invariants of docs/design.md, checked where they can break."""
+
+import json
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
+
+from tests.safety.model.clients import LOCK_KEY, STATE_KEY
+from tests.safety.model.production import HttpRequest, Point
+from tests.safety.model.s3 import Bucket, Effect, Entry
+
+FORCED: Final = frozenset({"state-push", "migration destination state"})
+_MIN_AGE: Final = 10
+
+
+class Promise(Enum):
+    """The promises, by the numbers of docs/design.md."""
+
+    ONE_HOLDER = "1 two acquires are never both acknowledged unless the first was released in between"
+    SEEN = "2 no acknowledged write is overwritten by a writer that had not seen it"
+    KEPT = "3 an acknowledged write can be read back, byte for byte"
+    OWN_LOCK = "4 a release never removes a lock that it was not meant for"
+    FORWARD = "5 within a lineage the serial never goes back"
+    REPEATED = "6 a repeated request has one effect and the same answer"
+    HELD = "7 a write is acknowledged only while nobody else holds the lock"
+    FOLLOWED = "8 who holds the lock and follows on what they read is not refused"
+
+    @property
+    def number(self) -> int:
+        """Of the invariant in docs/design.md; from 7 on they follow from what it says of a write."""
+        return int(self.value.split()[0])
+
+
+class Violation(NamedTuple):
+    """A broken promise.
+
+    Attributes:
+        promise: which.
+        what: what happened.
+    """
+
+    promise: Promise
+    what: str
+
+
+class Party(NamedTuple):
+    """What a promise is about for one client.
+
+    Attributes:
+        name: of the client.
+        holds: whether it was told that it holds the lock, has not begun to give it back, and nobody has
+            removed the lock by force.
+        seen: the state documents that it was given.
+    """
+
+    name: str
+    holds: bool
+    seen: frozenset[bytes]
+
+
+def author(entry: Entry) -> str:
+    """Who wrote a state."""
+    return str(json.loads(entry.body or b"{}")["outputs"]["author"]["value"])
+
+
+def lock_owner(entry: Entry) -> str:
+    """The ID of the lock that a lock object is."""
+    return lock_id(entry.body or b"{}")
+
+
+def lock_id(document: bytes) -> str:
+    """The ID of a lock info document."""
+    return str(json.loads(document)["ID"])
+
+
+def is_force_unlock(request: HttpRequest) -> bool:
+    """Whether a request means a lock that is not its sender's."""
+    return request.verb == "unlock" and (not request.body or set(json.loads(request.body)) == {"ID"})
+
+
+def of_read(body: bytes, bucket: Bucket) -> Iterable[Violation]:
+    """Judge a read that was answered just now."""
+    current = bucket.current(STATE_KEY)
+    if current is None or current.body != body:
+        yield Violation(Promise.KEPT, "a read was answered with another document than the current state")
+
+
+def of_lock_effect(effect: Effect, request: HttpRequest, now: int) -> Iterable[Violation]:
+    """Judge a change of the lock object."""
+    gone = effect.removed or (effect.before if effect.added else None)
+    if gone is None or gone.body is None:
+        return
+    owner = lock_owner(gone)
+    if effect.added is not None and effect.added.body is not None:
+        yield Violation(Promise.OWN_LOCK, f"{request.verb} put a lock over the lock {owner}")
+    elif not _may_remove(gone, request, now):
+        yield Violation(Promise.OWN_LOCK, f"{_named(request)} removed the lock {owner}")
+
+
+def _may_remove(lock: Entry, request: HttpRequest, now: int) -> bool:
+    if request.verb in ("delete", "undelete"):
+        info = json.loads(lock.body or b"")
+        return (info["Operation"], info["Who"]) == (request.verb, request.principal)
+    if request.verb != "unlock":
+        return False
+    if not request.body:
+        return now - lock.modified > _MIN_AGE
+    return bool(json.loads(request.body)["ID"] == lock_owner(lock))
+
+
+def brought_back(document: bytes) -> bytes:
+    """How an undelete's version is told from the one of the same document that it brings back."""
+    return b"again: " + document
+
+
+def _counts(entry: Entry, acknowledged: frozenset[bytes]) -> bool:
+    """Whether a version was acknowledged."""
+    if entry.body is None:
+        return False
+    return (brought_back(entry.body) if _operation(entry) == "undelete" else entry.body) in acknowledged
+
+
+def _operation(entry: Entry) -> str:
+    return unquote(dict(entry.metadata).get("operation", ""))
+
+
+def of_state_effect(
+    effect: Effect,
+    point: Point,
+    writer: Party,
+    parties: Iterable[Party],
+    acknowledged: frozenset[bytes],
+) -> Iterable[Violation]:
+    """Judge a change of the state object, made by a request that `point` was about to send."""
+    if effect.removed is not None:
+        yield Violation(Promise.KEPT, f"{point.request.verb} removed a version of the state")
+        return
+    before = effect.before
+    if before is None or before.body is None:
+        return
+    if effect.added is not None and effect.added.body == before.body:
+        yield Violation(Promise.REPEATED, f"{writer.name} wrote the same document twice")
+    if point.request.verb == "delete" and not _had_its_lock(point):
+        for other in parties:
+            if other.holds:
+                what = f"{writer.name} deleted the state without the lock, and {other.name} holds it"
+                yield Violation(Promise.ONE_HOLDER, what)
+    if not _counts(before, acknowledged):
+        return
+    if point.request.verb == "delete":
+        read = {answer.entry.body for answer, _ in point.answers if answer.entry}
+        if before.body not in read:
+            yield Violation(Promise.SEEN, f"a delete of {writer.name}'s deleted a state that it had not read")
+    elif before.body not in writer.seen and author(before) != writer.name:
+        yield Violation(
+            Promise.SEEN,
+            f"{writer.name} wrote over the acknowledged {_described(before)} and had not seen it",
+        )
+
+
+def _had_its_lock(point: Point) -> bool:
+    """Whether S3 has told a delete that its own lock is there."""
+    bodies = [answer.entry.body for answer, _ in point.answers if answer.entry]
+    return any(b'"Operation":"delete"' in (body or b"") for body in bodies)
+
+
+def of_acquired(holder: Party, parties: Iterable[Party]) -> Iterable[Violation]:
+    """Judge an acquire that was answered with success."""
+    for other in parties:
+        if other.name != holder.name and other.holds:
+            yield Violation(
+                Promise.ONE_HOLDER,
+                f"{holder.name} was told that it holds the lock, and {other.name} still does",
+            )
+
+
+def of_acknowledged(
+    body: bytes, writer: Party, parties: Sequence[Party], bucket: Bucket, acknowledged: frozenset[bytes]
+) -> Iterable[Violation]:
+    """Judge a write that was answered with success; `acknowledged` includes it."""
+    for other in parties:
+        if other.name != writer.name and other.holds:
+            yield Violation(
+                Promise.HELD, f"a write of {writer.name}'s was acknowledged, and {other.name} holds the lock"
+            )
+    entries = bucket.key(STATE_KEY).entries
+    places = [place for place, entry in enumerate(entries) if entry.body == body]
+    if not places:
+        yield Violation(Promise.KEPT, f"a write of {writer.name}'s was acknowledged and is nowhere")
+        return
+    if places[-1] + 1 < len(entries):
+        after = entries[places[-1] + 1]
+        if after.body is not None:
+            seen = next((party.seen for party in parties if party.name == author(after)), frozenset())
+            if author(after) != writer.name and body not in seen:
+                yield Violation(
+                    Promise.SEEN,
+                    f"{_described(entries[places[-1]])} was acknowledged after {author(after)}, who had not "
+                    "seen it, had written over it",
+                )
+    yield from _forward(entries, acknowledged)
+
+
+def _forward(entries: Iterable[Entry], acknowledged: frozenset[bytes]) -> Iterable[Violation]:
+    last: dict[str, Any] | None = None
+    for entry in entries:
+        if entry.body is None:
+            last = None
+        elif _counts(entry, acknowledged):
+            document = json.loads(entry.body or b"")
+            if last is not None and _operation(entry) not in FORCED:
+                if document["lineage"] != last["lineage"]:
+                    yield Violation(Promise.FORWARD, f"{_described(entry)} changed the lineage")
+                elif document["serial"] <= last["serial"]:
+                    yield Violation(
+                        Promise.FORWARD, f"{_described(entry)} came after serial {last['serial']}"
+                    )
+            last = document
+
+
+def of_refused_write(
+    request: HttpRequest, status: int, writer: Party, bucket: Bucket, acknowledged: frozenset[bytes]
+) -> Iterable[Violation]:
+    """Judge a refusal of a write by who holds the lock."""
+    lock = bucket.current(LOCK_KEY)
+    if lock is None or not writer.holds:
+        return
+    entries = bucket.key(STATE_KEY).entries
+    counted = [entry for entry in entries if _counts(entry, acknowledged)]
+    new = json.loads(request.body)
+    for entry in counted:
+        document = json.loads(entry.body or b"")
+        if new["lineage"] != document["lineage"] or new["serial"] <= document["serial"]:
+            return  # it does not follow
+    # A state of the lock's own second, which nobody acknowledged, is not told from one before the lock.
+    if any(entry.modified == lock.modified and entry.body and entry not in counted for entry in entries):
+        return
+    yield Violation(
+        Promise.FOLLOWED,
+        f"{writer.name} holds the lock, follows on what it read, and was refused with {status}",
+    )
+
+
+def _described(entry: Entry) -> str:
+    return f"{author(entry)}'s state of serial {json.loads(entry.body or b'')['serial']}"
+
+
+def _named(request: HttpRequest) -> str:
+    if request.verb != "unlock":
+        return f"a {request.verb}"
+    if not request.body:
+        return "a force-unlock without an ID"
+    return f"an unlock of {json.loads(request.body)['ID']}"

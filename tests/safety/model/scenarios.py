@@ -1,0 +1,186 @@
+"""The scenarios: who works on a state at the same time, and what may go wrong meanwhile."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tests.safety.model import clients
+from tests.safety.model.clients import LINEAGE, LOCK_KEY, STATE_KEY, Client, lock_document, state_document
+from tests.safety.model.s3 import Bucket, Request, carry_out
+from tests.safety.model.search import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much may go wrong in a schedule.
+
+    Attributes:
+        faults: requests to S3 that go wrong.
+        repeats: requests that a client repeats while the first still runs, and functions that die.
+        ticks: times that the clock goes on.
+    """
+
+    faults: int
+    repeats: int
+    ticks: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.faults} faults, {self.repeats} repeats, {self.ticks} ticks"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A scenario and how far it is searched.
+
+    Attributes:
+        scenario: who does what.
+        quick: the bounds of the quick run.
+        long: those of the long run, on top.
+    """
+
+    scenario: Scenario
+    quick: tuple[Bounds, ...]
+    long: tuple[Bounds, ...]
+
+    def searches(self, *, long: bool) -> list[Scenario]:
+        """The scenario with each of its bounds."""
+        return [within(self.scenario, bounds) for bounds in (*self.quick, *(self.long if long else ()))]
+
+
+def within(scenario: Scenario, bounds: Bounds) -> Scenario:
+    """A scenario in which so much may go wrong."""
+    return replace(scenario, faults=bounds.faults, repeats=bounds.repeats, ticks=bounds.ticks)
+
+
+def _written() -> Bucket:
+    """One state, which everybody has acknowledged."""
+    body = state_document("Z", 1)
+    noted = {
+        "sha256": hashlib.sha256(body).hexdigest(),
+        "serial": "1",
+        "lineage": LINEAGE,
+        "lock-id": "lock-Z",
+    }
+    put = Request("PutObject", STATE_KEY, None, None, True, body, tuple(sorted(noted.items())))
+    return carry_out(Bucket(), put, -100)[0]
+
+
+def _foreign() -> Bucket:
+    """One state that another program wrote."""
+    put = Request("PutObject", STATE_KEY, None, None, True, state_document("Z", 1))
+    return carry_out(Bucket(), put, -100)[0]
+
+
+def _digests() -> Bucket:
+    return _written()._replace(digests=True)
+
+
+def _deleted() -> Bucket:
+    return carry_out(_written(), Request("DeleteObject", STATE_KEY), -50)[0]
+
+
+def _stuck() -> Bucket:
+    """A state whose lock a client left that died."""
+    noted = (("locked-by", "token:Z"),)
+    put = Request("PutObject", LOCK_KEY, None, None, True, lock_document("Z"), noted)
+    return carry_out(_written(), put, -60)[0]
+
+
+_A: Final = Client("A", clients.apply)
+_A2: Final = Client("A", clients.apply_with_two_saves)
+_B: Final = Client("B", clients.apply)
+_C: Final = Client("C", clients.apply)
+_NAMING: Final = Client("B", clients.impatient)
+_UNNAMING: Final = Client("B", clients.impatient_without_id)
+
+
+def _plan(
+    name: str,
+    who: Sequence[Client],
+    quick: Sequence[tuple[int, int, int]],
+    long: Sequence[tuple[int, int, int]] = (),
+    *,
+    before: Callable[[], Bucket] = _written,
+    protected: bool = False,
+) -> Plan:
+    scenario = Scenario(name, tuple(who), before=before, protected=protected)
+    return Plan(scenario, tuple(Bounds(*each) for each in quick), tuple(Bounds(*each) for each in long))
+
+
+PLANS: Final = (
+    _plan("two-applies", [_A, _B], [(1, 1, 0), (2, 0, 0)], [(1, 1, 1), (2, 1, 0)]),
+    _plan("three-applies", [_A, _B, _C], [(0, 0, 0)], [(1, 0, 0), (0, 1, 0)]),
+    _plan("long-apply", [_A2], [(1, 1, 0), (0, 2, 0)], [(2, 1, 0), (1, 2, 0), (1, 1, 1)]),
+    _plan("first-state", [_A, _B], [(1, 1, 0)], [(2, 0, 0), (1, 1, 1)], before=Bucket),
+    _plan("another-programs-state", [_A, _B], [(1, 0, 0)], [(1, 1, 0)], before=_foreign),
+    _plan(
+        "shared-token",
+        [Client("A", clients.apply, "ci"), Client("B", clients.apply, "ci")],
+        [(1, 0, 0)],
+        [(1, 1, 0)],
+    ),
+    _plan("broken-lock", [_A, _NAMING], [(1, 0, 1), (0, 1, 0)], [(1, 1, 0), (2, 0, 0), (0, 1, 1)]),
+    _plan(
+        "broken-lock-gap",
+        [Client("A", clients.apply_with_a_gap), _NAMING],
+        [(1, 0, 0)],
+        [(1, 1, 0), (1, 0, 1)],
+    ),
+    _plan("broken-lock-digests", [_A, _NAMING], [(1, 0, 0)], [(1, 1, 0)], before=_digests),
+    _plan("broken-lock-first-state", [_A, _NAMING], [(1, 0, 0)], [(1, 1, 0)], before=Bucket),
+    _plan("broken-lock-protected", [_A, _NAMING], [(1, 0, 0)], [(1, 1, 0)], protected=True),
+    _plan("broken-lock-two-saves", [_A2, _NAMING], [(0, 1, 0), (1, 0, 0)], [(1, 1, 0), (0, 1, 1)]),
+    _plan("broken-lock-without-id", [_A, _UNNAMING], [(1, 1, 0), (1, 0, 1)], [(0, 1, 1), (1, 1, 1)]),
+    _plan("broken-lock-three", [_A, _NAMING, _C], [(0, 0, 1)], [(1, 0, 0), (0, 1, 0)]),
+    _plan("operator", [_A, _B, Client("O", clients.operator)], [(0, 0, 1)], [(1, 0, 1), (0, 1, 1)]),
+    _plan(
+        "stuck-lock",
+        [_NAMING, Client("C", clients.impatient)],
+        [(0, 0, 1), (0, 1, 0)],
+        [(1, 0, 0)],
+        before=_stuck,
+    ),
+    _plan(
+        "stuck-lock-without-id",
+        [_UNNAMING, Client("C", clients.impatient_without_id)],
+        [(0, 1, 0), (1, 0, 0)],
+        [(1, 0, 1), (1, 1, 0)],
+        before=_stuck,
+    ),
+    _plan("delete", [_A, Client("D", clients.delete)], [(1, 1, 0)], [(1, 1, 1), (2, 0, 0)]),
+    _plan("delete-broken", [Client("D", clients.delete), _NAMING], [(1, 0, 0)], [(0, 1, 0), (1, 0, 1)]),
+    _plan(
+        "two-deletes",
+        [Client("D", clients.delete, "ci"), Client("E", clients.delete, "ci")],
+        [(1, 0, 0), (0, 1, 0)],
+        [(1, 1, 0), (2, 0, 0)],
+    ),
+    _plan("push", [_A, Client("P", clients.push_back)], [(1, 0, 0)], [(1, 1, 0)]),
+    _plan(
+        "push-digests", [_NAMING, Client("P", clients.push_back)], [(0, 0, 0)], [(1, 0, 0)], before=_digests
+    ),
+    _plan("without-lock", [_A, Client("W", clients.without_lock)], [(1, 1, 0)]),
+    _plan("borrowed-id", [_A2, Client("B", clients.borrower)], [(1, 0, 0)], [(1, 1, 0)]),
+    _plan("wrong-address", [_A, Client("W", clients.wrong_address)], [(1, 0, 0)], [(1, 1, 0)]),
+    _plan(
+        "undelete-broken",
+        [Client("U", clients.undelete), _NAMING],
+        [(0, 0, 0)],
+        [(1, 0, 0), (0, 1, 0)],
+        before=_deleted,
+    ),
+    _plan(
+        "undelete", [_A, Client("U", clients.undelete)], [(1, 0, 0)], [(0, 1, 0), (2, 0, 0)], before=_deleted
+    ),
+)
+"""Every scenario. Three numbers: faults, repeats, ticks."""
+
+LIMITS: Final = (
+    Scenario("late-acquire", (_A, _NAMING), faults=1, repeats=0, before=_written, late_acquires=True),
+)
+"""Scenarios without an assumption of docs/safety.md: each breaks a promise, which shows that it is needed."""
+
+BY_NAME: Final[Mapping[str, Scenario]] = {
+    scenario.name: scenario for scenario in (*(plan.scenario for plan in PLANS), *LIMITS)
+}

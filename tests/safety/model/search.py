@@ -1,0 +1,667 @@
+"""Every order of events that a scenario can take, up to its bounds.
+
+A world is what a schedule has led to: the bucket, the clock, where every client and every invocation
+stands, which requests are still on their way, and what the promises need to remember. Two schedules that
+lead to the same world have the same future, so a schedule is followed until it ends or meets a world that
+another one has led to; it is counted once either way. As a world remembers all that a promise asks for,
+nothing is missed by that.
+
+The search goes breadth first: the first schedule that breaks a promise is one of the shortest.
+"""
+
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from tests.safety.model import promises
+from tests.safety.model.clients import LOCK_KEY, STATE_KEY, Client, Sessions
+from tests.safety.model.production import FUNCTION_TIMEOUT, HttpRequest, Point, Production, Reply
+from tests.safety.model.promises import Party, Violation
+from tests.safety.model.s3 import LOST, Answer, Bucket, Effect, Request, carry_out
+
+TICK: Final = 12
+"""Seconds that pass at once: more than the age from which a force-unlock needs no ID."""
+_OVERTIME: Final = 16
+"""Seconds by which a function's time for new requests is over."""
+_LIFETIME: Final = FUNCTION_TIMEOUT
+_TRIES: Final = 3
+
+_CHANGES: Final = frozenset({"PutObject", "DeleteObject"})
+
+_T = TypeVar("_T")
+
+
+class Numbered(Generic[_T]):
+    """Gives equal things the same number, so that a world is a few numbers."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[_T, int] = {}
+        self._things: list[_T] = []
+
+    def number(self, thing: _T) -> int:
+        """The thing's number."""
+        number = self._numbers.setdefault(thing, len(self._things))
+        if number == len(self._things):
+            self._things.append(thing)
+        return number
+
+    def __getitem__(self, number: int) -> _T:
+        return self._things[number]
+
+    def __len__(self) -> int:
+        return len(self._things)
+
+
+class Standing(NamedTuple):
+    """Where a client stands.
+
+    Attributes:
+        session: where its session is.
+        point: where the invocation is that answers its request; -1 at the end of the session.
+        started: the clock when that invocation sent its first request to S3; -1 before.
+        overtime: whether that invocation's time for new requests is over.
+        tries: how often the request was sent.
+        holds: whether it was told that it holds the lock and has neither begun to give it back nor lost it.
+        seen: number of the set of documents that it was given.
+        origin: the bucket before its request, as long as nothing but this request has happened since;
+            otherwise -1.
+    """
+
+    session: int
+    point: int
+    started: int = -1
+    overtime: bool = False
+    tries: int = 1
+    holds: bool = False
+    seen: int = 0
+    origin: int = -1
+
+
+class Stray(NamedTuple):
+    """An invocation that nobody listens to any more."""
+
+    client: int
+    point: int
+    started: int
+    overtime: bool
+
+
+class Late(NamedTuple):
+    """A request to S3 that has not arrived, and whose answer nobody waits for."""
+
+    client: int
+    point: int
+
+
+class World(NamedTuple):
+    """What a schedule has led to. All but the clock and the bounds are numbers of things.
+
+    Attributes:
+        bucket: what lies in S3.
+        clock: seconds.
+        clients: where each stands.
+        strays: the invocations that nobody listens to.
+        late: the requests that are on their way.
+        acknowledged: the state documents that were acknowledged.
+        faults: faults that may still happen.
+        repeats: requests that may still be repeated or lose their function.
+        ticks: times that the clock may still go on.
+    """
+
+    bucket: int
+    clock: int
+    clients: tuple[int, ...]
+    strays: int
+    late: int
+    acknowledged: int
+    faults: int
+    repeats: int
+    ticks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Who does what, and what may go wrong.
+
+    Attributes:
+        name: of the scenario.
+        clients: who takes part.
+        faults: how many requests to S3 may go wrong.
+        repeats: how often a client may repeat a request that still runs, or a function may die.
+        ticks: how often the clock may go on by `TICK` seconds.
+        before: makes the bucket that they find.
+        late: whether a request that went wrong may still arrive afterwards.
+        late_acquires: whether an acquire may be carried out after its lock was force-unlocked. Only a test
+            of the limit that docs/design.md states says yes.
+        protected: whether S3 refuses to remove a version, as under a default retention.
+    """
+
+    name: str
+    clients: tuple[Client, ...]
+    faults: int = 1
+    repeats: int = 1
+    ticks: int = 0
+    before: Callable[[], Bucket] = Bucket
+    late: bool = True
+    late_acquires: bool = False
+    protected: bool = False
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a search found.
+
+    Attributes:
+        schedules: how many were followed.
+        worlds: how many they led to.
+        complete: whether every schedule within the scenario's bounds was covered.
+        violation: the first one found, None if there is none.
+        schedule: the events that lead to it.
+    """
+
+    schedules: int = 0
+    worlds: int = 0
+    complete: bool = False
+    violation: Violation | None = None
+    schedule: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Change:
+    """A world while an event changes it."""
+
+    world: World
+    bucket: int
+    clock: int
+    clients: list[Standing]
+    strays: tuple[Stray, ...]
+    late: tuple[Late, ...]
+    acknowledged: frozenset[bytes]
+    faults: int
+    repeats: int
+    ticks: int
+    violations: list[Violation] = field(default_factory=list)
+
+
+class Search:
+    """The schedules of one scenario, run by the production code.
+
+    Args:
+        production: the code.
+        scenario: who does what.
+    """
+
+    def __init__(self, production: Production, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self._production = production
+        self._sessions = Sessions(scenario.clients)
+        self._buckets: Numbered[Bucket] = Numbered()
+        self._standings: Numbered[Standing] = Numbered()
+        self._strays: Numbered[tuple[Stray, ...]] = Numbered()
+        self._late: Numbered[tuple[Late, ...]] = Numbered()
+        self._documents: Numbered[frozenset[bytes]] = Numbered()
+        self._carried_out: dict[tuple[int, Request, int], tuple[int, Answer, Effect | None]] = {}
+        self._alone: dict[tuple[int, HttpRequest, int], tuple[Reply, int]] = {}
+        self._no_documents = self._documents.number(frozenset())
+
+    # --- searching -----------------------------------------------------------------------------------
+
+    def first(self) -> World:
+        """The world before anything has happened."""
+        standings = [self._sent(self._sessions.start(client)) for client in range(len(self.scenario.clients))]
+        bucket = self.scenario.before()
+        return World(
+            self._buckets.number(bucket),
+            0,
+            tuple(map(self._standings.number, standings)),
+            self._strays.number(()),
+            self._late.number(()),
+            self._documents.number(_found(bucket)),
+            self.scenario.faults,
+            self.scenario.repeats,
+            self.scenario.ticks,
+        )
+
+    def run(self, *, at_most: int, progress: Callable[[Outcome], None] = lambda _: None) -> Outcome:
+        """Follow every schedule, to at most so many worlds; stop at the first that breaks a promise."""
+        outcome = Outcome(worlds=1)
+        waiting = deque([self.first()])
+        known = set(waiting)
+        came_from, by_event = array("Q", [0]), [""]
+        place = -1
+        while waiting:
+            if outcome.worlds >= at_most:
+                return outcome
+            place += 1
+            world = waiting.popleft()
+            ended = True
+            for event in self.events(world):
+                ended = False
+                after, violations = self.after(world, event)
+                if violations:
+                    outcome.violation = violations[0]
+                    outcome.schedule = (*_path(came_from, by_event, place), event)
+                    outcome.schedules += 1
+                    return outcome
+                if after in known:
+                    outcome.schedules += 1
+                    continue
+                outcome.worlds += 1
+                known.add(after)
+                waiting.append(after)
+                came_from.append(place)
+                by_event.append(event)
+            outcome.schedules += ended
+            if place % 20_000 == 0:
+                progress(outcome)
+        outcome.complete = True
+        return outcome
+
+    def events(self, world: World) -> Iterator[str]:
+        """The names of the events that can happen now."""
+        for place, number in enumerate(world.clients):
+            standing = self._standings[number]
+            if standing.point < 0:
+                continue
+            name = self.scenario.clients[place].name
+            pending = self._production.point(standing.point).pending
+            alive = standing.started < 0 or world.clock - standing.started <= _LIFETIME
+            if pending is not None and alive:
+                yield name
+                if world.faults:
+                    for fault in self._faults(pending):
+                        yield f"{name}.{fault}"
+            if world.repeats:
+                yield f"{name}.crash"
+                if alive:
+                    yield f"{name}.again"
+        for place in range(len(self._strays[world.strays])):
+            yield f"stray{place + 1}"
+        for place in range(len(self._late[world.late])):
+            yield f"late{place + 1}"
+        if world.ticks:
+            yield "tick"
+
+    def story(self, schedule: Sequence[str]) -> Iterator[str]:
+        """Tell a schedule, a line for each event; the last one is the promise that it breaks, if it does.
+
+        Raises:
+            ValueError: an event of it cannot happen there.
+        """
+        world = self.first()._replace(faults=len(schedule), repeats=len(schedule), ticks=len(schedule))
+        for number, event in enumerate(schedule, 1):
+            if event not in set(self.events(world)):
+                raise ValueError(f"event {number}, {event!r}, cannot happen there")
+            point = self._concerned(world, event)
+            after, violations = self.after(world, event)
+            yield f"{number:4}  {event:14} {self._told(point, world, after, event)}"
+            if violations:
+                yield f"BROKEN: {violations[0].promise.value}: {violations[0].what}"
+                return
+            world = after
+
+    def _concerned(self, world: World, event: str) -> Point | None:
+        if event == "tick":
+            return None
+        if event.startswith("stray"):
+            number = self._strays[world.strays][int(event.removeprefix("stray")) - 1].point
+        elif event.startswith("late"):
+            number = self._late[world.late][int(event.removeprefix("late")) - 1].point
+        else:
+            number = self._standings[world.clients[self._place(event.partition(".")[0])]].point
+        return self._production.point(number)
+
+    def _told(self, point: Point | None, before: World, after: World, event: str) -> str:
+        if point is None:
+            return f"the clock says {after.clock} s"
+        request, pending = point.request, point.pending
+        what = request.verb
+        if request.lock_id:
+            what += f" under {request.lock_id}"
+        if event.endswith((".crash", ".again")) or pending is None:
+            return f"{what}: {'its function dies' if event.endswith('.crash') else 'it is repeated'}"
+        object_ = "lock" if pending.key.endswith(".tflock") else "state"
+        sent = f"{pending.operation} {object_}"
+        condition = " if nothing is there" if pending.if_none_match else ""
+        if pending.if_match:
+            condition = " if it has not changed"
+        if pending.version_id:
+            condition = f" version {pending.version_id}"
+        changed = "; the bucket changes" if before.bucket != after.bucket else ""
+        return f"{what}: {sent}{condition}{changed}"
+
+    def _faults(self, pending: Request) -> Iterator[str]:
+        yield "never"
+        yield "over"
+        if pending.operation in _CHANGES:
+            yield "lost"
+            yield "lost-over"
+            yield "500"
+            if self.scenario.late:
+                yield "late"
+                yield "late-over"
+            if pending.conditional:
+                yield "409"
+        else:
+            yield "503"
+
+    def after(self, world: World, event: str) -> tuple[World, list[Violation]]:
+        """The world after an event, and the promises that it breaks.
+
+        Raises:
+            ValueError: there is no such event now.
+        """
+        change = _Change(
+            world,
+            world.bucket,
+            world.clock,
+            [self._standings[number] for number in world.clients],
+            self._strays[world.strays],
+            self._late[world.late],
+            self._documents[world.acknowledged],
+            world.faults,
+            world.repeats,
+            world.ticks,
+        )
+        if event == "tick":
+            change.clock += TICK
+            change.ticks -= 1
+            change.clients = [standing._replace(origin=-1) for standing in change.clients]
+        elif event.startswith("stray"):
+            self._stray_goes_on(change, int(event.removeprefix("stray")) - 1)
+        elif event.startswith("late"):
+            self._late_arrives(change, int(event.removeprefix("late")) - 1)
+        else:
+            name, _, fault = event.partition(".")
+            self._client_goes_on(change, self._place(name), fault)
+        return self._world(change), change.violations
+
+    def _place(self, name: str) -> int:
+        for place, client in enumerate(self.scenario.clients):
+            if client.name == name:
+                return place
+        raise ValueError(f"the scenario {self.scenario.name} has no client {name}")
+
+    def _world(self, change: _Change) -> World:
+        return World(
+            change.bucket,
+            change.clock,
+            tuple([self._standings.number(standing) for standing in change.clients]),
+            self._strays.number(tuple(sorted(change.strays))),
+            self._late.number(tuple(sorted(change.late))),
+            self._documents.number(change.acknowledged),
+            change.faults,
+            change.repeats,
+            change.ticks,
+        )
+
+    # --- events --------------------------------------------------------------------------------------
+
+    def _client_goes_on(self, change: _Change, place: int, fault: str) -> None:
+        standing = change.clients[place]
+        if standing.point < 0:
+            raise ValueError("the client has ended")
+        if fault in ("crash", "again"):
+            if fault == "again":
+                if standing.started >= 0:
+                    stray = Stray(place, standing.point, standing.started, standing.overtime)
+                    change.strays = (*change.strays, stray)
+                else:
+                    change.strays = (*change.strays, Stray(place, standing.point, change.clock, False))
+            change.repeats -= 1
+            self._begin(change, place)
+            if (self._production.point(standing.point).request.verb, fault) == ("delete", "again"):
+                # Of two deletes at the same time the slower may find its lock given back: docs/design.md.
+                change.clients[place] = change.clients[place]._replace(origin=-1)
+            self._no_reply(change, place)
+            return
+        self._begin(change, place)
+        standing = change.clients[place]
+        point = self._production.point(standing.point)
+        answer = self._send(change, place, point, fault)
+        overtime = standing.overtime or fault.endswith("over")
+        seconds = change.clock - standing.started + (_OVERTIME if overtime else 0)
+        point = self._production.after(point, answer, seconds)
+        change.clients[place] = change.clients[place]._replace(point=point.number, overtime=overtime)
+        if overtime and point.request.verb == "unlock" and not point.request.body:
+            # What S3 leaves undecided is answered with a status that is not repeated.
+            change.clients[place] = change.clients[place]._replace(origin=-1)
+        if point.reply is not None:
+            self._judge_server(change, place, point, point.reply)
+            if point.reply.status >= 500:
+                self._no_reply(change, place)
+            else:
+                self._heard(change, place, point, point.reply)
+
+    def _begin(self, change: _Change, place: int) -> None:
+        """An invocation begins when it first asks S3 for something."""
+        standing = change.clients[place]
+        if standing.started < 0:
+            origin = change.bucket if standing.tries == 1 else standing.origin
+            change.clients[place] = standing._replace(started=change.clock, origin=origin)
+
+    def _send(self, change: _Change, place: int, point: Point, fault: str) -> Answer:
+        """Send the pending request, and return what the invocation is told."""
+        pending = _pending(point)
+        if fault:
+            change.faults -= 1
+        match fault:
+            case "409":
+                return Answer(409, "ConditionalRequestConflict")
+            case "503":
+                return Answer(503, "SlowDown")
+            case "never" | "over":
+                return Answer(LOST)
+            case "late" | "late-over":
+                change.late = (*change.late, Late(place, point.number))
+                return Answer(LOST)
+        answer = self._carry_out(change, place, point, pending)
+        if fault == "500":
+            return Answer(500, "InternalError")
+        return Answer(LOST) if fault else answer
+
+    def _carry_out(self, change: _Change, place: int, point: Point, request: Request) -> Answer:
+        known = (change.bucket, request, change.clock)
+        if known not in self._carried_out:
+            bucket, answer, effect = self._s3(self._buckets[change.bucket], request, change.clock)
+            self._carried_out[known] = (self._buckets.number(bucket), answer, effect)
+        change.bucket, answer, effect = self._carried_out[known]
+        if effect is not None:
+            self._judge_effect(change, place, point, effect)
+        return answer
+
+    def _stray_goes_on(self, change: _Change, number: int) -> None:
+        stray = change.strays[number]
+        point = self._production.point(stray.point)
+        others = change.strays[:number] + change.strays[number + 1 :]
+        change.strays = others
+        if point.pending is None or change.clock - stray.started > _LIFETIME:
+            return
+        answer = self._carry_out(change, stray.client, point, point.pending)
+        seconds = change.clock - stray.started + (_OVERTIME if stray.overtime else 0)
+        point = self._production.after(point, answer, seconds)
+        if point.reply is not None:
+            self._judge_server(change, stray.client, point, point.reply)
+        else:
+            change.strays = (*change.strays, stray._replace(point=point.number))
+
+    def _late_arrives(self, change: _Change, number: int) -> None:
+        late = change.late[number]
+        change.late = change.late[:number] + change.late[number + 1 :]
+        point = self._production.point(late.point)
+        before = change.bucket
+        self._carry_out(change, late.client, point, _pending(point))
+        if change.bucket != before and _pending(point).key == LOCK_KEY:
+            # A lock that was given back by then is held anew, by nobody: docs/design.md.
+            standing = change.clients[late.client]
+            change.clients[late.client] = standing._replace(origin=-1)
+
+    # --- what follows from an event ------------------------------------------------------------------
+
+    def _sent(self, session: int, *, seen: int | None = None, holds: bool = False) -> Standing:
+        """Where a client stands that has just sent its session's next request."""
+        request = self._sessions.request(session)
+        point = self._production.start(request).number if request else -1
+        if request is not None and request.verb == "unlock":
+            holds = False
+        return Standing(session, point, holds=holds, seen=self._no_documents if seen is None else seen)
+
+    def _no_reply(self, change: _Change, place: int) -> None:
+        """The client repeats the request, or gives up after its third try."""
+        standing = change.clients[place]
+        request = self._production.point(standing.point).request
+        if standing.tries < _TRIES:
+            # A command is run again by its user, whom it tells what it finds: that is no repeat.
+            origin = -1 if request.verb == "undelete" else standing.origin
+            again = self._production.start(request).number
+            change.clients[place] = standing._replace(
+                point=again, started=-1, overtime=False, tries=standing.tries + 1, origin=origin
+            )
+        else:
+            self._goes_on_after(change, place, None)
+
+    def _goes_on_after(self, change: _Change, place: int, reply: Reply | None) -> None:
+        standing = change.clients[place]
+        session = self._sessions.after(standing.session, reply)
+        change.clients[place] = self._sent(session, seen=standing.seen, holds=standing.holds)
+
+    def _heard(self, change: _Change, place: int, point: Point, reply: Reply) -> None:
+        """The client is told what became of its request."""
+        request = point.request
+        standing = change.clients[place]
+        party = self._party(change, place)
+        if standing.origin >= 0:
+            self._judge_repeat(change, place, point, reply)
+        if request.verb == "lock" and reply.status == 200:
+            standing = standing._replace(holds=True)
+        elif request.verb == "read" and reply.status == 200:
+            seen = self._documents[standing.seen] | {reply.body.encode()}
+            standing = standing._replace(seen=self._documents.number(seen))
+        elif request.verb == "write" and 400 <= reply.status < 500:
+            bucket = self._buckets[change.bucket]
+            change.violations.extend(
+                promises.of_refused_write(request, reply.status, party, bucket, change.acknowledged)
+            )
+        change.clients[place] = standing
+        self._goes_on_after(change, place, reply)
+
+    def _judge_server(self, change: _Change, place: int, point: Point, reply: Reply) -> None:
+        """Judge what the API answers, whether or not somebody still listens."""
+        request = point.request
+        if reply.status != 200:
+            return
+        if request.verb == "lock":
+            change.violations.extend(promises.of_acquired(self._party(change, place), self._parties(change)))
+        elif request.verb == "write":
+            change.acknowledged |= {request.body}
+            change.violations.extend(
+                promises.of_acknowledged(
+                    request.body,
+                    self._party(change, place),
+                    self._parties(change),
+                    self._buckets[change.bucket],
+                    change.acknowledged,
+                )
+            )
+        elif request.verb == "undelete":
+            current = self._buckets[change.bucket].current(STATE_KEY)
+            if current is not None and current.body is not None:
+                change.acknowledged |= {promises.brought_back(current.body)}
+        elif request.verb == "read":
+            change.violations.extend(promises.of_read(reply.body.encode(), self._buckets[change.bucket]))
+
+    def _judge_effect(self, change: _Change, place: int, point: Point, effect: Effect) -> None:
+        request = point.request
+        for other, standing in enumerate(change.clients):
+            mine = other == place and standing.point >= 0
+            if not (mine and self._production.point(standing.point).request == request):
+                change.clients[other] = standing._replace(origin=-1)
+        if effect.key == STATE_KEY:
+            change.violations.extend(
+                promises.of_state_effect(
+                    effect,
+                    point,
+                    self._party(change, place),
+                    self._parties(change),
+                    change.acknowledged,
+                )
+            )
+        if effect.key != LOCK_KEY:
+            return
+        change.violations.extend(promises.of_lock_effect(effect, request, change.clock))
+        gone = effect.removed or (effect.before if effect.added else None)
+        if gone is None or gone.body is None:
+            return
+        owner = promises.lock_owner(gone)
+        for other, client in enumerate(self.scenario.clients):
+            if owner == f"lock-{client.name}":
+                change.clients[other] = change.clients[other]._replace(holds=False)
+        if promises.is_force_unlock(request) and not self.scenario.late_acquires:
+            self._drop_acquires(change, owner)
+
+    def _drop_acquires(self, change: _Change, lock: str) -> None:
+        """After a force-unlock no acquire of that lock is carried out any more: see docs/safety.md."""
+        change.late = tuple(late for late in change.late if not self._takes(late.point, lock))
+        change.strays = tuple(stray for stray in change.strays if not self._takes(stray.point, lock))
+
+    def _takes(self, point: int, lock: str) -> bool:
+        request = self._production.point(point).request
+        return request.verb == "lock" and promises.lock_id(request.body) == lock
+
+    def _judge_repeat(self, change: _Change, place: int, point: Point, reply: Reply) -> None:
+        """Nothing but this request has happened since it was first sent: it is as if it was sent once."""
+        standing = change.clients[place]
+        expected, bucket = self._answered_alone(standing.origin, point.request, change.clock)
+        name = self.scenario.clients[place].name
+        if reply != expected:
+            what = f"{name}'s {point.request.verb} was answered {reply.status}, undisturbed {expected.status}"
+            change.violations.append(Violation(promises.Promise.REPEATED, what))
+        on_their_way = [*(stray.point for stray in change.strays), *(late.point for late in change.late)]
+        still_comes = any(self._production.point(number).request == point.request for number in on_their_way)
+        if not still_comes and change.bucket != bucket:
+            what = f"{name}'s {point.request.verb} has left something else than it would have undisturbed"
+            change.violations.append(Violation(promises.Promise.REPEATED, what))
+
+    def _answered_alone(self, bucket: int, request: HttpRequest, now: int) -> tuple[Reply, int]:
+        """What a request is answered, and what is in the bucket then, if nothing goes wrong."""
+        known = (bucket, request, now)
+        if known not in self._alone:
+            found, point = self._buckets[bucket], self._production.start(request)
+            while point.reply is None:
+                found, answer, _ = self._s3(found, _pending(point), now)
+                point = self._production.after(point, answer, 0)
+            self._alone[known] = (point.reply, self._buckets.number(found))
+        return self._alone[known]
+
+    def _s3(self, bucket: Bucket, request: Request, now: int) -> tuple[Bucket, Answer, Effect | None]:
+        if self.scenario.protected and request.operation == "DeleteObject" and request.version_id:
+            return bucket, Answer(403, "AccessDenied"), None
+        return carry_out(bucket, request, now)
+
+    def _party(self, change: _Change, place: int) -> Party:
+        standing = change.clients[place]
+        return Party(self.scenario.clients[place].name, standing.holds, self._documents[standing.seen])
+
+    def _parties(self, change: _Change) -> list[Party]:
+        return [self._party(change, place) for place in range(len(change.clients))]
+
+
+def _found(bucket: Bucket) -> frozenset[bytes]:
+    """The state documents that lie there before a scenario begins: all were acknowledged."""
+    return frozenset(entry.body for entry in bucket.key(STATE_KEY).entries if entry.body is not None)
+
+
+def _pending(point: Point) -> Request:
+    if point.pending is None:
+        raise ValueError("the invocation has ended")
+    return point.pending
+
+
+def _path(came_from: Sequence[int], by_event: Sequence[str], place: int) -> tuple[str, ...]:
+    events = []
+    while place > 0:
+        events.append(by_event[place])
+        place = came_from[place]
+    return tuple(reversed(events))
