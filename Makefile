@@ -10,10 +10,11 @@ PIP_COMPILE = $(BIN)/pip-compile --quiet --upgrade --no-emit-index-url --no-emit
 
 # The targets share one set-up and one local AWS.
 .NOTPARALLEL:
-.PHONY: help up demo down clean test lint unit contract e2e benchmark year generated synth deploy upgrade set-up
+.PHONY: help up demo down clean test lint unit contract e2e safety safety-quick benchmark year generated synth \
+	deploy upgrade set-up
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 up: set-up ## start Holdfast on this machine, or bring it up to date; PORT=4600 is another port, TEAMS=all every team
 	@$(LOCAL_AWS) up$(if $(findstring command line,$(origin PORT)), --port '$(PORT)')$(TEAMS_ASKED)
@@ -27,8 +28,9 @@ down: ## stop it; states, locks and the token stay in .local
 clean: ## stop it and remove .local WITH ALL STATES, build output and caches
 	@$(or $(wildcard $(BIN)/python),python3) -m local_aws clean
 
-test: lint ## lint, types and all tests
-	$(BIN)/pytest tests/unit tests/contract tests/e2e
+test: lint ## lint, types, all tests and the quick safety run
+	$(BIN)/pytest tests/unit tests/contract tests/safety tests/e2e
+	@$(BIN)/python -m tests.safety quick
 
 lint: set-up ## ruff and mypy
 	$(BIN)/ruff check
@@ -43,6 +45,12 @@ contract: set-up ## only the tests of our S3 requests against two S3 servers
 
 e2e: set-up ## only the tests with a deployed stack and a real Terraform
 	$(BIN)/pytest tests/e2e
+
+safety: set-up ## try to lose a state for half an hour, and write docs/safety-figures.md; MINUTES=120 is longer
+	@$(BIN)/python -m tests.safety long$(if $(findstring command line,$(origin MINUTES)), --minutes '$(MINUTES)')
+
+safety-quick: set-up ## the same for minutes, as a part of `make test`
+	@$(BIN)/python -m tests.safety quick
 
 benchmark: set-up ## requests and milliseconds, beside Terraform's own s3 backend
 	@$(BIN)/python -m benchmarks

@@ -38,10 +38,10 @@ class Client:
         return self.principal or f"token:{self.name}"
 
 
-def lock_document(name: str, operation: str = "OperationTypeApply") -> bytes:
-    """The lock info of a client."""
+def lock_document(name: str, operation: str = "OperationTypeApply", command: str = "") -> bytes:
+    """The lock info of a client; of another command of its, if `command` says so."""
     document = {
-        "ID": f"lock-{name}",
+        "ID": f"lock-{name}{command}",
         "Operation": operation,
         "Info": "",
         "Who": name,
@@ -101,7 +101,7 @@ def operator(me: Client) -> Session:
 
 def without_lock(me: Client) -> Session:
     """`terraform apply -lock=false`."""
-    yield from _work(me, saves=1, forced=None, lock_id=None)
+    yield from _work(me, None, saves=1)
 
 
 def borrower(me: Client) -> Session:
@@ -129,7 +129,8 @@ def undelete(me: Client) -> Session:
 
 
 def _impatient(me: Client, *, names_the_lock: bool) -> Session:
-    reply = yield HttpRequest("lock", STATE, me.caller, lock_document(me.name))
+    document = lock_document(me.name)
+    reply = yield HttpRequest("lock", STATE, me.caller, document)
     if reply is None or reply.status not in (200, 423):
         return
     if reply.status == 423:
@@ -137,24 +138,26 @@ def _impatient(me: Client, *, names_the_lock: bool) -> Session:
         reply = yield HttpRequest("unlock", STATE, me.caller, body)
         if reply is None or reply.status != 200:
             return
-        yield from apply(me)
+        yield from _locked_work(me, "OperationTypeApply", saves=1, command="2")
     else:
-        yield from _work(me, saves=1, forced=None, lock_id=f"lock-{me.name}")
-        yield HttpRequest("unlock", STATE, me.caller, lock_document(me.name))
+        yield from _work(me, f"lock-{me.name}", saves=1)
+        yield HttpRequest("unlock", STATE, me.caller, document)
 
 
 def _locked_work(
-    me: Client, operation: str, *, saves: int, forced: bytes | None = None, step: int = 1
+    me: Client, operation: str, *, saves: int, forced: bytes | None = None, step: int = 1, command: str = ""
 ) -> Session:
-    document = lock_document(me.name, operation)
+    document = lock_document(me.name, operation, command)
     reply = yield HttpRequest("lock", STATE, me.caller, document)
     if reply is None or reply.status != 200:
         return
-    yield from _work(me, saves, forced, f"lock-{me.name}", step)
+    yield from _work(me, f"lock-{me.name}{command}", saves=saves, forced=forced, step=step)
     yield HttpRequest("unlock", STATE, me.caller, document)
 
 
-def _work(me: Client, saves: int, forced: bytes | None, lock_id: str | None, step: int = 1) -> Session:
+def _work(
+    me: Client, lock_id: str | None, *, saves: int, forced: bytes | None = None, step: int = 1
+) -> Session:
     reply = yield HttpRequest("read", STATE, me.caller)
     if reply is None or reply.status >= 400:
         return

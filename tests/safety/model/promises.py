@@ -74,9 +74,9 @@ def lock_id(document: bytes) -> str:
     return str(json.loads(document)["ID"])
 
 
-def is_force_unlock(request: HttpRequest) -> bool:
-    """Whether a request means a lock that is not its sender's."""
-    return request.verb == "unlock" and (not request.body or set(json.loads(request.body)) == {"ID"})
+def client_of_lock(lock: str) -> str:
+    """The name of the client whose lock has that ID."""
+    return lock.removeprefix("lock-")[:1]
 
 
 def of_read(body: bytes, bucket: Bucket) -> Iterable[Violation]:

@@ -133,8 +133,8 @@ class Scenario:
         ticks: how often the clock may go on by `TICK` seconds.
         before: makes the bucket that they find.
         late: whether a request that went wrong may still arrive afterwards.
-        late_acquires: whether an acquire may be carried out after its lock was force-unlocked. Only a test
-            of the limit that docs/design.md states says yes.
+        late_acquires: whether an acquire may be carried out after its client was answered and somebody else
+            has taken the lock. Only what shows that docs/safety.md needs that assumption says yes.
         protected: whether S3 refuses to remove a version, as under a default retention.
     """
 
@@ -592,23 +592,28 @@ class Search:
             return
         change.violations.extend(promises.of_lock_effect(effect, request, change.clock))
         gone = effect.removed or (effect.before if effect.added else None)
-        if gone is None or gone.body is None:
-            return
-        owner = promises.lock_owner(gone)
-        for other, client in enumerate(self.scenario.clients):
-            if owner == f"lock-{client.name}":
-                change.clients[other] = change.clients[other]._replace(holds=False)
-        if promises.is_force_unlock(request) and not self.scenario.late_acquires:
-            self._drop_acquires(change, owner)
+        if gone is not None and gone.body is not None:
+            owner = promises.client_of_lock(promises.lock_owner(gone))
+            for other, client in enumerate(self.scenario.clients):
+                if owner == client.name:
+                    change.clients[other] = change.clients[other]._replace(holds=False)
+        if effect.added is not None and effect.added.body is not None and not self.scenario.late_acquires:
+            self._drop_acquires(change, place)
 
-    def _drop_acquires(self, change: _Change, lock: str) -> None:
-        """After a force-unlock no acquire of that lock is carried out any more: see docs/safety.md."""
-        change.late = tuple(late for late in change.late if not self._takes(late.point, lock))
-        change.strays = tuple(stray for stray in change.strays if not self._takes(stray.point, lock))
+    def _drop_acquires(self, change: _Change, taker: int) -> None:
+        """Somebody has taken the lock: an assumption of docs/safety.md takes effect.
 
-    def _takes(self, point: int, lock: str) -> bool:
-        request = self._production.point(point).request
-        return request.verb == "lock" and promises.lock_id(request.body) == lock
+        No acquire of others is carried out any more that was repeated and whose client has gone on.
+        """
+        change.late = tuple(late for late in change.late if not self._is_over(change, taker, late))
+        change.strays = tuple(stray for stray in change.strays if not self._is_over(change, taker, stray))
+
+    def _is_over(self, change: _Change, taker: int, pending: Late | Stray) -> bool:
+        request = self._production.point(pending.point).request
+        if pending.client == taker or request.verb != "lock":
+            return False
+        now = change.clients[pending.client].point
+        return now < 0 or self._production.point(now).request != request
 
     def _judge_repeat(self, change: _Change, place: int, point: Point, reply: Reply) -> None:
         """Nothing but this request has happened since it was first sent: it is as if it was sent once."""

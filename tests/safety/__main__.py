@@ -1,0 +1,338 @@
+"""`make safety` and `make safety-quick`: try to lose a state, and print what was tried and found."""
+
+import argparse
+import json
+import os
+import platform
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from local_aws.failure import LocalAwsError
+from local_aws.terraform import terraforms
+from tests.safety import conformance, exploration, fuzz, histories
+from tests.safety.exploration import Explored
+from tests.safety.figures import Figures
+from tests.safety.figures_document import Part, document
+from tests.safety.model.production import Production
+from tests.safety.model.scenarios import BY_NAME
+from tests.safety.model.search import Search
+from tests.safety.wire import authorizer, load, restart, terraform, timeout
+from tests.safety.wire.stack import Stack, deployed
+from tests.user_settings import forget_user_settings
+
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_DOCUMENT: Final = _ROOT / "docs" / "safety-figures.md"
+_MINUTES: Final = 30
+
+_EXAMPLES: Final = """examples:
+  python -m tests.safety quick                     what `make test` runs
+  python -m tests.safety long --minutes 60         twice as much as by default
+  python -m tests.safety quick --only load --seed 7
+  python -m tests.safety replay 'two-applies:A.lost,A,A,B'
+
+exit codes:
+  0  nothing was lost, nothing broken, every deliberate fault was found
+  1  something was
+  2  it could not be tried, or the command was wrong
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much is tried.
+
+    Attributes:
+        long: whether it is the long run.
+        sequences: of requests, on the model and two S3 servers.
+        examples: random histories.
+        steps: of one history.
+        acknowledged: writes through the deployed stack.
+        terraform: rounds of a real Terraform.
+        tokens: sign-ins in each phase.
+        restarts: times that the local AWS is killed.
+        requests: made up at random.
+        scale: of the seconds that a part may take.
+    """
+
+    long: bool
+    sequences: int
+    examples: int
+    steps: int
+    acknowledged: int
+    terraform: int
+    tokens: int
+    restarts: int
+    requests: int
+    scale: float
+
+
+_QUICK: Final = Bounds(False, 12, 150, 60, 500, 5, 6, 1, 400, 1.0)
+
+
+def _long(minutes: float) -> Bounds:
+    scale = minutes / _MINUTES
+    return Bounds(
+        True,
+        round(300 * scale),
+        round(3000 * scale),
+        100,
+        round(20_000 * scale),
+        round(20 * scale) + 1,
+        20,
+        round(4 * scale) + 1,
+        round(10_000 * scale),
+        scale,
+    )
+
+
+@dataclass(slots=True)
+class _Run:
+    """A run, part by part."""
+
+    bounds: Bounds
+    seed: int
+    only: frozenset[str]
+    as_json: bool
+    started: float = field(default_factory=time.monotonic)
+    parts: list[Part] = field(default_factory=list)
+
+    def wants(self, name: str) -> bool:
+        """Whether a part was asked for."""
+        return not self.only or name in self.only
+
+    def part(self, name: str, work: Callable[[Callable[[str], None]], Explored | Figures]) -> None:
+        """Do a part, if it was asked for, and keep what it found."""
+        if not self.wants(name):
+            return
+
+        def say(text: str) -> None:
+            _tell(f"{time.monotonic() - self.started:6.0f} s  {name:11} {text}")
+
+        began = time.monotonic()
+        found = work(say)
+        explored = found if isinstance(found, Explored) else Explored(found, ())
+        seconds = time.monotonic() - began
+        self.parts.append(Part(name, seconds, explored.figures, explored.rows))
+        say(f"done in {seconds:.0f} s")
+
+    @property
+    def figures(self) -> Figures:
+        """Of all parts together."""
+        return sum((part.figures for part in self.parts), Figures())
+
+
+PARTS: Final = (
+    "schedules",
+    "mutants",
+    "limits",
+    "conformance",
+    "histories",
+    "load",
+    "terraform",
+    "authorizer",
+    "timeout",
+    "redeploy",
+    "fuzz",
+    "restart",
+)
+
+
+def main() -> int:
+    """Run the command line.
+
+    Returns:
+        The exit code.
+    """
+    options = _parser().parse_args()
+    forget_user_settings()
+    if options.command == "replay":
+        return _replay(options.schedule)
+    bounds = _long(options.minutes) if options.command == "long" else _QUICK
+    seed = options.seed if options.seed is not None else _new_seed() if bounds.long else 1
+    run = _Run(bounds, seed, frozenset(options.only or ()), options.json)
+    try:
+        _try_everything(run)
+    except (LocalAwsError, RuntimeError) as failure:
+        _tell(str(failure))
+        return 2
+    if bounds.long and not run.only:
+        _write_document(run)
+    if run.as_json:
+        print(json.dumps({"seed": seed, **asdict(run.figures)}))
+    else:
+        print(run.figures.line())
+    return int(run.figures.failed)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.safety",
+        description="Try to lose a state: every order of requests on a model of S3, deliberate faults in the "
+        "code, and load, faults, kills and odd requests on a deployed stack.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    quick = commands.add_parser("quick", help="at most four minutes")
+    long = commands.add_parser("long", help=f"{_MINUTES} minutes, and docs/{_DOCUMENT.name} written anew")
+    long.add_argument("--minutes", type=_positive, default=_MINUTES, help=f"how long (default: {_MINUTES})")
+    for command in (quick, long):
+        command.add_argument(
+            "--seed", type=int, help="of everything that is drawn (quick: 1; long: a new one)"
+        )
+        command.add_argument("--only", action="append", choices=PARTS, help="this part; may be repeated")
+        command.add_argument("--json", action="store_true", help="print the figures as JSON")
+    replay = commands.add_parser("replay", help="tell a schedule, event by event")
+    replay.add_argument("schedule", help="as it was printed: the scenario, a colon, the events")
+    return parser
+
+
+def _positive(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError("takes a number of minutes above 0")
+    return number
+
+
+def _try_everything(run: _Run) -> None:
+    bounds, seed = run.bounds, run.seed
+    _tell(f"seed {seed}")
+    run.part("schedules", lambda say: exploration.search(long=bounds.long, say=say))
+    run.part("mutants", lambda say: exploration.mutants(say=say))
+    run.part("limits", lambda say: exploration.limits(say=say))
+    run.part(
+        "conformance",
+        lambda say: conformance.run(
+            sequences=bounds.sequences, seconds=60 * bounds.scale, seed=seed, say=say
+        ),
+    )
+    run.part(
+        "histories",
+        lambda say: histories.run(
+            examples=bounds.examples, steps=bounds.steps, seconds=120 * bounds.scale, seed=seed, say=say
+        ),
+    )
+    with tempfile.TemporaryDirectory(prefix="holdfast-safety-") as name:
+        folder = Path(name)
+        with _deployed(run, folder / "aws") as stack:
+            if stack is not None:
+                _on_the_wire(run, stack, folder)
+        run.part(
+            "restart",
+            lambda say: restart.restart(
+                rounds=bounds.restarts, seed=seed, say=say, folder=folder / "restart"
+            ),
+        )
+
+
+@contextmanager
+def _deployed(run: _Run, folder: Path) -> Iterator[Stack | None]:
+    if not any(map(run.wants, ("load", "terraform", "authorizer", "timeout", "redeploy", "fuzz"))):
+        yield None
+        return
+    _tell("a local AWS is started and a team deployed")
+    with deployed(folder) as stack:
+        yield stack
+
+
+def _on_the_wire(run: _Run, stack: Stack, folder: Path) -> None:
+    bounds, seed = run.bounds, run.seed
+
+    def empty(name: str) -> Path:
+        (folder / name).mkdir()
+        return folder / name
+
+    run.part(
+        "load",
+        lambda say: load.run(
+            acknowledged=bounds.acknowledged,
+            seconds=1100 * bounds.scale if bounds.long else 90,
+            seed=seed,
+            say=say,
+            stack=stack,
+        ),
+    )
+    run.part(
+        "terraform",
+        lambda say: terraform.run(
+            rounds=bounds.terraform, seed=seed, say=say, stack=stack, folder=empty("terraform")
+        ),
+    )
+    run.part("authorizer", lambda say: authorizer.run(tokens=bounds.tokens, seed=seed, say=say, stack=stack))
+    if bounds.long:
+        run.part("timeout", lambda say: timeout.run(seed=seed, say=say, stack=stack, folder=empty("timeout")))
+    run.part(
+        "fuzz",
+        lambda say: fuzz.run(
+            requests=bounds.requests,
+            seconds=300 * bounds.scale if bounds.long else 45,
+            seed=seed,
+            say=say,
+            stack=stack,
+        ),
+    )
+    run.part("redeploy", lambda say: restart.redeploy(seed=seed, say=say, stack=stack))
+
+
+def _replay(name: str) -> int:
+    scenario, _, events = name.partition(":")
+    if scenario not in BY_NAME:
+        _tell(f"There is no scenario {scenario!r}; there are {', '.join(sorted(BY_NAME))}.")
+        return 2
+    try:
+        lines = list(Search(Production(), BY_NAME[scenario]).story(events.split(",")))
+    except ValueError as error:
+        _tell(f"This schedule does not run in the code as it is: {error}.")
+        return 2
+    print("\n".join(lines))
+    return int(lines[-1].startswith("BROKEN"))
+
+
+def _write_document(run: _Run) -> None:
+    cores = os.cpu_count()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    system = f"{platform.system()} on {platform.machine()}, Python {platform.python_version()}"
+    text = document(
+        figures=run.figures,
+        parts=run.parts,
+        date=datetime.now(UTC).date().isoformat(),
+        commit=_commit(),
+        machine=f"{cores} cores, {memory:.0f} GiB, {system}",
+        terraforms=[found.name for found in terraforms()],
+        seed=run.seed,
+        seconds=time.monotonic() - run.started,
+    )
+    _DOCUMENT.write_text(text, encoding="utf-8")
+    _tell(f"docs/{_DOCUMENT.name} is written")
+
+
+def _commit() -> str:
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--exclude=*"],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip() or "unknown"
+
+
+def _new_seed() -> int:
+    return random.SystemRandom().randrange(2**31)
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""Every schedule of the scenarios, deliberate faults that must be found, and limits that must show."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tests.safety.figures import Figures
+from tests.safety.model import hunt
+from tests.safety.model.hunt import Found, Job
+from tests.safety.model.mutants import MUTANTS
+from tests.safety.model.scenarios import LIMITS, Bounds
+
+Say = Callable[[str], None]
+
+_WORLDS: Final = 6_000_000
+"""Where a search ends that does not end by itself; some 2 GiB."""
+_WORLDS_OF_A_MUTANT: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """What a part of the exploration found.
+
+    Attributes:
+        figures: its numbers.
+        rows: what it did, a row for each search.
+    """
+
+    figures: Figures
+    rows: Sequence[Sequence[str]]
+
+
+def search(*, long: bool, say: Say) -> Explored:
+    """Follow every schedule of every scenario in the code as it is."""
+    schedules = violations = 0
+    rows = []
+    jobs = hunt.searches(long=long)
+    found = hunt.run(jobs, at_most=_WORLDS, processes=_processes())
+    for number, (job, result) in enumerate(found, 1):
+        schedules += result.schedules
+        all_of_them = "all" if result.complete else "the first"
+        say(
+            f"{number}/{len(jobs)} {job.scenario}, {job.bounds}: {all_of_them} {result.schedules:,} schedules"
+        )
+        if result.promise:
+            violations += 1
+            _tell(result, say)
+        rows.append(
+            (job.scenario, str(job.bounds), f"{result.schedules:,}", "yes" if result.complete else "no")
+        )
+    return Explored(Figures(schedules=schedules, violations=violations), sorted(rows))
+
+
+def mutants(*, say: Say) -> Explored:
+    """Search in copies of the code with a deliberate fault each."""
+    caught = schedules = 0
+    rows = []
+    found = hunt.run(hunt.hunts(), at_most=_WORLDS_OF_A_MUTANT, processes=_processes())
+    for number, (job, result) in enumerate(found, 1):
+        mutant = job.mutant
+        if mutant is None:
+            continue
+        schedules += result.schedules
+        as_expected = result.promise is mutant.breaks
+        caught += as_expected
+        if result.promise is None:
+            say(f"SURVIVED: {mutant.name}, in {job.scenario}, {job.bounds}")
+        elif not as_expected:
+            say(
+                f"NOT AS EXPECTED: {mutant.name} breaks {result.promise.value!r}, not {mutant.breaks.value!r}"
+            )
+        else:
+            say(f"{number}/{len(MUTANTS)} caught: {mutant.name}")
+            say(f"{'':10}{result.what}: {result.schedule}")
+            rows.append((mutant.name, str(result.promise.number), f"`{result.schedule}`"))
+    figures = Figures(schedules=schedules, mutants_caught=caught, mutants=len(MUTANTS))
+    return Explored(figures, sorted(rows, key=lambda row: (int(row[1]), row[0])))
+
+
+def limits(*, say: Say) -> Explored:
+    """Search without one of the assumptions each: what is said not to be covered must show."""
+    jobs = [
+        Job(scenario.name, Bounds(scenario.faults, scenario.repeats, scenario.ticks)) for scenario in LIMITS
+    ]
+    violations = 0
+    rows = []
+    for job, result in hunt.run(jobs, at_most=_WORLDS_OF_A_MUTANT, processes=_processes()):
+        if result.promise is None:
+            violations += 1
+            say(f"the limit {job.scenario} does not show any more: correct docs/safety.md")
+        else:
+            say(f"the known limit {job.scenario} shows as it should: {result.schedule}")
+            rows.append((job.scenario, str(result.promise.number), f"`{result.schedule}`"))
+    return Explored(Figures(violations=violations), rows)
+
+
+def _tell(result: Found, say: Say) -> None:
+    if result.promise is not None:
+        say(f"BROKEN: {result.promise.value}: {result.what}")
+        say(f"{'':10}python -m tests.safety replay '{result.schedule}'")
+
+
+def _processes() -> int:
+    return os.cpu_count() or 2

@@ -1,0 +1,53 @@
+"""The figures, their line and their document."""
+
+import pytest
+
+from tests.safety.figures import Figures
+from tests.safety.figures_document import Part, document
+
+GOOD = Figures(5, 2, 2, 40, 30, 3, 1, 9)
+
+
+def test_the_line_has_every_figure() -> None:
+    assert GOOD.line() == (
+        "schedules=5 mutants=2/2 operations=40 acknowledged=30 faults=3 kills=1 requests_fuzzed=9 "
+        "lost=0 violations=0"
+    )
+
+
+def test_figures_are_added_up() -> None:
+    assert GOOD + Figures(schedules=1, mutants=1, lost=2) == Figures(6, 2, 3, 40, 30, 3, 1, 9, 2)
+
+
+@pytest.mark.parametrize(
+    ("figures", "failed"),
+    [
+        (GOOD, False),
+        (GOOD + Figures(lost=1), True),
+        (GOOD + Figures(violations=1), True),
+        (GOOD + Figures(mutants=1), True),
+    ],
+)
+def test_a_loss_a_violation_and_a_surviving_mutant_fail_the_run(figures: Figures, failed: bool) -> None:
+    assert figures.failed is failed
+
+
+def test_the_document_tells_what_was_tried() -> None:
+    text = document(
+        figures=GOOD,
+        parts=[
+            Part("schedules", 1.4, Figures(schedules=5), [("two-applies", "1 faults", "5", "yes")]),
+            Part("conformance", 2.0, Figures()),
+        ],
+        date="2026-11-21",
+        commit="abc",
+        machine="a machine",
+        terraforms=["one", "other"],
+        seed=7,
+        seconds=90.0,
+    )
+    assert f"\n    {GOOD.line()}\n" in text
+    assert "| Clients | one, other |\n| Seed | 7 |\n| Duration | 2 minutes |" in text
+    assert "| schedules | 1 | schedules 5 |\n| conformance | 2 | no differences |" in text
+    assert "## Every schedule" in text
+    assert "| two-applies | 1 faults | 5 | yes |" in text

@@ -1,0 +1,73 @@
+"""The search: that it can be run again, and that it covers what it says."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.safety.model import hunt
+from tests.safety.model.mutants import MUTANTS, Edit, Mutant
+from tests.safety.model.production import FUNCTIONS
+from tests.safety.model.promises import Promise
+from tests.safety.model.scenarios import BY_NAME, LIMITS, PLANS, Bounds
+
+
+def _replay(schedule: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.safety", "replay", schedule],
+        cwd=FUNCTIONS.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_every_promise_has_a_deliberate_fault_that_breaks_it_first() -> None:
+    assert {mutant.breaks for mutant in MUTANTS} == set(Promise)
+
+
+def test_names_of_scenarios_and_mutants_are_told_apart() -> None:
+    assert len(BY_NAME) == len(PLANS) + len(LIMITS)
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+
+
+def test_a_mutant_whose_code_has_changed_is_an_error(tmp_path: Path) -> None:
+    functions = tmp_path / "functions"
+    shutil.copytree(FUNCTIONS, functions)
+    gone = Mutant("gone", "x", (0, 0, 0), Promise.KEPT, (Edit("holdfast/store.py", "no such text", ""),))
+    with pytest.raises(ValueError, match="has 0 times"):
+        gone.apply(functions)
+
+
+def test_a_broken_promise_comes_with_a_schedule_that_tells_it_again() -> None:
+    limit = LIMITS[0]
+    jobs = [hunt.Job(limit.name, Bounds(limit.faults, limit.repeats, limit.ticks))]
+    ((_, found),) = hunt.run(jobs, at_most=1_000_000, processes=1)
+    assert found.promise is Promise.SEEN
+    told = _replay(found.schedule)
+    assert told.returncode == 1
+    *events, last = told.stdout.splitlines()
+    assert len(events) == len(found.schedule.split(","))
+    assert last == f"BROKEN: {Promise.SEEN.value}: {found.what}"
+
+
+def test_a_schedule_that_breaks_nothing_is_told_to_its_end() -> None:
+    told = _replay("two-applies:A,A.lost,A,tick,B,B")
+    assert told.returncode == 0
+    assert [line.split()[1] for line in told.stdout.splitlines()] == ["A", "A.lost", "A", "tick", "B", "B"]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "said"),
+    [
+        ("nowhere:A", "There is no scenario 'nowhere'"),
+        ("two-applies:A,late1", "event 2, 'late1', cannot happen"),
+    ],
+)
+def test_a_schedule_that_cannot_be_is_refused(schedule: str, said: str) -> None:
+    told = _replay(schedule)
+    assert told.returncode == 2
+    assert said in told.stderr
