@@ -118,6 +118,11 @@ def wrong_address(me: Client) -> Session:
     yield from _locked_work(me, "OperationTypeApply", saves=1, forced=document)
 
 
+def impatient_at_wrong_address(me: Client) -> Session:
+    """Breaks the lock that it finds, and pushes another configuration's state as an apply."""
+    yield from _impatient(me, names_the_lock=True, forced=state_document(me.name, 9, lineage="lineage-2"))
+
+
 def delete(me: Client) -> Session:
     """Deletes the state."""
     yield HttpRequest("delete", STATE, me.caller)
@@ -128,7 +133,7 @@ def undelete(me: Client) -> Session:
     yield HttpRequest("undelete", STATE, me.caller)
 
 
-def _impatient(me: Client, *, names_the_lock: bool) -> Session:
+def _impatient(me: Client, *, names_the_lock: bool, forced: bytes | None = None) -> Session:
     document = lock_document(me.name)
     reply = yield HttpRequest("lock", STATE, me.caller, document)
     if reply is None or reply.status not in (200, 423):
@@ -138,9 +143,9 @@ def _impatient(me: Client, *, names_the_lock: bool) -> Session:
         reply = yield HttpRequest("unlock", STATE, me.caller, body)
         if reply is None or reply.status != 200:
             return
-        yield from _locked_work(me, "OperationTypeApply", saves=1, command="2")
+        yield from _locked_work(me, "OperationTypeApply", saves=1, forced=forced, command="2")
     else:
-        yield from _work(me, f"lock-{me.name}", saves=1)
+        yield from _work(me, f"lock-{me.name}", saves=1, forced=forced)
         yield HttpRequest("unlock", STATE, me.caller, document)
 
 

@@ -227,6 +227,13 @@ MUTANTS: Final = (
         (_STATES, "if not new.same_lineage(before):", "if False:"),
     ),
     _mutant(
+        "over a write that nobody acknowledged everything goes",
+        Promise.FORWARD,
+        "broken-lock-wrong-address",
+        (0, 0, 1),
+        (_STATES, "        before = current.over\n", "        return\n"),
+    ),
+    _mutant(
         "a write that nobody acknowledged counts as acknowledged",
         Promise.FOLLOWED,
         "broken-lock",
@@ -317,6 +324,28 @@ MUTANTS: Final = (
         "broken-lock-without-id",
         (0, 0, 0),
         (_LOCKS, "if age <= FORCE_UNLOCK_MIN_AGE:", "if False:"),
+    ),
+    _mutant(
+        "a release that leaves the lock",
+        Promise.RELEASED,
+        "two-applies",
+        (0, 0, 0),
+        (
+            _LOCKS,
+            "return not _remove_version(store, name, held.version_id) and _hide(store, name, held)",
+            "return False",
+        ),
+    ),
+    _mutant(
+        "a delete that keeps its lock",
+        Promise.RELEASED,
+        "delete",
+        (0, 0, 0),
+        (
+            _STATES,
+            "        locks.give_back(store, name, acquired)\n    if isinstance(deleted",
+            "        pass\n    if isinstance(deleted",
+        ),
     ),
     _mutant(
         "a delete that does not take the lock",

@@ -24,7 +24,8 @@ class Promise(Enum):
     FORWARD = "5 within a lineage the serial never goes back"
     REPEATED = "6 a repeated request has one effect and the same answer"
     HELD = "7 a write is acknowledged only while nobody else holds the lock"
-    FOLLOWED = "8 who holds the lock and follows on what they read is not refused"
+    RELEASED = "8 what was answered as released is not held any more"
+    FOLLOWED = "9 who holds the lock and follows on what they read is not refused"
 
     @property
     def number(self) -> int:
@@ -163,6 +164,33 @@ def _had_its_lock(point: Point) -> bool:
     """Whether S3 has told a delete that its own lock is there."""
     bodies = [answer.entry.body for answer, _ in point.answers if answer.entry]
     return any(b'"Operation":"delete"' in (body or b"") for body in bodies)
+
+
+def of_released(point: Point, bucket: Bucket) -> Iterable[Violation]:
+    """Judge an unlock, or a verb that takes the lock itself, that was answered with success."""
+    lock = bucket.current(LOCK_KEY)
+    if lock is None or not _meant(lock, point.request):
+        return
+    if point.request.verb == "delete" and not _found_a_state(point):
+        return  # then it took no lock: this one is another try's
+    # A lock that came after what was read, even with the same document, is another.
+    if any(answer.entry == lock for answer, _ in point.answers):
+        yield Violation(
+            Promise.RELEASED,
+            f"{_named(point.request)} was answered with success and left the lock {lock_owner(lock)}",
+        )
+
+
+def _found_a_state(point: Point) -> bool:
+    first = next((answer for answer, _ in point.answers if answer.status in (200, 404)), None)
+    return first is not None and first.entry is not None
+
+
+def _meant(lock: Entry, request: HttpRequest) -> bool:
+    if request.verb == "unlock":
+        return not request.body or lock_id(request.body) == lock_owner(lock)
+    info = json.loads(lock.body or b"")
+    return (info["Operation"], info["Who"]) == (request.verb, request.principal)
 
 
 def of_acquired(holder: Party, parties: Iterable[Party]) -> Iterable[Violation]:

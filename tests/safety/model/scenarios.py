@@ -164,6 +164,12 @@ PLANS: Final = (
     _plan("borrowed-id", [_A2, Client("B", clients.borrower)], [(1, 0, 0)], [(1, 1, 0)]),
     _plan("wrong-address", [_A, Client("W", clients.wrong_address)], [(1, 0, 0)], [(1, 1, 0)]),
     _plan(
+        "broken-lock-wrong-address",
+        [_A, Client("W", clients.impatient_at_wrong_address)],
+        [(0, 0, 1)],
+        [(1, 0, 1), (0, 1, 1)],
+    ),
+    _plan(
         "undelete-broken",
         [Client("U", clients.undelete), _NAMING],
         [(0, 0, 0)],

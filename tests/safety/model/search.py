@@ -552,6 +552,8 @@ class Search:
         request = point.request
         if reply.status != 200:
             return
+        if request.verb in ("unlock", "delete", "undelete"):
+            change.violations.extend(promises.of_released(point, self._buckets[change.bucket]))
         if request.verb == "lock":
             change.violations.extend(promises.of_acquired(self._party(change, place), self._parties(change)))
         elif request.verb == "write":
