@@ -112,6 +112,13 @@ def borrower(me: Client) -> Session:
         yield HttpRequest("write", STATE, me.caller, body, json.loads(reply.body)["ID"])
 
 
+def copier(me: Client) -> Session:
+    """Is told who holds the lock, and sends that very lock info as its own."""
+    reply = yield HttpRequest("lock", STATE, me.caller, lock_document(me.name))
+    if reply is not None and reply.status == 423:
+        yield HttpRequest("lock", STATE, me.caller, reply.body.encode())
+
+
 def wrong_address(me: Client) -> Session:
     """Pushes the state of another configuration here, with a higher serial, and says it is an apply."""
     document = state_document(me.name, 9, lineage="lineage-2")

@@ -213,6 +213,17 @@ MUTANTS: Final = (
         ),
     ),
     _mutant(
+        "whoever sends the holder's lock info holds the lock",
+        Promise.ONE_HOLDER,
+        "copied-lock",
+        (0, 0, 0),
+        (
+            _LOCKS,
+            "return self.info == info and self.principal == caller.principal",
+            "return self.info == info",
+        ),
+    ),
+    _mutant(
         "the serial is not checked",
         Promise.FORWARD,
         "long-apply",
@@ -225,6 +236,20 @@ MUTANTS: Final = (
         "wrong-address",
         (0, 0, 0),
         (_STATES, "if not new.same_lineage(before):", "if False:"),
+    ),
+    _mutant(
+        "a write in the lock's own second counts as not acknowledged",
+        Promise.FORWARD,
+        "wrong-address-first-state",
+        (0, 0, 0),
+        (_STATES, "current.head.last_modified > lock", "current.head.last_modified >= lock"),
+    ),
+    _mutant(
+        "an own earlier save counts as not acknowledged",
+        Promise.FORWARD,
+        "long-apply",
+        (0, 1, 1),
+        (_STATES, "        and current.lock_id != lock.info.id\n", ""),
     ),
     _mutant(
         "over a write that nobody acknowledged everything goes",

@@ -111,7 +111,7 @@ def _plan(
 PLANS: Final = (
     _plan("two-applies", [_A, _B], [(1, 1, 0), (2, 0, 0)], [(1, 1, 1), (2, 1, 0)]),
     _plan("three-applies", [_A, _B, _C], [(0, 0, 0)], [(1, 0, 0), (0, 1, 0)]),
-    _plan("long-apply", [_A2], [(1, 1, 0), (0, 2, 0)], [(2, 1, 0), (1, 2, 0), (1, 1, 1)]),
+    _plan("long-apply", [_A2], [(1, 1, 0), (0, 2, 0), (0, 1, 1)], [(2, 1, 0), (1, 2, 0), (1, 1, 1)]),
     _plan("first-state", [_A, _B], [(1, 1, 0)], [(2, 0, 0), (1, 1, 1)], before=Bucket),
     _plan("another-programs-state", [_A, _B], [(1, 0, 0)], [(1, 1, 0)], before=_foreign),
     _plan(
@@ -162,6 +162,14 @@ PLANS: Final = (
     ),
     _plan("without-lock", [_A, Client("W", clients.without_lock)], [(1, 1, 0)]),
     _plan("borrowed-id", [_A2, Client("B", clients.borrower)], [(1, 0, 0)], [(1, 1, 0)]),
+    _plan(
+        "wrong-address-first-state",
+        [_A, Client("W", clients.wrong_address)],
+        [(0, 1, 0)],
+        [(1, 1, 0)],
+        before=Bucket,
+    ),
+    _plan("copied-lock", [_A, Client("B", clients.copier)], [(1, 1, 0)]),
     _plan("wrong-address", [_A, Client("W", clients.wrong_address)], [(1, 0, 0)], [(1, 1, 0)]),
     _plan(
         "broken-lock-wrong-address",
