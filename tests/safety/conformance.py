@@ -1,0 +1,415 @@
+"""The model of S3 beside two S3 servers: the same requests, one after another, and what each answers.
+
+The requests are those that `holdfast.store` sends, with right, stale and foreign conditions and versions,
+on a few keys of which one is the beginning of another. Both sides are asked in the SDK's words, so that what
+`production` makes of the model's answers is compared too.
+
+The servers make an ETag of the bytes alone, as S3 does with keys that it manages, also where they are asked
+for `aws:kms`. So the model is compared with `digests=True`. Without, it differs in nothing but the ETag's
+text, and of that S3's documents say only that it is no digest of the bytes.
+
+Not compared: requests that are in flight at the same time (the model carries each out as a whole), and
+`ETag` of a delete marker, which nobody is told.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import boto3
+from botocore.exceptions import ClientError
+from hypothesis import given, settings
+from hypothesis import seed as seeded
+from hypothesis import strategies as st
+from moto.server import ThreadedMotoServer
+
+from holdfast.store import CONTENT_TYPE, connect
+from local_aws.server import LocalAws
+from tests.free_port import free_port
+from tests.safety.figures import Figures
+from tests.safety.model import s3
+from tests.safety.model.production import _AsksForMore, _Clock, _Replay
+from tests.safety.model.s3 import Answer, Bucket, Effect, Request
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+CarryOut = Callable[[Bucket, Request, int], tuple[Bucket, Answer, Effect | None]]
+"""The model: a bucket, a request and the time; what comes of it."""
+
+_KEYS: Final = ("a.tfstate", "a.tfstate.tflock", "a/b.tfstate")
+_PREFIXES: Final = (*_KEYS, "a", "a/", "b")
+_BODIES: Final = (b"{}", b'{"serial":1}')
+_METADATA: Final[Sequence[Mapping[str, str]]] = ({}, {"locked-by": "token:ada", "sha256": "00"})
+_FOREIGN_ETAG: Final = '"00000000000000000000000000000000"'
+_CURRENT: Final = 0
+_OTHERWISE: Final[Mapping[str, Sequence[tuple[object, object]]]] = {
+    # A delete marker that is asked for by its version: S3 answers 405, says its user guide in "Working with
+    # delete markers", and so do the model and MiniStack; moto's server has no such version.
+    "moto": [
+        (
+            {"status": 405, "code": "MethodNotAllowed"},
+            {"status": 404, "code": "NoSuchVersion"},
+        )
+    ],
+}
+"""What the model and a server are known to answer differently."""
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A request, before anybody knows what S3 calls the versions.
+
+    Attributes:
+        operation: as the SDK names it.
+        key: of the object; for ListObjectVersions the prefix.
+        version: which of the key's versions, counted from 1; one that never was has a version ID of S3's that
+            belongs to another key.
+        if_match: the ETag of which version; 0 is the current one's. Where there is none, a made-up one.
+        if_none_match: whether nothing may be current.
+        body: of a PutObject.
+        metadata: of a PutObject.
+    """
+
+    operation: str
+    key: str
+    version: int | None = None
+    if_match: int | None = None
+    if_none_match: bool = False
+    body: bytes = b""
+    metadata: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        said = [self.operation, self.key]
+        said += [f"VersionId={self.version}"] if self.version is not None else []
+        said += [f"IfMatch={self.if_match or 'current'}"] if self.if_match is not None else []
+        said += ["IfNoneMatch=*"] if self.if_none_match else []
+        said += [self.body.decode(), str(dict(self.metadata))] if self.operation == "PutObject" else []
+        return " ".join(said)
+
+
+def _steps() -> st.SearchStrategy[Step]:
+    keys = st.sampled_from((_KEYS[0], *_KEYS))  # one of them more often, so that more happens to it
+    versions = st.integers(1, 5)
+    matched = st.just(_CURRENT) | st.integers(_CURRENT, 5)
+    bodies = st.sampled_from(_BODIES)
+    metadata = st.sampled_from(_METADATA).map(lambda pairs: tuple(sorted(pairs.items())))
+    put = {"body": bodies, "metadata": metadata}
+    return st.one_of(
+        st.builds(Step, st.just("PutObject"), keys, if_none_match=st.just(True), **put),
+        st.builds(Step, st.just("PutObject"), keys, if_match=matched, **put),
+        st.builds(Step, st.just("DeleteObject"), keys, if_match=matched),
+        st.builds(Step, st.just("DeleteObject"), keys, version=versions),
+        st.builds(Step, st.just("GetObject"), keys, version=st.none() | versions),
+        st.builds(Step, st.just("HeadObject"), keys),
+        st.builds(Step, st.just("ListObjectVersions"), st.sampled_from(_PREFIXES)),
+    )
+
+
+def _sequences() -> st.SearchStrategy[list[Step]]:
+    # Lists of lists are longer on average than lists, and shrink as well.
+    few = st.lists(_steps(), min_size=1, max_size=6)
+    return st.lists(few, min_size=1, max_size=8).map(lambda lists: list(chain.from_iterable(lists)))
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """An S3 server with a bucket for all sequences.
+
+    Attributes:
+        name: of the program.
+        client: talks to it.
+        bucket: the bucket's name.
+        foreign: the version ID of an object that no sequence knows.
+    """
+
+    name: str
+    client: "S3Client"
+    bucket: str
+    foreign: str
+
+
+class DisagreementError(AssertionError):
+    """The model and a server answer differently."""
+
+
+class _Side:
+    """One of those that are compared, with its own names for the versions of a sequence."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._versions: dict[str, list[str]] = {key: [] for key in _KEYS}
+        self._since: dict[tuple[str, str], datetime] = {}
+        self._told: dict[tuple[str, str], datetime] = {}
+
+    def version_id(self, key: str, number: int, foreign: str) -> str:
+        """What it calls a version, or another key's where there never was one with that number."""
+        versions = self._versions[key]
+        return versions[number - 1] if number <= len(versions) else foreign
+
+    def number(self, key: str, version_id: str) -> int:
+        """A version's number among all of its key."""
+        if version_id not in self._versions[key]:
+            raise DisagreementError(f"{self.name} tells of a version of {key} that nobody made")
+        return self._versions[key].index(version_id) + 1
+
+    def made(self, key: str, version_id: str, since: datetime) -> int:
+        """Note a new version, and the time before which it cannot have been there."""
+        if (key, version_id) in self._since:
+            raise DisagreementError(f"{self.name} has used a version ID of {key} twice")
+        self._since[key, version_id] = since
+        self._versions[key].append(version_id)
+        return len(self._versions[key])
+
+    def told(self, key: str, version_id: str, last_modified: datetime) -> None:
+        """Note what is told of a version's time, which is in whole seconds and stays the same."""
+        whole, since = last_modified.replace(microsecond=0), self._since[key, version_id]
+        if not since <= whole <= datetime.now(UTC):
+            raise DisagreementError(f"{self.name} dates a version {whole} that was made after {since}")
+        if self._told.setdefault((key, version_id), whole) != whole:
+            raise DisagreementError(f"{self.name} dates a version {whole} and then otherwise")
+
+    def made_count(self, key: str) -> int:
+        """How many versions and markers there ever were."""
+        return len(self._versions[key])
+
+
+class _Sequence:
+    """A sequence of requests, as it runs on the model and on a server."""
+
+    def __init__(self, server: Server, carry_out: CarryOut) -> None:
+        self._server = server
+        self._carry_out = carry_out
+        self._bucket = Bucket(digests=True)
+        self._prefix = f"{uuid4().hex}/"
+        self._model, self._real = _Side("the model"), _Side(server.name)
+
+    def run(self, steps: Sequence[Step]) -> None:
+        """Compare every answer, and at the end everything that there is."""
+        for step in steps:
+            self._compare(step)
+        self._compare(Step("ListObjectVersions", ""))
+        for key in {step.key for step in steps} & set(_KEYS):
+            self._compare(Step("HeadObject", key))
+            self._compare(Step("GetObject", key))
+            for number in range(1, self._model.made_count(key) + 1):
+                self._compare(Step("GetObject", key, version=number))
+
+    def _compare(self, step: Step) -> None:
+        etag = self._etag(step)
+        modelled = self._ask_model(step, etag)
+        real = self._ask_server(step, etag)
+        if modelled != real and (modelled, real) not in _OTHERWISE.get(self._server.name, ()):
+            raise DisagreementError(f"{step}\n  the model: {modelled}\n  {self._server.name}: {real}")
+
+    def _etag(self, step: Step) -> str | None:
+        """What If-Match names. The server has told the same ETags, else there was a disagreement before."""
+        if step.if_match is None:
+            return None
+        key = self._bucket.key(self._prefix + step.key)
+        current = self._bucket.current(key.name)
+        entries = [current] if step.if_match == _CURRENT and current else key.entries
+        named = [e.etag for e in entries if e is current or e.version == step.if_match]
+        return (named and named[0]) or _FOREIGN_ETAG
+
+    def _request(self, step: Step, side: _Side, etag: str | None, foreign: str) -> dict[str, Any]:
+        """The request in the SDK's words, as `holdfast.store` sends it."""
+        name = self._prefix + step.key
+        if step.operation == "ListObjectVersions":
+            return {"Prefix": name, "MaxKeys": 1000}
+        request: dict[str, Any] = {"Key": name}
+        if step.version is not None:
+            request["VersionId"] = side.version_id(step.key, step.version, foreign)
+        if etag is not None:
+            request["IfMatch"] = etag
+        if step.if_none_match:
+            request["IfNoneMatch"] = "*"
+        if step.operation == "PutObject":
+            request |= {
+                "Body": step.body,
+                "Metadata": dict(step.metadata),
+                "ContentType": CONTENT_TYPE,
+                "ChecksumAlgorithm": "SHA256",
+            }
+        return request
+
+    def _ask_model(self, step: Step, etag: str | None) -> Mapping[str, object]:
+        clock = _Clock()
+        request = self._request(step, self._model, etag, "never")
+        asking = _Replay((), clock)
+        with suppress(_AsksForMore):
+            _call(asking, step, request)
+        if asking.asked is None:
+            raise ValueError("the stand-in for the SDK's client has asked for nothing")
+        self._bucket, answer, effect = self._carry_out(self._bucket, asking.asked, 0)
+        if effect and effect.added and step.operation == "DeleteObject":
+            self._model.made(step.key, effect.added.version_id, _EPOCH)
+        answering = _Replay(((answer, 0),), clock)
+        call = partial(_call, answering, step, request)
+        return self._observed(step, self._model, call, answer.status, _EPOCH)
+
+    def _ask_server(self, step: Step, etag: str | None) -> Mapping[str, object]:
+        since = datetime.now(UTC).replace(microsecond=0)
+        request = self._request(step, self._real, etag, self._server.foreign)
+        request["Bucket"] = self._server.bucket
+
+        def call() -> Mapping[str, Any]:
+            answer = _call(self._server.client, step, request)
+            if step.operation == "DeleteObject" and answer.get("DeleteMarker") and step.version is None:
+                self._real.made(step.key, answer["VersionId"], since)
+            return answer
+
+        return self._observed(step, self._real, call, None, since)
+
+    def _observed(
+        self,
+        step: Step,
+        side: _Side,
+        call: Callable[[], Mapping[str, Any]],
+        status: int | None,
+        since: datetime,
+    ) -> Mapping[str, object]:
+        """What an answer says, with the side's own names and times taken out."""
+        try:
+            answer = call()
+        except ClientError as error:
+            return {
+                "status": error.response["ResponseMetadata"]["HTTPStatusCode"],
+                "code": error.response["Error"]["Code"],
+            }
+        observed: dict[str, object] = {"status": status or answer["ResponseMetadata"]["HTTPStatusCode"]}
+        match step.operation:
+            case "PutObject":
+                observed["version"] = side.made(step.key, answer["VersionId"], since)
+                observed["etag"] = answer["ETag"]
+            case "GetObject" | "HeadObject":
+                observed["version"] = side.number(step.key, answer["VersionId"])
+                observed |= {name: answer[name] for name in ("ETag", "ContentLength", "Metadata")}
+                side.told(step.key, answer["VersionId"], answer["LastModified"])
+                if step.operation == "GetObject":
+                    observed["body"] = answer["Body"].read()
+                    date = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
+                    observed["dated before its time"] = date < answer["LastModified"].replace(microsecond=0)
+            case "ListObjectVersions":
+                for which in ("Versions", "DeleteMarkers"):
+                    observed[which] = [self._listed(side, entry) for entry in answer.get(which, [])]
+                observed["IsTruncated"] = answer["IsTruncated"]
+        return observed
+
+    def _listed(self, side: _Side, entry: Mapping[str, Any]) -> tuple[str, int, bool]:
+        key, version_id = entry["Key"].removeprefix(self._prefix), entry["VersionId"]
+        number = side.number(key, version_id)
+        side.told(key, version_id, entry["LastModified"])
+        return key, number, entry["IsLatest"]
+
+
+def _call(client: Any, step: Step, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    method = {
+        "PutObject": "put_object",
+        "GetObject": "get_object",
+        "HeadObject": "head_object",
+        "DeleteObject": "delete_object",
+        "ListObjectVersions": "list_object_versions",
+    }[step.operation]
+    answer: Mapping[str, Any] = getattr(client, method)(**request)
+    return answer
+
+
+@contextmanager
+def servers() -> Iterator[tuple[Server, ...]]:
+    """Both S3 servers, for as long as the context lasts."""
+    moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    log = logging.getLogger("werkzeug")  # moto's server notes every request
+    level = log.level
+    log.setLevel(logging.ERROR)
+    moto.start()
+    try:
+        host, port = moto.get_host_and_port()
+        with TemporaryDirectory() as folder, LocalAws(free_port(), Path(folder)) as aws:
+            yield _server("MiniStack", aws.endpoint), _server("moto", f"http://{host}:{port}")
+    finally:
+        moto.stop()
+        log.setLevel(level)
+
+
+def _server(name: str, endpoint: str) -> Server:
+    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+    client, bucket = connect(session, endpoint_url=endpoint), "holdfast-conformance"
+    client.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)
+    foreign = client.put_object(Bucket=bucket, Key="foreign", Body=b"")["VersionId"]
+    return Server(name, client, bucket, foreign)
+
+
+def compare(
+    against: Sequence[Server],
+    *,
+    sequences: int,
+    seconds: float,
+    seed: int,
+    say: Callable[[str], None],
+    carry_out: CarryOut = s3.carry_out,
+) -> Figures:
+    """Compare a model with servers that run already; else as `run`."""
+    until = time.monotonic() + seconds
+    told = time.monotonic()
+    done = requests = 0
+    failed: tuple[Sequence[Step], DisagreementError] | None = None
+
+    @seeded(seed)
+    @settings(
+        max_examples=sequences, database=None, deadline=None, report_multiple_bugs=False, print_blob=False
+    )
+    @given(_sequences())
+    def agree(steps: list[Step]) -> None:
+        nonlocal done, requests, failed, told
+        if failed is None and time.monotonic() > until:
+            return
+        done += 1
+        requests += len(steps)
+        if failed is None and time.monotonic() > told + 10:
+            told = time.monotonic()
+            say(f"conformance: {done} sequences, {requests} requests so far")
+        try:
+            for server in against:
+                _Sequence(server, carry_out).run(steps)
+        except DisagreementError as found:
+            failed = (steps, found)  # the last one that hypothesis tries is the shortest
+            raise
+
+    try:
+        agree()
+    except DisagreementError:
+        if failed is None:
+            raise
+        steps, found = failed
+        say(f"the model of S3 and a server disagree (seed {seed}), after these requests:")
+        for step in steps:
+            say(f"  {step}")
+        say(f"at {found}")
+        return Figures(violations=1)
+    say(f"conformance: {done} sequences, {requests} requests: the model of S3 and the servers agree")
+    return Figures()
+
+
+def run(*, sequences: int, seconds: float, seed: int, say: Callable[[str], None]) -> Figures:
+    """Compare the model with both servers.
+
+    Args:
+        sequences: how many sequences of requests at most.
+        seconds: when no further sequence is begun.
+        seed: of their choice.
+        say: takes a line of progress.
+    """
+    with servers() as both:
+        return compare(both, sequences=sequences, seconds=seconds, seed=seed, say=say)
