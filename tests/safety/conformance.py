@@ -16,7 +16,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -125,19 +125,23 @@ def _sequences() -> st.SearchStrategy[list[Step]]:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """An S3 server with a bucket for all sequences.
+    """An S3 server.
 
     Attributes:
         name: of the program.
         client: talks to it.
-        bucket: the bucket's name.
         foreign: the version ID of an object that no sequence knows.
     """
 
     name: str
     client: "S3Client"
-    bucket: str
     foreign: str
+
+    def new_bucket(self) -> str:
+        """Make a versioned bucket for one sequence; moto's server is slow where there are many keys."""
+        name = f"holdfast-{uuid4().hex}"
+        self.client.create_bucket(Bucket=name, ObjectLockEnabledForBucket=True)
+        return name
 
 
 class DisagreementError(AssertionError):
@@ -192,7 +196,7 @@ class _Sequence:
         self._server = server
         self._carry_out = carry_out
         self._bucket = Bucket(digests=True)
-        self._prefix = f"{uuid4().hex}/"
+        self._name = server.new_bucket()
         self._model, self._real = _Side("the model"), _Side(server.name)
 
     def run(self, steps: Sequence[Step]) -> None:
@@ -217,7 +221,7 @@ class _Sequence:
         """What If-Match names. The server has told the same ETags, else there was a disagreement before."""
         if step.if_match is None:
             return None
-        key = self._bucket.key(self._prefix + step.key)
+        key = self._bucket.key(step.key)
         current = self._bucket.current(key.name)
         entries = [current] if step.if_match == _CURRENT and current else key.entries
         named = [e.etag for e in entries if e is current or e.version == step.if_match]
@@ -225,10 +229,9 @@ class _Sequence:
 
     def _request(self, step: Step, side: _Side, etag: str | None, foreign: str) -> dict[str, Any]:
         """The request in the SDK's words, as `holdfast.store` sends it."""
-        name = self._prefix + step.key
         if step.operation == "ListObjectVersions":
-            return {"Prefix": name, "MaxKeys": 1000}
-        request: dict[str, Any] = {"Key": name}
+            return {"Prefix": step.key, "MaxKeys": 1000}
+        request: dict[str, Any] = {"Key": step.key}
         if step.version is not None:
             request["VersionId"] = side.version_id(step.key, step.version, foreign)
         if etag is not None:
@@ -262,7 +265,7 @@ class _Sequence:
     def _ask_server(self, step: Step, etag: str | None) -> Mapping[str, object]:
         since = datetime.now(UTC).replace(microsecond=0)
         request = self._request(step, self._real, etag, self._server.foreign)
-        request["Bucket"] = self._server.bucket
+        request["Bucket"] = self._name
 
         def call() -> Mapping[str, Any]:
             answer = _call(self._server.client, step, request)
@@ -308,7 +311,7 @@ class _Sequence:
         return observed
 
     def _listed(self, side: _Side, entry: Mapping[str, Any]) -> tuple[str, int, bool]:
-        key, version_id = entry["Key"].removeprefix(self._prefix), entry["VersionId"]
+        key, version_id = entry["Key"], entry["VersionId"]
         number = side.number(key, version_id)
         side.told(key, version_id, entry["LastModified"])
         return key, number, entry["IsLatest"]
@@ -345,10 +348,9 @@ def servers() -> Iterator[tuple[Server, ...]]:
 
 def _server(name: str, endpoint: str) -> Server:
     session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
-    client, bucket = connect(session, endpoint_url=endpoint), "holdfast-conformance"
-    client.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)
-    foreign = client.put_object(Bucket=bucket, Key="foreign", Body=b"")["VersionId"]
-    return Server(name, client, bucket, foreign)
+    server = Server(name, connect(session, endpoint_url=endpoint), "")
+    made = server.client.put_object(Bucket=server.new_bucket(), Key="foreign", Body=b"")
+    return replace(server, foreign=made["VersionId"])
 
 
 def compare(
