@@ -1,0 +1,1 @@
+"""The deployed stack on a local AWS, under faults, kills and load."""

@@ -1,0 +1,167 @@
+"""A deployed team on a local AWS of its own, as `make up` deploys it: plain HTTP, without IAM."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from local_aws.clients import s3_client
+from local_aws.deploy import bootstrap, deploy
+from local_aws.server import LocalAws, find_running, for_local_commands
+from tests.e2e.deployed import client as aws_client
+from tests.e2e.http_client import Credentials
+from tests.free_port import free_port
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+TEAM: Final = "safety"
+STACK: Final = f"Holdfast-{TEAM}"
+TEAMS_FILE: Final = Path(__file__).with_name("teams.toml")
+
+BACKEND: Final = "backend"
+AUTHORIZER: Final = "authorizer"
+
+_HOLDFAST = Path(sys.executable).with_name("holdfast")
+_ALIAS = "live"
+_TIME_LIMIT = 60
+
+
+@dataclass
+class Stack:
+    """A deployed team.
+
+    Attributes:
+        aws: the local AWS on which it is deployed, and nothing else.
+        address: the API's base URL, with no proxy in front.
+        bucket: the name of the bucket with states, locks and tokens.
+        s3: a client of root's, which sees and may do everything; with no proxy in front.
+        data_dir: everything that the local AWS keeps.
+    """
+
+    aws: LocalAws
+    address: str
+    bucket: str
+    s3: "S3Client"
+    data_dir: Path
+    _tokens: dict[tuple[str, ...], Credentials] = field(default_factory=dict, repr=False)
+    _functions: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def token(self, role: str, *scope: str) -> Credentials:
+        """An access token, made by the real command; without a scope for every state.
+
+        The same for the same arguments; `new_token` makes another one.
+        """
+        wanted = (role, *scope)
+        if wanted not in self._tokens:
+            self._tokens[wanted] = self.new_token(role, *scope)
+        return self._tokens[wanted]
+
+    def new_token(self, role: str, *scope: str) -> Credentials:
+        """An access token that nobody has used yet, so that no authorizer remembers an answer for it."""
+        scopes = [argument for pattern in scope or ("*",) for argument in ("--scope", pattern)]
+        done = subprocess.run(
+            [_HOLDFAST, "token", "create", "--team", TEAM, "--role", role, *scopes, "--json"],
+            env=for_local_commands(os.environ) | self.aws.environment(),
+            capture_output=True,
+            check=True,
+            timeout=_TIME_LIMIT,
+        )
+        made = json.loads(done.stdout)
+        return Credentials(made["id"], made["secret"])
+
+    def route_functions_through(
+        self, endpoint: str | None, *, functions: Collection[str] = (BACKEND, AUTHORIZER)
+    ) -> None:
+        """Let functions send their S3 requests to another endpoint, such as that of a proxy.
+
+        As an operator would do it: the function's environment, a new version, and the alias, which the API
+        calls, moved to it. A deployment puts the endpoint back only if it changes the function.
+
+        Args:
+            endpoint: without a trailing slash; None = S3 itself.
+            functions: which ones.
+        """
+        client = self.client("lambda")
+        for name in functions:
+            function = self._function(name)
+            variables = client.get_function_configuration(FunctionName=function)["Environment"]["Variables"]
+            variables.pop("AWS_ENDPOINT_URL_S3", None)
+            if endpoint:
+                variables["AWS_ENDPOINT_URL_S3"] = endpoint
+            client.update_function_configuration(FunctionName=function, Environment={"Variables": variables})
+            version = client.publish_version(FunctionName=function)["Version"]
+            client.update_alias(FunctionName=function, Name=_ALIAS, FunctionVersion=version)
+
+    def workers(self, functions: Collection[str] = (BACKEND, AUTHORIZER)) -> list[int]:
+        """The PIDs of the processes in which the local AWS runs these functions.
+
+        Idle ones are among them, also those of versions that the alias has left.
+        """
+        server = find_running(self.data_dir)
+        if server is None:
+            return []
+        found = []
+        for process in Path("/proc").iterdir():
+            if not process.name.isdigit():
+                continue
+            with suppress(OSError):  # it has ended meanwhile
+                parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+                if parent != server.pid:
+                    continue
+                command = (process / "cmdline").read_bytes().decode(errors="replace")
+                if any(f"-{self._function(name)}-" in command for name in functions):
+                    found.append(int(process.name))
+        return sorted(found)
+
+    def kill_worker(self, pid: int) -> bool:
+        """Kill a process of those that `workers` has named (SIGKILL).
+
+        Returns:
+            Whether it still ran.
+        """
+        if pid not in self.workers():
+            return False
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            return True
+        return False
+
+    def client(self, service: str) -> Any:
+        """An AWS client of root's for the local AWS."""
+        return aws_client(self.aws, service)
+
+    def _function(self, name: str) -> str:
+        """The deployed function's physical name."""
+        if name not in self._functions:
+            (found,) = (
+                item["PhysicalResourceId"]
+                for page in self.client("cloudformation")
+                .get_paginator("list_stack_resources")
+                .paginate(StackName=STACK)
+                for item in page["StackResourceSummaries"]
+                if item["ResourceType"] == "AWS::Lambda::Function"
+                and name in item["LogicalResourceId"].lower()
+            )
+            self._functions[name] = found
+        return self._functions[name]
+
+
+@contextmanager
+def deployed(folder: Path, *, port: int | None = None) -> Iterator[Stack]:
+    """Start a local AWS and deploy the team into it, for as long as the context lasts.
+
+    Args:
+        folder: everything that the local AWS keeps and writes goes here.
+        port: of 127.0.0.1; any free one by default.
+    """
+    with LocalAws(port or free_port(), folder) as aws:
+        bootstrap(aws)
+        outputs = deploy(aws, [STACK], teams_file=TEAMS_FILE)[STACK]
+        yield Stack(aws, outputs.api_address, outputs.bucket_name, s3_client(aws), aws.data_dir)
