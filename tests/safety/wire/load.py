@@ -1,0 +1,414 @@
+"""Load with a witness: many clients that count, faults, kills and an operator, and a verdict at the end."""
+
+import http.client
+import json
+import random
+import subprocess
+import sys
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlsplit
+
+from tests.safety.figures import Figures
+from tests.safety.wire import witness
+from tests.safety.wire.stack import Stack
+from tests.safety.wire.verdict import EMPTY_BODY_AGE, Findings, Operation, operations, verify
+from tests.safety.wire.witness import Content, Settings, content
+
+if TYPE_CHECKING:
+    from tests.e2e.http_client import Credentials
+
+Say = Callable[[str], None]
+
+CLIENTS: Final = 8
+SLOTS: Final = 12
+GENERATION: Final = 30.0
+"""Seconds after which clients go on to other states: the local AWS gets slower with each version of a key."""
+
+_PATIENCE = 2.0
+_TICK = 0.1
+_LOOK = 1.0  # seconds from one look at the locks to the next
+_REPORT = 5.0
+_TOKENS = 3
+_SENTENCES = 20
+_TIME_TO_END = witness.TIME_LIMIT * 3
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """How often what goes wrong beside the wire, per second.
+
+    Attributes:
+        client_kills: SIGKILLs of clients.
+        worker_kills: SIGKILLs of Lambda workers.
+        broken_locks: force-unlocks of locks whose holders are at work.
+    """
+
+    client_kills: float = 0.3
+    worker_kills: float = 0.3
+    broken_locks: float = 0.5
+
+
+QUIET: Final = Rates(0, 0, 0)
+
+
+class _Process:
+    """A witness that runs, and what its journal has told so far."""
+
+    def __init__(self, settings: Settings, *arguments: str) -> None:
+        self.name = settings.name
+        self.journal = Path(settings.journal)
+        self.journal.touch(mode=0o600)
+        self.lock: str | None = None
+        self.acknowledged = 0
+        self._lines = self.journal.open()
+        self._rest = ""
+        self._verb = ""
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-S", witness.__file__, *arguments], stdin=subprocess.PIPE, text=True
+        )
+        self.say(settings.to_json())
+
+    def say(self, line: str) -> None:
+        """Send a line to its standard input."""
+        assert self.process.stdin
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def follow(self) -> None:
+        """Read what has come to its journal."""
+        *whole, self._rest = (self._rest + self._lines.read()).split("\n")
+        for line in whole:
+            entry = json.loads(line)
+            self._verb = entry.get("verb", self._verb)
+            if "verb" in entry:
+                self.lock = entry["lock"]
+            elif self._verb == "write" and entry.get("status") == 200:
+                self.acknowledged += 1
+
+    def kill(self) -> None:
+        """SIGKILL, whatever it does."""
+        self.process.kill()
+        self.process.wait()
+
+    def dismiss(self) -> None:
+        """Let it finish what it does; does not wait."""
+        assert self.process.stdin
+        self.process.stdin.close()
+
+    def close(self) -> None:
+        """End it, however."""
+        if self.process.poll() is None:
+            self.kill()
+        if self.process.stdin:
+            self.process.stdin.close()
+        self._lines.close()
+
+
+@dataclass
+class _Crowd:
+    """The clients that work now, and all that have worked."""
+
+    stack: Stack
+    address: str
+    folder: str
+    journals: Path
+    slots: int
+    generation: float
+    seeds: random.Random
+    began: float = field(default_factory=time.monotonic)
+    working: list[_Process] = field(default_factory=list)
+    gone: list[_Process] = field(default_factory=list)
+    killed: set[str] = field(default_factory=set)
+    _tokens: "list[Credentials]" = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._tokens = [self.stack.token("writer", f"{self.folder}/*", f"by/{n}") for n in range(_TOKENS)]
+
+    def settings(self, name: str, credentials: "Credentials", address: str) -> Settings:
+        return Settings(
+            name=name,
+            address=address,
+            username=credentials.username,
+            password=credentials.password,
+            journal=str(self.journals / f"{name}.jsonl"),
+            seed=self.seeds.getrandbits(32),
+            folder=self.folder,
+            slots=self.slots,
+            began=self.began,
+            generation=self.generation,
+            patience=_PATIENCE,
+        )
+
+    def add(self) -> None:
+        """One more client."""
+        number = len(self.working) + len(self.gone) + 1
+        token = self._tokens[number % len(self._tokens)]
+        self.working.append(_Process(self.settings(f"client-{number}", token, self.address)))
+
+    def kill(self, process: _Process) -> None:
+        """Kill a client; another one takes its place."""
+        process.kill()
+        self.killed.add(process.name)
+        self.working.remove(process)
+        self.gone.append(process)
+        self.add()
+
+    def follow(self) -> int:
+        """Read all journals.
+
+        Returns:
+            The number of acknowledged writes.
+        """
+        for process in self.working:
+            if process.process.poll() is not None:
+                raise RuntimeError(f"{process.name} ended by itself with {process.process.returncode}")
+            process.follow()
+        return self.acknowledged
+
+    @property
+    def acknowledged(self) -> int:
+        return sum(process.acknowledged for process in (*self.working, *self.gone))
+
+    def everybody(self) -> list[_Process]:
+        return [*self.gone, *self.working]
+
+    def close(self) -> None:
+        """End every process, however."""
+        for process in self.everybody():
+            process.close()
+
+    def end(self) -> None:
+        """Let all finish their round, and wait for it."""
+        for process in self.working:
+            process.dismiss()
+        deadline = time.monotonic() + _TIME_TO_END
+        for process in self.working:
+            if process.process.wait(max(1.0, deadline - time.monotonic())) != 0:
+                raise RuntimeError(f"{process.name} ended with {process.process.returncode}")
+        for process in self.everybody():
+            process.follow()
+
+
+def run(
+    *,
+    acknowledged: int,
+    seconds: float,
+    seed: int,
+    say: Say,
+    stack: Stack,
+    clients: int = CLIENTS,
+    slots: int = SLOTS,
+    generation: float = GENERATION,
+    rates: Rates = Rates(),
+    folder: Path | None = None,
+) -> Figures:
+    """Let clients count until so many writes are acknowledged, then compare their journals with the bucket.
+
+    Args:
+        acknowledged: how many writes.
+        seconds: after which it ends with what was reached.
+        seed: of the kills, the faults and the clients' choices.
+        say: gets the progress, and in full what was found.
+        stack: where.
+        clients: how many at a time.
+        slots: states at a time.
+        generation: seconds after which the clients go on to other states.
+        rates: of kills and force-unlocks.
+        folder: for the journals; by default beside the local AWS's data.
+    """
+    name = f"load-{uuid.uuid4().hex[:8]}"
+    journals = (folder or stack.data_dir / "journals") / name
+    journals.mkdir(parents=True)
+    choices = random.Random(seed)  # noqa: S311 reproducible, not secret
+    with ExitStack() as ended:
+        crowd = _Crowd(stack, stack.address, name, journals, slots, generation, choices)
+        ended.callback(lambda: [process.close() for process in crowd.everybody()])
+        operator = ended.enter_context(
+            closing(_Process(crowd.settings("operator", stack.token("maintainer"), stack.address), "operate"))
+        )
+        for _ in range(clients):
+            crowd.add()
+        bystander = _Disturber(stack, crowd, operator, choices, rates)
+        reached = _work(crowd, bystander, acknowledged, seconds, say)
+        crowd.end()
+        operator.dismiss()
+        operator.process.wait(_TIME_TO_END)
+        done = [one for process in (*crowd.everybody(), operator) for one in _told(process)]
+        took = time.monotonic()
+        findings = verify(done, _history(stack, name), _locks(stack, name), crowd.killed)
+        say(f"load: compared with the bucket in {time.monotonic() - took:.1f} s")
+    return _figures(findings, bystander, reached, seed, say)
+
+
+def _work(crowd: _Crowd, bystander: "_Disturber", acknowledged: int, seconds: float, say: Say) -> float:
+    """Go on until enough is acknowledged or the time is up.
+
+    Returns:
+        Seconds that it took.
+    """
+    began = reported = time.monotonic()
+    while True:
+        time.sleep(_TICK)
+        now = time.monotonic()
+        count = crowd.follow()
+        if now - reported >= _REPORT or count >= acknowledged or now - began >= seconds:
+            reported = now
+            say(
+                f"load: {count} of {acknowledged} writes acknowledged in {now - began:.0f} s, "
+                f"{count / (now - began):.1f} a second, {bystander}"
+            )
+        if count >= acknowledged or now - began >= seconds:
+            return now - began
+        bystander.act(now)
+
+
+def _told(process: _Process) -> Iterator[Operation]:
+    with process.journal.open() as lines:
+        yield from operations(process.name, lines)
+
+
+class _Disturber:
+    """Kills clients and workers, and has locks removed."""
+
+    def __init__(
+        self, stack: Stack, crowd: _Crowd, operator: _Process, choices: random.Random, rates: Rates
+    ) -> None:
+        self.client_kills = self.worker_kills = self.removals = 0
+        self._stack = stack
+        self._crowd = crowd
+        self._operator = operator
+        self._choices = choices
+        self._first_seen: dict[str, float] = {}
+        self._asked: set[str] = set()
+        self._due: list[tuple[Callable[[], None], float, list[float]]] = [
+            (act, rate, [time.monotonic() + choices.expovariate(rate)])
+            for act, rate in (
+                (self._kill_client, rates.client_kills),
+                (self._kill_worker, rates.worker_kills),
+                (self._break_lock, rates.broken_locks),
+                (self._remove_orphans, 1 / _LOOK),
+            )
+            if rate
+        ]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.client_kills} clients and {self.worker_kills} workers killed, "
+            f"{self.removals} locks removed"
+        )
+
+    def act(self, now: float) -> None:
+        """Do what is due."""
+        for act, rate, due in self._due:
+            if now >= due[0]:
+                act()
+                due[0] = now + self._choices.expovariate(rate)
+
+    def _kill_client(self) -> None:
+        self._crowd.kill(self._choices.choice(self._crowd.working))
+        self.client_kills += 1
+
+    def _kill_worker(self) -> None:
+        workers = self._stack.workers()
+        if workers and self._stack.kill_worker(self._choices.choice(workers)):
+            self.worker_kills += 1
+
+    def _break_lock(self) -> None:
+        held = sorted(self._held_now().items())
+        if held:
+            self._remove(*self._choices.choice(held))
+
+    def _remove_orphans(self) -> None:
+        """Remove what nobody works under any more: by its ID, or once it is old enough without."""
+        now = time.monotonic()
+        held = self._held_now()
+        self._first_seen = {lock: self._first_seen.get(lock, now) for lock in held.values()}
+        at_work = {process.lock for process in self._crowd.working}
+        for state, lock in held.items():
+            if lock in at_work or lock in self._asked:
+                continue
+            by_id = int(lock[:2], 16) % 2
+            if by_id:
+                self._remove(state, lock)
+                self._asked.add(lock)
+            elif now - self._first_seen[lock] > EMPTY_BODY_AGE + 2:
+                self._remove(state, None)
+                self._asked.add(lock)
+
+    def _held_now(self) -> Mapping[str, str]:
+        return _locks(self._stack, self._crowd.folder)
+
+    def _remove(self, state: str, lock: str | None) -> None:
+        self._operator.say(json.dumps({"state": state, "lock": lock}))
+        self.removals += 1
+
+
+# --- the bucket ----------------------------------------------------------------------------------------
+
+
+def _locks(stack: Stack, folder: str) -> dict[str, str]:
+    """The IDs of the locks that lie in the bucket, by state."""
+    found = {}
+    pages = stack.s3.get_paginator("list_objects_v2").paginate(
+        Bucket=stack.bucket, Prefix=f"states/{folder}/"
+    )
+    for key in [item["Key"] for page in pages for item in page.get("Contents", [])]:
+        if not key.endswith(".tflock"):
+            continue
+        try:
+            body = stack.s3.get_object(Bucket=stack.bucket, Key=key)["Body"].read()
+        except stack.s3.exceptions.NoSuchKey:
+            continue
+        found[key.removeprefix("states/").removesuffix(".tfstate.tflock")] = str(json.loads(body)["ID"])
+    return found
+
+
+def _history(stack: Stack, folder: str) -> Mapping[str, Sequence[Content]]:
+    """The versions of every state, oldest first."""
+    history: dict[str, list[Content]] = defaultdict(list)
+    endpoint = urlsplit(stack.aws.endpoint)
+    pages = stack.s3.get_paginator("list_object_versions").paginate(
+        Bucket=stack.bucket, Prefix=f"states/{folder}/"
+    )
+    with closing(http.client.HTTPConnection(endpoint.netloc, timeout=60)) as connection:
+        for page in pages:
+            for marker in page.get("DeleteMarkers", []):
+                raise RuntimeError(f"{marker['Key']} was deleted, which nobody has asked for")
+            for version in page.get("Versions", []):
+                # The SDK would take several times as long. The local AWS asks nobody for a signature.
+                key = quote(version["Key"])
+                connection.request("GET", f"/{stack.bucket}/{key}?versionId={version['VersionId']}")
+                answer = connection.getresponse()
+                body = answer.read()
+                if answer.status != http.HTTPStatus.OK:
+                    raise RuntimeError(f"{version['Key']} {version['VersionId']}: {answer.status}")
+                if version["Key"].endswith(".tfstate"):
+                    state = version["Key"].removeprefix("states/").removesuffix(".tfstate")
+                    history[state].append(content(body))
+    return {state: versions[::-1] for state, versions in history.items()}
+
+
+def _figures(findings: Findings, disturber: _Disturber, took: float, seed: int, say: Say) -> Figures:
+    for sentence in (*findings.lost, *findings.violations)[:_SENTENCES]:
+        say(f"load: VIOLATION: {sentence}")
+    if findings.lost or findings.violations:
+        say(f"load: {len(findings.lost)} lost and {len(findings.violations)} violations with seed {seed}")
+    say(
+        f"load: {findings.acknowledged} acknowledged writes in {took:.0f} s, all in the bucket but "
+        f"{len(findings.lost)}; {findings.unacknowledged} versions that nobody was told of, "
+        f"{findings.locks_left} locks left by the killed"
+    )
+    return Figures(
+        operations=findings.requests,
+        acknowledged=findings.acknowledged,
+        kills=disturber.client_kills + disturber.worker_kills,
+        lost=len(findings.lost),
+        violations=len(findings.violations),
+    )

@@ -1,0 +1,408 @@
+"""What the witnesses' word is worth: their journals beside what lies in the bucket.
+
+Nothing here asks anybody anything: it decides on what it is given.
+"""
+
+import itertools
+import json
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tests.safety.wire.witness import Content
+
+EMPTY_BODY_AGE: Final = 10.0
+"""Seconds that a lock must be old for a force-unlock that names none."""
+_CLOCK_GRAIN = 1.0  # S3 tells times in whole seconds
+_LATEST = 60.0  # seconds that a request which nobody waits for may still be under way, at the very most
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One request.
+
+    Attributes:
+        asked: when it was about to be sent; `time.monotonic()` seconds, which all processes share.
+        told: when its answer was there; None if the client ended before.
+        status: of HTTP; None if there was no answer.
+        error: the answer's error code, or why there was none.
+    """
+
+    asked: float
+    told: float | None = None
+    status: int | None = None
+    error: str = ""
+
+    @property
+    def undecided(self) -> bool:
+        """Whether it may have had any effect, or none: no answer, or one that says as much."""
+        return self.status is None or self.status == 429 or self.status >= 500
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A request with its repeats.
+
+    Attributes:
+        client: whose.
+        verb: `lock`, `read`, `write`, `unlock` or `force`.
+        state: the state's name.
+        lock: the lock's ID; None for a force-unlock with an empty body.
+        attempts: the requests, oldest first.
+        written: what a write says.
+        over: the SHA-256 of what the writer had read before; None of no state.
+        read: what a read was given; None of no state.
+        holder: the ID of the lock that a refusal names.
+    """
+
+    client: str
+    verb: str
+    state: str
+    lock: str | None
+    attempts: tuple[Attempt, ...]
+    written: Content | None = None
+    over: str | None = None
+    read: Content | None = None
+    holder: str | None = None
+
+    @property
+    def began(self) -> float:
+        """When the first request was about to be sent."""
+        return self.attempts[0].asked
+
+    @property
+    def status(self) -> int | None:
+        """The answer in the end; None if there was none that decides."""
+        last = self.attempts[-1]
+        return None if last.undecided else last.status
+
+    @property
+    def ended(self) -> float:
+        """When the answer was there; infinite if there was none that decides."""
+        last = self.attempts[-1]
+        return float("inf") if last.undecided or last.told is None else last.told
+
+    @property
+    def over_at(self) -> float:
+        """When nothing of it can take effect any more."""
+        return max(attempt.asked for attempt in self.attempts) + _LATEST if self.undecided else self.ended
+
+    @property
+    def undecided(self) -> bool:
+        """Whether any of its requests may have had an effect that nobody was told of."""
+        return any(attempt.undecided for attempt in self.attempts)
+
+    @property
+    def acknowledged(self) -> bool:
+        """Whether it was answered with success."""
+        return self.status in (200, 204)
+
+    def __str__(self) -> str:
+        told = [attempt.status or attempt.error or "no answer" for attempt in self.attempts]
+        lock = f" under {self.lock}" if self.lock else ""
+        said = f" of {self.written}" if self.written else ""
+        return f"{self.client}'s {self.verb} of {self.state}{lock}{said} at {self.began:.3f} (told {told})"
+
+
+def operations(client: str, lines: Iterable[str]) -> Iterator[Operation]:
+    """Read a journal. Its last line may be cut: what is not whole was neither asked nor told."""
+    asked: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    told: dict[tuple[int, int], dict[str, Any]] = {}
+    for line in lines:
+        if not line.endswith("\n"):
+            break
+        entry = json.loads(line)
+        if "verb" in entry:
+            asked[entry["number"]].append(entry)
+        else:
+            told[entry["number"], entry["attempt"]] = entry
+    for number, entries in asked.items():
+        first = entries[0]
+        answers = [told.get((number, attempt), {}) for attempt in range(len(entries))]
+        yield Operation(
+            client=client,
+            verb=first["verb"],
+            state=first["state"],
+            lock=first["lock"],
+            attempts=tuple(
+                Attempt(entry["at"], answer.get("at"), answer.get("status"), answer.get("error", ""))
+                for entry, answer in zip(entries, answers, strict=True)
+            ),
+            written=_content(first.get("written")),
+            over=first.get("over"),
+            read=_content(answers[-1].get("read")),
+            holder=answers[-1].get("holder"),
+        )
+
+
+def _content(noted: Mapping[str, Any] | None) -> Content | None:
+    return Content(**noted) if noted else None
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What the journals and the bucket say together.
+
+    Attributes:
+        lost: acknowledged writes that are not in the history, one sentence each.
+        violations: every other broken promise, one sentence each.
+        acknowledged: writes that were answered with success.
+        requests: everything that was sent.
+        unacknowledged: versions in the history whose writer was not told that they are there.
+        locks_left: locks in the bucket that somebody left who was killed or did not get an answer.
+    """
+
+    lost: tuple[str, ...]
+    violations: tuple[str, ...]
+    acknowledged: int
+    requests: int
+    unacknowledged: int
+    locks_left: int
+
+
+def verify(
+    done: Iterable[Operation],
+    history: Mapping[str, Sequence[Content]],
+    locks: Mapping[str, str],
+    killed: Iterable[str] = (),
+) -> Findings:
+    """Judge what clients were told by what lies in the bucket.
+
+    Args:
+        done: every operation of every client.
+        history: the versions of each state, oldest first.
+        locks: the ID of the lock of each state that is locked.
+        killed: the names of the clients that were killed.
+    """
+    by_state: dict[str, list[Operation]] = defaultdict(list)
+    acknowledged = requests = 0
+    for operation in done:
+        by_state[operation.state].append(operation)
+        requests += len(operation.attempts)
+        acknowledged += operation.verb == "write" and operation.acknowledged
+    dead = frozenset(killed)
+    judged = [
+        _OneState(state, by_state.get(state, []), history.get(state, ()), locks.get(state), dead)
+        for state in sorted({*by_state, *history, *locks})
+    ]
+    for one in judged:
+        one.judge()
+    return Findings(
+        lost=tuple(sentence for one in judged for sentence in one.lost),
+        violations=tuple(sentence for one in judged for sentence in one.violations),
+        acknowledged=acknowledged,
+        requests=requests,
+        unacknowledged=sum(one.unacknowledged for one in judged),
+        locks_left=sum(one.lock_excused for one in judged),
+    )
+
+
+_EXPECTED: Final[Mapping[str, frozenset[int]]] = {
+    "lock": frozenset({200, 423}),
+    "read": frozenset({200, 204}),
+    "write": frozenset({200, 409, 423}),
+    "unlock": frozenset({200}),
+    "force": frozenset({200, 409}),
+}
+
+
+class _OneState:
+    """One state: who was told what, and what became of it."""
+
+    def __init__(
+        self,
+        state: str,
+        done: Sequence[Operation],
+        history: Sequence[Content],
+        lock: str | None,
+        killed: frozenset[str],
+    ) -> None:
+        self.lost: list[str] = []
+        self.violations: list[str] = []
+        self.lock_excused = False
+        self._state = state
+        self._done = sorted(done, key=lambda operation: operation.began)
+        self._history = history
+        self._lock = lock
+        self._killed = killed
+        self._place = {version.sha256: place for place, version in enumerate(history)}
+        self._writes = {
+            operation.written.sha256: operation
+            for operation in self._done
+            if operation.verb == "write" and operation.written
+        }
+        self._acknowledged = [write for write in self._writes.values() if write.acknowledged]
+        # In the order of the history.
+        self._kept = sorted(
+            (write for write in self._acknowledged if _sha(write) in self._place),
+            key=lambda write: self._place[_sha(write)],
+        )
+
+    @property
+    def unacknowledged(self) -> int:
+        """How many versions nobody was told of."""
+        return len(self._history) - len(self._kept)
+
+    def judge(self) -> None:
+        """Look at everything."""
+        self._answers()
+        self._nothing_is_lost()
+        self._nothing_is_made_up()
+        self._in_order()
+        self._seen_before_written_over()
+        self._counted()
+        self._reads_are_of_now()
+        self._one_holder_at_a_time()
+        self._no_write_after_the_lock_was_removed()
+        self._no_lock_is_left()
+
+    def _broken(self, sentence: str) -> None:
+        self.violations.append(f"{self._state}: {sentence}")
+
+    def _answers(self) -> None:
+        known = {operation.lock for operation in self._done if operation.verb == "lock"}
+        for operation in self._done:
+            if operation.status is not None and operation.status not in _EXPECTED[operation.verb]:
+                self._broken(f"{operation} should never get that answer.")
+            if operation.status == 423 and operation.holder not in known:
+                self._broken(f"{operation} was refused in favour of {operation.holder!r}, whom nobody knows.")
+
+    def _nothing_is_lost(self) -> None:
+        for write in self._acknowledged:
+            if _sha(write) not in self._place:
+                self.lost.append(f"{self._state}: {write} is not in the history of {len(self._history)}.")
+
+    def _nothing_is_made_up(self) -> None:
+        for version, times in Counter(version.sha256 for version in self._history).items():
+            if version not in self._writes:
+                self._broken(f"the version {version} in the history was written by nobody.")
+            elif times > 1:
+                self._broken(f"{self._writes[version]} is in the history {times} times.")
+
+    def _in_order(self) -> None:
+        for earlier, later in itertools.pairwise(self._kept):
+            if _written(later).serial <= _written(earlier).serial:
+                self._broken(f"{later} comes after {earlier} in the history and goes back in serial.")
+            if later.ended < earlier.began:
+                self._broken(f"{later} comes after {earlier} in the history, but was acknowledged before it.")
+
+    def _seen_before_written_over(self) -> None:
+        """Whoever wrote a version had read the acknowledged one that came last before it."""
+        last: str | None = None
+        for version in self._history:
+            write = self._writes.get(version.sha256)
+            if write is None:
+                continue
+            found = self._acknowledged_below(write)
+            if found != last:
+                over = self._writes[last] if last else None
+                self._broken(
+                    f"{write} follows {over}, which its writer had not read; it had read {write.over}."
+                )
+            if write.acknowledged:
+                last = version.sha256
+
+    def _acknowledged_below(self, write: Operation) -> str | None:
+        """The newest acknowledged version among those that a writer's own was made from."""
+        over = write.over
+        while over is not None:
+            below = self._writes.get(over)
+            if below is None or below.acknowledged:
+                return over
+            over = below.over
+        return None
+
+    def _counted(self) -> None:
+        unsure = [write for write in self._writes.values() if not write.acknowledged]
+        counter = self._history[-1].counter if self._history else 0
+        if not len(self._acknowledged) <= counter <= len(self._acknowledged) + len(unsure):
+            self._broken(
+                f"the counter is {counter} after {len(self._acknowledged)} acknowledged writes and "
+                f"{len(unsure)} others."
+            )
+
+    def _reads_are_of_now(self) -> None:
+        """A read sees what was acknowledged before it was asked, or something later."""
+        ended = sorted((write.ended, self._place[_sha(write)]) for write in self._kept)
+        newest = list(itertools.accumulate((place for _, place in ended), max))
+        times = [when for when, _ in ended]
+        for operation in self._done:
+            if operation.verb != "read" or not operation.acknowledged:
+                continue
+            place = self._place.get(operation.read.sha256) if operation.read else -1
+            if place is None:
+                self._broken(f"{operation} was given {operation.read}, which is not in the history.")
+                continue
+            before = bisect_left(times, operation.attempts[-1].asked)
+            if before and newest[before - 1] > place:
+                missed = self._history[newest[before - 1]]
+                self._broken(f"{operation} was given {operation.read}, after {missed} was acknowledged.")
+
+    def _one_holder_at_a_time(self) -> None:
+        holds = sorted(
+            ((lock.ended, self._given_up(lock), lock) for lock in self._locks()), key=lambda hold: hold[0]
+        )
+        latest: tuple[float, Operation] | None = None
+        for start, end, lock in holds:
+            if latest and start < latest[0]:
+                self._broken(f"{lock} was told that it holds the lock while {latest[1]} held it.")
+            if latest is None or end > latest[0]:
+                latest = end, lock
+
+    def _locks(self) -> list[Operation]:
+        return [one for one in self._done if one.verb == "lock" and one.status == 200]
+
+    def _given_up(self, lock: Operation) -> float:
+        """When a lock that was acquired may have been gone at the earliest."""
+        return min(
+            (max(one.began, lock.ended) for one in self._done if _may_remove(one, lock)),
+            default=float("inf"),
+        )
+
+    def _no_write_after_the_lock_was_removed(self) -> None:
+        removed = {
+            one.lock: one.ended
+            for one in reversed(self._done)
+            if one.verb == "force" and one.status == 200 and one.lock
+        }
+        # An acquire that was not answered at once may have been repeated on its way, and come a second time.
+        again = {one.lock for one in self._done if one.verb == "lock" and one.undecided}
+        for write in self._acknowledged:
+            if write.lock in removed and write.lock not in again and removed[write.lock] < write.began:
+                self._broken(f"{write} was acknowledged after its lock had been removed.")
+
+    def _no_lock_is_left(self) -> None:
+        if self._lock is None:
+            return
+        taken = [one for one in self._done if one.verb == "lock" and one.lock == self._lock]
+        if not taken:
+            self._broken(f"the lock {self._lock} is left, which nobody has asked for.")
+            return
+        released = [one for one in self._done if one.verb == "unlock" and one.lock == self._lock]
+        self.lock_excused = (
+            taken[0].client in self._killed
+            or any(one.undecided for one in taken)
+            or not any(one.status == 200 for one in released)
+        )
+        if not self.lock_excused:
+            self._broken(f"the lock {self._lock} is left, though {released[-1]}.")
+
+
+def _may_remove(one: Operation, lock: Operation) -> bool:
+    """Whether an operation may have taken this lock away after its holder was told of it."""
+    if one.verb not in ("unlock", "force"):
+        return False
+    if one.lock is not None:
+        return one.lock == lock.lock and one.over_at > lock.ended
+    return one.over_at - lock.began > EMPTY_BODY_AGE - _CLOCK_GRAIN
+
+
+def _written(write: Operation) -> Content:
+    assert write.written is not None
+    return write.written
+
+
+def _sha(write: Operation) -> str:
+    return _written(write).sha256

@@ -1,0 +1,339 @@
+"""A client that counts in states, and writes down what it is told.
+
+Run as a program it takes a lock, reads a number, writes the next one and gives the lock back, again and
+again. It repeats requests as Terraform's HTTP client does, with shorter waits. What it is about to ask and
+what it was told goes to its journal at once, so that after a SIGKILL the journal still tells. With the
+argument `operate` it is the operator instead, who removes locks.
+
+It imports nothing but the standard library: it is started anew after every kill.
+"""
+
+import base64
+import hashlib
+import http.client
+import json
+import os
+import random
+import sys
+import threading
+import time
+import uuid
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+TIME_LIMIT: Final = 40.0
+"""Seconds that a client waits for an answer: longer than the gateway's 30 s."""
+
+_ATTEMPTS = 3  # Terraform's retry_max is 2
+_FIRST_WAIT = 0.1
+_UNREADABLE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a client is told when it starts.
+
+    Attributes:
+        name: its own; its journal is called so.
+        address: the API's base URL.
+        username: its token's ID.
+        password: its token's secret.
+        journal: the file that it writes.
+        seed: of its choices.
+        folder: of the states' names, such as `load`.
+        slots: how many states there are at a time. The first is chosen far more often than the others.
+        began: `time.monotonic()` when the run began, the same for all clients.
+        generation: seconds after which clients go on to other states, so that no history grows long.
+        patience: seconds that it waits for a lock.
+    """
+
+    name: str
+    address: str
+    username: str
+    password: str
+    journal: str
+    seed: int
+    folder: str
+    slots: int
+    began: float
+    generation: float
+    patience: float
+
+    def to_json(self) -> str:
+        """For the command line's standard input."""
+        return json.dumps(asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What is noted of a state document.
+
+    Attributes:
+        sha256: of its bytes, in hexadecimal.
+        serial: of the document.
+        counter: the number in it.
+    """
+
+    sha256: str
+    serial: int
+    counter: int
+
+
+def content(body: bytes) -> Content:
+    """What is noted of a state document.
+
+    Raises:
+        ValueError: it is none that a witness wrote.
+    """
+    try:
+        document = json.loads(body)
+        counter = document["outputs"]["counter"]["value"]
+        return Content(hashlib.sha256(body).hexdigest(), int(document["serial"]), int(counter))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"no state of a witness: {error!r}") from error
+
+
+@dataclass(slots=True)
+class _Journal:
+    """An append-only file; a line is written with one system call, which a SIGKILL does not take back."""
+
+    path: Path
+    _file: int = field(init=False)
+    _number: int = 0
+
+    def __post_init__(self) -> None:
+        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def next_number(self) -> int:
+        self._number += 1
+        return self._number
+
+    def note(self, **entry: object) -> None:
+        line = json.dumps({"at": time.monotonic(), **entry}, separators=(",", ":")) + "\n"
+        os.write(self._file, line.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The answer that decides an operation; of none, the status is None."""
+
+    status: int | None
+    body: bytes = b""
+
+
+class _Http:
+    """Terraform's HTTP client: it keeps its connection and repeats what was not decided."""
+
+    def __init__(self, settings: Settings, journal: _Journal) -> None:
+        address = urlsplit(settings.address)
+        self._netloc, self._base = address.netloc, address.path
+        self._connection: http.client.HTTPConnection | None = None
+        credentials = base64.b64encode(f"{settings.username}:{settings.password}".encode()).decode()
+        self._headers = {"Authorization": f"Basic {credentials}"}
+        self._journal = journal
+
+    def ask(
+        self,
+        verb: str,
+        state: str,
+        lock: str | None,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        **said: object,
+    ) -> _Answer:
+        """Send a request, and again as long as it is not decided and attempts are left."""
+        number = self._journal.next_number()
+        wait = _FIRST_WAIT
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                time.sleep(wait)
+                wait *= 2
+            ask = {"number": number, "attempt": attempt, "verb": verb, "state": state, "lock": lock}
+            self._journal.note(**ask, **said)
+            try:
+                status, content = self._send(method, path, body)
+            except (OSError, http.client.HTTPException) as error:
+                self._close()
+                self._journal.note(number=number, attempt=attempt, error=type(error).__name__)
+                continue
+            told = {"number": number, "attempt": attempt, "status": status}
+            self._journal.note(**told, **_said(verb, status, content))
+            if status != 429 and status < 500:
+                return _Answer(status, content)
+        return _Answer(None)
+
+    def _send(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        if self._connection is None:
+            self._connection = http.client.HTTPConnection(self._netloc, timeout=TIME_LIMIT)
+        headers = dict(self._headers)
+        if body:
+            headers["Content-Type"] = "application/json"
+            digest = hashlib.md5(body, usedforsecurity=False).digest()
+            headers["Content-MD5"] = base64.b64encode(digest).decode()
+        self._connection.request(method, self._base + path, body, headers)
+        answer = self._connection.getresponse()
+        content = answer.read()
+        if answer.will_close:
+            self._close()
+        return answer.status, content
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _said(verb: str, status: int, body: bytes) -> dict[str, Any]:
+    """What is noted of an answer's body."""
+    if verb == "read" and status == 200:
+        try:
+            return {"read": asdict(content(body))}
+        except ValueError:
+            return {"read": asdict(Content(hashlib.sha256(body).hexdigest(), _UNREADABLE, _UNREADABLE))}
+    try:
+        document = json.loads(body)
+    except ValueError:
+        return {}
+    if not isinstance(document, dict):
+        return {}
+    if status == 423:
+        return {"holder": document.get("ID", "")}
+    return {"error": document["error"]} if "error" in document else {}
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What a client has in memory of the state. As in Terraform, a serial that was raised stays so."""
+
+    lineage: str
+    serial: int
+    counter: int
+
+    def next(self) -> "_State":
+        return _State(self.lineage, self.serial + 1, self.counter)
+
+    def to_json(self, who: str) -> bytes:
+        document = {
+            "version": 4,
+            "terraform_version": "1.15.5",
+            "serial": self.serial,
+            "lineage": self.lineage,
+            "outputs": {
+                "counter": {"value": self.counter, "type": "number"},
+                "written_by": {"value": who, "type": "string"},
+            },
+            "resources": [],
+            "check_results": None,
+        }
+        return json.dumps(document, indent=2).encode() + b"\n"
+
+
+def lock_info(lock: str, who: str) -> bytes:
+    """A lock request's body, as Terraform sends it."""
+    created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return json.dumps(
+        {
+            "ID": lock,
+            "Operation": "OperationTypeApply",
+            "Info": "",
+            "Who": who,
+            "Version": "1.15.5",
+            "Created": created,
+            "Path": "",
+        }
+    ).encode()
+
+
+class _Client:
+    """Counts, one round after another."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._random = random.Random(settings.seed)  # noqa: S311 reproducible, not secret
+        self._http = _Http(settings, _Journal(Path(settings.journal)))
+
+    def round(self) -> None:
+        """Lock, read, write the next number, unlock, on one state."""
+        state = self._choose()
+        lock = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+        info = lock_info(lock, self._settings.name)
+        if not self._acquire(state, lock, info):
+            return
+        read = self._http.ask("read", state, lock, "GET", f"/states/{state}")
+        if read.status in (200, 204):
+            self._count(state, lock, read)
+        self._http.ask("unlock", state, lock, "DELETE", f"/locks/{state}", info)
+
+    def _choose(self) -> str:
+        settings = self._settings
+        slot = 0 if self._random.random() < 0.2 else self._random.randrange(settings.slots)
+        generation = int((time.monotonic() - settings.began) / settings.generation)
+        return f"{settings.folder}/{generation:04}/{slot}"
+
+    def _acquire(self, state: str, lock: str, info: bytes) -> bool:
+        until = time.monotonic() + self._settings.patience
+        while True:
+            answer = self._http.ask("lock", state, lock, "PUT", f"/locks/{state}", info)
+            if answer.status != 423 or time.monotonic() > until:
+                return answer.status == 200
+            time.sleep(self._random.uniform(0.05, 0.2))
+
+    def _count(self, state: str, lock: str, read: _Answer) -> None:
+        if read.status == 200:
+            document = json.loads(read.body)
+            counter = document["outputs"]["counter"]["value"] + 1
+            new = _State(document["lineage"], document["serial"] + 1, counter)
+            over = hashlib.sha256(read.body).hexdigest()
+        else:
+            lineage = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+            new, over = _State(lineage, 1, 1), None
+        if self._write(state, lock, new, over) != 200:
+            # The final save after one that failed: the serial was raised and is raised once more.
+            self._write(state, lock, new.next(), over)
+
+    def _write(self, state: str, lock: str, new: _State, over: str | None) -> int | None:
+        body = new.to_json(lock)
+        written = asdict(content(body))
+        path = f"/states/{state}?ID={lock}"
+        return self._http.ask("write", state, lock, "POST", path, body, written=written, over=over).status
+
+
+class _Operator:
+    """Removes the locks that it is told to, as `terraform force-unlock` or `tofu force-unlock` does."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._http = _Http(settings, _Journal(Path(settings.journal)))
+
+    def remove(self, state: str, lock: str | None) -> None:
+        """Remove the lock with this ID, or with an empty body whatever lock is old enough."""
+        zero = {"Operation": "", "Info": "", "Who": "", "Version": "", "Created": "0001-01-01T00:00:00Z"}
+        body = json.dumps({"ID": lock, **zero, "Path": ""}).encode() if lock else None
+        self._http.ask("force", state, lock, "DELETE", f"/locks/{state}", body)
+
+
+def main() -> None:
+    """Read the settings from standard input, then work until that ends: with whoever started this."""
+    settings = Settings(**json.loads(sys.stdin.readline()))
+    if sys.argv[1:] == ["operate"]:
+        operator = _Operator(settings)
+        for line in sys.stdin:
+            operator.remove(**json.loads(line))
+        return
+    ended = threading.Event()
+
+    def watch() -> None:
+        sys.stdin.read()
+        ended.set()
+
+    threading.Thread(target=watch, daemon=True).start()
+    client = _Client(settings)
+    while not ended.is_set():
+        client.round()
+    os._exit(0)  # the thread may hold standard input, which the interpreter's end would wait for
+
+
+if __name__ == "__main__":
+    main()
