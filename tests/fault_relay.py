@@ -1,0 +1,494 @@
+"""A relay in front of an HTTP server that makes requests go wrong, one by one, as it is told.
+
+It passes on what it does not touch byte by byte, so that nothing but the fault differs from a direct
+connection, and keeps its connections, so that it costs next to nothing.
+"""
+
+import itertools
+import select
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import Enum
+from io import BufferedIOBase
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from types import TracebackType
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+
+class Fault(Enum):
+    """What happens to a request."""
+
+    NEVER_ARRIVES = "never arrives"
+    """The connection is closed; the server does not see the request."""
+    ANSWER_LOST = "answer lost"
+    """The server carries the request out; the connection is closed instead of answering."""
+    RESET = "reset in the body"
+    """Both connections are reset in the middle of the request's body, so the server gets half of it."""
+    HALF_AN_ANSWER = "half an answer"
+    """The connection is closed in the middle of the answer's body; of its headers where it has none."""
+    HALF_THE_HEADERS = "half the headers"
+    """The connection is closed in the middle of the answer's headers."""
+    SERVER_ERROR = "500"
+    """500; the server does not see the request."""
+    SERVER_ERROR_AFTERWARDS = "500 afterwards"
+    """The server carries the request out; the answer is 500."""
+    SLOW_DOWN = "503"
+    """503 SlowDown; the server does not see the request."""
+    CONFLICT = "409"
+    """409 ConditionalRequestConflict; the server does not see the request."""
+    DENIED = "403"
+    """403 AccessDenied."""
+    CLOCK_SKEWED = "403 clock"
+    """403 RequestTimeTooSkewed, which passes."""
+    LATE = "late"
+    """The connection is closed at once; the server sees the request only some time later."""
+    LATENCY = "latency"
+    """The request, or its answer, takes longer."""
+    HANG = "hang"
+    """The request, or its answer, takes longer than anybody waits for it."""
+    TRICKLE = "trickle"
+    """The answer comes in small pieces, with pauses in which nobody gives up yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is known of a request before its body is read.
+
+    Attributes:
+        method: the verb.
+        path: without the query.
+        headers: lower-case names.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+
+    @property
+    def has_body(self) -> bool:
+        """Whether there is a body that can be cut, of two bytes or more."""
+        return int(self.headers.get("content-length", 0)) > 1
+
+    @property
+    def is_conditional_write(self) -> bool:
+        """Whether S3 could find it in conflict with another."""
+        return self.method in ("PUT", "POST", "DELETE") and not self.headers.keys().isdisjoint(
+            ("if-match", "if-none-match")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """A fault that shall happen to a request.
+
+    Attributes:
+        fault: which one.
+        seconds: how long, where time is what goes wrong.
+        at: where it is cut, or which side of the exchange waits; 0 = at the beginning, 1 = at the end.
+    """
+
+    fault: Fault
+    seconds: float = 0.0
+    at: float = 0.5
+
+
+REFUSALS: Final = {
+    Fault.SERVER_ERROR: (500, "InternalError"),
+    Fault.SERVER_ERROR_AFTERWARDS: (500, "InternalError"),
+    Fault.SLOW_DOWN: (503, "SlowDown"),
+    Fault.CONFLICT: (409, "ConditionalRequestConflict"),
+    Fault.DENIED: (403, "AccessDenied"),
+    Fault.CLOCK_SKEWED: (403, "RequestTimeTooSkewed"),
+}
+"""Status and S3's code of the faults that are an answer."""
+
+
+def s3_refusal(fault: Fault) -> tuple[int, str, bytes]:
+    """Status, content type and body of a fault, as S3 answers."""
+    status, code = REFUSALS[fault]
+    text = f"<Error><Code>{code}</Code><Message>made by a test</Message></Error>"
+    return status, "application/xml", f'<?xml version="1.0" encoding="UTF-8"?>{text}'.encode()
+
+
+_PIECE_SECONDS: Final = 2.0
+_RESET_AT_CLOSE: Final = struct.pack("ii", 1, 0)
+_MAX_LINE: Final = 65_536
+_TIME_TO_CLOSE: Final = 5.0
+
+
+class _EndedError(Exception):
+    """A connection ended within a message, or was closed because of a fault."""
+
+
+class Relay:
+    """The relay, on a loopback port for as long as its context lasts.
+
+    Args:
+        upstream: the server's base URL.
+        decide: tells what shall happen to a request; None = pass it on. Called once a request, from many
+            threads.
+        refusal: what the faults look like that are an answer.
+        happened: told about every fault that did happen, from many threads.
+    """
+
+    def __init__(
+        self,
+        upstream: str,
+        decide: Callable[[Request], Injected | None],
+        *,
+        refusal: Callable[[Fault], tuple[int, str, bytes]] = s3_refusal,
+        happened: Callable[[Fault], None] = lambda _: None,
+    ) -> None:
+        url = urlsplit(upstream)
+        self._upstream = (url.hostname or "", url.port or 80)
+        self._decide = decide
+        self._refusal = refusal
+        self._happened = happened
+        self._closing = threading.Event()
+        self._idle = threading.Condition()
+        self._under_way = 0
+        self._sockets: set[socket.socket] = set()
+        self._late: set[threading.Thread] = set()
+        relay = self
+
+        class Handler(StreamRequestHandler):
+            disable_nagle_algorithm = True
+
+            def handle(self) -> None:
+                relay._serve(self.connection, self.rfile)
+
+        self._server = _Server(("127.0.0.1", 0), Handler)
+        self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}"
+        """Where it listens."""
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._closing.set()
+        self._server.shutdown()
+        self._thread.join()
+        with self._idle:
+            sockets, late = list(self._sockets), list(self._late)
+        for each in sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        for thread in late:
+            thread.join()
+        with self._idle:
+            self._idle.wait_for(lambda: not self._sockets, _TIME_TO_CLOSE)
+        self._server.server_close()
+
+    @property
+    def under_way(self) -> int:
+        """Requests that have come and did not end yet, the late ones among them."""
+        with self._idle:
+            return self._under_way
+
+    def settle(self, seconds: float = 60.0) -> None:
+        """Wait until no request is under way, also none whose client has gone: then all that comes has come.
+
+        Raises:
+            TimeoutError: one still is.
+        """
+        with self._idle:
+            if not self._idle.wait_for(lambda: self._under_way == 0, seconds):
+                raise TimeoutError(f"{self._under_way} requests still are under way after {seconds} s")
+
+    # --- one connection ------------------------------------------------------------------------------
+
+    def _serve(self, client: socket.socket, stream: BufferedIOBase) -> None:
+        upstream = _Upstream(self._upstream, self._track)
+        self._track(client, opened=True)
+        try:
+            while not self._closing.is_set():
+                head = _read_head(stream)
+                with self._counted():
+                    self._one(client, stream, upstream, head)
+                if head.headers.get("connection", "").lower() == "close":
+                    return
+        except (OSError, _EndedError):
+            pass  # the other side sees a closed connection
+        finally:
+            self._track(client, opened=False)
+            upstream.close()
+
+    def _one(
+        self, client: socket.socket, stream: BufferedIOBase, upstream: "_Upstream", head: "_Head"
+    ) -> None:
+        method, target = head.first.split()[:2]
+        request = Request(method, urlsplit(target).path, head.headers)
+        injected = self._decide(request)
+        if "expect" in head.headers:
+            client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if injected is None:
+            client.sendall(upstream.exchange(head.content + _read_body(stream, head), method).content)
+            return
+        if injected.fault is Fault.RESET:
+            self._reset(client, stream, upstream, head, injected)
+        sent = head.content + _read_body(stream, head)
+        match injected.fault:
+            case Fault.NEVER_ARRIVES:
+                self._happened(injected.fault)
+                raise _EndedError
+            case Fault.LATE:
+                self._carry_out_later(sent, method, injected)
+                raise _EndedError
+            case Fault.LATENCY | Fault.HANG:
+                if injected.at < 0.5:
+                    self._wait(injected.seconds)
+                answer = upstream.exchange(sent, method)
+                if injected.at >= 0.5:
+                    self._wait(injected.seconds)
+                self._happened(injected.fault)
+                client.sendall(answer.content)
+            case Fault.TRICKLE:
+                answer = upstream.exchange(sent, method)
+                self._happened(injected.fault)
+                self._trickle(client, answer.content, injected.seconds)
+            case Fault.ANSWER_LOST:
+                upstream.exchange(sent, method)
+                self._happened(injected.fault)
+                raise _EndedError
+            case Fault.HALF_AN_ANSWER | Fault.HALF_THE_HEADERS:
+                answer = upstream.exchange(sent, method)
+                client.sendall(answer.cut(injected))
+                self._happened(injected.fault)
+                raise _EndedError
+            case _:
+                if injected.fault is Fault.SERVER_ERROR_AFTERWARDS:
+                    upstream.exchange(sent, method)
+                client.sendall(self._refuse(injected.fault, method))
+                self._happened(injected.fault)
+
+    def _reset(
+        self,
+        client: socket.socket,
+        stream: BufferedIOBase,
+        upstream: "_Upstream",
+        head: "_Head",
+        injected: Injected,
+    ) -> None:
+        length = int(head.headers["content-length"])
+        cut = min(max(1, int(length * injected.at)), length - 1)
+        upstream.reset_within(head.content + _read(stream, cut))
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)
+        self._track(client, opened=False)
+        stream.close()  # the socket closes with the last that uses it
+        client.close()
+        self._happened(injected.fault)
+        raise _EndedError
+
+    def _carry_out_later(self, sent: bytes, method: str, injected: Injected) -> None:
+        def carry_out() -> None:
+            upstream = _Upstream(self._upstream, self._track)
+            try:
+                if self._closing.wait(injected.seconds):
+                    self._happened(Fault.NEVER_ARRIVES)
+                    return
+                upstream.exchange(sent, method)
+                self._happened(injected.fault)
+            except (OSError, _EndedError):
+                self._happened(Fault.NEVER_ARRIVES)  # the server is gone
+            finally:
+                upstream.close()
+                with self._idle:
+                    self._late.discard(thread)
+                    self._under_way -= 1
+                    self._idle.notify_all()
+
+        thread = threading.Thread(target=carry_out, daemon=True)
+        with self._idle:
+            self._late.add(thread)
+            self._under_way += 1
+        thread.start()
+
+    def _trickle(self, client: socket.socket, answer: bytes, seconds: float) -> None:
+        pieces = min(int(seconds / _PIECE_SECONDS) + 1, len(answer))
+        cuts = [len(answer) * number // pieces for number in range(pieces + 1)]
+        for begin, end in itertools.pairwise(cuts):
+            client.sendall(answer[begin:end])
+            self._wait(_PIECE_SECONDS if end < len(answer) else 0)
+
+    def _refuse(self, fault: Fault, method: str) -> bytes:
+        status, content_type, body = self._refusal(fault)
+        head = f"HTTP/1.1 {status} \r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
+        return head.encode() + (b"" if method == "HEAD" else body)
+
+    def _wait(self, seconds: float) -> None:
+        if self._closing.wait(seconds):
+            raise _EndedError
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        with self._idle:
+            self._under_way += 1
+        try:
+            yield
+        finally:
+            with self._idle:
+                self._under_way -= 1
+                self._idle.notify_all()
+
+    def _track(self, each: socket.socket, *, opened: bool) -> None:
+        with self._idle:
+            (self._sockets.add if opened else self._sockets.discard)(each)
+            self._idle.notify_all()
+        if opened and self._closing.is_set():
+            raise _EndedError
+
+
+class _Server(ThreadingTCPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A connection that fails is what this is for; everything else is a fault of the relay's own."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]  # the base class's types
+
+
+# --- messages ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    first: str
+    headers: Mapping[str, str]
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    head: bytes
+    body: bytes
+
+    @property
+    def content(self) -> bytes:
+        return self.head + self.body
+
+    def cut(self, injected: Injected) -> bytes:
+        """A part of it that is never all of it."""
+        if injected.fault is Fault.HALF_AN_ANSWER and len(self.body) > 1:
+            return self.head + self.body[: min(int(len(self.body) * injected.at), len(self.body) - 1)]
+        # After the status line, and before the empty line that ends the headers.
+        first = self.head.index(b"\n") + 1
+        return self.head[: first + int((len(self.head) - first - 3) * injected.at)]
+
+
+def _read_head(stream: BufferedIOBase) -> _Head:
+    lines: list[bytes] = []
+    headers: dict[str, str] = {}
+    while True:
+        line = stream.readline(_MAX_LINE)
+        if not line.endswith(b"\n"):
+            raise _EndedError
+        if line in (b"\r\n", b"\n") and lines:
+            lines.append(line)
+            return _Head(lines[0].decode("latin-1"), headers, b"".join(lines))
+        name, colon, value = line.decode("latin-1").partition(":")
+        if lines and colon:
+            headers[name.strip().lower()] = value.strip()
+            if name.strip().lower() == "expect":  # it is answered here
+                continue
+        lines.append(line)
+
+
+def _read(stream: BufferedIOBase, length: int) -> bytes:
+    content = stream.read(length)
+    if len(content) < length:
+        raise _EndedError
+    return content
+
+
+def _read_body(stream: BufferedIOBase, head: _Head) -> bytes:
+    if head.headers.get("transfer-encoding", "").lower() != "chunked":
+        return _read(stream, int(head.headers.get("content-length", 0)))
+    frames = []
+    while True:
+        size = stream.readline(_MAX_LINE)
+        if not size.endswith(b"\n"):
+            raise _EndedError
+        length = int(size.split(b";")[0], 16)
+        frames += [size, _read(stream, length), stream.readline(_MAX_LINE)]
+        if not length:
+            return b"".join(frames)
+
+
+class _Upstream:
+    """A connection to the server, made when it is needed and kept."""
+
+    def __init__(self, address: tuple[str, int], track: Callable[..., None]) -> None:
+        self._address = address
+        self._track = track
+        self._socket: socket.socket | None = None
+        self._stream: BufferedIOBase | None = None
+
+    def exchange(self, sent: bytes, method: str) -> _Answer:
+        """Send a request and take its answer."""
+        stream = self._open()
+        self._send(sent)
+        head = _read_head(stream)
+        while head.first.split()[1].startswith("1"):
+            head = _read_head(stream)
+        status = int(head.first.split()[1])
+        without_body = method == "HEAD" or status in (204, 304)
+        framed = "content-length" in head.headers or "transfer-encoding" in head.headers
+        if without_body:
+            body = b""
+        elif framed:
+            body = _read_body(stream, head)
+        else:
+            body = stream.read()
+        if (
+            not (without_body or framed)
+            or "close" in head.headers.get("connection", "").lower()
+            or head.first.startswith("HTTP/1.0")
+        ):
+            self.close()
+        return _Answer(head.content, body)
+
+    def reset_within(self, part: bytes) -> None:
+        """Send a part of a request, then reset the connection."""
+        self._open()
+        self._send(part)
+        if self._socket:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection if there is one."""
+        if self._stream:
+            self._stream.close()
+        if self._socket:
+            self._track(self._socket, opened=False)
+            self._socket.close()
+        self._socket = self._stream = None
+
+    def _send(self, content: bytes) -> None:
+        if self._socket:
+            self._socket.sendall(content)
+
+    def _open(self) -> BufferedIOBase:
+        # Readable without a request under way: the server has closed it.
+        if self._socket and select.select([self._socket], [], [], 0)[0]:
+            self.close()
+        if self._socket is None or self._stream is None:
+            self._socket = socket.create_connection(self._address)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._stream = self._socket.makefile("rb")
+            self._track(self._socket, opened=True)
+        return self._stream

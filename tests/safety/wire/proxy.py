@@ -1,0 +1,203 @@
+"""A proxy that makes requests go wrong at random: between the functions and S3, or a client and the API."""
+
+import itertools
+import json
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import TracebackType
+from typing import Final, Self
+
+from tests.fault_relay import REFUSALS, Fault, Injected, Relay, Request, s3_refusal
+
+__all__ = ["API_FAULTS", "NONE", "S3_FAULTS", "Fault", "FaultProxy", "Plan", "Side"]
+
+
+class Side(Enum):
+    """Which server is behind the proxy."""
+
+    S3 = "s3"
+    API = "api"
+
+
+def _everything(method: str, path: str) -> bool:  # noqa: ARG001 the filter's signature
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How often what goes wrong.
+
+    Attributes:
+        chances: of each fault, per request; together at most 1.
+        only: which requests, by method and path.
+        latency: least and most seconds of `LATENCY`.
+        late: least and most seconds of `LATE`.
+        hang: least and most seconds of `HANG` and `TRICKLE`; the function lives for 25.
+    """
+
+    chances: Mapping[Fault, float] = field(default_factory=dict)
+    only: Callable[[str, str], bool] = _everything
+    latency: tuple[float, float] = (0.001, 0.1)
+    late: tuple[float, float] = (0.01, 3.0)
+    hang: tuple[float, float] = (26.0, 28.0)
+
+    def __post_init__(self) -> None:
+        if sum(self.chances.values()) > 1 + 1e-9:
+            raise ValueError("the chances of all faults together are at most 1")
+
+    @classmethod
+    def always(cls, fault: Fault, only: Callable[[str, str], bool] = _everything) -> "Plan":
+        """This fault, and always."""
+        return cls({fault: 1.0}, only)
+
+
+def _evenly(chance: float, *faults: Fault) -> dict[Fault, float]:
+    return dict.fromkeys(faults, chance / len(faults))
+
+
+def s3_faults(chance: float) -> Plan:
+    """Every fault that passes quickly, with this chance in all that any happens to a request to S3."""
+    return Plan(
+        _evenly(
+            chance,
+            Fault.NEVER_ARRIVES,
+            Fault.ANSWER_LOST,
+            Fault.RESET,
+            Fault.HALF_AN_ANSWER,
+            Fault.SERVER_ERROR,
+            Fault.SERVER_ERROR_AFTERWARDS,
+            Fault.SLOW_DOWN,
+            Fault.CONFLICT,
+            Fault.LATE,
+            Fault.LATENCY,
+        )
+    )
+
+
+def api_faults(chance: float) -> Plan:
+    """Every fault that passes quickly, with this chance in all that any happens to a request to the API."""
+    return Plan(
+        _evenly(
+            chance,
+            Fault.NEVER_ARRIVES,
+            Fault.ANSWER_LOST,
+            Fault.RESET,
+            Fault.HALF_AN_ANSWER,
+            Fault.SERVER_ERROR,
+            Fault.SERVER_ERROR_AFTERWARDS,
+            Fault.SLOW_DOWN,
+            Fault.LATENCY,
+        )
+    )
+
+
+NONE: Final = Plan()
+"""Everything passes."""
+S3_FAULTS: Final = s3_faults(0.05)
+API_FAULTS: Final = api_faults(0.08)
+
+_OF_S3_ALONE: Final = frozenset({Fault.CONFLICT, Fault.LATE, Fault.DENIED, Fault.CLOCK_SKEWED})
+_TIMES: Final[Mapping[Fault, Callable[[Plan], tuple[float, float]]]] = {
+    Fault.LATENCY: lambda plan: plan.latency,
+    Fault.LATE: lambda plan: plan.late,
+    Fault.HANG: lambda plan: plan.hang,
+    Fault.TRICKLE: lambda plan: plan.hang,
+}
+
+
+def _gateway_refusal(fault: Fault) -> tuple[int, str, bytes]:
+    """As API Gateway answers without asking the function."""
+    status, _ = REFUSALS[fault]
+    message = "Service Unavailable" if status == 503 else "Internal Server Error"
+    return status, "application/json", json.dumps({"message": message}).encode()
+
+
+class FaultProxy:
+    """The proxy, on a loopback port for as long as its context lasts.
+
+    Which requests go wrong follows from the seed and the order in which they come.
+
+    Args:
+        upstream: the server's base URL; a path in it is not the proxy's business.
+        plan: what goes wrong.
+        seed: of the choices.
+        side: which server this is.
+
+    Attributes:
+        plan: may be changed at any time, for the requests from then on.
+        happened: how often each fault did happen.
+    """
+
+    def __init__(self, upstream: str, plan: Plan, seed: int, *, side: Side = Side.S3) -> None:
+        self.plan = plan
+        self.happened: Counter[Fault] = Counter()
+        self._side = side
+        self._random = random.Random(seed)  # noqa: S311 choices that can be repeated
+        self._lock = threading.Lock()
+        refusal = s3_refusal if side is Side.S3 else _gateway_refusal
+        self._relay = Relay(upstream, self._decide, refusal=refusal, happened=self._count)
+
+    @property
+    def endpoint(self) -> str:
+        """Where it listens, without a path."""
+        return self._relay.endpoint
+
+    @property
+    def faults(self) -> int:
+        """How many did happen; that something took a little longer is not counted as one."""
+        with self._lock:
+            return self.happened.total() - self.happened[Fault.LATENCY]
+
+    @property
+    def under_way(self) -> int:
+        """Requests that have come and did not end yet, the late ones among them."""
+        return self._relay.under_way
+
+    def settle(self, seconds: float = 60.0) -> None:
+        """Wait until no request is under way, also none that is late."""
+        self._relay.settle(seconds)
+
+    def __enter__(self) -> Self:
+        self._relay.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._relay.__exit__(exception_type, exception, traceback)
+
+    def _decide(self, request: Request) -> Injected | None:
+        plan = self.plan
+        if not plan.chances or not plan.only(request.method, request.path):
+            return None
+        with self._lock:  # as many numbers for every request, whatever happens to it
+            which, how_long, at = (self._random.random() for _ in range(3))
+        ends = itertools.accumulate(plan.chances.values())
+        chosen = (fault for fault, end in zip(plan.chances, ends, strict=True) if which < end)
+        fault = next(chosen, None)
+        if fault is None or not self._can_happen(fault, request):
+            return None
+        least, most = _TIMES[fault](plan) if fault in _TIMES else (0.0, 0.0)
+        return Injected(fault, least + (most - least) * how_long, at)
+
+    def _can_happen(self, fault: Fault, request: Request) -> bool:
+        match fault:
+            case _ if self._side is Side.API and fault in _OF_S3_ALONE:
+                return False
+            case Fault.RESET:
+                return request.has_body
+            case Fault.CONFLICT:
+                return request.is_conditional_write
+            case _:
+                return True
+
+    def _count(self, fault: Fault) -> None:
+        with self._lock:
+            self.happened[fault] += 1
