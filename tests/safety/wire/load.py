@@ -43,17 +43,19 @@ _TIME_TO_END = witness.TIME_LIMIT * 3
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How often what goes wrong beside the wire, per second.
+    """How many acknowledged writes there are on average to one of each; 0 = there is none.
+
+    By writes and not by seconds, so that a slow machine gets on as well.
 
     Attributes:
-        client_kills: SIGKILLs of clients.
-        worker_kills: SIGKILLs of Lambda workers.
-        broken_locks: force-unlocks of locks whose holders are at work.
+        client_kill: SIGKILL of a client, which another one replaces.
+        worker_kill: SIGKILL of a Lambda worker.
+        broken_lock: force-unlock of a lock whose holder is at work.
     """
 
-    client_kills: float = 0.3
-    worker_kills: float = 0.3
-    broken_locks: float = 0.5
+    client_kill: float = 25
+    worker_kill: float = 25
+    broken_lock: float = 20
 
 
 QUIET: Final = Rates(0, 0, 0)
@@ -186,6 +188,18 @@ class _Crowd:
             patience=_PATIENCE,
         )
 
+    def sign_in(self) -> None:
+        """Use each token once, so that the gateway knows it before all clients ask at the same time."""
+        address = urlsplit(self.stack.address)
+        with closing(http.client.HTTPConnection(address.netloc, timeout=witness.TIME_LIMIT)) as connection:
+            for token in self._tokens:
+                headers = {"Authorization": token.header}
+                connection.request("GET", f"{address.path}/states/{self.folder}/none", headers=headers)
+                status = connection.getresponse()
+                status.read()
+                if status.status != http.HTTPStatus.NO_CONTENT:
+                    raise RuntimeError(f"a token was answered {status.status}")
+
     def add(self) -> None:
         """One more client."""
         number = len(self.working) + len(self.gone) + 1
@@ -283,6 +297,7 @@ def run(
         ended.callback(crowd.close)
         maintainer = crowd.settings("operator", stack.token("maintainer"), address)
         operator = ended.enter_context(closing(_Process(maintainer, "operate")))
+        crowd.sign_in()
         for _ in range(clients):
             crowd.add()
         disturber = _Disturber(stack, crowd, operator, choices, rates, wire, (to_s3, to_api), unused)
@@ -319,7 +334,7 @@ def _work(crowd: _Crowd, disturber: "_Disturber", acknowledged: int, seconds: fl
             )
         if count >= acknowledged or now - began >= seconds:
             return now - began
-        disturber.act(now)
+        disturber.act(now, count)
 
 
 def _told(process: _Process) -> Iterator[Operation]:
@@ -349,21 +364,20 @@ class _Disturber:
         self._wire = wire
         self._proxies = proxies
         self._unused = unused
-        self._storm = False
+        self._storm = True  # the first change is to calm
         self._first_seen: dict[str, float] = {}
         self._asked: set[str] = set()
-        self._rates: Mapping[Callable[[], None], float] = {
-            act: rate
-            for act, rate in (
-                (self._kill_client, rates.client_kills),
-                (self._kill_worker, rates.worker_kills),
-                (self._break_lock, rates.broken_locks),
-                (self._remove_orphans, 1 / _LOOK),
-                (self._change_weather, 1 / wire.calm),
+        self._every: Mapping[Callable[[], None], float] = {
+            act: every
+            for act, every in (
+                (self._kill_client, rates.client_kill),
+                (self._kill_worker, rates.worker_kill),
+                (self._break_lock, rates.broken_lock),
             )
-            if rate
+            if every
         }
-        self._due = {act: time.monotonic() + choices.expovariate(rate) for act, rate in self._rates.items()}
+        self._due = {act: choices.expovariate(1 / every) for act, every in self._every.items()}
+        self._next_look = self._next_weather = time.monotonic()
 
     def __str__(self) -> str:
         faults = sum(proxy.faults for proxy in self._proxies)
@@ -372,12 +386,17 @@ class _Disturber:
             f"{self.removals} locks removed"
         )
 
-    def act(self, now: float) -> None:
-        """Do what is due."""
-        for act, rate in self._rates.items():
-            if now >= self._due[act]:
-                self._due[act] = now + self._choices.expovariate(rate)
+    def act(self, now: float, acknowledged: int) -> None:
+        """Do what is due after so many acknowledged writes."""
+        for act, every in self._every.items():
+            if acknowledged >= self._due[act]:
+                self._due[act] = acknowledged + self._choices.expovariate(1 / every)
                 act()
+        if now >= self._next_look:
+            self._next_look = now + _LOOK
+            self._remove_orphans()
+        if now >= self._next_weather:
+            self._change_weather(now)
 
     def _kill_client(self) -> None:
         self._crowd.kill(self._choices.choice(self._crowd.working))
@@ -388,12 +407,12 @@ class _Disturber:
         if workers and self._stack.kill_worker(self._choices.choice(workers)):
             self.worker_kills += 1
 
-    def _change_weather(self) -> None:
+    def _change_weather(self, now: float) -> None:
         self._storm = not self._storm
         for proxy, plan in zip(self._proxies, self._wire.plans(storm=self._storm), strict=True):
             proxy.plan = plan
-        if self._storm:
-            self._due[self._change_weather] = time.monotonic() + self._wire.storm_seconds
+        seconds = self._wire.storm_seconds if self._storm else self._wire.calm
+        self._next_weather = now + seconds * self._choices.uniform(0.5, 1.5)
 
     def _break_lock(self) -> None:
         held = sorted(self._held_now().items())
