@@ -34,7 +34,8 @@ GENERATION: Final = 30.0
 
 _PATIENCE = 2.0
 _TICK = 0.1
-_LOOK = 1.0  # seconds from one look at the locks to the next
+_SLOW = (0.05, 1.0)  # seconds
+_LOOK = 0.5  # seconds from one look at the locks to the next
 _REPORT = 5.0
 _TOKENS = 3
 _SENTENCES = 20
@@ -55,7 +56,7 @@ class Rates:
 
     client_kill: float = 25
     worker_kill: float = 25
-    broken_lock: float = 20
+    broken_lock: float = 8
 
 
 QUIET: Final = Rates(0, 0, 0)
@@ -72,7 +73,8 @@ class Wire:
     Attributes:
         to_s3: between the functions and S3.
         to_api: between clients and the API.
-        storm: the same, on both sides, in a storm.
+        slow: between the functions and S3, so slow that others come in between.
+        storm: as `to_s3` and `to_api`, on both sides, in a storm.
         hang: requests that take longer than anybody waits, on both sides.
         calm: seconds between two storms, on average.
         storm_seconds: how long one lasts.
@@ -80,6 +82,7 @@ class Wire:
 
     to_s3: float = 0.05
     to_api: float = 0.05
+    slow: float = 0.03
     storm: float = 0.4
     hang: float = 0.0
     calm: float = 12.0
@@ -87,17 +90,16 @@ class Wire:
 
     def plans(self, *, storm: bool) -> tuple[Plan, Plan]:
         """Towards S3, and towards the API."""
-        s3, api = (
-            s3_faults(self.storm if storm else self.to_s3),
-            api_faults(self.storm if storm else self.to_api),
-        )
+        s3 = s3_faults(self.storm if storm else self.to_s3)
+        api = api_faults(self.storm if storm else self.to_api)
+        slow = {Fault.LATENCY: self.slow, Fault.HANG: self.hang}
         return (
-            replace(s3, chances={**s3.chances, Fault.HANG: self.hang}, never=_NEVER),
+            replace(s3, chances={**s3.chances, **slow}, latency=_SLOW, never=_NEVER),
             replace(api, chances={**api.chances, Fault.HANG: self.hang}),
         )
 
 
-CLEAR: Final = Wire(0, 0, 0)
+CLEAR: Final = Wire(0, 0, 0, 0)
 
 
 class _Process:
@@ -415,9 +417,14 @@ class _Disturber:
         self._next_weather = now + seconds * self._choices.uniform(0.5, 1.5)
 
     def _break_lock(self) -> None:
-        held = sorted(self._held_now().items())
-        if held:
-            self._remove(*self._choices.choice(held))
+        """Remove the lock that has been held for longest: its holder is slow, and most is under way."""
+        at_work = {process.lock for process in self._crowd.working}
+        held = self._held_now()
+        found = [
+            (state, lock) for state, lock in held.items() if lock in at_work and lock in self._first_seen
+        ]
+        if found:
+            self._remove(*min(found, key=lambda each: self._first_seen[each[1]]))
 
     def _remove_orphans(self) -> None:
         """Remove what nobody works under any more: by its ID, or once it is old enough without."""

@@ -169,6 +169,13 @@ def test_a_new_holder_after_the_lock_was_removed_by_its_id(statuses: Sequence[in
     assert_fine(Story().lock("a").force("a", *statuses).lock("b").unlock("b").judge(killed=["a"]))
 
 
+@pytest.mark.parametrize(("told", "sentences"), [(100.2, ()), (99.9, ("while a's lock",))])
+def test_a_lock_may_be_removed_before_its_holder_is_told(told: float, sentences: Sequence[str]) -> None:
+    story = Story().lock("a").lock("b").unlock("b").unlock("a")  # acquired between 100 and 100.5
+    story.told.append(Operation("operator", "force", STATE, "a", (Attempt(99.8, told, 200),)))
+    assert_broken(story.judge(), *sentences)
+
+
 def test_a_new_holder_after_another_lock_was_removed() -> None:
     assert_broken(Story().lock("a").force("x").lock("b").unlock("b").judge(killed=["a"]), "while a's lock")
 

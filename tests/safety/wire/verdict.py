@@ -391,12 +391,12 @@ class _OneState:
 
 
 def _may_remove(one: Operation, lock: Operation) -> bool:
-    """Whether an operation may have taken this lock away after its holder was told of it."""
-    if one.verb not in ("unlock", "force"):
+    """Whether an operation may have taken away this lock, of which its holder was told, or is about to be."""
+    if one.verb not in ("unlock", "force") or one.over_at < lock.attempts[-1].asked:
         return False
-    if one.lock is not None:
-        return one.lock == lock.lock and one.over_at > lock.ended
-    return one.over_at - lock.began > EMPTY_BODY_AGE - _CLOCK_GRAIN
+    if one.lock is None:
+        return one.over_at - lock.began > EMPTY_BODY_AGE - _CLOCK_GRAIN
+    return one.lock == lock.lock
 
 
 def _written(write: Operation) -> Content:
