@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 
-CLIENTS: Final = 8
-SLOTS: Final = 12
+CLIENTS: Final = 6
+SLOTS: Final = 8
 GENERATION: Final = 30.0
 """Seconds after which clients go on to other states: the local AWS gets slower with each version of a key."""
 
