@@ -98,6 +98,25 @@ class Injected:
     at: float = 0.5
 
 
+@dataclass(slots=True)
+class Exchange:
+    """A request that came, and what became of it.
+
+    Attributes:
+        method: the verb.
+        target: path and query.
+        body: of the request, as it came; only a part of it where the connection was reset.
+        answered: the status that the server answered; None if it did not get the request whole.
+        told: the status that the client got, with a whole answer; None if it got none.
+    """
+
+    method: str
+    target: str
+    body: bytes = b""
+    answered: int | None = None
+    told: int | None = None
+
+
 REFUSALS: Final = {
     Fault.SERVER_ERROR: (500, "InternalError"),
     Fault.SERVER_ERROR_AFTERWARDS: (500, "InternalError"),
@@ -135,6 +154,7 @@ class Relay:
             threads.
         refusal: what the faults look like that are an answer.
         happened: told about every fault that did happen, from many threads.
+        heard: told about every request once its client has got all that it gets, from many threads.
     """
 
     def __init__(
@@ -144,12 +164,14 @@ class Relay:
         *,
         refusal: Callable[[Fault], tuple[int, str, bytes]] = s3_refusal,
         happened: Callable[[Fault], None] = lambda _: None,
+        heard: Callable[[Exchange], None] = lambda _: None,
     ) -> None:
         url = urlsplit(upstream)
         self._upstream = (url.hostname or "", url.port or 80)
         self._decide = decide
         self._refusal = refusal
         self._happened = happened
+        self._heard = heard
         self._closing = threading.Event()
         self._idle = threading.Condition()
         self._under_way = 0
@@ -211,84 +233,82 @@ class Relay:
     # --- one connection ------------------------------------------------------------------------------
 
     def _serve(self, client: socket.socket, stream: BufferedIOBase) -> None:
-        upstream = _Upstream(self._upstream, self._track)
+        connection = _Connection(client, stream, _Upstream(self._upstream, self._track))
         self._track(client, opened=True)
         try:
             while not self._closing.is_set():
                 head = _read_head(stream)
                 with self._counted():
-                    self._one(client, stream, upstream, head)
+                    self._one(connection, head)
                 if head.headers.get("connection", "").lower() == "close":
                     return
         except (OSError, _EndedError):
             pass  # the other side sees a closed connection
         finally:
             self._track(client, opened=False)
-            upstream.close()
+            connection.upstream.close()
 
-    def _one(
-        self, client: socket.socket, stream: BufferedIOBase, upstream: "_Upstream", head: "_Head"
-    ) -> None:
+    def _one(self, connection: "_Connection", head: "_Head") -> None:
         method, target = head.first.split()[:2]
-        request = Request(method, urlsplit(target).path, head.headers)
-        injected = self._decide(request)
+        injected = self._decide(Request(method, urlsplit(target).path, head.headers))
         if "expect" in head.headers:
-            client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-        if injected is None:
-            client.sendall(upstream.exchange(head.content + _read_body(stream, head), method).content)
-            return
-        if injected.fault is Fault.RESET:
-            self._reset(client, stream, upstream, head, injected)
-        sent = head.content + _read_body(stream, head)
-        match injected.fault:
+            connection.client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        exchange = Exchange(method, target)
+        try:
+            if injected is not None and injected.fault is Fault.RESET:
+                self._reset(connection, head, exchange, injected)
+            exchange.body = _read_body(connection.stream, head)
+            if injected is None:
+                connection.tell(exchange, connection.ask(exchange, head))
+            else:
+                self._go_wrong(connection, head, exchange, injected)
+        finally:
+            self._heard(exchange)
+
+    def _go_wrong(
+        self, connection: "_Connection", head: "_Head", exchange: Exchange, injected: Injected
+    ) -> None:
+        fault = injected.fault
+        match fault:
             case Fault.NEVER_ARRIVES:
-                self._happened(injected.fault)
+                self._happened(fault)
                 raise _EndedError
             case Fault.LATE:
-                self._carry_out_later(sent, method, injected)
+                self._carry_out_later(head.content + exchange.body, exchange.method, injected)
                 raise _EndedError
             case Fault.LATENCY | Fault.HANG:
-                if injected.at < 0.5:
-                    self._wait(injected.seconds)
-                answer = upstream.exchange(sent, method)
-                if injected.at >= 0.5:
-                    self._wait(injected.seconds)
-                self._happened(injected.fault)
-                client.sendall(answer.content)
+                self._wait(injected.seconds if injected.at < 0.5 else 0)
+                answer = connection.ask(exchange, head)
+                self._wait(injected.seconds if injected.at >= 0.5 else 0)
+                self._happened(fault)
+                connection.tell(exchange, answer)
             case Fault.TRICKLE:
-                answer = upstream.exchange(sent, method)
-                self._happened(injected.fault)
-                self._trickle(client, answer.content, injected.seconds)
+                answer = connection.ask(exchange, head)
+                self._happened(fault)
+                self._trickle(connection.client, answer.content, injected.seconds)
+                exchange.told = answer.status
             case Fault.ANSWER_LOST:
-                upstream.exchange(sent, method)
-                self._happened(injected.fault)
+                connection.ask(exchange, head)
+                self._happened(fault)
                 raise _EndedError
             case Fault.HALF_AN_ANSWER | Fault.HALF_THE_HEADERS:
-                answer = upstream.exchange(sent, method)
-                client.sendall(answer.cut(injected))
-                self._happened(injected.fault)
+                connection.client.sendall(connection.ask(exchange, head).cut(injected))
+                self._happened(fault)
                 raise _EndedError
             case _:
-                if injected.fault is Fault.SERVER_ERROR_AFTERWARDS:
-                    upstream.exchange(sent, method)
-                client.sendall(self._refuse(injected.fault, method))
-                self._happened(injected.fault)
+                if fault is Fault.SERVER_ERROR_AFTERWARDS:
+                    connection.ask(exchange, head)
+                connection.tell(exchange, self._refuse(fault, exchange.method))
+                self._happened(fault)
 
     def _reset(
-        self,
-        client: socket.socket,
-        stream: BufferedIOBase,
-        upstream: "_Upstream",
-        head: "_Head",
-        injected: Injected,
+        self, connection: "_Connection", head: "_Head", exchange: Exchange, injected: Injected
     ) -> None:
         length = int(head.headers["content-length"])
-        cut = min(max(1, int(length * injected.at)), length - 1)
-        upstream.reset_within(head.content + _read(stream, cut))
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)
-        self._track(client, opened=False)
-        stream.close()  # the socket closes with the last that uses it
-        client.close()
+        exchange.body = _read(connection.stream, min(max(1, int(length * injected.at)), length - 1))
+        connection.upstream.reset_within(head.content + exchange.body)
+        self._track(connection.client, opened=False)
+        connection.reset()
         self._happened(injected.fault)
         raise _EndedError
 
@@ -323,10 +343,10 @@ class Relay:
             client.sendall(answer[begin:end])
             self._wait(_PIECE_SECONDS if end < len(answer) else 0)
 
-    def _refuse(self, fault: Fault, method: str) -> bytes:
+    def _refuse(self, fault: Fault, method: str) -> "_Answer":
         status, content_type, body = self._refusal(fault)
         head = f"HTTP/1.1 {status} \r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
-        return head.encode() + (b"" if method == "HEAD" else body)
+        return _Answer(status, head.encode(), b"" if method == "HEAD" else body)
 
     def _wait(self, seconds: float) -> None:
         if self._closing.wait(seconds):
@@ -373,6 +393,7 @@ class _Head:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
+    status: int
     head: bytes
     body: bytes
 
@@ -459,7 +480,7 @@ class _Upstream:
             or head.first.startswith("HTTP/1.0")
         ):
             self.close()
-        return _Answer(head.content, body)
+        return _Answer(status, head.content, body)
 
     def reset_within(self, part: bytes) -> None:
         """Send a part of a request, then reset the connection."""
@@ -492,3 +513,29 @@ class _Upstream:
             self._stream = self._socket.makefile("rb")
             self._track(self._socket, opened=True)
         return self._stream
+
+
+@dataclass(frozen=True, slots=True)
+class _Connection:
+    """A client's connection, and the one to the server that belongs to it."""
+
+    client: socket.socket
+    stream: BufferedIOBase
+    upstream: _Upstream
+
+    def ask(self, exchange: Exchange, head: _Head) -> _Answer:
+        """Let the server carry a request out."""
+        answer = self.upstream.exchange(head.content + exchange.body, exchange.method)
+        exchange.answered = answer.status
+        return answer
+
+    def tell(self, exchange: Exchange, answer: _Answer) -> None:
+        """Give the client a whole answer."""
+        self.client.sendall(answer.content)
+        exchange.told = answer.status
+
+    def reset(self) -> None:
+        """Reset the client's connection."""
+        self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)
+        self.stream.close()  # the socket closes with the last that uses it
+        self.client.close()

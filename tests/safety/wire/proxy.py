@@ -11,9 +11,9 @@ from enum import Enum
 from types import TracebackType
 from typing import Final, Self
 
-from tests.fault_relay import REFUSALS, Fault, Injected, Relay, Request, s3_refusal
+from tests.fault_relay import REFUSALS, Exchange, Fault, Injected, Relay, Request, s3_refusal
 
-__all__ = ["API_FAULTS", "NONE", "S3_FAULTS", "Fault", "FaultProxy", "Plan", "Side"]
+__all__ = ["API_FAULTS", "NONE", "S3_FAULTS", "Exchange", "Fault", "FaultProxy", "Plan", "Side"]
 
 
 class Side(Enum):
@@ -126,20 +126,29 @@ class FaultProxy:
         plan: what goes wrong.
         seed: of the choices.
         side: which server this is.
+        heard: told about every request once its client has got all that it gets, from many threads.
 
     Attributes:
         plan: may be changed at any time, for the requests from then on.
         happened: how often each fault did happen.
     """
 
-    def __init__(self, upstream: str, plan: Plan, seed: int, *, side: Side = Side.S3) -> None:
+    def __init__(
+        self,
+        upstream: str,
+        plan: Plan,
+        seed: int,
+        *,
+        side: Side = Side.S3,
+        heard: Callable[[Exchange], None] = lambda _: None,
+    ) -> None:
         self.plan = plan
         self.happened: Counter[Fault] = Counter()
         self._side = side
         self._random = random.Random(seed)  # noqa: S311 choices that can be repeated
         self._lock = threading.Lock()
         refusal = s3_refusal if side is Side.S3 else _gateway_refusal
-        self._relay = Relay(upstream, self._decide, refusal=refusal, happened=self._count)
+        self._relay = Relay(upstream, self._decide, refusal=refusal, happened=self._count, heard=heard)
 
     @property
     def endpoint(self) -> str:

@@ -7,7 +7,7 @@ import statistics
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.safety.wire.proxy import NONE, Fault, FaultProxy, Plan, Side
+from tests.safety.wire.proxy import NONE, Exchange, Fault, FaultProxy, Plan, Side
 from tests.waiting import wait_until
 
 BODY = b"0123456789" * 20
@@ -258,6 +258,28 @@ def test_a_trickle_comes_to_its_end_without_a_pause_that_anybody_gives_up_in(ups
             assert client.getresponse().read() == ANSWER
         assert 3.9 < time.monotonic() - started < 5.0
         assert proxy.happened == {Fault.TRICKLE: 1}
+
+
+@pytest.mark.parametrize(
+    ("fault", "answered", "told"),
+    [
+        (Fault.NEVER_ARRIVES, None, None),
+        (Fault.ANSWER_LOST, 200, None),
+        (Fault.HALF_AN_ANSWER, 200, None),
+        (Fault.SERVER_ERROR, None, 500),
+        (Fault.SERVER_ERROR_AFTERWARDS, 200, 500),
+        (Fault.LATENCY, 200, 200),
+    ],
+)
+def test_of_every_request_it_is_known_what_the_server_said_and_what_the_client_got(
+    upstream: Upstream, fault: Fault, answered: int | None, told: int | None
+) -> None:
+    heard: list[Exchange] = []
+    with FaultProxy(upstream.endpoint, Plan({fault: 1.0}), 1, heard=heard.append) as proxy:
+        with suppress(http.client.HTTPException):
+            ask(proxy)
+        proxy.settle()
+    assert heard == [Exchange("PUT", "/key?a=b", BODY, answered, told)]
 
 
 def test_only_what_the_plan_names_goes_wrong(upstream: Upstream) -> None:
