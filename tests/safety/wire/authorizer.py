@@ -1,0 +1,171 @@
+"""Faults in the authorizer: S3 fails for the tokens alone.
+
+A fault must not turn into a refusal, which Terraform does not repeat and which the gateway would remember;
+and nobody gets in because the token could not be read.
+"""
+
+import http.client
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from holdfast.access import Role, create_token
+from tests.e2e.http_client import Credentials
+from tests.safety.figures import Figures
+from tests.safety.wire.proxy import NONE, Fault, FaultProxy, Plan
+from tests.safety.wire.stack import AUTHORIZER, Stack
+
+Say = Callable[[str], None]
+
+_FAULTS: Final = (
+    Fault.NEVER_ARRIVES,
+    Fault.ANSWER_LOST,
+    Fault.HALF_AN_ANSWER,
+    Fault.HALF_THE_HEADERS,
+    Fault.SERVER_ERROR,
+    Fault.SERVER_ERROR_AFTERWARDS,
+    Fault.SLOW_DOWN,
+)
+_REFUSED: Final = (401, 403)
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """How S3 fails for the tokens.
+
+    Attributes:
+        name: for people.
+        plan: of the proxy.
+    """
+
+    name: str
+    plan: Plan
+
+
+def _is_token(method: str, path: str) -> bool:  # noqa: ARG001 the filter's signature
+    return "/tokens/" in path
+
+
+def _phases(*, hanging: bool) -> list[Phase]:
+    def mixed(chance: float) -> Plan:
+        return Plan(dict.fromkeys(_FAULTS, chance / len(_FAULTS)), _is_token)
+
+    phases = [Phase("every second request", mixed(0.5)), Phase("every request", mixed(1.0))]
+    if hanging:
+        phases.append(Phase("every request hangs", Plan({Fault.HANG: 1.0}, _is_token)))
+        phases.append(Phase("every answer trickles", Plan({Fault.TRICKLE: 1.0}, _is_token)))
+    return phases
+
+
+def run(
+    *, tokens: int, seed: int, say: Say, stack: Stack, folder: Path | None = None, hanging: bool = False
+) -> Figures:
+    """Sign in with new tokens while S3 fails for them, and again as soon as it does not.
+
+    Args:
+        tokens: in each phase; the gateway remembers an answer for a token, so each is asked with once.
+        seed: of the faults.
+        say: told what goes on.
+        stack: the deployed team; its authorizer is sent through a proxy meanwhile.
+        folder: not used.
+        hanging: also with requests that last longer than the authorizer lives.
+    """
+    del folder
+    total = Figures()
+    with ExitStack() as open_:
+        proxy = open_.enter_context(FaultProxy(stack.aws.endpoint, NONE, seed))
+        open_.callback(stack.route_functions_through, None, functions=[AUTHORIZER])
+        stack.route_functions_through(proxy.endpoint, functions=[AUTHORIZER])
+        together = open_.enter_context(ThreadPoolExecutor(2 * tokens))
+        for phase in _phases(hanging=hanging):
+            made = [_new_token(stack) for _ in range(2 * tokens)]
+            good = made[:tokens]
+            bad = [
+                Credentials(each.username, other.password)
+                for each, other in zip(made[tokens:], good, strict=True)
+            ]
+            before = proxy.faults
+            proxy.plan = phase.plan
+            during = list(together.map(lambda each: _sign_in(stack, each), good + bad))
+            proxy.plan = NONE
+            # At once, and while late answers are still on their way: nothing may have been remembered.
+            after = list(together.map(lambda each: _sign_in(stack, each), good + bad))
+            proxy.settle()
+            faults = proxy.faults - before
+            violations = _judge(phase, seed, good + bad, tokens, during, after, say)
+            if not faults:
+                raise RuntimeError("no fault happened: the authorizer does not use the proxy")
+            say(
+                f"authorizer, {phase.name}: {faults} faults, good tokens {sorted(during[:tokens])}, "
+                f"wrong secrets {sorted(during[tokens:])}; then {sorted(set(after[:tokens]))} and "
+                f"{sorted(set(after[tokens:]))}"
+            )
+            total += Figures(operations=len(during + after), violations=violations)
+        return total + Figures(faults=proxy.faults)
+
+
+def _judge(
+    phase: Phase,
+    seed: int,
+    asked: list[Credentials],
+    tokens: int,
+    during: list[int],
+    after: list[int],
+    say: Say,
+) -> int:
+    violations = 0
+    for number, (credentials, first, second) in enumerate(zip(asked, during, after, strict=True)):
+        wrong = wrong_with(first, second, is_good=number < tokens)
+        violations += len(wrong)
+        for each in wrong:
+            say(f"VIOLATION authorizer, {phase.name}, seed {seed}, token {credentials.username}: {each}")
+    return violations
+
+
+def wrong_with(during: int, after: int, *, is_good: bool) -> list[str]:
+    """What is wrong with the answers to one caller.
+
+    Args:
+        during: the status while S3 failed.
+        after: the status as soon as it did not.
+        is_good: whether the secret is the token's.
+    """
+    wrong = []
+    if is_good:
+        if during in _REFUSED:
+            wrong.append(f"a good token was refused with {during} because S3 failed")
+        elif during >= 300 and during < 500:
+            wrong.append(f"a good token got {during}, which nobody repeats")
+        if after >= 300:
+            wrong.append(f"a good token got {after} although S3 worked again")
+    else:
+        if during < 500 and during not in _REFUSED:
+            wrong.append(f"a wrong secret was answered {during} while S3 failed")
+        if after not in _REFUSED:
+            wrong.append(f"a wrong secret was answered {after}")
+    return wrong
+
+
+def _new_token(stack: Stack) -> Credentials:
+    """A token that nobody has used, as the command makes it."""
+    token, secret = create_token(
+        Role.READER, ["*"], description="", created_by="the safety run", now=datetime.now(UTC)
+    )
+    stack.s3.put_object(Bucket=stack.bucket, Key=token.key, Body=token.to_json())
+    return Credentials(token.id, secret)
+
+
+def _sign_in(stack: Stack, credentials: Credentials) -> int:
+    api = urlsplit(stack.address)
+    with closing(http.client.HTTPConnection(api.netloc, timeout=60)) as client:
+        client.request(
+            "GET", f"{api.path}/states/wire/nothing", headers={"Authorization": credentials.header}
+        )
+        answer = client.getresponse()
+        answer.read()
+        return answer.status

@@ -1,0 +1,137 @@
+"""S3 hangs for longer than the function lives, at each request in turn that an apply makes it send.
+
+A request that hangs is given up by the function after 5 s and repeated; it lands much later all the same.
+An answer that trickles is waited for until the function is killed.
+"""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from local_aws.terraform import terraforms
+from tests.safety.figures import Figures
+from tests.safety.wire.proxy import NONE, Fault, FaultProxy, Plan
+from tests.safety.wire.stack import Stack
+from tests.safety.wire.terraform import Checkout
+
+if TYPE_CHECKING:
+    from holdfast.names import StateName
+
+Say = Callable[[str], None]
+
+
+class Spot:
+    """Which of the requests that a command sends to S3 hangs.
+
+    Args:
+        name: for people and for the state.
+        method: of the request.
+        lock: whether it goes to the lock or to the state.
+        times: how many of them, from the first on.
+        after_write: only those after the state was written.
+    """
+
+    def __init__(
+        self, name: str, method: str, *, lock: bool = False, times: int = 1, after_write: bool = False
+    ) -> None:
+        self.name = name
+        self.state: StateName | None = None
+        self._method = method
+        self._lock = lock
+        self._left = times
+        self._waits_for_write = after_write
+        self._guard = threading.Lock()
+
+    def is_hit(self, method: str, path: str) -> bool:
+        """Whether this request is one of them; asked once for every request, in their order."""
+        if self.state is None:
+            return False
+        with self._guard:
+            if method == "PUT" and path.endswith(f"/{self.state.state_key}"):
+                written, self._waits_for_write = self._waits_for_write, False
+                if written:
+                    return False
+            key = self.state.lock_key if self._lock else self.state.state_key
+            if self._waits_for_write or method != self._method or not path.endswith(f"/{key}"):
+                return False
+            self._left -= 1
+            return self._left >= 0
+
+
+def _spots() -> list[Spot]:
+    return [
+        Spot("acquire", "PUT", lock=True),
+        Spot("head", "HEAD"),
+        Spot("first-reading", "GET", lock=True),
+        Spot("write", "PUT"),
+        Spot("every-write", "PUT", times=4),
+        Spot("second-reading", "GET", lock=True, after_write=True),
+        Spot("release", "DELETE", lock=True),
+    ]
+
+
+_FAULTS: Final = (Fault.HANG, Fault.TRICKLE)
+
+
+def run(*, seed: int, say: Say, stack: Stack, folder: Path) -> Figures:
+    """Apply while S3 hangs, once for each request and each way to hang.
+
+    Args:
+        seed: of the times.
+        say: told what goes on.
+        stack: the deployed team; its functions are sent through a proxy meanwhile.
+        folder: empty, for the configurations.
+    """
+    total = Figures()
+    with ExitStack() as open_:
+        s3 = open_.enter_context(FaultProxy(stack.aws.endpoint, NONE, seed))
+        open_.callback(stack.route_functions_through, None)
+        stack.route_functions_through(s3.endpoint)
+        for fault in _FAULTS:
+            total += _all_spots(fault, s3, seed, say, stack, folder)
+        return total + Figures(faults=s3.faults)
+
+
+def _all_spots(fault: Fault, s3: FaultProxy, seed: int, say: Say, stack: Stack, folder: Path) -> Figures:
+    spots = _spots()
+    terraform = terraforms()[0]
+
+    def is_hit(method: str, path: str) -> bool:
+        return any(spot.is_hit(method, path) for spot in spots)
+
+    with ExitStack() as open_:
+        checkouts = [
+            open_.enter_context(
+                Checkout(stack, terraform, folder / f"{fault.value}-{spot.name}", s3, seed, say)
+            )
+            for spot in spots
+        ]
+
+        def apply_twice(spot: Spot, checkout: Checkout) -> None:
+            checkout.carry_through("before", NONE, NONE)
+            spot.state = checkout.name
+            tries = checkout.carry_through("while it hangs", NONE, NONE)
+            say(f"{fault.value} at {spot.name}: applied at try {tries}")
+
+        before = s3.faults
+        s3.plan = Plan({fault: 1.0}, is_hit)
+        with ThreadPoolExecutor(len(spots)) as together:
+            try:
+                for done in [
+                    together.submit(apply_twice, *each) for each in zip(spots, checkouts, strict=True)
+                ]:
+                    done.result()
+            except BaseException:
+                for each in checkouts:
+                    each.stop()
+                raise
+        s3.settle()
+        s3.plan = NONE
+        if s3.faults - before < len(spots):
+            raise RuntimeError(f"only {s3.faults - before} requests did hang")
+        for each in checkouts:
+            each.last_look("while it hangs")
+        return sum((each.figures for each in checkouts), Figures())
