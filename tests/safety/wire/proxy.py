@@ -68,6 +68,7 @@ def s3_faults(chance: float) -> Plan:
             Fault.ANSWER_LOST,
             Fault.RESET,
             Fault.HALF_AN_ANSWER,
+            Fault.HALF_THE_HEADERS,
             Fault.SERVER_ERROR,
             Fault.SERVER_ERROR_AFTERWARDS,
             Fault.SLOW_DOWN,
