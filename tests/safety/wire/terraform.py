@@ -168,6 +168,7 @@ class Checkout:
     """A configuration, the Terraform that applies it, and everything that was said between it and the API.
 
     Attributes:
+        patient: whether it now and then waits until Terraform's own force-unlock may remove a left lock.
         meddle: done before each look at the bucket; for a test that shows that the look notices.
     """
 
@@ -177,6 +178,7 @@ class Checkout:
     s3: FaultProxy
     seed: int
     say: Say
+    patient: bool = True
     meddle: Callable[["Checkout"], None] = lambda _: None
     violations: int = 0
     lost: int = 0
@@ -345,8 +347,9 @@ class Checkout:
             return
         key = self.name.lock_key
         taken = self.stack.s3.head_object(Bucket=self.stack.bucket, Key=key)["LastModified"]
-        if (datetime.now(UTC) - taken).total_seconds() > _OLD_ENOUGH or self._random.random() < 0.3:
-            self._stopped.wait(max(0.0, _OLD_ENOUGH - (datetime.now(UTC) - taken).total_seconds()))
+        left = _OLD_ENOUGH - (datetime.now(UTC) - taken).total_seconds()
+        if left < 0 or (self.patient and self._random.random() < 0.3):
+            self._stopped.wait(max(0.0, left))
             self._command("force-unlock", "-force", lock["ID"])
             return
         api = urlsplit(self.stack.address)
@@ -451,7 +454,7 @@ class Checkout:
 # --- the part ----------------------------------------------------------------------------------------
 
 
-def run(*, rounds: int, seed: int, say: Say, stack: Stack, folder: Path) -> Figures:
+def run(*, rounds: int, seed: int, say: Say, stack: Stack, folder: Path, patient: bool = True) -> Figures:
     """Apply round after round with every Terraform that there is, each on a state of its own.
 
     Args:
@@ -460,13 +463,14 @@ def run(*, rounds: int, seed: int, say: Say, stack: Stack, folder: Path) -> Figu
         say: told what goes on.
         stack: the deployed team; its functions are sent through a proxy meanwhile.
         folder: empty, for the configurations.
+        patient: whether to wait 12 s now and then, until Terraform's own force-unlock may remove a lock.
     """
     with ExitStack() as open_:
         s3 = open_.enter_context(FaultProxy(stack.aws.endpoint, NONE, seed))
         open_.callback(stack.route_functions_through, None)
         stack.route_functions_through(s3.endpoint)
         checkouts = [
-            open_.enter_context(Checkout(stack, each, folder / each.name, s3, seed, say))
+            open_.enter_context(Checkout(stack, each, folder / each.name, s3, seed, say, patient))
             for each in terraforms()
         ]
         s3.plan = _TO_S3
