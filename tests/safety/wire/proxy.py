@@ -5,7 +5,7 @@ import json
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import TracebackType
@@ -34,6 +34,7 @@ class Plan:
     Attributes:
         chances: of each fault, per request; together at most 1.
         only: which requests, by method and path.
+        never: what does not happen to which requests: the fault, the method, and how the path ends.
         latency: least and most seconds of `LATENCY`.
         late: least and most seconds of `LATE`.
         hang: least and most seconds of `HANG` and `TRICKLE`; the function lives for 25.
@@ -41,6 +42,7 @@ class Plan:
 
     chances: Mapping[Fault, float] = field(default_factory=dict)
     only: Callable[[str, str], bool] = _everything
+    never: Collection[tuple[Fault, str, str]] = ()
     latency: tuple[float, float] = (0.001, 0.1)
     late: tuple[float, float] = (0.01, 3.0)
     hang: tuple[float, float] = (26.0, 28.0)
@@ -108,6 +110,13 @@ _TIMES: Final[Mapping[Fault, Callable[[Plan], tuple[float, float]]]] = {
     Fault.HANG: lambda plan: plan.hang,
     Fault.TRICKLE: lambda plan: plan.hang,
 }
+
+
+def _excluded(plan: Plan, fault: Fault, request: Request) -> bool:
+    return any(
+        fault is excluded and request.method == method and request.path.endswith(end)
+        for excluded, method, end in plan.never
+    )
 
 
 def _gateway_refusal(fault: Fault) -> tuple[int, str, bytes]:
@@ -192,7 +201,7 @@ class FaultProxy:
         ends = itertools.accumulate(plan.chances.values())
         chosen = (fault for fault, end in zip(plan.chances, ends, strict=True) if which < end)
         fault = next(chosen, None)
-        if fault is None or not self._can_happen(fault, request):
+        if fault is None or not self._can_happen(fault, request) or _excluded(plan, fault, request):
             return None
         least, most = _TIMES[fault](plan) if fault in _TIMES else (0.0, 0.0)
         return Injected(fault, least + (most - least) * how_long, at)
