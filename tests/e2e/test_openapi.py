@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 import schemathesis
 import yaml
+from schemathesis.core.result import Ok
 
 from holdfast import errors
 from holdfast.errors import HoldfastError
@@ -68,7 +69,7 @@ def test_the_document_is_valid_openapi() -> None:
     schema = schemathesis.openapi.from_path(DOCS / "openapi.yaml")
 
     schema.validate()
-    operations = [result.ok() for result in schema.get_all_operations()]
+    operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
 
     assert {(operation.method.upper(), operation.path) for operation in operations} == {
         (verb, path) for path in DOCUMENT["paths"] for verb in described(path)
