@@ -318,7 +318,11 @@ class _Handler(BaseHTTPRequestHandler):
         if "transfer-encoding" in headers:
             self._refuse(411, "Length Required")
             return
-        length = int(headers.get("content-length", "0"))
+        announced = headers.get("content-length", "0")
+        if not (announced.isascii() and announced.isdigit()):
+            self._refuse(400, "Bad Request")
+            return
+        length = int(announced)
         if length > MAX_PAYLOAD:
             self._refuse(413, "Request Entity Too Large")
             return
@@ -342,6 +346,8 @@ class _Handler(BaseHTTPRequestHandler):
             status, got, answer = self.gateway.forward(self.command, self.path, headers, body)
         except OSError:
             return _own(503, "Service Unavailable")
+        except (ValueError, http.client.InvalidURL):  # what HTTP forbids in a header or a target
+            return _own(400, "Bad Request")
         if answer_size(status, got, answer) > MAX_INVOCATION:
             return _own(500, "Internal Server Error")
         return status, got, answer

@@ -287,6 +287,31 @@ def test_a_body_that_ends_early_never_arrives(gateway: AwsGateway, upstream: Ups
     assert upstream.arrived == []
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"POST /a HTTP/1.1\r\nContent-Length: x",
+        b"POST /a HTTP/1.1\r\nContent-Length: -1",
+        b"POST /a HTTP/1.1\r\nContent-Length:",
+        b"POST /a HTTP/1.1\r\nContent-Length: 2, 2",
+        b"GET /\xff HTTP/1.1",
+        b"GET /\x7f HTTP/1.1",
+    ],
+)
+def test_a_malformed_request_is_400_and_never_arrives(
+    gateway: AwsGateway, upstream: Upstream, line: bytes
+) -> None:
+    port = int(gateway.address.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+        client.sendall(line + b"\r\nConnection: close\r\n\r\n{}")
+        client.shutdown(socket.SHUT_WR)
+        answer = client.makefile("rb").read()
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.endswith(b'{"message": "Bad Request"}')
+    assert upstream.arrived == []
+
+
 def test_an_upstream_that_nobody_serves_is_503() -> None:
     with AwsGateway(f"http://127.0.0.1:{free_port()}") as gateway:
         assert send(gateway, "GET", "/health").status == 503
