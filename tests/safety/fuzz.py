@@ -1,0 +1,446 @@
+"""Requests made up at random, sent to a deployed team: no 5xx, and nothing changed by one that was refused.
+
+    fuzz.run(requests=500, seconds=60, seed=1, say=print, stack=stack)
+
+Half of them are schemathesis's, made from docs/openapi.yaml, with it and against it; half break rules of
+HTTP, JSON, names, lock info and states. They come in batches. Each has names of its own, a state with a lock
+that is held and one without, so that there is something to destroy; batches run side by side, the requests
+of one after another. After every request the history of the batch's states is listed. A batch is made from
+the seed and its number alone, and it can be run again by itself (`only`).
+
+Nobody else may disturb the stack meanwhile: a fault of the wire would look like one of ours.
+"""
+
+import contextlib
+import gzip
+import http.client
+import json
+import re
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import unquote, urlsplit
+
+import yaml
+from jsonschema_rs import Draft202012Validator
+
+from holdfast.access import Role
+from tests import documents
+from tests.aws_gateway import AwsGateway
+from tests.safety.figures import Figures
+from tests.safety.fuzz_requests import DOCUMENT, Ground, Request, from_hypothesis, from_schemathesis
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+    from tests.safety.wire.stack import Stack
+
+_BATCH: Final = 50
+_WORKERS: Final = 4
+_TIME_LIMIT: Final = 40.0  # longer than the gateway's 30 s
+_REPORTS: Final = 20
+
+History = frozenset[tuple[str, str, bool]]
+"""Of every version and every delete marker: key, version ID, whether it is the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back.
+
+    Attributes:
+        status: of HTTP.
+        headers: lower-case names.
+        body: as it came.
+    """
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+class Door(Protocol):
+    """What a batch sends its requests through."""
+
+    def send(self, request: Request) -> Answer | None:
+        """The answer, None if the connection ended without one."""
+
+    def close(self) -> None:
+        """Give back what it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is fuzzed.
+
+    Attributes:
+        door: makes a door for a batch.
+        history: of everything whose key begins with a prefix.
+        tokens: values of `Authorization`, by role, for the states below a prefix.
+        prefix: of all names that the tokens cover.
+    """
+
+    door: Callable[[], Door]
+    history: Callable[[str], History]
+    tokens: Mapping[str, str]
+    prefix: str
+
+
+def run(
+    *,
+    requests: int,
+    seconds: float,
+    seed: int,
+    say: Callable[[str], None],
+    stack: "Stack",
+    only: int | None = None,
+) -> Figures:
+    """Send made-up requests to a deployed team.
+
+    Args:
+        requests: how many.
+        seconds: after which no new batch is begun.
+        seed: the same makes the same requests.
+        say: takes a line of text.
+        stack: the team.
+        only: the number of the one batch to run.
+    """
+    prefix = f"fuzz-{seed}-{int(time.time())}"
+    tokens = {role.value: stack.token(role, f"{prefix}/*").header for role in Role}
+    with AwsGateway(stack.address) as gateway:
+        target = Target(
+            door=lambda: Wire(gateway.address, stack.address),
+            history=lambda below: history(stack.s3, stack.bucket, below),
+            tokens=tokens,
+            prefix=prefix,
+        )
+        before = {key for key, _, _ in target.history("states/")}
+        figures = fuzz(target, requests=requests, seconds=seconds, seed=seed, say=say, only=only)
+        strays = _strays(stack, target, before, tokens)
+    for stray in strays:
+        say(f"fuzz: VIOLATION: {stray} was written with a token that covers {prefix}/* alone (seed {seed})")
+    return figures + Figures(violations=len(strays))
+
+
+def fuzz(
+    target: Target,
+    *,
+    requests: int,
+    seconds: float,
+    seed: int,
+    say: Callable[[str], None],
+    only: int | None = None,
+) -> Figures:
+    """Send made-up requests to a target; see `run`."""
+    began = time.monotonic()
+    sizes = [min(_BATCH, requests - start) for start in range(0, requests, _BATCH)]
+    statuses: Counter[int | None] = Counter()
+    total, reported, said = Figures(), 0, began
+    waiting: set[Future[_Outcome]] = set()
+
+    def collect(done: set[Future[_Outcome]]) -> None:
+        nonlocal total, reported, said
+        for outcome in (future.result() for future in done):
+            statuses.update(outcome.statuses)
+            total += Figures(
+                operations=outcome.prepared,
+                requests_fuzzed=sum(outcome.statuses.values()),
+                violations=len(outcome.faults),
+            )
+            for fault in outcome.faults[: max(0, _REPORTS - reported)]:
+                say(f"fuzz: VIOLATION: {fault}\n  again: seed {seed}, batch {outcome.number}")
+            reported += len(outcome.faults)
+        if time.monotonic() - said > 10:
+            said = time.monotonic()
+            say(f"fuzz: {total.requests_fuzzed} of {requests} requests, {total.violations} violations")
+
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        for number, size in enumerate(sizes):
+            if only not in (None, number):
+                continue
+            if time.monotonic() - began > seconds:
+                say(f"fuzz: out of time after {seconds:.0f} s")
+                break
+            ground = Ground(f"{target.prefix}/{number}", target.tokens)
+            source = from_hypothesis if number % 2 else from_schemathesis
+            made = source(ground, size, seed * 1_000_003 + number)
+            # Not many ahead, so that the end of the time is the end.
+            if len(waiting) > 2 * _WORKERS:
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                collect(done)
+            waiting.add(pool.submit(_batch, target, ground, number, made))
+        collect(waiting)
+    took = time.monotonic() - began
+    shown = ", ".join(f"{status or 'none'}: {count}" for status, count in sorted(statuses.items(), key=str))
+    found = f"{total.violations} violations; answers {shown}"
+    say(f"fuzz: {total.requests_fuzzed} requests in {took:.1f} s, {found}")
+    return total
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What a batch did and found.
+
+    Attributes:
+        number: its own.
+        prepared: requests that made its ground.
+        statuses: of the answers to its made-up requests.
+        faults: what should not have happened, in words.
+    """
+
+    number: int
+    prepared: int = 0
+    statuses: Counter[int | None] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+
+
+def _batch(target: Target, ground: Ground, number: int, requests: Sequence[Request]) -> _Outcome:
+    outcome = _Outcome(number)
+    door = target.door()
+    with contextlib.closing(door):
+        for prepared in _preparations(ground):
+            answer = door.send(prepared)
+            if answer is None or answer.status != 200:
+                raise RuntimeError(f"The ground could not be made: {_shown(prepared, ground)} -> {answer}")
+            outcome.prepared += 1
+        before = target.history(f"states/{ground.prefix}/")
+        for position, request in enumerate(requests):
+            answer = door.send(request)
+            after = target.history(f"states/{ground.prefix}/")
+            outcome.statuses[answer.status if answer else None] += 1
+            outcome.faults += (
+                f"{fault}\n  request {position}: {_shown(request, ground)}\n  answer: {answer}"
+                for fault in faults(request, answer, before, after)
+            )
+            before = after
+    return outcome
+
+
+def _preparations(ground: Ground) -> Iterator[Request]:
+    """What makes the states and the lock that are there to be destroyed."""
+    writer = ground.tokens["writer"]
+
+    def request(method: str, target: str, body: bytes) -> Request:
+        headers = (
+            ("Authorization", writer),
+            ("Content-Type", "application/json"),
+            ("Content-Length", str(len(body))),
+        )
+        return Request(method, target, headers, body)
+
+    passing = documents.lock_info("passing")
+    yield request("PUT", f"/locks/{ground.free}", passing)
+    yield request("POST", f"/states/{ground.free}?ID=passing", documents.state(5))
+    yield request("DELETE", f"/locks/{ground.free}", passing)
+    yield request("PUT", f"/locks/{ground.locked}", ground.held)
+    lock_id = documents.lock_id(ground.held)
+    yield request("POST", f"/states/{ground.locked}?ID={lock_id}", documents.state(5))
+
+
+def _strays(stack: "Stack", target: Target, before: set[str], tokens: Mapping[str, str]) -> list[str]:
+    """Keys that are new, outside of the tokens' scope, and written with one of them."""
+    principals = {stack.token(role, f"{target.prefix}/*").username for role in tokens}
+    new = {
+        (key, version)
+        for key, version, _ in target.history("states/")
+        if key not in before and not key.startswith(f"states/{target.prefix}/")
+    }
+    found = []
+    for key, version in sorted(new):
+        head = stack.s3.head_object(Bucket=stack.bucket, Key=key, VersionId=version)
+        writers = {head["Metadata"].get("written-by", ""), head["Metadata"].get("locked-by", "")}
+        if any(unquote(writer).removeprefix("token:") in principals for writer in writers):
+            found.append(key)
+    return found
+
+
+def history(s3: "S3Client", bucket: str, prefix: str) -> History:
+    """Everything that lies in a bucket below a prefix, and lay there."""
+    return frozenset(
+        (item["Key"], item["VersionId"], item["IsLatest"])
+        for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix)
+        for item in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
+    )
+
+
+def _shown(request: Request, ground: Ground) -> str:
+    """A request without secrets: a token is named by its role."""
+    roles = {token: f"<{role}>" for role, token in ground.tokens.items()}
+    text = repr(request)
+    for token, role in roles.items():
+        text = text.replace(token, role)
+    return text if len(text) < 4000 else f"{text[:3000]} … {text[-500:]} ({len(text)} characters)"
+
+
+# --- what must hold ------------------------------------------------------------------------------
+
+
+def faults(request: Request, answer: Answer | None, before: History, after: History) -> Iterator[str]:
+    """What is wrong with an answer, and with what happened meanwhile, in words."""
+    if answer is None:
+        if request.whole:
+            yield "no answer"
+        if before != after:
+            yield f"changed without an answer: {_difference(before, after)}"
+        return
+    if answer.status >= 500:
+        yield f"status {answer.status}"
+    elif (wrong := _undocumented(request, answer)) is not None:
+        yield wrong
+    changes = answer.status < 300 and request.method not in ("GET", "HEAD", "OPTIONS", "PATCH")
+    if before != after and not changes:
+        yield f"changed by a request that was answered {answer.status}: {_difference(before, after)}"
+
+
+def _difference(before: History, after: History) -> str:
+    return f"new {sorted(after - before)}, gone {sorted(before - after)}"
+
+
+# Answers of the gateway's own, which come before any route is looked for.
+_OF_THE_GATEWAY: Final = frozenset({400, 404, 411, 413, 431})
+# What a verb that the description has no words for is answered on a path that exists.
+_OTHER_VERBS: Final = {401: "Unauthorized", 403: "Forbidden", 405: "MethodNotAllowed"}
+_IN_WORDS: Final = {"LOCK": ("put", "/locks/{name}"), "UNLOCK": ("delete", "/locks/{name}")}
+_PATH: Final = re.compile(r"/+(?:(states|locks)/.+|(health))", re.DOTALL)
+
+
+def _undocumented(request: Request, answer: Answer) -> str | None:
+    """How an answer differs from docs/openapi.yaml, None if it does not."""
+    responses = list(_described(request, answer.status))
+    if not responses:
+        return f"it is not described that {request.method} is answered {answer.status} here"
+    if request.method == "HEAD":
+        return None
+    wanted = [
+        response["content"]["application/json"]["schema"] for response in responses if "content" in response
+    ]
+    if len(wanted) < len(responses) and not answer.body:
+        return None
+    try:
+        body = json.loads(answer.body)
+    except ValueError:
+        return "its body is no JSON"
+    if not any(_validator(json.dumps(schema)).is_valid(body) for schema in wanted):
+        return "its body is not as described"
+    if not answer.headers.get("content-type", "").startswith("application/json"):
+        return f"its body is said to be {answer.headers.get('content-type')}"
+    return None
+
+
+def _described(request: Request, status: int) -> Iterator[Mapping[str, Any]]:
+    """The responses of the document that an answer with this status may be."""
+    document = _document()
+    components = document["components"]["responses"]
+    if status in _OF_THE_GATEWAY:
+        error = {"$ref": "#/components/schemas/GatewayError"}
+        yield {"content": {"application/json": {"schema": error}}}
+    matched = _PATH.fullmatch(unquote(request.target.partition("?")[0], errors="replace"))
+    if matched is None:
+        return
+    path = "/health" if matched[2] else f"/{matched[1]}/{{name}}"
+    verb = request.method.lower() if request.method.isupper() else ""
+    if not matched[2]:
+        verb, path = _IN_WORDS.get(request.method, (verb, path))
+    if verb not in document["paths"][path]:
+        if status in _OTHER_VERBS:
+            yield components[_OTHER_VERBS[status]]
+        return
+    response = document["paths"][path][verb]["responses"].get(str(status))
+    if response is not None:
+        yield components[response["$ref"].rpartition("/")[2]] if "$ref" in response else response
+
+
+@cache
+def _document() -> dict[str, Any]:
+    document: dict[str, Any] = yaml.safe_load(DOCUMENT.read_text())
+    return document
+
+
+@cache
+def _validator(schema: str) -> Draft202012Validator:
+    return Draft202012Validator({**json.loads(schema), "components": _document()["components"]})
+
+
+# --- the wire ------------------------------------------------------------------------------------
+
+
+class Wire:
+    """Sends requests as they stand: through AWS's limits what AWS takes, the others to the API directly.
+
+    Args:
+        gateway: the address of the one.
+        direct: the address of the other.
+    """
+
+    def __init__(self, gateway: str, direct: str) -> None:
+        self._gateway = _Connection(gateway)
+        self._direct = _Connection(direct)
+
+    def send(self, request: Request) -> Answer | None:
+        """The answer, None if the connection ended without one."""
+        return (self._gateway if request.for_gateway else self._direct).send(request)
+
+    def close(self) -> None:
+        """Close both connections."""
+        self._gateway.close()
+        self._direct.close()
+
+
+class _Connection:
+    """A connection that is kept as long as both sides agree on where a request ends."""
+
+    def __init__(self, address: str) -> None:
+        url = urlsplit(address)
+        self._host, self._port, self._base = url.hostname or "", url.port or 80, url.path
+        self._socket: socket.socket | None = None
+
+    def send(self, request: Request) -> Answer | None:
+        connection = self._socket or self._connect()
+        self._socket = None
+        lines = [
+            f"{request.method} {self._base}{request.target} HTTP/1.1",
+            f"Host: {self._host}:{self._port}",
+            *(f"{name}: {value}" for name, value in request.headers),
+        ]
+        kept = False
+        try:
+            connection.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + request.body)
+            if not request.whole:
+                connection.shutdown(socket.SHUT_WR)
+            response = http.client.HTTPResponse(connection, method=request.method)
+            with contextlib.closing(response):
+                response.begin()
+                body = response.read()
+            kept = request.whole and not response.will_close and _ends_where_it_says(request)
+        except (OSError, http.client.HTTPException):
+            return None
+        finally:
+            if kept:
+                self._socket = connection
+            else:
+                connection.close()
+        headers = {name.lower(): value for name, value in response.getheaders()}
+        if headers.get("content-encoding") == "gzip":
+            body = gzip.decompress(body)
+        return Answer(response.status, headers, body)
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+
+    def _connect(self) -> socket.socket:
+        connection = socket.create_connection((self._host, self._port), timeout=_TIME_LIMIT)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+
+def _ends_where_it_says(request: Request) -> bool:
+    said = [
+        value for name, value in request.headers if name.lower() in ("content-length", "transfer-encoding")
+    ]
+    return said == [str(len(request.body))] or (not said and not request.body)

@@ -1,0 +1,564 @@
+"""Requests that nobody should send, made up by hypothesis and by schemathesis from docs/openapi.yaml."""
+
+import base64
+import codecs
+import gzip
+import hashlib
+import itertools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+from schemathesis import Case, GenerationMode
+from schemathesis.core import SCHEMATHESIS_TEST_CASE_HEADER
+from schemathesis.core.result import Ok
+
+from tests import documents
+from tests.aws_gateway import METHODS
+
+DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "openapi.yaml"
+
+Headers = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request as it goes on the wire.
+
+    Attributes:
+        method: the verb.
+        target: path and query.
+        headers: in this order, also twice.
+        body: follows the headers, whatever they say of its length.
+        whole: whether everything is sent that was announced. The rest of one that is not never comes, so
+            it has no claim to an answer.
+    """
+
+    method: str
+    target: str
+    headers: Headers = ()
+    body: bytes = b""
+    whole: bool = True
+
+    @property
+    def for_gateway(self) -> bool:
+        """Whether AWS would take it.
+
+        AWS passes seven verbs. LOCK, UNLOCK and others can reach the function only through another
+        gateway, so they go to the API directly, and only with headers that any gateway passes: what the
+        local AWS makes of malformed ones, AWS never sees.
+        """
+        return self.method in METHODS
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What there is to destroy, and with what.
+
+    Attributes:
+        prefix: of all names that the tokens cover.
+        tokens: values of `Authorization`, by role.
+    """
+
+    prefix: str
+    tokens: Mapping[str, str]
+
+    @property
+    def locked(self) -> str:
+        """A state of serial 5 whose lock is held."""
+        return f"{self.prefix}/locked"
+
+    @property
+    def free(self) -> str:
+        """A state of serial 5 that nobody has locked."""
+        return f"{self.prefix}/free"
+
+    @property
+    def held(self) -> bytes:
+        """The lock info that `locked` is held with, by the writer."""
+        return documents.lock_info(f"held-{self.prefix}")
+
+
+def from_schemathesis(ground: Ground, count: int, number: int) -> list[Request]:
+    """Requests by the API's description, half of them against it, on the states of the ground.
+
+    Args:
+        ground: what they aim at.
+        count: how many.
+        number: the same makes the same requests.
+    """
+    return _drawn(st.builds(_request, _cases(), _aims(ground)), count, number)
+
+
+def from_hypothesis(ground: Ground, count: int, number: int) -> list[Request]:
+    """Requests that break rules of HTTP, of JSON, of names, of lock info and of states.
+
+    Args:
+        ground: what they aim at.
+        count: how many.
+        number: the same makes the same requests.
+    """
+    return _drawn(_raw(ground), count, number)
+
+
+def _drawn(strategy: SearchStrategy[Request], count: int, number: int) -> list[Request]:
+    """So many different examples of a strategy."""
+    found: dict[Request, None] = {}
+
+    def draw(request: Request) -> None:
+        found[request] = None
+
+    bounded = settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    attempts = itertools.count(number * 1000)
+    while len(found) < count:
+        seed(next(attempts))(bounded(given(strategy)(draw)))()
+    return list(found)[:count]
+
+
+# --- by the description --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Aim:
+    """Where a case of schemathesis goes, which knows no state, no lock and no token of ours.
+
+    Attributes:
+        name: the state's; None for the one that the case has, behind `within`.
+        within: begins the name of the case.
+        token: None for what the case has.
+        lock_id: None for what the case has.
+    """
+
+    name: str | None
+    within: str
+    token: str | None
+    lock_id: str | None
+
+
+@cache
+def _cases() -> SearchStrategy[Case[Any]]:
+    schema = schemathesis.openapi.from_path(DOCUMENT)
+    return st.one_of(
+        [
+            found.ok().as_strategy(generation_mode=mode)
+            for found in schema.get_all_operations()
+            if isinstance(found, Ok)
+            for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
+        ]
+    )
+
+
+def _aims(ground: Ground) -> SearchStrategy[_Aim]:
+    lock_id = documents.lock_id(ground.held)
+    names = st.sampled_from([*[ground.locked] * 4, ground.free, f"{ground.prefix}/new", None])
+    tokens = st.sampled_from([*ground.tokens.values(), *[ground.tokens["writer"]] * 3, None])
+    within = st.sampled_from([f"{ground.prefix}/"] * 4 + [""])
+    return st.builds(_Aim, names, within, tokens, st.sampled_from([lock_id, lock_id, None]))
+
+
+def _request(case: Case[Any], aim: _Aim) -> Request:
+    if "name" in case.path_parameters:
+        case.path_parameters["name"] = aim.name or f"{aim.within}{case.path_parameters['name']}"
+    sent = case.as_transport_kwargs(base_url="http://door")
+    query = dict(sent["params"] or {})
+    if aim.lock_id is not None and case.method in ("POST", "PUT"):
+        query["ID"] = aim.lock_id
+    # The number of the case would make the same request another one each time.
+    headers = {
+        name: str(value) for name, value in sent["headers"].items() if name != SCHEMATHESIS_TEST_CASE_HEADER
+    }
+    if aim.token is not None:
+        headers["Authorization"] = aim.token
+    body = sent.get("data") or b""
+    if "json" in sent:
+        body = json.dumps(sent["json"]).encode()
+    if body:
+        headers["Content-Length"] = str(len(body))
+    target = sent["url"].removeprefix("http://door")
+    if query:
+        target += "?" + urlencode(query, doseq=True, errors="replace")
+    return Request(case.method, target, tuple(headers.items()), body)
+
+
+# --- raw -----------------------------------------------------------------------------------------
+
+_NASTY: Final = (
+    *(
+        "..",
+        ".",
+        "%2E%2E",
+        "..%2F..%2Ftokens%2Fx",
+        "%00",
+        "a%00b",
+        "%0A",
+        "%0d%0aX-Y:%20z",
+        "%09",
+        "%20",
+        "%7F",
+    ),
+    *("b%C3%BCro", "%D9%A3", "%EF%BC%8F", "%E2%80%AE", "%F0%9F%92%A9", "%C0%AF", "%FF%FE", "%ED%A0%80"),
+    *(
+        "a%252Fb",
+        "%25",
+        "%",
+        "%zz",
+        "%u0041",
+        "a%3Fb",
+        "a%23b",
+        "a+b",
+        "a;b",
+        "a=b",
+        "{name}",
+        "$default",
+        "*",
+    ),
+    *("", "/", "//", "a//b", "/a", "a/", "-a", "_a", ".hidden", "a.tfstate", "a.tfstate.tflock", "a%5Cb"),
+    *("x" * 201, "x" * 300, "/".join("abcdefghi"), "a/" * 100, "%2F" * 50),
+)
+_ROUTES: Final = ("/states/", "/locks/")
+_ODD_ROUTES: Final = (
+    "/states",
+    "/locks",
+    "/",
+    "//states/",
+    "/STATES/",
+    "/health",
+    "/health/",
+    "/tokens/",
+    "/states/../locks/",
+)
+
+# These say where the request ends or how the connection goes on; where they are wanted they are made below. A
+# gateway answers `Upgrade` itself and passes it to nobody.
+_NEVER_BY_CHANCE: Final = frozenset(
+    {"content-length", "transfer-encoding", "connection", "upgrade", "expect", "host"}
+)
+
+_text = st.text(max_size=30)
+_header_text = st.text(
+    st.characters(min_codepoint=0x20, max_codepoint=0xFF, exclude_characters="\x7f"), max_size=40
+)
+_header_name = st.text("abcdefghijklmnopqrstuvwxyzABC-0123456789!#'*.^_|~", min_size=1, max_size=20).filter(
+    lambda name: name.lower() not in _NEVER_BY_CHANCE
+)
+
+
+def _percent(text: str) -> str:
+    return quote(text.encode(errors="surrogatepass"), safe="")
+
+
+def _names(ground: Ground) -> SearchStrategy[str]:
+    known = [ground.locked, ground.locked, ground.locked, ground.free, f"{ground.prefix}/new"]
+    known_encoded = [ground.locked.replace("/", "%2F"), ground.locked.replace("l", "%6C")]
+    nasty = st.one_of(
+        st.sampled_from(_NASTY), _text.map(_percent), st.binary(max_size=20).map(lambda b: quote(b))
+    )
+    return st.one_of(
+        st.sampled_from(known),
+        st.sampled_from([*known, *known_encoded]),
+        nasty.map(lambda name: f"{ground.prefix}/{name}"),
+        nasty.map(lambda name: f"{ground.locked}{name}"),
+        st.sampled_from(_NASTY),
+        st.integers(500, 9000).map(lambda length: f"{ground.prefix}/" + "y" * length),
+    )
+
+
+def _queries(ground: Ground) -> SearchStrategy[str]:
+    held = documents.lock_id(ground.held)
+    pair = st.tuples(_text.map(_percent), _text.map(_percent)).map("=".join)
+    return st.one_of(
+        st.just(f"?ID={quote(held)}"),
+        st.just(f"?ID={quote(held)}"),
+        st.sampled_from(
+            [
+                *("", "?", "?ID", "?ID=", f"?ID={held}&ID={held}", f"?ID=other&ID={held}", f"?ID={held}&ID="),
+                *(
+                    f"?id={held}",
+                    f"?ID[]={held}",
+                    f"?ID={held};x=1",
+                    f"?ID=%20{held}",
+                    f"?ID={held}%00",
+                    "?ID=%ff",
+                ),
+                *(
+                    "?ID=%zz",
+                    "?%49%44=" + held,
+                    "?&&&===",
+                    "?ID=" + "z" * 5000,
+                    "?" + "a=1&" * 900,
+                    "?ID=%F0%9F%92%A9",
+                ),
+                f"?ID={held}#fragment",
+            ]
+        ),
+        st.lists(pair, max_size=5).map(lambda pairs: "?" + "&".join(pairs)),
+    )
+
+
+def _authorizations(ground: Ground) -> SearchStrategy[Headers]:
+    roles = st.sampled_from(["writer", "writer", "writer", "maintainer", "maintainer", "reader", "outputs"])
+    valid = roles.map(lambda role: ground.tokens[role])
+    return st.one_of(
+        *[valid.map(_authorization)] * 4,
+        valid.flatmap(lambda token: st.sampled_from(_odd_authorizations(token))),
+        _header_text.map(_authorization),
+        st.binary(max_size=60).map(lambda value: _authorization(_basic(value))),
+    )
+
+
+def _odd_authorizations(token: str) -> list[Headers]:
+    credentials = base64.b64decode(token.removeprefix("Basic "))
+    values = [
+        token[: len(token) // 2],
+        token[:-1],
+        token + "=",
+        token + "AAAA",
+        f"{token}, {token}",
+        token.replace("Basic", "basic"),
+        token.replace("Basic ", "Basic   "),
+        token.replace("Basic ", "Bearer "),
+        token.removeprefix("Basic "),
+        f"\t{token} ",
+        _basic(credentials + b"\x00"),
+        _basic(credentials.replace(b":", b"")),
+        _basic(credentials + b":x"),
+        _basic(b"\xff\xfe:\xff"),
+        _basic(b"../states/x:" + b"y" * 55),
+        _basic(credentials * 30),
+        "",
+    ]
+    (valid,), (foreign,) = _authorization(token), _authorization(_basic(b"foo:bar"))
+    return [*map(_authorization, values), (valid, valid), (valid, foreign), (foreign, valid), ()]
+
+
+def _authorization(value: str) -> Headers:
+    return (("Authorization", value),)
+
+
+def _basic(credentials: bytes) -> str:
+    return "Basic " + base64.b64encode(credentials).decode()
+
+
+_MORE_HEADERS: Final = (
+    *(
+        ("Content-Type", value)
+        for value in ("application/json", "text/plain", "application/octet-stream", "")
+    ),
+    *(
+        ("Content-Type", value)
+        for value in ("application/json; charset=utf-16", "multipart/form-data", "a/b/c;;=")
+    ),
+    *(
+        ("Accept-Encoding", value)
+        for value in ("gzip", "gzip;q=0", "gzip;q=", "gzip;q=x", ";;,,;q=", "*", "br, ,gzip")
+    ),
+    # Not `aws-chunked`: the local AWS decodes such a body for every service, as S3 does and no gateway.
+    *(("Content-Encoding", value) for value in ("gzip", "identity", "deflate, gzip", "x")),
+    *(("X-HTTP-Method-Override", "DELETE"), ("X-HTTP-Method", "PUT"), ("X-Original-URL", "/locks/x")),
+    *(("If-Match", "*"), ("If-None-Match", "*"), ("Range", "bytes=0-1"), ("Cookie", "a=b; a=c; ;=")),
+    *(
+        ("X-Amzn-Remapped-Content-MD5", "AAAA"),
+        ("Content-MD5", "AAAA"),
+        ("Content-MD5", ""),
+        ("Accept", "text/html"),
+    ),
+    *(("X-Forwarded-For", "' OR 1=1"), ("X-Forwarded-Proto", "http"), ("X-Amz-Date", "20260101T000000Z")),
+    ("X-Long", "x" * 8000),
+)
+
+
+def _more_headers() -> SearchStrategy[Headers]:
+    any_header = st.one_of(st.sampled_from(_MORE_HEADERS), st.tuples(_header_name, _header_text))
+    return st.lists(any_header, max_size=4).map(tuple)
+
+
+def _lengths(body: bytes) -> SearchStrategy[tuple[Headers, bool]]:
+    """Content-Length, and whether the request is whole with it."""
+
+    def header(value: object) -> Headers:
+        return (("Content-Length", str(value)),)
+
+    true = (header(len(body)), True)
+    lies: list[tuple[Headers, bool]] = [
+        (header(len(body) + 7), False),
+        (header(10_000_001), False),
+        (header("x"), True),
+        (header("-1"), True),
+        (header(""), True),
+        (header(f"+{len(body)}"), True),
+        (header(f"{len(body)}, {len(body)}"), True),
+        ((*header(len(body)), *header(len(body))), True),
+        ((*header(len(body)), ("Transfer-Encoding", "chunked")), True),
+        ((("Transfer-Encoding", "chunked"),), True),
+    ]
+    if body:
+        # The rest stands where the next request would begin.
+        lies += [(header(0), True), (header(len(body) - 1), True), ((), True)]
+    return st.one_of(st.just(true), st.just(true), st.just(true), st.just(true), st.sampled_from(lies))
+
+
+_scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    _text,
+    st.sampled_from(
+        [2**63, 2**64, 2**64 - 1, -1, 10**400, 5.0, 1e308, "", "\x00", "\ud800", "\U0001f4a9", "x" * 300]
+    ),
+)
+_json = st.recursive(
+    _scalars,
+    lambda children: st.one_of(st.lists(children, max_size=3), st.dictionaries(_text, children, max_size=3)),
+    max_leaves=6,
+)
+
+
+def _changed(document: bytes, fields: tuple[str, ...]) -> SearchStrategy[bytes]:
+    """A document with a few fields added, replaced or taken away; a value may be of any kind."""
+    parsed = json.loads(document)
+
+    def change(changes: list[tuple[str, Any]], removed: list[str]) -> bytes:
+        kept = {name: value for name, value in {**parsed, **dict(changes)}.items() if name not in removed}
+        return _dumped(kept)
+
+    names = st.one_of(st.sampled_from(fields), _text)
+    return st.builds(
+        change,
+        st.lists(st.tuples(names, _json), min_size=1, max_size=3),
+        st.lists(st.sampled_from(fields), max_size=1),
+    )
+
+
+def _dumped(document: object) -> bytes:
+    # Numbers of hundreds of digits, NaN and lone surrogates: as ASCII escapes all of it has a text.
+    return json.dumps(document).encode()
+
+
+def _broken(body: bytes) -> SearchStrategy[bytes]:
+    """A body that has lost what made it JSON, or nearly."""
+    text = body.decode(errors="replace")
+    doubled = body.replace(b"{", b'{"ID": "twice", "serial": 9, "ID": "again", "serial": "x", ', 1)
+    return st.one_of(
+        st.integers(0, max(0, len(body) - 1)).map(lambda length: body[:length]),
+        st.sampled_from(
+            [
+                doubled,
+                codecs.BOM_UTF8 + body,
+                text.encode("utf-16"),
+                text.encode("utf-16-be"),
+                text.encode("utf-32"),
+                gzip.compress(body, mtime=0),
+                base64.b64encode(body),
+                body + b"}",
+                body + b"\x00",
+                body + body,
+                b"\x00" + body,
+                b" \r\n\t" + body + b"\n\n",
+                body.replace(b'"', b"'"),
+                body.replace(b"5", b"NaN"),
+                body.replace(b"5", b"-Infinity"),
+                body.replace(b"5", b"1e999"),
+                body.replace(b"5", b"9" * 5000),
+                body.replace(b"5", b"05"),
+                body.replace(b'""', b'"\\ud800"'),
+                body.replace(b'""', b'"\xed\xa0\x80"'),
+                body.replace(b'""', b'"\xff"'),
+                body.replace(b'""', b"[" * 3000),
+                body.replace(b'""', b"[" * 400 + b"]" * 400),
+                body.replace(b'""', b'{"a":' * 50 + b"1" + b"}" * 50),
+                b"[" * 100_000,
+                b'{"ID":' * 20_000,
+                b"[" + body + b"]",
+                b'"' + base64.b64encode(body) + b'"',
+                *(b"", b" ", b"null", b"0", b'""', b"{}", b"[]", b"\xff", b"\x00", b"{", b"ID=held&x=y"),
+            ]
+        ),
+        st.binary(max_size=100),
+    )
+
+
+_STATE_FIELDS: Final = ("version", "serial", "lineage", "terraform_version", "outputs", "encrypted_data")
+_LOCK_FIELDS: Final = ("ID", "Operation", "Info", "Who", "Version", "Created", "Path")
+
+
+def _bodies(ground: Ground) -> SearchStrategy[bytes]:
+    held_id = documents.lock_id(ground.held)
+    good = (
+        ground.held,
+        documents.lock_info("another"),
+        documents.only_id(held_id),
+        json.dumps({"ID": held_id}).encode(),
+        documents.only_id("another"),
+        documents.state(6),
+        documents.state(5),
+        documents.state(4),
+        documents.state(7, lineage="other"),
+        documents.state(8, lineage=""),
+        documents.encrypted_state(9, "x"),
+        b"",
+    )
+    return st.one_of(
+        st.sampled_from(good),
+        st.sampled_from(good),
+        _changed(documents.state(6), _STATE_FIELDS),
+        _changed(ground.held, _LOCK_FIELDS),
+        st.sampled_from(good[:-1]).flatmap(_broken),
+        _json.map(_dumped),
+    )
+
+
+@st.composite
+def _raw(draw: st.DrawFn, ground: Ground) -> Request:
+    method = draw(
+        st.sampled_from(
+            [
+                # Without OPTIONS and small letters: the local AWS answers the one itself, with 403, and takes
+                # `get` for `GET`, while AWS passes the one on and refuses the other.
+                *("GET", "POST", "POST", "PUT", "PUT", "DELETE", "DELETE", "PATCH", "HEAD"),
+                *("LOCK", "UNLOCK", "LOCK", "UNLOCK", "PROPFIND", "TRACE", "LOCKS", "X-1"),
+            ]
+        )
+    )
+    route = draw(st.sampled_from(_ROUTES * 6 + _ODD_ROUTES))
+    name, query = draw(_names(ground)), draw(_queries(ground))
+    target = route + (name if route.endswith("/") and route != "/health" else "") + query
+    body = draw(_bodies(ground))
+    request = Request(method, target, body=body)
+    if not request.for_gateway:
+        role = draw(st.sampled_from(sorted(ground.tokens)))
+        headers: Headers = (("Authorization", ground.tokens[role]), ("Content-Length", str(len(body))))
+        if draw(st.booleans()):
+            headers += (("Content-Type", "application/json"),)
+        # What no gateway passes on.
+        return replace(request, target=target.partition("#")[0][:8000], headers=headers)
+    md5 = base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
+    checksums: list[Headers] = [
+        (),
+        (("Content-MD5", md5),),
+        (("Content-MD5", md5[::-1]),),
+        (("Content-MD5", md5), ("Content-MD5", md5)),
+        (("X-Amzn-Remapped-Content-MD5", md5),),
+    ]
+    length, whole = draw(_lengths(body))
+    headers = (
+        *draw(_authorizations(ground)),
+        *length,
+        *draw(st.sampled_from(checksums)),
+        *draw(_more_headers()),
+    )
+    return replace(request, headers=headers, whole=whole)

@@ -1,0 +1,193 @@
+"""The fuzzing finds what it is there to find, and says how to see it again."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from holdfast.access import Role
+from tests.e2e.http_client import Credentials
+from tests.safety.figures import Figures
+from tests.safety.fuzz import Answer, History, Target, faults, fuzz
+from tests.safety.fuzz_requests import Ground, Request, from_hypothesis, from_schemathesis
+
+TOKENS = {role.value: Credentials(role.value, "secret").header for role in Role}
+JSON = {"content-type": "application/json"}
+NOT_FOUND = Answer(404, JSON, b'{"message": "Not Found"}')
+OK = Answer(200, JSON)
+NOTHING: History = frozenset()
+SOMETHING: History = frozenset({("states/x.tfstate", "1", True)})
+
+Behaviour = Callable[["Service"], Answer | None]
+
+
+class Service:
+    """A service that prepares its ground and then behaves as it is told."""
+
+    def __init__(self, behaviour: Behaviour) -> None:
+        self.behaviour = behaviour
+        self.versions: set[tuple[str, str, bool]] = set()
+        self.prepared = 0
+        self.got: list[Request] = []
+
+    def send(self, request: Request) -> Answer | None:
+        if self.prepared < 5:
+            self.prepared += 1
+            return OK
+        self.got.append(request)
+        return self.behaviour(self)
+
+    def close(self) -> None:
+        pass
+
+    def write(self) -> None:
+        self.versions.add(("states/x.tfstate", str(len(self.versions)), True))
+
+
+def fuzzed(behaviour: Behaviour, requests: int = 100) -> tuple[Figures, list[str], list[Service]]:
+    """Figures, what was said, and the service of each batch."""
+    services: list[Service] = []
+    said: list[str] = []
+
+    def door() -> Service:
+        services.append(Service(behaviour))
+        return services[-1]
+
+    def history(prefix: str) -> History:
+        return frozenset().union(*(service.versions for service in services)) if prefix else NOTHING
+
+    target = Target(door=door, history=history, tokens=TOKENS, prefix="fuzz")
+    return fuzz(target, requests=requests, seconds=60, seed=3, say=said.append), said, services
+
+
+def test_a_service_that_refuses_everything_breaks_nothing() -> None:
+    figures, said, services = fuzzed(lambda _: NOT_FOUND)
+
+    assert figures == Figures(operations=10, requests_fuzzed=100)
+    assert sum(len(service.got) for service in services) == 100
+    assert said[-1].startswith("fuzz: 100 requests in ")
+
+
+def test_a_crash_is_found_and_the_batch_is_named_that_shows_it() -> None:
+    def crash(service: Service) -> Answer:
+        return Answer(502, JSON, b'{"message": null}') if len(service.got) == 7 else NOT_FOUND
+
+    figures, said, _ = fuzzed(crash)
+
+    assert (figures.violations, figures.requests_fuzzed) == (2, 100)
+    assert sum("status 502" in line and "again: seed 3, batch " in line for line in said) == 2
+
+
+def test_a_connection_that_ends_without_an_answer_is_found() -> None:
+    figures, said, services = fuzzed(lambda _: None)
+
+    assert figures.violations == sum(request.whole for service in services for request in service.got)
+    assert figures.violations > 80
+    assert any("no answer" in line for line in said)
+
+
+def test_a_refusal_that_changed_something_is_found() -> None:
+    def change(service: Service) -> Answer:
+        if len(service.got) == 9:
+            service.write()
+        return NOT_FOUND
+
+    figures, said, _ = fuzzed(change, requests=50)
+
+    assert figures.violations == 1
+    assert any(
+        "changed by a request that was answered 404: new [('states/x.tfstate'" in line for line in said
+    )
+
+
+def test_the_same_seed_makes_the_same_requests() -> None:
+    ground = Ground("fuzz/1", TOKENS)
+
+    for source in (from_schemathesis, from_hypothesis):
+        once = source(ground, 30, 5)
+        assert len(set(once)) == 30
+        assert source(ground, 30, 5) == once
+        assert source(ground, 30, 6) != once
+
+
+def error(status: int, code: str) -> Answer:
+    """An error as the function makes it."""
+    return Answer(
+        status, JSON, json.dumps({"error": code, "message": "What happened and what to do."}).encode()
+    )
+
+
+HOLDER = {
+    "ID": "x",
+    "Operation": "",
+    "Info": "",
+    "Who": "",
+    "Version": "",
+    "Created": "0001-01-01T00:00:00Z",
+    "Path": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "answer"),
+    [
+        ("GET", "/states/a", Answer(204)),
+        ("GET", "/states/a%2Fb?x", Answer(200, JSON, b'{"serial": 1, "version": 4}')),
+        ("POST", "/states/a?ID=x", OK),
+        ("POST", "/states/a", error(428, "lock_required")),
+        ("POST", "/states/a", Answer(423, JSON, json.dumps(HOLDER).encode())),
+        ("LOCK", "/states/a", Answer(423, JSON, json.dumps(HOLDER).encode())),
+        ("UNLOCK", "/locks/a", error(409, "lock_not_matched")),
+        ("PATCH", "/states/a", error(405, "method_not_allowed")),
+        ("HEAD", "/states/a", Answer(405, JSON)),
+        ("GET", "/locks/a", error(405, "method_not_allowed")),
+        ("GET", "/locks/a", Answer(401, JSON, b'{"message": "Unauthorized"}')),
+        ("GET", "/nowhere", NOT_FOUND),
+        ("GET", "/states/a", Answer(413, JSON, b'{"message": "Request Entity Too Large"}')),
+    ],
+)
+def test_what_is_documented_is_no_fault(method: str, target: str, answer: Answer) -> None:
+    assert list(faults(Request(method, target), answer, NOTHING, NOTHING)) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "answer", "fault"),
+    [
+        ("GET", "/states/a", Answer(500, JSON, b'{"message": "x"}'), "status 500"),
+        ("GET", "/states/a", Answer(302), "it is not described that GET is answered 302 here"),
+        ("GET", "/locks/a", OK, "it is not described that GET is answered 200 here"),
+        ("GET", "/nowhere", OK, "it is not described that GET is answered 200 here"),
+        (
+            "GET",
+            "/states/a",
+            error(428, "lock_required"),
+            "it is not described that GET is answered 428 here",
+        ),
+        ("GET", "/states/a", error(400, "no_such_code"), "its body is not as described"),
+        ("POST", "/states/a", Answer(409, JSON, b'{"message": "x"}'), "its body is not as described"),
+        (
+            "PUT",
+            "/locks/a",
+            Answer(423, JSON, json.dumps({**HOLDER, "ID": ""}).encode()),
+            "its body is not as described",
+        ),
+        ("PUT", "/locks/a", error(423, "locked"), "its body is not as described"),
+        ("POST", "/states/a", Answer(400, JSON, b"<Error/>"), "its body is no JSON"),
+        ("POST", "/states/a", Answer(200, JSON, b"<Error/>"), "its body is no JSON"),
+    ],
+)
+def test_what_is_not_documented_is_a_fault(method: str, target: str, answer: Answer, fault: str) -> None:
+    assert fault in list(faults(Request(method, target), answer, NOTHING, NOTHING))
+
+
+def test_only_a_write_that_was_acknowledged_may_change_something() -> None:
+    def changed(method: str, target: str, answer: Answer | None, *, whole: bool = True) -> bool:
+        request = Request(method, target, whole=whole)
+        return any("changed" in fault for fault in faults(request, answer, NOTHING, SOMETHING))
+
+    assert not changed("POST", "/states/a", OK)
+    assert not changed("UNLOCK", "/states/a", OK)
+    assert changed("GET", "/states/a", Answer(204))
+    assert changed("POST", "/states/a", error(409, "lock_lost"))
+    assert changed("POST", "/states/a", None, whole=False)
+    assert not list(faults(Request("POST", "/states/a", whole=False), None, NOTHING, NOTHING))
