@@ -1,13 +1,13 @@
 """Requests that nobody should send, made up by hypothesis and by schemathesis from docs/openapi.yaml."""
 
 import base64
-import codecs
 import gzip
 import hashlib
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -165,7 +165,8 @@ def _cases() -> SearchStrategy[Case[Any]]:
 def _aims(ground: Ground) -> SearchStrategy[_Aim]:
     lock_id = documents.lock_id(ground.held)
     names = st.sampled_from([*[ground.locked] * 4, ground.free, f"{ground.prefix}/new", None])
-    tokens = st.sampled_from([*ground.tokens.values(), *[ground.tokens["writer"]] * 3, None])
+    strong = [ground.tokens["writer"], ground.tokens["maintainer"], ground.tokens["writer"]]
+    tokens = st.sampled_from([*strong * 3, *ground.tokens.values(), None])
     within = st.sampled_from([f"{ground.prefix}/"] * 4 + [""])
     return st.builds(_Aim, names, within, tokens, st.sampled_from([lock_id, lock_id, None]))
 
@@ -229,7 +230,9 @@ _NASTY: Final = (
     *("", "/", "//", "a//b", "/a", "a/", "-a", "_a", ".hidden", "a.tfstate", "a.tfstate.tflock", "a%5Cb"),
     *("x" * 201, "x" * 300, "/".join("abcdefghi"), "a/" * 100, "%2F" * 50),
 )
-_ROUTES: Final = ("/states/", "/locks/")
+_STATES: Final = "/states/"
+_LOCKS: Final = "/locks/"
+_ROUTES: Final = (_STATES, _LOCKS)
 _ODD_ROUTES: Final = (
     "/states",
     "/locks",
@@ -261,59 +264,37 @@ def _percent(text: str) -> str:
     return quote(text.encode(errors="surrogatepass"), safe="")
 
 
-def _names(ground: Ground) -> SearchStrategy[str]:
-    known = [ground.locked, ground.locked, ground.locked, ground.free, f"{ground.prefix}/new"]
-    known_encoded = [ground.locked.replace("/", "%2F"), ground.locked.replace("l", "%6C")]
-    nasty = st.one_of(
-        st.sampled_from(_NASTY), _text.map(_percent), st.binary(max_size=20).map(lambda b: quote(b))
-    )
+def _odd_names(ground: Ground) -> SearchStrategy[str]:
+    encoded = [ground.locked.replace("/", "%2F"), ground.locked.replace("l", "%6C")]
+    any_bytes = st.binary(max_size=20).map(lambda found: quote(found))
+    nasty = st.one_of(st.sampled_from(_NASTY), _text.map(_percent), any_bytes)
     return st.one_of(
-        st.sampled_from(known),
-        st.sampled_from([*known, *known_encoded]),
+        st.sampled_from(encoded),
         nasty.map(lambda name: f"{ground.prefix}/{name}"),
         nasty.map(lambda name: f"{ground.locked}{name}"),
         st.sampled_from(_NASTY),
-        st.integers(500, 9000).map(lambda length: f"{ground.prefix}/" + "y" * length),
+        st.integers(150, 9000).map(lambda length: f"{ground.prefix}/" + "y" * length),
     )
 
 
-def _queries(ground: Ground) -> SearchStrategy[str]:
+def _odd_queries(ground: Ground) -> SearchStrategy[str]:
     held = documents.lock_id(ground.held)
     pair = st.tuples(_text.map(_percent), _text.map(_percent)).map("=".join)
+    doubled = [f"ID={held}&ID={held}", f"ID=other&ID={held}", f"ID={held}&ID=", f"ID={held};x=1"]
+    misnamed = [f"id={held}", f"ID[]={held}", f"%49%44={held}", f"ID=%20{held}", f"ID={held}%00"]
+    malformed = ["", "ID", "ID=", "ID=%ff", "ID=%zz", "&&&===", "ID=%F0%9F%92%A9", f"ID={held}#fragment"]
+    long = ["ID=" + "z" * 5000, "a=1&" * 900]
     return st.one_of(
-        st.just(f"?ID={quote(held)}"),
-        st.just(f"?ID={quote(held)}"),
-        st.sampled_from(
-            [
-                *("", "?", "?ID", "?ID=", f"?ID={held}&ID={held}", f"?ID=other&ID={held}", f"?ID={held}&ID="),
-                *(
-                    f"?id={held}",
-                    f"?ID[]={held}",
-                    f"?ID={held};x=1",
-                    f"?ID=%20{held}",
-                    f"?ID={held}%00",
-                    "?ID=%ff",
-                ),
-                *(
-                    "?ID=%zz",
-                    "?%49%44=" + held,
-                    "?&&&===",
-                    "?ID=" + "z" * 5000,
-                    "?" + "a=1&" * 900,
-                    "?ID=%F0%9F%92%A9",
-                ),
-                f"?ID={held}#fragment",
-            ]
-        ),
+        st.sampled_from(["", *("?" + query for query in (*doubled, *misnamed, *malformed, *long))]),
         st.lists(pair, max_size=5).map(lambda pairs: "?" + "&".join(pairs)),
     )
 
 
-def _authorizations(ground: Ground) -> SearchStrategy[Headers]:
-    roles = st.sampled_from(["writer", "writer", "writer", "maintainer", "maintainer", "reader", "outputs"])
-    valid = roles.map(lambda role: ground.tokens[role])
+def _odd_credentials(ground: Ground) -> SearchStrategy[Headers]:
+    valid = st.sampled_from(sorted(ground.tokens.values()))
     return st.one_of(
-        *[valid.map(_authorization)] * 4,
+        valid.map(_authorization),
+        valid.flatmap(lambda token: st.sampled_from(_odd_authorizations(token))),
         valid.flatmap(lambda token: st.sampled_from(_odd_authorizations(token))),
         _header_text.map(_authorization),
         st.binary(max_size=60).map(lambda value: _authorization(_basic(value))),
@@ -408,18 +389,18 @@ def _lengths(body: bytes) -> SearchStrategy[tuple[Headers, bool]]:
     if body:
         # The rest stands where the next request would begin.
         lies += [(header(0), True), (header(len(body) - 1), True), ((), True)]
-    return st.one_of(st.just(true), st.just(true), st.just(true), st.just(true), st.sampled_from(lies))
+    return st.one_of(st.just(true), st.sampled_from(lies))
 
 
+_odd_scalars = st.sampled_from(
+    [
+        *(2**63, 2**64, 2**64 - 1, -1, 10**400, 5.0, 1e308, float("nan"), float("inf"), True, None),
+        *("", "\x00", "\U0001f4a9", "x" * 300, "\u2028", "2026-13-40T99:99:99Z"),
+    ]
+)
+_no_unicode = st.text(st.characters(categories=["Cs"]), min_size=1, max_size=2)
 _scalars = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(),
-    _text,
-    st.sampled_from(
-        [2**63, 2**64, 2**64 - 1, -1, 10**400, 5.0, 1e308, "", "\x00", "\ud800", "\U0001f4a9", "x" * 300]
-    ),
+    _odd_scalars, _odd_scalars, _no_unicode, st.none(), st.booleans(), st.integers(), st.floats(), _text
 )
 _json = st.recursive(
     _scalars,
@@ -436,12 +417,10 @@ def _changed(document: bytes, fields: tuple[str, ...]) -> SearchStrategy[bytes]:
         kept = {name: value for name, value in {**parsed, **dict(changes)}.items() if name not in removed}
         return _dumped(kept)
 
-    names = st.one_of(st.sampled_from(fields), _text)
-    return st.builds(
-        change,
-        st.lists(st.tuples(names, _json), min_size=1, max_size=3),
-        st.lists(st.sampled_from(fields), max_size=1),
-    )
+    names = st.one_of(st.sampled_from(fields), st.sampled_from(fields), _text)
+    none: list[str] = []
+    removed = st.one_of(st.just(none), st.lists(st.sampled_from(fields), max_size=1))
+    return st.builds(change, st.lists(st.tuples(names, _json), min_size=1, max_size=2), removed)
 
 
 def _dumped(document: object) -> bytes:
@@ -450,44 +429,40 @@ def _dumped(document: object) -> bytes:
 
 
 def _broken(body: bytes) -> SearchStrategy[bytes]:
-    """A body that has lost what made it JSON, or nearly."""
-    text = body.decode(errors="replace")
-    doubled = body.replace(b"{", b'{"ID": "twice", "serial": 9, "ID": "again", "serial": "x", ', 1)
+    """A body that has lost what made it a document, or nearly."""
+    text = body.decode()
+
+    def with_text(found: bytes) -> bytes:
+        return body.replace(b'""', found)
+
+    def with_number(found: bytes) -> bytes:
+        return body.replace(b"5", found)
+
+    doubled = b'{"ID": "twice", "serial": 9, "ID": "again", "serial": "x", '
+    punctuation = [
+        *(body + b"}", body + b"\x00", body + body, b"\x00" + body, b" \r\n\t" + body + b"\n\n"),
+        *(
+            body.replace(b'"', b"'"),
+            body.replace(b"{", doubled, 1),
+            b"[" + body + b"]",
+            json.dumps(text).encode(),
+        ),
+    ]
+    encodings = [
+        *(text.encode(encoding) for encoding in ("utf-8-sig", "utf-16", "utf-16-be", "utf-32", "utf-7")),
+        *(gzip.compress(body, mtime=0), base64.b64encode(body)),
+    ]
+    numbers = [b"NaN", b"-Infinity", b"1e999", b"9" * 5000, b"05", b"5.0", b"-5", b"0x5", b"5" * 30]
+    unicode = [b'"\\ud800"', b'"\\udfff\\ud800"', b'"\xed\xa0\x80"', b'"\xff"', b'"\x00"', b'"\\u0000"']
+    nesting = [b"[" * 3000, b"[" * 3000 + b"]" * 3000, b'{"a":' * 50 + b"1" + b"}" * 50, b'{"a":' * 5000]
+    nothing = [b"", b" ", b"null", b"0", b'""', b"{}", b"[]", b"\xff", b"\x00", b"{", b"ID=held&x=y"]
     return st.one_of(
         st.integers(0, max(0, len(body) - 1)).map(lambda length: body[:length]),
-        st.sampled_from(
-            [
-                doubled,
-                codecs.BOM_UTF8 + body,
-                text.encode("utf-16"),
-                text.encode("utf-16-be"),
-                text.encode("utf-32"),
-                gzip.compress(body, mtime=0),
-                base64.b64encode(body),
-                body + b"}",
-                body + b"\x00",
-                body + body,
-                b"\x00" + body,
-                b" \r\n\t" + body + b"\n\n",
-                body.replace(b'"', b"'"),
-                body.replace(b"5", b"NaN"),
-                body.replace(b"5", b"-Infinity"),
-                body.replace(b"5", b"1e999"),
-                body.replace(b"5", b"9" * 5000),
-                body.replace(b"5", b"05"),
-                body.replace(b'""', b'"\\ud800"'),
-                body.replace(b'""', b'"\xed\xa0\x80"'),
-                body.replace(b'""', b'"\xff"'),
-                body.replace(b'""', b"[" * 3000),
-                body.replace(b'""', b"[" * 400 + b"]" * 400),
-                body.replace(b'""', b'{"a":' * 50 + b"1" + b"}" * 50),
-                b"[" * 100_000,
-                b'{"ID":' * 20_000,
-                b"[" + body + b"]",
-                b'"' + base64.b64encode(body) + b'"',
-                *(b"", b" ", b"null", b"0", b'""', b"{}", b"[]", b"\xff", b"\x00", b"{", b"ID=held&x=y"),
-            ]
-        ),
+        st.sampled_from([*punctuation, *encodings]),
+        st.sampled_from(numbers).map(with_number),
+        st.sampled_from(unicode).map(with_text),
+        st.sampled_from(nesting).map(with_text),
+        st.sampled_from([*nothing, b"[" * 50_000, b'{"ID":' * 10_000, b"[" * 1_000_000]),
         st.binary(max_size=100),
     )
 
@@ -496,69 +471,114 @@ _STATE_FIELDS: Final = ("version", "serial", "lineage", "terraform_version", "ou
 _LOCK_FIELDS: Final = ("ID", "Operation", "Info", "Who", "Version", "Created", "Path")
 
 
-def _bodies(ground: Ground) -> SearchStrategy[bytes]:
+def _plain_bodies(ground: Ground, route: str) -> list[bytes]:
+    """Bodies as clients send them, some of which are refused for what they say."""
     held_id = documents.lock_id(ground.held)
-    good = (
-        ground.held,
-        documents.lock_info("another"),
-        documents.only_id(held_id),
-        json.dumps({"ID": held_id}).encode(),
-        documents.only_id("another"),
-        documents.state(6),
-        documents.state(5),
-        documents.state(4),
-        documents.state(7, lineage="other"),
-        documents.state(8, lineage=""),
-        documents.encrypted_state(9, "x"),
-        b"",
-    )
-    return st.one_of(
-        st.sampled_from(good),
-        st.sampled_from(good),
-        _changed(documents.state(6), _STATE_FIELDS),
-        _changed(ground.held, _LOCK_FIELDS),
-        st.sampled_from(good[:-1]).flatmap(_broken),
-        _json.map(_dumped),
-    )
-
-
-@st.composite
-def _raw(draw: st.DrawFn, ground: Ground) -> Request:
-    method = draw(
-        st.sampled_from(
-            [
-                # Without OPTIONS and small letters: the local AWS answers the one itself, with 403, and takes
-                # `get` for `GET`, while AWS passes the one on and refuses the other.
-                *("GET", "POST", "POST", "PUT", "PUT", "DELETE", "DELETE", "PATCH", "HEAD"),
-                *("LOCK", "UNLOCK", "LOCK", "UNLOCK", "PROPFIND", "TRACE", "LOCKS", "X-1"),
-            ]
+    if route == _STATES:
+        positions = (
+            (6, documents.LINEAGE),
+            (5, documents.LINEAGE),
+            (4, documents.LINEAGE),
+            (7, "other"),
+            (8, ""),
         )
-    )
-    route = draw(st.sampled_from(_ROUTES * 6 + _ODD_ROUTES))
-    name, query = draw(_names(ground)), draw(_queries(ground))
-    target = route + (name if route.endswith("/") and route != "/health" else "") + query
-    body = draw(_bodies(ground))
-    request = Request(method, target, body=body)
-    if not request.for_gateway:
-        role = draw(st.sampled_from(sorted(ground.tokens)))
-        headers: Headers = (("Authorization", ground.tokens[role]), ("Content-Length", str(len(body))))
-        if draw(st.booleans()):
-            headers += (("Content-Type", "application/json"),)
-        # What no gateway passes on.
-        return replace(request, target=target.partition("#")[0][:8000], headers=headers)
+        states = [documents.state(serial, lineage=lineage) for serial, lineage in positions]
+        return [*states, documents.encrypted_state(9, "x")]
+    another = documents.lock_info("another")
+    only_ids = [
+        documents.only_id(held_id),
+        documents.only_id("another"),
+        json.dumps({"ID": held_id}).encode(),
+    ]
+    return [ground.held, another, *only_ids, b""]
+
+
+def _odd_bodies(ground: Ground, route: str) -> SearchStrategy[bytes]:
+    if route == _STATES:
+        changed = _changed(documents.state(6), _STATE_FIELDS)
+    else:
+        changed = _changed(ground.held, _LOCK_FIELDS)
+    whole = [body for body in _plain_bodies(ground, route) if body]
+    return st.one_of(changed, changed, st.sampled_from(whole).flatmap(_broken), _json.map(_dumped))
+
+
+def _checksums(body: bytes) -> list[Headers]:
     md5 = base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
-    checksums: list[Headers] = [
+    return [
         (),
         (("Content-MD5", md5),),
         (("Content-MD5", md5[::-1]),),
         (("Content-MD5", md5), ("Content-MD5", md5)),
         (("X-Amzn-Remapped-Content-MD5", md5),),
     ]
-    length, whole = draw(_lengths(body))
-    headers = (
-        *draw(_authorizations(ground)),
-        *length,
-        *draw(st.sampled_from(checksums)),
-        *draw(_more_headers()),
+
+
+# What clients send, the more dangerous the more often.
+_PLAIN: Final = (
+    *[("POST", "/states/"), ("PUT", "/locks/"), ("DELETE", "/locks/")] * 3,
+    *(("LOCK", "/states/"), ("LOCK", "/locks/"), ("UNLOCK", "/states/"), ("UNLOCK", "/locks/")),
+    *(("PUT", "/states/"), ("POST", "/locks/"), ("DELETE", "/states/"), ("GET", "/states/")),
+)
+# Without OPTIONS and small letters: the local AWS answers the one itself, with 403, and takes `get` for
+# `GET`, while AWS passes the one on and refuses the other.
+_VERBS: Final = (
+    *("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD"),
+    *("LOCK", "UNLOCK", "PROPFIND", "TRACE", "LOCKS", "X-1"),
+)
+
+
+class _Part(Enum):
+    """What of a request is odd."""
+
+    BODY = "body"
+    PATH = "path"
+    QUERY = "query"
+    CREDENTIALS = "credentials"
+    HEADERS = "headers"
+    VERB = "verb"
+
+
+# One odd part alone gets furthest; all together meet in ways that nobody has thought of.
+_ODD: Final[Sequence[frozenset[_Part]]] = (
+    *[frozenset({_Part.BODY})] * 7,
+    *[frozenset({part}) for part in _Part if part is not _Part.BODY] * 2,
+    frozenset({_Part.BODY, _Part.HEADERS}),
+    frozenset({_Part.PATH, _Part.QUERY}),
+    *[frozenset(_Part)] * 2,
+)
+
+
+@st.composite
+def _raw(draw: st.DrawFn, ground: Ground) -> Request:
+    odd = draw(st.sampled_from(_ODD))
+    method, route = draw(st.sampled_from(_PLAIN))
+    if _Part.VERB in odd:
+        method, route = draw(st.sampled_from(_VERBS)), draw(st.sampled_from(_ROUTES * 3 + _ODD_ROUTES))
+    locks = route == _LOCKS or method in ("LOCK", "UNLOCK")
+    asked = _LOCKS if locks else _STATES
+    known = [ground.locked, ground.locked, ground.free, f"{ground.prefix}/new"]
+    name = draw(_odd_names(ground) if _Part.PATH in odd else st.sampled_from(known))
+    query = f"?ID={quote(documents.lock_id(ground.held))}" if asked == _STATES else ""
+    if _Part.QUERY in odd:
+        query = draw(_odd_queries(ground))
+    target = (route + name if route.endswith("/") else route) + query
+    body = draw(
+        _odd_bodies(ground, asked) if _Part.BODY in odd else st.sampled_from(_plain_bodies(ground, asked))
     )
-    return replace(request, headers=headers, whole=whole)
+    request = Request(method, target, body=body)
+    role = draw(st.sampled_from(["writer", "writer", "maintainer"]))
+    credentials = _authorization(ground.tokens[role])
+    if _Part.CREDENTIALS in odd and request.for_gateway:
+        credentials = draw(_odd_credentials(ground))
+    length: Headers = (("Content-Length", str(len(body))),)
+    whole = True
+    more: Headers = draw(st.sampled_from([(), (("Content-Type", "application/json"),)]))
+    if not request.for_gateway:
+        # No gateway passes on what is longer, or has a fragment.
+        return replace(
+            request, target=target.partition("#")[0][:8000], headers=(*credentials, *length, *more)
+        )
+    if _Part.HEADERS in odd:
+        length, whole = draw(_lengths(body))
+        more = (*more, *draw(st.sampled_from(_checksums(body))), *draw(_more_headers()))
+    return replace(request, headers=(*credentials, *length, *more), whole=whole)
