@@ -9,12 +9,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from local_aws.failure import LocalAwsError
 from local_aws.terraform import terraforms
@@ -60,7 +60,7 @@ class Bounds:
         tokens: sign-ins in each phase.
         restarts: times that the local AWS is killed.
         requests: made up at random.
-        scale: of the seconds that a part may take.
+        minutes: that it takes, about.
     """
 
     long: bool
@@ -72,25 +72,46 @@ class Bounds:
     tokens: int
     restarts: int
     requests: int
-    scale: float
+    minutes: float
 
 
-_QUICK: Final = Bounds(False, 12, 150, 60, 500, 5, 6, 1, 400, 1.0)
+_COMPARING: Final = 90
+"""Seconds that are left for reading every version in the end."""
+
+_CROWDED: Final[Mapping[str, Any]] = {
+    "clients": 16,
+    "slots": 24,
+    "generation": 10.0,
+    "rates": load.Rates(client_kill=100, worker_kill=100, broken_lock=20),
+}
+
+_QUICK: Final = Bounds(
+    long=False,
+    sequences=12,
+    examples=150,
+    steps=60,
+    acknowledged=500,
+    terraform=5,
+    tokens=2,
+    restarts=1,
+    requests=400,
+    minutes=4,
+)
 
 
 def _long(minutes: float) -> Bounds:
     scale = minutes / _MINUTES
     return Bounds(
-        True,
-        round(300 * scale),
-        round(3000 * scale),
-        100,
-        round(20_000 * scale),
-        round(20 * scale) + 1,
-        20,
-        round(4 * scale) + 1,
-        round(10_000 * scale),
-        scale,
+        long=True,
+        sequences=round(300 * scale),
+        examples=round(3_000 * scale),
+        steps=100,
+        acknowledged=round(20_000 * scale),
+        terraform=round(20 * scale) + 1,
+        tokens=4,
+        restarts=round(4 * scale) + 1,
+        requests=round(10_000 * scale),
+        minutes=minutes,
     )
 
 
@@ -115,7 +136,7 @@ class _Run:
             return
 
         def say(text: str) -> None:
-            _tell(f"{time.monotonic() - self.started:6.0f} s  {name:11} {text}")
+            _tell(f"{time.monotonic() - self.started:6.0f} s  {name:11} {text.removeprefix(f'{name}: ')}")
 
         began = time.monotonic()
         found = work(say)
@@ -130,20 +151,8 @@ class _Run:
         return sum((part.figures for part in self.parts), Figures())
 
 
-PARTS: Final = (
-    "schedules",
-    "mutants",
-    "limits",
-    "conformance",
-    "histories",
-    "load",
-    "terraform",
-    "authorizer",
-    "timeout",
-    "redeploy",
-    "fuzz",
-    "restart",
-)
+_ON_THE_WIRE: Final = ("terraform", "authorizer", "timeout", "fuzz", "redeploy", "restart", "load")
+_PARTS: Final = ("schedules", "mutants", "limits", "conformance", "histories", *_ON_THE_WIRE)
 
 
 def main() -> int:
@@ -189,7 +198,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--seed", type=int, help="of everything that is drawn (quick: 1; long: a new one)"
         )
-        command.add_argument("--only", action="append", choices=PARTS, help="this part; may be repeated")
+        command.add_argument("--only", action="append", choices=_PARTS, help="this part; may be repeated")
         command.add_argument("--json", action="store_true", help="print the figures as JSON")
     replay = commands.add_parser("replay", help="tell a schedule, event by event")
     replay.add_argument("schedule", help="as it was printed: the scenario, a colon, the events")
@@ -212,13 +221,13 @@ def _try_everything(run: _Run) -> None:
     run.part(
         "conformance",
         lambda say: conformance.run(
-            sequences=bounds.sequences, seconds=60 * bounds.scale, seed=seed, say=say
+            sequences=bounds.sequences, seconds=bounds.minutes * 1.5, seed=seed, say=say
         ),
     )
     run.part(
         "histories",
         lambda say: histories.run(
-            examples=bounds.examples, steps=bounds.steps, seconds=120 * bounds.scale, seed=seed, say=say
+            examples=bounds.examples, steps=bounds.steps, seconds=bounds.minutes * 3, seed=seed, say=say
         ),
     )
     with tempfile.TemporaryDirectory(prefix="holdfast-safety-") as name:
@@ -226,17 +235,11 @@ def _try_everything(run: _Run) -> None:
         with _deployed(run, folder / "aws") as stack:
             if stack is not None:
                 _on_the_wire(run, stack, folder)
-        run.part(
-            "restart",
-            lambda say: restart.restart(
-                rounds=bounds.restarts, seed=seed, say=say, folder=folder / "restart"
-            ),
-        )
 
 
 @contextmanager
 def _deployed(run: _Run, folder: Path) -> Iterator[Stack | None]:
-    if not any(map(run.wants, ("load", "terraform", "authorizer", "timeout", "redeploy", "fuzz"))):
+    if not any(map(run.wants, _ON_THE_WIRE)):
         yield None
         return
     _tell("a local AWS is started and a team deployed")
@@ -252,35 +255,48 @@ def _on_the_wire(run: _Run, stack: Stack, folder: Path) -> None:
         return folder / name
 
     run.part(
-        "load",
-        lambda say: load.run(
-            acknowledged=bounds.acknowledged,
-            seconds=1100 * bounds.scale if bounds.long else 90,
+        "terraform",
+        lambda say: terraform.run(
+            rounds=bounds.terraform,
             seed=seed,
             say=say,
             stack=stack,
+            folder=empty("terraform"),
+            patient=bounds.long,
         ),
     )
     run.part(
-        "terraform",
-        lambda say: terraform.run(
-            rounds=bounds.terraform, seed=seed, say=say, stack=stack, folder=empty("terraform")
+        "authorizer",
+        lambda say: authorizer.run(
+            tokens=bounds.tokens, seed=seed, say=say, stack=stack, hanging=bounds.long
         ),
     )
-    run.part("authorizer", lambda say: authorizer.run(tokens=bounds.tokens, seed=seed, say=say, stack=stack))
     if bounds.long:
         run.part("timeout", lambda say: timeout.run(seed=seed, say=say, stack=stack, folder=empty("timeout")))
     run.part(
         "fuzz",
         lambda say: fuzz.run(
             requests=bounds.requests,
-            seconds=300 * bounds.scale if bounds.long else 45,
+            seconds=bounds.minutes * 10,
             seed=seed,
             say=say,
             stack=stack,
         ),
     )
     run.part("redeploy", lambda say: restart.redeploy(seed=seed, say=say, stack=stack))
+    run.part("restart", lambda say: restart.restart(rounds=bounds.restarts, seed=seed, say=say, stack=stack))
+    left = bounds.minutes * 60 - (time.monotonic() - run.started)
+    run.part(
+        "load",
+        lambda say: load.run(
+            acknowledged=bounds.acknowledged,
+            seconds=max(left - _COMPARING, bounds.minutes * 20),
+            seed=seed,
+            say=say,
+            stack=stack,
+            **(_CROWDED if bounds.long else {}),
+        ),
+    )
 
 
 def _replay(name: str) -> int:

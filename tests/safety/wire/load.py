@@ -156,7 +156,7 @@ class _Process:
 
 
 @dataclass
-class _Crowd:
+class Crowd:
     """The clients that work now, and all that have worked."""
 
     stack: Stack
@@ -295,7 +295,7 @@ def run(
         ended.callback(stack.route_functions_through, None)
         stack.route_functions_through(to_s3.endpoint)
         address = to_api.endpoint + urlsplit(stack.address).path
-        crowd = _Crowd(stack, address, name, journals, slots, generation, choices)
+        crowd = Crowd(stack, address, name, journals, slots, generation, choices)
         ended.callback(crowd.close)
         maintainer = crowd.settings("operator", stack.token("maintainer"), address)
         operator = ended.enter_context(closing(_Process(maintainer, "operate")))
@@ -310,14 +310,14 @@ def run(
         to_api.settle()
         to_s3.settle()
         faults = to_s3.faults + to_api.faults
-    done = [one for process in (*crowd.everybody(), operator) for one in _told(process)]
+    done = [one for process in (*crowd.everybody(), operator) for one in told(process)]
     took = time.monotonic()
-    findings = verify(done, _history(stack, name), _locks(stack, name), crowd.killed)
+    findings = verify(done, history_of(stack, name), locks_of(stack, name), crowd.killed)
     say(f"load: compared with the bucket in {time.monotonic() - took:.1f} s")
     return _figures(findings, disturber, faults, reached, seed, say)
 
 
-def _work(crowd: _Crowd, disturber: "_Disturber", acknowledged: int, seconds: float, say: Say) -> float:
+def _work(crowd: Crowd, disturber: "_Disturber", acknowledged: int, seconds: float, say: Say) -> float:
     """Go on until enough is acknowledged or the time is up.
 
     Returns:
@@ -339,7 +339,7 @@ def _work(crowd: _Crowd, disturber: "_Disturber", acknowledged: int, seconds: fl
         disturber.act(now, count)
 
 
-def _told(process: _Process) -> Iterator[Operation]:
+def told(process: _Process) -> Iterator[Operation]:
     with process.journal.open() as lines:
         yield from operations(process.name, lines)
 
@@ -350,7 +350,7 @@ class _Disturber:
     def __init__(
         self,
         stack: Stack,
-        crowd: _Crowd,
+        crowd: Crowd,
         operator: _Process,
         choices: random.Random,
         rates: Rates,
@@ -444,7 +444,7 @@ class _Disturber:
                 self._asked.add(lock)
 
     def _held_now(self) -> Mapping[str, str]:
-        return _locks(self._stack, self._crowd.folder)
+        return locks_of(self._stack, self._crowd.folder)
 
     def _remove(self, state: str, lock: str | None) -> None:
         self._operator.say(json.dumps({"state": state, "lock": lock}))
@@ -454,7 +454,7 @@ class _Disturber:
 # --- the bucket ----------------------------------------------------------------------------------------
 
 
-def _locks(stack: Stack, folder: str) -> dict[str, str]:
+def locks_of(stack: Stack, folder: str) -> dict[str, str]:
     """The IDs of the locks that lie in the bucket, by state."""
     found = {}
     pages = stack.s3.get_paginator("list_objects_v2").paginate(
@@ -471,7 +471,7 @@ def _locks(stack: Stack, folder: str) -> dict[str, str]:
     return found
 
 
-def _history(stack: Stack, folder: str) -> Mapping[str, Sequence[Content]]:
+def history_of(stack: Stack, folder: str) -> Mapping[str, Sequence[Content]]:
     """The versions of every state, oldest first."""
     history: dict[str, list[Content]] = defaultdict(list)
     endpoint = urlsplit(stack.aws.endpoint)

@@ -15,14 +15,13 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from threading import Thread
 from typing import Final
 
 from local_aws.deploy import deploy
 from tests.safety.figures import Figures
-from tests.safety.wire.load import _Crowd, _history, _locks, _told
-from tests.safety.wire.stack import AUTHORIZER, BACKEND, STACK, TEAM, TEAMS_FILE, Stack, deployed
+from tests.safety.wire.load import Crowd, history_of, locks_of, told
+from tests.safety.wire.stack import AUTHORIZER, BACKEND, STACK, TEAM, TEAMS_FILE, Stack
 from tests.safety.wire.verdict import Findings, verify
 
 Say = Callable[[str], None]
@@ -35,21 +34,15 @@ _PATIENCE: Final = 90.0  # seconds for a few writes, also on a slow machine
 _SENTENCES: Final = 20
 
 
-def restart(*, rounds: int, seed: int, say: Say, folder: Path) -> Figures:
-    """Kill a local AWS of its own under load and start it again from its checkpoint, several times.
+def restart(*, rounds: int, seed: int, say: Say, stack: Stack) -> Figures:
+    """Kill the local AWS under load and start it again from its checkpoint, several times.
 
     Args:
         rounds: how many kills.
         seed: of their moments and of the clients' choices.
         say: gets the progress, and in full what was found.
-        folder: everything that the local AWS keeps and writes goes here.
+        stack: where; its local AWS runs afterwards, too.
     """
-    with deployed(folder) as stack:
-        return restart_of(stack, rounds=rounds, seed=seed, say=say)
-
-
-def restart_of(stack: Stack, *, rounds: int, seed: int, say: Say) -> Figures:
-    """The same with a local AWS that runs already; it runs afterwards, too."""
     choices = random.Random(seed)  # noqa: S311 reproducible, not secret
     stack.aws.stop()
     stack.aws.start()
@@ -132,7 +125,7 @@ class _Count:
         figures: once they have ended.
     """
 
-    crowd: _Crowd
+    crowd: Crowd
     figures: Figures = field(default_factory=Figures)
 
     @property
@@ -182,7 +175,7 @@ def _counting(part: str, stack: Stack, choices: random.Random, seed: int, say: S
     name = f"{part}-{uuid.uuid4().hex[:8]}"
     journals = stack.data_dir / "journals" / name
     journals.mkdir(parents=True)
-    crowd = _Crowd(stack, stack.address, name, journals, _SLOTS, _GENERATION, choices)
+    crowd = Crowd(stack, stack.address, name, journals, _SLOTS, _GENERATION, choices)
     count = _Count(crowd)
     try:
         crowd.sign_in()
@@ -192,8 +185,8 @@ def _counting(part: str, stack: Stack, choices: random.Random, seed: int, say: S
         crowd.end()
     finally:
         crowd.close()
-    done = [one for process in crowd.everybody() for one in _told(process)]
-    findings = verify(done, _history(stack, name), _locks(stack, name))
+    done = [one for process in crowd.everybody() for one in told(process)]
+    findings = verify(done, history_of(stack, name), locks_of(stack, name))
     refused = sum(attempt.undecided for one in done for attempt in one.attempts)
     for sentence in (*findings.lost, *findings.violations)[:_SENTENCES]:
         say(f"{part}: VIOLATION: {sentence}")
