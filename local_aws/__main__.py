@@ -12,7 +12,7 @@ from local_aws.home import DEFAULT_FOLDER, Home
 from local_aws.progress import step
 from local_aws.server import ROOT, LocalAws, find_running, for_local_commands
 
-_CACHES = (".build", "cdk.out", ".pytest_cache", ".mypy_cache", ".ruff_cache")
+_CACHES = (".build", "cdk.out", ".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache")
 _NOT_SEARCHED = (".git", ".local", ".venv", "node_modules", *_CACHES)
 
 
