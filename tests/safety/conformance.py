@@ -28,7 +28,7 @@ from uuid import uuid4
 
 import boto3
 from botocore.exceptions import ClientError
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from moto.server import ThreadedMotoServer
@@ -370,7 +370,12 @@ def compare(
 
     @seeded(seed)
     @settings(
-        max_examples=sequences, database=None, deadline=None, report_multiple_bugs=False, print_blob=False
+        max_examples=sequences,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate, Phase.shrink),  # to explain as well takes longer than all the rest
+        report_multiple_bugs=False,
+        print_blob=False,
     )
     @given(_sequences())
     def agree(steps: list[Step]) -> None:

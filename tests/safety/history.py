@@ -222,7 +222,11 @@ def _said(attempt: Attempt) -> str:
 
 
 def _mixed_up(history: History) -> Iterator[str]:
-    authors = {call.session.name: call.session.state for call in history.calls}
+    authors = {
+        _author(change.effect.added.body): change.effect.key
+        for change in history.changes
+        if not change.effect.key.endswith(".tflock") and change.effect.added and change.effect.added.body
+    }
     locked = {
         _lock_id(change.effect.added.body): change.effect.key
         for change in history.changes
@@ -236,7 +240,7 @@ def _mixed_up(history: History) -> Iterator[str]:
         state = call.request.state
         for attempt in call.attempts:
             match call.request.verb, attempt.reply:
-                case "read", Reply(200, body) if authors[_author(body.encode())] != state:
+                case "read", Reply(200, body) if authors.get(_author(body.encode())) != state_key(state):
                     yield f"isolation: {_said(attempt)} was given another state's"
                 case _, Reply(423, body) if locked.get(_lock_id(body.encode())) != lock_key(state):
                     yield f"isolation: {_said(attempt)} was told of another state's lock"
