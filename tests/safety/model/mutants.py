@@ -115,6 +115,21 @@ MUTANTS: Final = (
         (_STORE, _OUTCOMES, _OUTCOMES.replace("412:", '409: Stored("", "none"), 412:')),
     ),
     _mutant(
+        "S3's 503 for a throttled write counts as success",
+        Promise.REPEATED,
+        "two-applies",
+        (1, 0, 0),
+        (_STORE, _OUTCOMES, _OUTCOMES.replace("412:", '503: Stored("", "none"), 412:')),
+        (_STORE, " and reason not in _PASSING:\n                    return", ":\n                    return"),
+    ),
+    _mutant(
+        "a state reads as none",
+        Promise.KEPT,
+        "two-applies",
+        (0, 0, 0),
+        (_STATES, "if found is None or not found.body:\n", "if True:\n"),
+    ),
+    _mutant(
         "a write without If-Match",
         Promise.SEEN,
         "broken-lock",
@@ -351,6 +366,13 @@ MUTANTS: Final = (
         (_LOCKS, "if age <= FORCE_UNLOCK_MIN_AGE:", "if False:"),
     ),
     _mutant(
+        "a force-unlock without an ID that removes a lock ten seconds old",
+        Promise.OWN_LOCK,
+        "broken-lock-ten-seconds",
+        (0, 0, 1),
+        (_LOCKS, "if age <= FORCE_UNLOCK_MIN_AGE:", "if age < FORCE_UNLOCK_MIN_AGE:"),
+    ),
+    _mutant(
         "a release that leaves the lock",
         Promise.RELEASED,
         "two-applies",
@@ -360,6 +382,13 @@ MUTANTS: Final = (
             "return not _remove_version(store, name, held.version_id) and _hide(store, name, held)",
             "return False",
         ),
+    ),
+    _mutant(
+        "a release that answers and does nothing",
+        Promise.RELEASED,
+        "two-applies",
+        (0, 0, 0),
+        (_LOCKS, "    info = _with_path(received, store, name)\n", "    return Released(None)\n"),
     ),
     _mutant(
         "a delete that keeps its lock",
@@ -389,6 +418,13 @@ MUTANTS: Final = (
         "delete",
         (0, 0, 0),
         (_STORE, "Key=key, IfMatch=condition.etag)", "Key=key)"),
+    ),
+    _mutant(
+        "a delete that found another state and says that it is deleted",
+        Promise.DELETED,
+        "delete",
+        (0, 0, 0),
+        (_STATES, "    if isinstance(deleted, Changed):\n", "    if False:\n"),
     ),
     _mutant(
         "an undelete that writes over what is there",

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from tests.safety.model.clients import LOCK_KEY, STATE_KEY
@@ -26,6 +26,7 @@ class Promise(Enum):
     HELD = "7 a write is acknowledged only while nobody else holds the lock"
     RELEASED = "8 what was answered as released is not held any more"
     FOLLOWED = "9 who holds the lock and follows on what they read is not refused"
+    DELETED = "10 once a delete is answered with success, the state that it found is deleted"
 
     @property
     def number(self) -> int:
@@ -83,7 +84,7 @@ def client_of_lock(lock: str) -> str:
 def of_read(body: bytes, bucket: Bucket) -> Iterable[Violation]:
     """Judge a read that was answered just now."""
     current = bucket.current(STATE_KEY)
-    if current is None or current.body != body:
+    if body != ((current.body if current else None) or b""):
         yield Violation(Promise.KEPT, "a read was answered with another document than the current state")
 
 
@@ -153,11 +154,14 @@ def of_state_effect(
         read = {answer.entry.body for answer, _ in point.answers if answer.entry}
         if before.body not in read:
             yield Violation(Promise.SEEN, f"a delete of {writer.name}'s deleted a state that it had not read")
-    elif before.body not in writer.seen and author(before) != writer.name:
+        return
+    if before.body not in writer.seen and author(before) != writer.name:
         yield Violation(
             Promise.SEEN,
             f"{writer.name} wrote over the acknowledged {_described(before)} and had not seen it",
         )
+    if effect.added is not None and _operation(effect.added) not in FORCED:
+        yield from _goes_back(before, effect.added)
 
 
 def _had_its_lock(point: Point) -> bool:
@@ -171,19 +175,35 @@ def of_released(point: Point, bucket: Bucket) -> Iterable[Violation]:
     lock = bucket.current(LOCK_KEY)
     if lock is None or not _meant(lock, point.request):
         return
-    if point.request.verb == "delete" and not _found_a_state(point):
+    if point.request.verb == "delete" and _found_state(point) is None:
         return  # then it took no lock: this one is another try's
-    # A lock that came after what was read, even with the same document, is another.
-    if any(answer.entry == lock for answer, _ in point.answers):
+    # A lock that came after what was read or removed, even with the same document, is another.
+    if any(answer.entry == lock for answer, _ in point.answers) or not _was_told(point):
         yield Violation(
             Promise.RELEASED,
             f"{_named(point.request)} was answered with success and left the lock {lock_owner(lock)}",
         )
 
 
-def _found_a_state(point: Point) -> bool:
+def _was_told(point: Point) -> bool:
+    """Whether S3 has told an invocation anything that its answer can rest on."""
+    return any(answer.status in (200, 204, 404) for answer, _ in point.answers)
+
+
+def of_deleted(point: Point, bucket: Bucket) -> Iterable[Violation]:
+    """Judge a delete that was answered with success."""
+    entries = bucket.key(STATE_KEY).entries
+    found = _found_state(point)
+    if found in entries and all(entry.body is not None for entry in entries[entries.index(found) :]):
+        yield Violation(
+            Promise.DELETED, f"a delete was answered with success and left {_described(entries[-1])}"
+        )
+
+
+def _found_state(point: Point) -> Entry | None:
+    """What a delete found first."""
     first = next((answer for answer, _ in point.answers if answer.status in (200, 404)), None)
-    return first is not None and first.entry is not None
+    return first.entry if first is not None else None
 
 
 def _meant(lock: Entry, request: HttpRequest) -> bool:
@@ -231,20 +251,23 @@ def of_acknowledged(
 
 
 def _forward(entries: Iterable[Entry], acknowledged: frozenset[bytes]) -> Iterable[Violation]:
-    last: dict[str, Any] | None = None
+    last: Entry | None = None
     for entry in entries:
         if entry.body is None:
             last = None
         elif _counts(entry, acknowledged):
-            document = json.loads(entry.body or b"")
             if last is not None and _operation(entry) not in FORCED:
-                if document["lineage"] != last["lineage"]:
-                    yield Violation(Promise.FORWARD, f"{_described(entry)} changed the lineage")
-                elif document["serial"] <= last["serial"]:
-                    yield Violation(
-                        Promise.FORWARD, f"{_described(entry)} came after serial {last['serial']}"
-                    )
-            last = document
+                yield from _goes_back(last, entry)
+            last = entry
+
+
+def _goes_back(before: Entry, after: Entry) -> Iterable[Violation]:
+    """Judge a state that follows on an acknowledged one."""
+    last, document = json.loads(before.body or b""), json.loads(after.body or b"")
+    if document["lineage"] != last["lineage"]:
+        yield Violation(Promise.FORWARD, f"{_described(after)} changed the lineage")
+    elif document["serial"] <= last["serial"]:
+        yield Violation(Promise.FORWARD, f"{_described(after)} came after serial {last['serial']}")
 
 
 def of_refused_write(

@@ -8,7 +8,7 @@ from typing import Final
 from tests.safety.model import clients
 from tests.safety.model.clients import LINEAGE, LOCK_KEY, STATE_KEY, Client, lock_document, state_document
 from tests.safety.model.s3 import Bucket, Request, carry_out
-from tests.safety.model.search import Scenario
+from tests.safety.model.search import TICK, Scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +103,9 @@ def _plan(
     *,
     before: Callable[[], Bucket] = _written,
     protected: bool = False,
+    tick: int = TICK,
 ) -> Plan:
-    scenario = Scenario(name, tuple(who), before=before, protected=protected)
+    scenario = Scenario(name, tuple(who), before=before, protected=protected, tick=tick)
     return Plan(scenario, tuple(Bounds(*each) for each in quick), tuple(Bounds(*each) for each in long))
 
 
@@ -132,6 +133,7 @@ PLANS: Final = (
     _plan("broken-lock-protected", [_A, _NAMING], [(1, 0, 0)], [(1, 1, 0)], protected=True),
     _plan("broken-lock-two-saves", [_A2, _NAMING], [(0, 1, 0), (1, 0, 0)], [(1, 1, 0), (0, 1, 1)]),
     _plan("broken-lock-without-id", [_A, _UNNAMING], [(1, 1, 0), (1, 0, 1)], [(0, 1, 1), (1, 1, 1)]),
+    _plan("broken-lock-ten-seconds", [_A, _UNNAMING], [(0, 0, 1)], [(0, 1, 1)], tick=10),
     _plan("broken-lock-three", [_A, _NAMING, _C], [(0, 0, 1)], [(1, 0, 0), (0, 1, 0)]),
     _plan("operator", [_A, _B, Client("O", clients.operator)], [(0, 0, 1)], [(1, 0, 1), (0, 1, 1)]),
     _plan(

@@ -22,7 +22,7 @@ from tests.safety.model.promises import Party, Violation
 from tests.safety.model.s3 import LOST, Answer, Bucket, Effect, Request, carry_out
 
 TICK: Final = 12
-"""Seconds that pass at once: more than the age from which a force-unlock needs no ID."""
+"""Seconds that pass at once, by default: more than the age from which a force-unlock needs no ID."""
 _OVERTIME: Final = 16
 """Seconds by which a function's time for new requests is over."""
 _LIFETIME: Final = FUNCTION_TIMEOUT
@@ -130,7 +130,8 @@ class Scenario:
         clients: who takes part.
         faults: how many requests to S3 may go wrong.
         repeats: how often a client may repeat a request that still runs, or a function may die.
-        ticks: how often the clock may go on by `TICK` seconds.
+        ticks: how often the clock may go on.
+        tick: by how many seconds.
         before: makes the bucket that they find.
         late: whether a request that went wrong may still arrive afterwards.
         late_acquires: whether an acquire may be carried out after its client was answered and somebody else
@@ -143,6 +144,7 @@ class Scenario:
     faults: int = 1
     repeats: int = 1
     ticks: int = 0
+    tick: int = TICK
     before: Callable[[], Bucket] = Bucket
     late: bool = True
     late_acquires: bool = False
@@ -268,17 +270,21 @@ class Search:
             name = self.scenario.clients[place].name
             pending = self._production.point(standing.point).pending
             alive = standing.started < 0 or world.clock - standing.started <= _LIFETIME
-            if pending is not None and alive:
+            if alive:
                 yield name
-                if world.faults:
+                if pending is not None and world.faults:
                     for fault in self._faults(pending):
                         yield f"{name}.{fault}"
             if world.repeats:
                 yield f"{name}.crash"
                 if alive:
                     yield f"{name}.again"
-        for place in range(len(self._strays[world.strays])):
-            yield f"stray{place + 1}"
+        for place, stray in enumerate(self._strays[world.strays], 1):
+            yield f"stray{place}"
+            pending = self._production.point(stray.point).pending
+            if pending is not None and world.faults:
+                for fault in self._faults(pending):
+                    yield f"stray{place}.{fault}"
         for place in range(len(self._late[world.late])):
             yield f"late{place + 1}"
         if world.ticks:
@@ -306,9 +312,9 @@ class Search:
         if event == "tick":
             return None
         if event.startswith("stray"):
-            number = self._strays[world.strays][int(event.removeprefix("stray")) - 1].point
+            number = self._strays[world.strays][_number(event, "stray")].point
         elif event.startswith("late"):
-            number = self._late[world.late][int(event.removeprefix("late")) - 1].point
+            number = self._late[world.late][_number(event, "late")].point
         else:
             number = self._standings[world.clients[self._place(event.partition(".")[0])]].point
         return self._production.point(number)
@@ -320,8 +326,10 @@ class Search:
         what = request.verb
         if request.lock_id:
             what += f" under {request.lock_id}"
-        if event.endswith((".crash", ".again")) or pending is None:
+        if event.endswith((".crash", ".again")):
             return f"{what}: {'its function dies' if event.endswith('.crash') else 'it is repeated'}"
+        if pending is None:
+            return f"{what}: it asks S3 for nothing"
         object_ = "lock" if pending.key.endswith(".tflock") else "state"
         sent = f"{pending.operation} {object_}"
         condition = " if nothing is there" if pending.if_none_match else ""
@@ -344,8 +352,7 @@ class Search:
                 yield "late-over"
             if pending.conditional:
                 yield "409"
-        else:
-            yield "503"
+        yield "503"
 
     def after(self, world: World, event: str) -> tuple[World, list[Violation]]:
         """The world after an event, and the promises that it breaks.
@@ -366,13 +373,13 @@ class Search:
             world.ticks,
         )
         if event == "tick":
-            change.clock += TICK
+            change.clock += self.scenario.tick
             change.ticks -= 1
             change.clients = [standing._replace(origin=-1) for standing in change.clients]
         elif event.startswith("stray"):
-            self._stray_goes_on(change, int(event.removeprefix("stray")) - 1)
+            self._stray_goes_on(change, _number(event, "stray"), event.partition(".")[2])
         elif event.startswith("late"):
-            self._late_arrives(change, int(event.removeprefix("late")) - 1)
+            self._late_arrives(change, _number(event, "late"))
         else:
             name, _, fault = event.partition(".")
             self._client_goes_on(change, self._place(name), fault)
@@ -420,10 +427,11 @@ class Search:
         self._begin(change, place)
         standing = change.clients[place]
         point = self._production.point(standing.point)
-        answer = self._send(change, place, point, fault)
         overtime = standing.overtime or fault.endswith("over")
-        seconds = change.clock - standing.started + (_OVERTIME if overtime else 0)
-        point = self._production.after(point, answer, seconds)
+        if point.pending is not None:  # else it asks S3 for nothing
+            answer = self._send(change, place, point, fault)
+            seconds = change.clock - standing.started + (_OVERTIME if overtime else 0)
+            point = self._production.after(point, answer, seconds)
         change.clients[place] = change.clients[place]._replace(point=point.number, overtime=overtime)
         if overtime and point.request.verb == "unlock" and not point.request.body:
             # What S3 leaves undecided is answered with a status that is not repeated.
@@ -472,20 +480,22 @@ class Search:
             self._judge_effect(change, place, point, effect)
         return answer
 
-    def _stray_goes_on(self, change: _Change, number: int) -> None:
+    def _stray_goes_on(self, change: _Change, number: int, fault: str) -> None:
         stray = change.strays[number]
         point = self._production.point(stray.point)
         others = change.strays[:number] + change.strays[number + 1 :]
         change.strays = others
-        if point.pending is None or change.clock - stray.started > _LIFETIME:
+        if change.clock - stray.started > _LIFETIME:
             return
-        answer = self._carry_out(change, stray.client, point, point.pending)
-        seconds = change.clock - stray.started + (_OVERTIME if stray.overtime else 0)
-        point = self._production.after(point, answer, seconds)
+        overtime = stray.overtime or fault.endswith("over")
+        if point.pending is not None:
+            answer = self._send(change, stray.client, point, fault)
+            seconds = change.clock - stray.started + (_OVERTIME if overtime else 0)
+            point = self._production.after(point, answer, seconds)
         if point.reply is not None:
             self._judge_server(change, stray.client, point, point.reply)
         else:
-            change.strays = (*change.strays, stray._replace(point=point.number))
+            change.strays = (*change.strays, stray._replace(point=point.number, overtime=overtime))
 
     def _late_arrives(self, change: _Change, number: int) -> None:
         late = change.late[number]
@@ -550,11 +560,15 @@ class Search:
     def _judge_server(self, change: _Change, place: int, point: Point, reply: Reply) -> None:
         """Judge what the API answers, whether or not somebody still listens."""
         request = point.request
+        if request.verb == "read" and reply.status in (200, 204):
+            change.violations.extend(promises.of_read(reply.body.encode(), self._buckets[change.bucket]))
         if reply.status != 200:
             return
         if request.verb in ("unlock", "delete", "undelete"):
             change.violations.extend(promises.of_released(point, self._buckets[change.bucket]))
-        if request.verb == "lock":
+        if request.verb == "delete":
+            change.violations.extend(promises.of_deleted(point, self._buckets[change.bucket]))
+        elif request.verb == "lock":
             change.violations.extend(promises.of_acquired(self._party(change, place), self._parties(change)))
         elif request.verb == "write":
             change.acknowledged |= {request.body}
@@ -571,8 +585,6 @@ class Search:
             current = self._buckets[change.bucket].current(STATE_KEY)
             if current is not None and current.body is not None:
                 change.acknowledged |= {promises.brought_back(current.body)}
-        elif request.verb == "read":
-            change.violations.extend(promises.of_read(reply.body.encode(), self._buckets[change.bucket]))
 
     def _judge_effect(self, change: _Change, place: int, point: Point, effect: Effect) -> None:
         request = point.request
@@ -653,6 +665,10 @@ class Search:
 
     def _parties(self, change: _Change) -> list[Party]:
         return [self._party(change, place) for place in range(len(change.clients))]
+
+
+def _number(event: str, kind: str) -> int:
+    return int(event.partition(".")[0].removeprefix(kind)) - 1
 
 
 def _found(bucket: Bucket) -> frozenset[bytes]:
