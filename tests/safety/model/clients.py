@@ -125,6 +125,11 @@ def wrong_address(me: Client) -> Session:
     yield from _locked_work(me, "OperationTypeApply", saves=1, forced=document)
 
 
+def same_serial(me: Client) -> Session:
+    """Pushes another document of the serial that is there, and says it is an apply."""
+    yield from _locked_work(me, "OperationTypeApply", saves=1, forced=state_document(me.name, 1))
+
+
 def impatient_at_wrong_address(me: Client) -> Session:
     """Breaks the lock that it finds, and pushes another configuration's state as an apply."""
     yield from _impatient(me, names_the_lock=True, forced=state_document(me.name, 9, lineage="lineage-2"))

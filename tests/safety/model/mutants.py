@@ -246,6 +246,13 @@ MUTANTS: Final = (
         (_STATES, "if new.serial <= before.serial:", "if False:"),
     ),
     _mutant(
+        "an equal serial passes",
+        Promise.FORWARD,
+        "same-serial",
+        (0, 0, 0),
+        (_STATES, "if new.serial <= before.serial:", "if new.serial < before.serial:"),
+    ),
+    _mutant(
         "the lineage is not checked",
         Promise.FORWARD,
         "wrong-address",

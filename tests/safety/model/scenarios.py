@@ -173,6 +173,7 @@ PLANS: Final = (
     ),
     _plan("copied-lock", [_A, Client("B", clients.copier)], [(1, 1, 0)]),
     _plan("wrong-address", [_A, Client("W", clients.wrong_address)], [(1, 0, 0)], [(1, 1, 0)]),
+    _plan("same-serial", [_A, Client("S", clients.same_serial)], [(1, 0, 0)]),
     _plan(
         "broken-lock-wrong-address",
         [_A, Client("W", clients.impatient_at_wrong_address)],
