@@ -68,7 +68,6 @@ class Call:
 
 _OPERATIONS: Final = {
     "GET": "GetObject",
-    "HEAD": "HeadObject",
     "PUT": "PutObject",
     "DELETE": "DeleteObject",
 }
@@ -100,7 +99,6 @@ _API: Final = "https://docs.aws.amazon.com/AmazonS3/latest/API/API_"
 _GUIDE: Final = "https://docs.aws.amazon.com/AmazonS3/latest/userguide/"
 
 GET_OBJECT: Final = f"{_API}GetObject.html"
-HEAD_OBJECT: Final = f"{_API}HeadObject.html"
 PUT_OBJECT: Final = f"{_API}PutObject.html"
 DELETE_OBJECT: Final = f"{_API}DeleteObject.html"
 CONDITIONAL_WRITES: Final = f"{_GUIDE}conditional-writes-enforce.html"
@@ -131,7 +129,7 @@ class Row:
         source: the address of AWS's document.
         header: only with this header.
         query: only with this query parameter.
-        status: only if it is answered so.
+        statuses: only if it is answered with one of these.
         encrypted: only where a KMS key of the team's encrypts the bucket.
     """
 
@@ -142,7 +140,7 @@ class Row:
     source: str
     header: str = ""
     query: str = ""
-    status: int | None = None
+    statuses: tuple[int, ...] = ()
     encrypted: bool = False
 
     def covers(self, call: Call, reach: Reach) -> bool:
@@ -151,7 +149,7 @@ class Row:
             self.operation == call.operation
             and (not self.header or self.header in call.headers)
             and (not self.query or self.query in call.query)
-            and self.status in (None, call.status)
+            and (not self.statuses or call.status in self.statuses)
             and (not self.encrypted or reach.key_arn is not None)
         )
 
@@ -161,7 +159,7 @@ class Row:
         condition = ""
         if self.header or self.query:
             condition = f" with `{self.header or self.query}`"
-        elif self.status == 404:
+        elif self.statuses == (404,):
             condition = " of a missing key"
         operation = f"`{self.operation}`" if self.operation.isalnum() else self.operation
         return operation + condition
@@ -177,12 +175,10 @@ TABLE: Final = (
         On.KEY,
         'S3 decrypts it; only with `key = "kms"`',
         KMS_ENCRYPTION,
-        status=200,
+        statuses=(200, 206),
         encrypted=True,
     ),
-    Row("GetObject", "s3:ListBucket", On.BUCKET, _MISSING, GET_OBJECT, status=404),
-    Row("HeadObject", "s3:GetObject", On.OBJECT, "reads its ETag and metadata", HEAD_OBJECT),
-    Row("HeadObject", "s3:ListBucket", On.BUCKET, _MISSING, HEAD_OBJECT, status=404),
+    Row("GetObject", "s3:ListBucket", On.BUCKET, _MISSING, GET_OBJECT, statuses=(404,)),
     Row("PutObject", "s3:PutObject", On.OBJECT, "writes it", PUT_OBJECT),
     Row(
         "PutObject",
@@ -214,7 +210,7 @@ TABLE: Final = (
         On.KEY,
         'S3 encrypts it; only with `key = "kms"`',
         KMS_ENCRYPTION,
-        status=200,
+        statuses=(200,),
         encrypted=True,
     ),
     Row("DeleteObject", "s3:DeleteObject", On.OBJECT, "S3 wants it for every delete", DELETE_OBJECT),
@@ -242,9 +238,7 @@ TABLE: Final = (
 _SIGNATURE = ("x-amz-content-sha256", "x-amz-date", "x-amz-security-token", "x-amz-user-agent")
 _CHECKSUM = ("x-amz-checksum-*", "x-amz-decoded-content-length", "x-amz-sdk-checksum-*", "x-amz-trailer")
 _HARMLESS: Final[Mapping[str, Collection[str]]] = {
-    # With x-amz-checksum-mode a HEAD, of an object under a KMS key, demands the key's permissions too.
-    "HeadObject": _SIGNATURE,
-    "GetObject": (*_SIGNATURE, "x-amz-checksum-mode"),
+    "GetObject": (*_SIGNATURE, "range", "x-amz-checksum-mode"),
     # The date of a retention comes with its mode, which is in the table.
     "PutObject": (
         *(*_SIGNATURE, *_CHECKSUM, "x-amz-meta-*"),

@@ -91,11 +91,13 @@ class Injected:
         fault: which one.
         seconds: how long, where time is what goes wrong.
         at: where it is cut, or which side of the exchange waits; 0 = at the beginning, 1 = at the end.
+        after: where an answer is cut, as the number of bytes that come of it; None = `at` says it.
     """
 
     fault: Fault
     seconds: float = 0.0
     at: float = 0.5
+    after: int | None = None
 
 
 @dataclass(slots=True)
@@ -108,6 +110,7 @@ class Exchange:
         body: of the request, as it came; only a part of it where the connection was reset.
         answered: the status that the server answered; None if it did not get the request whole.
         told: the status that the client got, with a whole answer; None if it got none.
+        answer: what the server gave, from its status line on.
     """
 
     method: str
@@ -115,6 +118,7 @@ class Exchange:
     body: bytes = b""
     answered: int | None = None
     told: int | None = None
+    answer: bytes = b""
 
 
 REFUSALS: Final = {
@@ -403,6 +407,8 @@ class _Answer:
 
     def cut(self, injected: Injected) -> bytes:
         """A part of it that is never all of it."""
+        if injected.after is not None:
+            return self.content[: min(injected.after, len(self.content) - 1)]
         if injected.fault is Fault.HALF_AN_ANSWER and len(self.body) > 1:
             return self.head + self.body[: min(int(len(self.body) * injected.at), len(self.body) - 1)]
         # After the status line, and before the empty line that ends the headers.
@@ -526,7 +532,7 @@ class _Connection:
     def ask(self, exchange: Exchange, head: _Head) -> _Answer:
         """Let the server carry a request out."""
         answer = self.upstream.exchange(head.content + exchange.body, exchange.method)
-        exchange.answered = answer.status
+        exchange.answered, exchange.answer = answer.status, answer.content
         return answer
 
     def tell(self, exchange: Exchange, answer: _Answer) -> None:

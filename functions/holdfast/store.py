@@ -4,6 +4,10 @@ Every write says what it expects to find. A condition that did not hold is an ou
 `Changed`), not an error: the caller looks again and decides. A request whose answer was lost is
 repeated with the same condition until S3 decides or the deadline passes, so an outcome of "did not
 hold" can mean "your own first attempt took effect": the caller compares what it finds.
+
+An answer of which only the beginning came is a lost one. The SDK does not notice: it takes the end of the
+connection for the end of the headers. So every answer is looked at here, and nothing is read by a HEAD,
+whose answer ends with its headers and could lack any of them.
 """
 
 import heapq
@@ -26,6 +30,7 @@ from botocore.exceptions import (
     IncompleteReadError,
 )
 from botocore.exceptions import ConnectionError as UnreachableError
+from urllib3.exceptions import HTTPError as TransportError
 
 from holdfast import __version__
 from holdfast.errors import StorageRefused, Undecided
@@ -144,6 +149,15 @@ class Changed:
     """The object is another one than the condition named; nothing was deleted."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Empty:
+    """There is an object, of zero bytes: it has no first byte."""
+
+
+class _CutShortError(Exception):
+    """S3's answer ended before its end."""
+
+
 def connect(session: boto3.Session | None = None, *, endpoint_url: str | None = None) -> "S3Client":
     """Make an S3 client that leaves repeating to `Store`; keep it as long as the process lives.
 
@@ -215,31 +229,41 @@ class Store:
             StorageRefused: S3 refuses the function.
         """
 
-        def get() -> Object:
-            which: dict[str, Any] = {} if version_id is None else {"VersionId": version_id}
-            answer = self._client.get_object(Bucket=self.bucket, Key=key, **which)
-            body = answer["Body"].read()
-            read_at = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
-            return Object(_head(answer), body, read_at)
-
+        which = {} if version_id is None else {"VersionId": version_id}
         # 405 is what a delete marker answers that is asked for by its version.
-        return self._decided("GetObject", get, {404: None} if version_id is None else {404: None, 405: None})
+        absent: dict[int, Object | None] = {404: None} if version_id is None else {404: None, 405: None}
+        return self._decided("GetObject", lambda: self._get(key, **which), absent)
 
     def head(self, key: str) -> Head | None:
         """Read what S3 knows of an object, or None if there is none.
 
-        S3 answers a HEAD without a body, so that a bucket that is gone reads as a missing key here: nobody
-        may conclude anything from None alone that a read or write of the same request does not confirm.
+        By reading its first byte: that the byte came tells that all headers before it did. An object of zero
+        bytes has none, and costs a second request.
 
         Raises:
             Undecided: S3 did not answer in time.
             StorageRefused: S3 refuses the function.
         """
 
-        def head() -> Head:
-            return _head(self._client.head_object(Bucket=self.bucket, Key=key))
+        outcomes: dict[int, Object | _Empty | None] = {404: None, 416: _Empty()}
+        found = self._decided("GetObject", lambda: self._get(key, Range="bytes=0-0"), outcomes)
+        if isinstance(found, _Empty):
+            found = self.read(key)
+        return found.head if found else None
 
-        return self._decided("HeadObject", head, {404: None})
+    def _get(self, key: str, **which: Any) -> Object:
+        """Read an object, or the part of it that is asked for."""
+        try:
+            answer = self._client.get_object(Bucket=self.bucket, Key=key, **which)
+            body = answer["Body"].read()
+            _require_whole(answer, body)
+            read_at = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
+            return Object(_head(answer), body, read_at)
+        except (
+            KeyError,
+            ValueError,
+        ) as error:  # a field is missing, or cut
+            raise _CutShortError from error
 
     def versions(self, key: str, *, page_size: int = 1000) -> Iterator[Version]:
         """List the history of exactly this key, newest first, page by page as it is asked for.
@@ -272,7 +296,10 @@ class Store:
 
     def _list_versions(self, **request: Any) -> "ListObjectVersionsOutputTypeDef":
         def list_versions() -> "ListObjectVersionsOutputTypeDef":
-            return self._client.list_object_versions(Bucket=self.bucket, **request)
+            page = self._client.list_object_versions(Bucket=self.bucket, **request)
+            if "IsTruncated" not in page:  # the SDK reads a missing body as an empty one
+                raise _CutShortError
+            return page
 
         return self._decided("ListObjectVersions", list_versions, {})
 
@@ -323,6 +350,7 @@ class Store:
 
         def put() -> Stored:
             answer = self._client.put_object(**request)
+            _require_whole(answer, b"")
             return Stored(answer["ETag"], answer.get("VersionId", ""))
 
         outcomes: dict[int, Stored | NotStored] = {404: NotStored(), 412: NotStored()}
@@ -374,11 +402,13 @@ class Store:
             except ClientError as error:
                 status = error.response["ResponseMetadata"]["HTTPStatusCode"]
                 reason = error.response["Error"]["Code"]
+                # The SDK gives the status for the code where the body, which tells it, did not come whole.
+                final = reason not in _PASSING and reason != str(status)
                 # A bucket that is gone is 404 as well, and must never read as "no state, no lock".
-                if status in outcomes and reason != "NoSuchBucket" and reason not in _PASSING:
+                if final and status in outcomes and reason != "NoSuchBucket":
                     return outcomes[status]
                 # 409: another request to the key was in flight.
-                if status < 500 and status not in (409, 429) and reason not in _PASSING:
+                if final and status < 500 and status not in (409, 429):
                     raise StorageRefused(
                         f"S3 answered {status} {reason}. This is a fault of the deployment: check the "
                         "function's role, the bucket policy and the key, then deploy again."
@@ -397,6 +427,8 @@ _LOST = (
     IncompleteReadError,
     FlexibleChecksumError,
     CredentialRetrievalError,
+    TransportError,  # within the body of an error, where the SDK lets it through
+    _CutShortError,
 )
 
 # What S3 and the services behind it send with a final status for a passing condition.
@@ -422,11 +454,31 @@ _PASSING = frozenset(
 _JITTER = random.SystemRandom()
 
 
+def _require_whole(answer: Mapping[str, Any], body: bytes) -> None:
+    """Find out whether an answer has come to its end.
+
+    Of one with a body the body tells, for it comes last. Of one without, only that each field is there which
+    S3 always sends, and whole: a field that stands behind all of these can still be missing or cut.
+
+    Raises:
+        _CutShortError: it has not.
+    """
+    headers = answer["ResponseMetadata"]["HTTPHeaders"]
+    if not (
+        headers.get("content-length") == str(len(body))
+        and headers.get("date", "").endswith(" GMT")
+        and headers.get("etag", "")[1:].endswith('"')
+    ):
+        raise _CutShortError
+
+
 def _head(answer: Mapping[str, Any]) -> Head:
+    # "bytes 0-0/123" is the range of an answer that has not all of the object.
+    _, _, size = answer.get("ContentRange", "").rpartition("/")
     return Head(
         etag=answer["ETag"],
         version_id=answer.get("VersionId", ""),
-        size=answer["ContentLength"],
+        size=int(size or answer["ContentLength"]),
         last_modified=answer["LastModified"],
         metadata={name: unquote(value) for name, value in answer["Metadata"].items()},
     )

@@ -372,7 +372,7 @@ class World:
                 return Answer(LOST)
             case "internal error after":
                 return Answer(500, "InternalError")
-        if request.operation in ("GetObject", "HeadObject"):
+        if request.operation == "GetObject":
             if request.key == state_key(running.attempt.call.request.state):
                 running.attempt.seen = self.bucket.key(request.key).taken
             if answer.entry is not None:

@@ -205,16 +205,31 @@ class _Replay:
         self._clock = clock
         self.asked: Request | None = None
 
-    def get_object(self, *, Key: str, VersionId: str | None = None, **_: Any) -> dict[str, Any]:  # noqa: N803 the SDK's names
-        answer = self._answer(Request("GetObject", Key, version_id=VersionId))
-        return {
-            **_described(answer),
-            "Body": io.BytesIO(_of(answer).body or b""),
-            "ResponseMetadata": {"HTTPHeaders": {"date": format_datetime(_time(answer.date), usegmt=True)}},
+    def get_object(
+        self,
+        *,
+        Key: str,  # noqa: N803 the SDK's names
+        VersionId: str | None = None,  # noqa: N803 the SDK's names
+        Range: str | None = None,  # noqa: N803 the SDK's names
+        **_: Any,
+    ) -> dict[str, Any]:
+        if Range not in (None, "bytes=0-0"):
+            raise ValueError("the model knows no other range than the first byte")
+        request = Request("GetObject", Key, version_id=VersionId, first_byte=Range is not None)
+        answer = self._answer(request)
+        entry = _of(answer)
+        whole = entry.body or b""
+        body = whole[:1] if request.first_byte else whole
+        described: dict[str, Any] = {
+            "ETag": entry.etag,
+            "VersionId": entry.version_id,
+            "ContentLength": len(body),
+            "LastModified": _time(entry.modified),
+            "Metadata": dict(entry.metadata),
+            "Body": io.BytesIO(body),
+            "ResponseMetadata": _whole(answer, len(body)),
         }
-
-    def head_object(self, *, Key: str, **_: Any) -> dict[str, Any]:  # noqa: N803 the SDK's names
-        return _described(self._answer(Request("HeadObject", Key)))
+        return described | ({"ContentRange": f"bytes 0-0/{len(whole)}"} if request.first_byte else {})
 
     def put_object(self, *, Key: str, Body: bytes, **sent: Any) -> dict[str, Any]:  # noqa: N803 the SDK's names
         if sent.get("IfNoneMatch", "*") != "*":
@@ -227,8 +242,9 @@ class _Replay:
             body=Body,
             metadata=tuple(sorted(sent["Metadata"].items())),
         )
-        entry = _of(self._answer(request))
-        return {"ETag": entry.etag, "VersionId": entry.version_id}
+        answer = self._answer(request)
+        entry = _of(answer)
+        return {"ETag": entry.etag, "VersionId": entry.version_id, "ResponseMetadata": _whole(answer, 0)}
 
     def delete_object(
         self,
@@ -286,15 +302,10 @@ def _of(answer: Answer) -> Entry:
     return answer.entry
 
 
-def _described(answer: Answer) -> dict[str, Any]:
-    entry = _of(answer)
-    return {
-        "ETag": entry.etag,
-        "VersionId": entry.version_id,
-        "ContentLength": len(entry.body or b""),
-        "LastModified": _time(entry.modified),
-        "Metadata": dict(entry.metadata),
-    }
+def _whole(answer: Answer, length: int) -> dict[str, Any]:
+    """What tells the production code that an answer is whole."""
+    date = format_datetime(_time(answer.date), usegmt=True)
+    return {"HTTPHeaders": {"date": date, "etag": _of(answer).etag, "content-length": str(length)}}
 
 
 def _time(seconds: int) -> datetime:

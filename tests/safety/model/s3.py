@@ -63,6 +63,7 @@ class Request(NamedTuple):
         if_none_match: whether nothing may be current.
         body: of a PutObject.
         metadata: of a PutObject, in pairs.
+        first_byte: whether a GetObject asks for no more than that.
     """
 
     operation: str
@@ -72,6 +73,7 @@ class Request(NamedTuple):
     if_none_match: bool = False
     body: bytes = b""
     metadata: tuple[tuple[str, str], ...] = ()
+    first_byte: bool = False
 
     @property
     def conditional(self) -> bool:
@@ -148,9 +150,6 @@ def carry_out(bucket: Bucket, request: Request, now: int) -> tuple[Bucket, Answe
     match request.operation:
         case "GetObject":
             return bucket, _get(bucket, request, now), None
-        case "HeadObject":
-            found = bucket.current(request.key)
-            return bucket, Answer(200, "", found, (), now) if found else Answer(404, "404"), None
         case "PutObject":
             return _put(bucket, request, now)
         case "DeleteObject":
@@ -164,7 +163,11 @@ def carry_out(bucket: Bucket, request: Request, now: int) -> tuple[Bucket, Answe
 def _get(bucket: Bucket, request: Request, now: int) -> Answer:
     if request.version_id is None:
         current = bucket.current(request.key)
-        return Answer(200, "", current, (), now) if current else Answer(404, "NoSuchKey")
+        if current is None:
+            return Answer(404, "NoSuchKey")
+        if request.first_byte and not current.body:
+            return Answer(416, "InvalidRange")
+        return Answer(206 if request.first_byte else 200, "", current, (), now)
     for entry in bucket.key(request.key).entries:
         if entry.version_id == request.version_id:
             return Answer(405, "MethodNotAllowed") if entry.body is None else Answer(200, "", entry, (), now)

@@ -64,7 +64,7 @@ class Spot:
 def _spots() -> list[Spot]:
     return [
         Spot("acquire", "PUT", lock=True),
-        Spot("head", "HEAD"),
+        Spot("head", "GET"),
         Spot("first-reading", "GET", lock=True),
         Spot("write", "PUT"),
         Spot("every-write", "PUT", times=4),
