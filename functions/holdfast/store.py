@@ -228,7 +228,6 @@ class Store:
             Undecided: S3 did not answer in time.
             StorageRefused: S3 refuses the function.
         """
-
         which = {} if version_id is None else {"VersionId": version_id}
         # 405 is what a delete marker answers that is asked for by its version.
         absent: dict[int, Object | None] = {404: None} if version_id is None else {404: None, 405: None}
@@ -244,7 +243,6 @@ class Store:
             Undecided: S3 did not answer in time.
             StorageRefused: S3 refuses the function.
         """
-
         outcomes: dict[int, Object | _Empty | None] = {404: None, 416: _Empty()}
         found = self._decided("GetObject", lambda: self._get(key, Range="bytes=0-0"), outcomes)
         if isinstance(found, _Empty):
@@ -259,10 +257,7 @@ class Store:
             _require_whole(answer, body)
             read_at = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
             return Object(_head(answer), body, read_at)
-        except (
-            KeyError,
-            ValueError,
-        ) as error:  # a field is missing, or cut
+        except (KeyError, ValueError) as error:  # a field is missing, or cut
             raise _CutShortError from error
 
     def versions(self, key: str, *, page_size: int = 1000) -> Iterator[Version]:

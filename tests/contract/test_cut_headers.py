@@ -306,6 +306,19 @@ def test_a_write_in_the_order_of_aws_is_told_with_its_version_and_etag_or_asked_
         assert requests == (1 if b"Content-Length: 0" in PUT_ANSWER[:after] else 2), after
 
 
+def test_an_etag_that_comes_last_is_whole_or_asked_for_again() -> None:
+    etag = b'ETag: "fbacf535f27731c9771645a398633287"\r\n'
+    otherwise = PUT_ANSWER.replace(etag, b"").replace(b"Server: AmazonS3\r\n", etag)
+
+    def write(asking: Store) -> Stored | NotStored:
+        return asking.write(KEY, b"{}", IfAbsent(), metadata={})
+
+    for after, stored in cut_then_whole(otherwise, write):
+        assert stored == Stored('"fbacf535f27731c9771645a398633287"', "43jfkodU8493jnFJD9fjj3HHNVfdsQUI"), (
+            after
+        )
+
+
 def test_a_version_that_stands_behind_all_that_s3_always_sends_can_be_cut_unseen() -> None:
     """What cannot be told, so that it is known: no document of S3's shows the fields in this order."""
     version = b"x-amz-version-id: 43jfkodU8493jnFJD9fjj3HHNVfdsQUI\r\n"
