@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from io import BufferedIOBase
 from socketserver import StreamRequestHandler, ThreadingTCPServer
@@ -118,7 +118,7 @@ class Exchange:
     body: bytes = b""
     answered: int | None = None
     told: int | None = None
-    answer: bytes = b""
+    answer: bytes = field(default=b"", compare=False)
 
 
 REFUSALS: Final = {
