@@ -97,7 +97,7 @@ class _Command:
         return HttpRequest(verb, self.state, self.principal, body, lock_id)
 
     def _lock_info(self, operation: str) -> bytes:
-        return json.dumps({"ID": f"lock-{self.name}", "Operation": operation, "Who": self.name}).encode()
+        return json.dumps({"ID": f"lock-{self.name}", "Operation": operation, "Who": self.principal}).encode()
 
 
 def _apply(command: _Command) -> _Script:
@@ -171,13 +171,15 @@ def _push_back(command: _Command) -> _Script:
 
 
 def _borrow(command: _Command) -> _Script:
-    """Is told who holds the lock, and writes under that lock's ID."""
+    """Is told that somebody else holds the lock, and writes under that lock's ID."""
     reply = yield command.lock()
     if _succeeded(reply):
         yield command.unlock()
-    elif reply is not None and command.principal != PRINCIPALS[0]:  # that one's locks are of two clients
-        request = command.write(99, f"of-{command.name}")
-        yield request._replace(lock_id=json.loads(reply.body)["ID"])
+    elif reply is not None and reply.status == 423:
+        holder = json.loads(reply.body)
+        if holder["Who"] != command.principal:  # else it is a lock of one's own that was left
+            request = command.write(99, f"of-{command.name}")
+            yield request._replace(lock_id=holder["ID"])
 
 
 def _delete(command: _Command) -> _Script:
