@@ -47,7 +47,7 @@ def test_everything_holds_in_some_histories() -> None:
             "holdfast/locks.py",
             "        return self.info.id == lock_id and self.principal == caller.principal\n",
             "        return self.info.id == lock_id\n",
-            "invariant 1",
+            "invariant 2",
         ),
         (
             "holdfast/locks.py",
