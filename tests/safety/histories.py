@@ -8,6 +8,8 @@ Assumed, because docs/design.md says so in "What is not covered": once a force-u
 late acquire of that very lock lands any more. What a repeated force-unlock without an ID or a repeated DELETE
 meets is not judged by what its user meant, but by what that very attempt has read.
 
+Not judged either is what a late write replaces under its own lock that an equally late acquire took once
+more after its release.
 Where an ETag is a digest of the bytes, If-Match takes a state that came back byte for byte for the one that
 was read: what a write replaces then, whose lock was broken meanwhile, is not judged, nor what a delete does.
 

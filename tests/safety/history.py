@@ -377,7 +377,8 @@ def _writes(history: History, state: str, *, digests: bool) -> Iterator[str]:
             continue
         if bool(chain) != (change.effect.before is not None):
             yield f"3: {state} was not what was written last"
-        yield from _unseen(change, chain, read, acknowledged)
+        if not _met_equal_bytes(chain, read) and not _under_a_lock_taken_again(history, change):
+            yield from _unseen(change, chain, acknowledged)
         yield from _went_back(change, chain, acknowledged)
         chain.append(added)
         every.append(added)
@@ -410,16 +411,12 @@ def _unlocked(
             yield f"2: {_said(change.attempt)} is acknowledged and was made without the lock"
 
 
-def _unseen(
-    change: Change, chain: Sequence[Entry], read: Sequence[Entry], acknowledged: dict[int, list[Attempt]]
-) -> Iterator[str]:
+def _unseen(change: Change, chain: Sequence[Entry], acknowledged: dict[int, list[Attempt]]) -> Iterator[str]:
     """An acknowledged write was replaced by somebody who had not seen it."""
     writer = change.attempt.call.session
     for entry in chain:
         for attempt in acknowledged.get(entry.version, []):
             if attempt.call.session is not writer and _seen_by(change.attempt) < entry.version:
-                if _met_equal_bytes(chain, read):
-                    continue
                 yield f"2: {_said(change.attempt)} replaced what it had not seen: {_said(attempt)}"
 
 
@@ -429,8 +426,23 @@ def _met_equal_bytes(chain: Sequence[Entry], read: Sequence[Entry]) -> bool:
     S3 cannot tell the two where the ETag is a digest of the bytes. The writer's lock was broken in between,
     so it is told 409 and its write counts as never acknowledged; but it is current.
     """
-    met = chain[-1]
-    return met not in read and any((met.body, met.etag) == (known.body, known.etag) for known in read)
+    met = chain[-1] if chain else None
+    return (
+        met is not None
+        and met not in read
+        and any((met.body, met.etag) == (known.body, known.etag) for known in read)
+    )
+
+
+def _under_a_lock_taken_again(history: History, change: Change) -> bool:
+    """Whether a late acquire took the writer's lock once more after it had been given back.
+
+    Then a write of that session that is late, too, finds its lock.
+    """
+    key = lock_key(change.attempt.call.request.state)
+    lock = history.current_at(key, change.moment)
+    taken = [earlier.effect.added for earlier in history.of(key) if earlier.moment < change.moment]
+    return lock is not None and sum(entry is not None and entry.body == lock.body for entry in taken) > 1
 
 
 def _seen_by(attempt: Attempt) -> int:
