@@ -10,8 +10,7 @@ PIP_COMPILE = $(BIN)/pip-compile --quiet --upgrade --no-emit-index-url --no-emit
 
 # The targets share one set-up and one local AWS.
 .NOTPARALLEL:
-.PHONY: help up demo down clean test lint unit contract e2e safety safety-quick benchmark year generated synth \
-	deploy upgrade set-up
+.PHONY: help up demo down clean test lint unit contract e2e safety safety-quick benchmark year generated synth deploy upgrade set-up
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -290,7 +290,7 @@ def _on_the_wire(run: _Run, stack: Stack, folder: Path) -> None:
         "load",
         lambda say: load.run(
             acknowledged=bounds.acknowledged,
-            seconds=max(left - _COMPARING, bounds.minutes * 20),
+            seconds=max(left - _COMPARING, bounds.minutes * 25),
             seed=seed,
             say=say,
             stack=stack,

@@ -46,6 +46,9 @@ def search(*, long: bool, say: Say) -> Explored:
         if result.promise:
             violations += 1
             _tell(result, say)
+        elif not result.complete and not long:
+            violations += 1
+            say(f"NOT COMPLETE: {job.scenario}, {job.bounds}: narrow its quick bounds in scenarios.py")
         rows.append(
             (job.scenario, str(job.bounds), f"{result.schedules:,}", "yes" if result.complete else "no")
         )

@@ -120,7 +120,7 @@ MUTANTS: Final = (
         "two-applies",
         (1, 0, 0),
         (_STORE, _OUTCOMES, _OUTCOMES.replace("412:", '503: Stored("", "none"), 412:')),
-        (_STORE, " and reason not in _PASSING:\n                    return", ":\n                    return"),
+        (_STORE, "if final and status in outcomes and", "if status in outcomes and"),
     ),
     _mutant(
         "a state reads as none",
