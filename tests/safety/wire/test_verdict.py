@@ -176,6 +176,16 @@ def test_a_lock_may_be_removed_before_its_holder_is_told(told: float, sentences:
     assert_broken(story.judge(), *sentences)
 
 
+@pytest.mark.parametrize(("removed", "sentences"), [("a", ()), ("x", ("while b's lock",))])
+def test_a_holder_may_be_told_only_when_the_lock_was_removed_and_taken_again(
+    removed: str, sentences: Sequence[str]
+) -> None:
+    story = Story().later(2).lock("b").later(4).unlock("b")  # acquired at 102.5, given up at 107
+    story.told.append(Operation("a", "lock", STATE, "a", (Attempt(100, 104.5, 200),)))
+    story.told.append(Operation("operator", "force", STATE, removed, (Attempt(101, 101.5, 200),)))
+    assert_broken(story.judge(killed=["a"]), *sentences)
+
+
 def test_a_new_holder_after_another_lock_was_removed() -> None:
     assert_broken(Story().lock("a").force("x").lock("b").unlock("b").judge(killed=["a"]), "while a's lock")
 

@@ -346,6 +346,8 @@ class _OneState:
         )
         latest: tuple[float, Operation] | None = None
         for start, end, lock in holds:
+            if end <= start:
+                continue  # it may have been removed before its holder was told
             if latest and start < latest[0]:
                 self._broken(f"{lock} was told that it holds the lock while {latest[1]} held it.")
             if latest is None or end > latest[0]:
