@@ -1,5 +1,6 @@
 """What holds for every test."""
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,8 +18,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Nothing of the user's settings reaches a test; some make clients while they are collected."""
+    """Nothing of the user's settings reaches a test; some make clients while they are collected.
+
+    A shell starts a command in the background with Ctrl-C ignored, and whoever it starts ignores it, too: the
+    commands that tests interrupt must not.
+    """
     forget_user_settings()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

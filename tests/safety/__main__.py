@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -213,11 +214,27 @@ def _positive(text: str) -> float:
 
 
 def _try_everything(run: _Run) -> None:
-    bounds, seed = run.bounds, run.seed
-    _tell(f"seed {seed}")
-    run.part("schedules", lambda say: exploration.search(long=bounds.long, say=say))
+    _tell(f"seed {run.seed}")
+    with tempfile.TemporaryDirectory(prefix="holdfast-safety-") as name, ThreadPoolExecutor(1) as beside:
+        # Processes of their own, which give way to all others.
+        explored = beside.submit(_explore, run)
+        _on_the_model(run)
+        with _deployed(run, Path(name) / "aws") as stack:
+            if stack is not None:
+                _on_the_wire(run, stack, Path(name))
+            explored.result()
+            if stack is not None:
+                _under_load(run, stack)
+
+
+def _explore(run: _Run) -> None:
+    run.part("schedules", lambda say: exploration.search(long=run.bounds.long, say=say))
     run.part("mutants", lambda say: exploration.mutants(say=say))
     run.part("limits", lambda say: exploration.limits(say=say))
+
+
+def _on_the_model(run: _Run) -> None:
+    bounds, seed = run.bounds, run.seed
     run.part(
         "conformance",
         lambda say: conformance.run(
@@ -227,14 +244,9 @@ def _try_everything(run: _Run) -> None:
     run.part(
         "histories",
         lambda say: histories.run(
-            examples=bounds.examples, steps=bounds.steps, seconds=bounds.minutes * 3, seed=seed, say=say
+            examples=bounds.examples, steps=bounds.steps, seconds=bounds.minutes * 2, seed=seed, say=say
         ),
     )
-    with tempfile.TemporaryDirectory(prefix="holdfast-safety-") as name:
-        folder = Path(name)
-        with _deployed(run, folder / "aws") as stack:
-            if stack is not None:
-                _on_the_wire(run, stack, folder)
 
 
 @contextmanager
@@ -285,13 +297,17 @@ def _on_the_wire(run: _Run, stack: Stack, folder: Path) -> None:
     )
     run.part("redeploy", lambda say: restart.redeploy(seed=seed, say=say, stack=stack))
     run.part("restart", lambda say: restart.restart(rounds=bounds.restarts, seed=seed, say=say, stack=stack))
+
+
+def _under_load(run: _Run, stack: Stack) -> None:
+    bounds = run.bounds
     left = bounds.minutes * 60 - (time.monotonic() - run.started)
     run.part(
         "load",
         lambda say: load.run(
             acknowledged=bounds.acknowledged,
-            seconds=max(left - _COMPARING, bounds.minutes * 25),
-            seed=seed,
+            seconds=max(left - _COMPARING, bounds.minutes * 37),
+            seed=run.seed,
             say=say,
             stack=stack,
             **(_CROWDED if bounds.long else {}),
@@ -319,7 +335,7 @@ def _write_document(run: _Run) -> None:
     system = f"{platform.system()} on {platform.machine()}, Python {platform.python_version()}"
     text = document(
         figures=run.figures,
-        parts=run.parts,
+        parts=sorted(run.parts, key=lambda part: _PARTS.index(part.name)),
         date=datetime.now(UTC).date().isoformat(),
         commit=_commit(),
         machine=f"{cores} cores, {memory:.0f} GiB, {system}",

@@ -82,7 +82,7 @@ class Wire:
 
     to_s3: float = 0.05
     to_api: float = 0.05
-    slow: float = 0.03
+    slow: float = 0.02
     storm: float = 0.4
     hang: float = 0.0
     calm: float = 12.0
