@@ -44,6 +44,7 @@ exit codes:
   0  nothing was lost, nothing broken, every deliberate fault was found
   1  something was
   2  it could not be tried, or the command was wrong
+  130  interrupted
 """
 
 
@@ -174,6 +175,9 @@ def main() -> int:
     except (LocalAwsError, RuntimeError) as failure:
         _tell(str(failure))
         return 2
+    except KeyboardInterrupt:
+        _tell("interrupted; everything that was started has ended")
+        return 130
     if bounds.long and not run.only:
         _write_document(run)
     if run.as_json:
