@@ -201,6 +201,13 @@ def test_a_write_under_a_lock_that_was_removed() -> None:
     assert_broken(story.judge(ONE), "after its lock had been removed")
 
 
+def test_a_lock_that_was_removed_before_its_holder_was_told_may_have_been_taken_once_more() -> None:
+    story = Story().later(3).read("a", None).write("a", ONE, None).unlock("a")  # the write at 104
+    story.told.append(Operation("a", "lock", STATE, "a", (Attempt(100, 102.5, 200),)))
+    story.told.append(Operation("operator", "force", STATE, "a", (Attempt(101, 101.5, 200),)))
+    assert_fine(story.judge(ONE))
+
+
 def test_a_lock_that_is_left() -> None:
     assert_broken(Story().round("a", ONE, None).judge(ONE, left="a"), "is left, though a's unlock")
     assert_broken(Story().judge(left="x"), "nobody has asked for")

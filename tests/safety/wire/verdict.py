@@ -364,15 +364,17 @@ class _OneState:
         )
 
     def _no_write_after_the_lock_was_removed(self) -> None:
+        # An acquire that was not answered at once may have been repeated on its way, and come a second time.
+        again = {one.lock for one in self._done if one.verb == "lock" and one.undecided}
+        told = {lock.lock: lock.ended for lock in self._locks() if lock.lock not in again}
+        # Nor may a removal before its holder was told: the function may have taken the lock once more.
         removed = {
             one.lock: one.ended
             for one in reversed(self._done)
-            if one.verb == "force" and one.status == 200 and one.lock
+            if one.verb == "force" and one.status == 200 and told.get(one.lock, float("inf")) < one.began
         }
-        # An acquire that was not answered at once may have been repeated on its way, and come a second time.
-        again = {one.lock for one in self._done if one.verb == "lock" and one.undecided}
         for write in self._acknowledged:
-            if write.lock in removed and write.lock not in again and removed[write.lock] < write.began:
+            if write.lock in removed and removed[write.lock] < write.began:
                 self._broken(f"{write} was acknowledged after its lock had been removed.")
 
     def _no_lock_is_left(self) -> None:
