@@ -310,7 +310,7 @@ def _under_load(run: _Run, stack: Stack) -> None:
         "load",
         lambda say: load.run(
             acknowledged=bounds.acknowledged,
-            seconds=max(left - _COMPARING, bounds.minutes * 37),
+            seconds=max(left - _COMPARING, bounds.minutes * 40),
             seed=run.seed,
             say=say,
             stack=stack,

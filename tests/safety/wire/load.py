@@ -3,6 +3,7 @@
 import http.client
 import json
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -10,7 +11,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlsplit
@@ -40,6 +41,8 @@ _REPORT = 5.0
 _TOKENS = 3
 _SENTENCES = 20
 _TIME_TO_END = witness.TIME_LIMIT * 3
+_EVIDENCE: Final = Path(__file__).resolve().parents[3] / ".build" / "safety"
+"""Where the journals of a run that found something stay, as the local AWS goes with everything in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,8 +315,12 @@ def run(
         faults = to_s3.faults + to_api.faults
     done = [one for process in (*crowd.everybody(), operator) for one in told(process)]
     took = time.monotonic()
-    findings = verify(done, history_of(stack, name), locks_of(stack, name), crowd.killed)
+    history, locks = history_of(stack, name), locks_of(stack, name)
+    findings = verify(done, history, locks, crowd.killed)
     say(f"load: compared with the bucket in {time.monotonic() - took:.1f} s")
+    if findings.lost or findings.violations:
+        kept = keep(journals, history, locks, crowd.killed)
+        say(f"load: what clients were told and what was in the bucket is kept in {kept}")
     return _figures(findings, disturber, faults, reached, seed, say)
 
 
@@ -449,6 +456,28 @@ class _Disturber:
     def _remove(self, state: str, lock: str | None) -> None:
         self._operator.say(json.dumps({"state": state, "lock": lock}))
         self.removals += 1
+
+
+def keep(
+    journals: Path,
+    history: Mapping[str, Sequence[Content]],
+    locks: Mapping[str, str],
+    killed: set[str],
+    folder: Path = _EVIDENCE,
+) -> Path:
+    """Save all that the verdict was reached on.
+
+    Returns:
+        The folder with the journals, and the bucket in `bucket.json`.
+    """
+    kept = Path(shutil.copytree(journals, folder / journals.name))
+    bucket = {
+        "history": {state: [asdict(version) for version in versions] for state, versions in history.items()},
+        "locks": dict(locks),
+        "killed": sorted(killed),
+    }
+    (kept / "bucket.json").write_text(json.dumps(bucket))
+    return kept
 
 
 # --- the bucket ----------------------------------------------------------------------------------------
