@@ -38,7 +38,7 @@ from local_aws.server import LocalAws
 from tests.free_port import free_port
 from tests.safety.figures import Figures
 from tests.safety.model import s3
-from tests.safety.model.production import _AsksForMore, _Clock, _Replay
+from tests.safety.model.production import AsksForMore, Clock, Replay
 from tests.safety.model.s3 import Answer, Bucket, Effect, Request
 
 if TYPE_CHECKING:
@@ -253,17 +253,17 @@ class _Sequence:
         return request
 
     def _ask_model(self, step: Step, etag: str | None) -> Mapping[str, object]:
-        clock = _Clock()
+        clock = Clock()
         request = self._request(step, self._model, etag, "never")
-        asking = _Replay((), clock)
-        with suppress(_AsksForMore):
+        asking = Replay((), clock)
+        with suppress(AsksForMore):
             _call(asking, step, request)
         if asking.asked is None:
             raise ValueError("the stand-in for the SDK's client has asked for nothing")
         self._bucket, answer, effect = self._carry_out(self._bucket, asking.asked, 0)
         if effect and effect.added and step.operation == "DeleteObject":
             self._model.made(step.key, effect.added.version_id, _EPOCH)
-        answering = _Replay(((answer, 0),), clock)
+        answering = Replay(((answer, 0),), clock)
         call = partial(_call, answering, step, request)
         return self._observed(step, self._model, call, answer.status, _EPOCH)
 

@@ -83,7 +83,7 @@ class Point:
     _next: dict[tuple[Answer, int], "Point"] = field(default_factory=dict)
 
 
-class _AsksForMore(BaseException):
+class AsksForMore(BaseException):
     """The answers are used up. No `except Exception` of the code takes it for a fault."""
 
 
@@ -115,7 +115,7 @@ class Production:
         self._errors: Any = import_module("holdfast.errors")
         self._names: Any = import_module("holdfast.names")
         self._store: Any = import_module("holdfast.store")
-        self._clock = _Clock()
+        self._clock = Clock()
         vars(self._store)["time"] = self._clock
         self._points: list[Point] = []
         self._starts: dict[HttpRequest, Point] = {}
@@ -139,11 +139,11 @@ class Production:
 
     def _run(self, request: HttpRequest, answers: tuple[tuple[Answer, int], ...]) -> Point:
         self._clock.seconds = 0
-        s3 = _Replay(answers, self._clock)
+        s3 = Replay(answers, self._clock)
         reply: Reply | None
         try:
             reply = self._undelete(request, s3) if request.verb == "undelete" else self._handle(request, s3)
-        except _AsksForMore:
+        except AsksForMore:
             reply = None
         if s3.asked is not None:
             reply = None  # a `finally` of the code may have swallowed that there is no answer yet
@@ -151,7 +151,7 @@ class Production:
         self._points.append(point)
         return point
 
-    def _handle(self, request: HttpRequest, s3: "_Replay") -> Reply:
+    def _handle(self, request: HttpRequest, s3: "Replay") -> Reply:
         vars(self._handler)["_s3"] = s3
         method, route = _ROUTES[request.verb]
         context = {
@@ -174,7 +174,7 @@ class Production:
         answer = self._handler.handle(event, lambda_context)
         return Reply(answer["statusCode"], answer["body"])
 
-    def _undelete(self, request: HttpRequest, s3: "_Replay") -> Reply:
+    def _undelete(self, request: HttpRequest, s3: "Replay") -> Reply:
         store = self._store.Store(s3, BUCKET, deadline=self._clock.monotonic() + 15)
         caller = self._access.Caller(request.principal, self._access.Role.MAINTAINER, ("*",))
         try:
@@ -184,7 +184,7 @@ class Production:
         return Reply(200, "")
 
 
-class _Clock:
+class Clock:
     """Stands in for the module `time` in the store: it goes on only when S3 answers."""
 
     def __init__(self) -> None:
@@ -197,10 +197,10 @@ class _Clock:
         """A pause takes no time of the model's."""
 
 
-class _Replay:
+class Replay:
     """Stands in for the SDK's client: gives the answers that there are, then notes what is asked for."""
 
-    def __init__(self, answers: tuple[tuple[Answer, int], ...], clock: _Clock) -> None:
+    def __init__(self, answers: tuple[tuple[Answer, int], ...], clock: Clock) -> None:
         self._answers = iter(answers)
         self._clock = clock
         self.asked: Request | None = None
@@ -275,11 +275,11 @@ class _Replay:
 
     def _answer(self, request: Request) -> Answer:
         if self.asked is not None:
-            raise _AsksForMore
+            raise AsksForMore
         given = next(self._answers, None)
         if given is None:
             self.asked = request
-            raise _AsksForMore
+            raise AsksForMore
         answer, self._clock.seconds = given
         if answer.status == LOST:
             raise ReadTimeoutError(endpoint_url="model")
