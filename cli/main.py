@@ -17,12 +17,13 @@ import holdfast
 from cli import backend_config
 from cli.errors import CommandError, with_notes
 from holdfast import names
-from holdfast.access import Role, Token, check_pattern
+from holdfast.access import Role, check_pattern
 from holdfast.errors import InvalidName
 
 if TYPE_CHECKING:
     from cli.stack import Stack
     from holdfast.states import Undeleted
+    from holdfast.tokens import Token
 
 _TEAM = re.compile(r"[a-z][a-z0-9-]{0,24}", re.ASCII)
 
@@ -273,7 +274,7 @@ def _state_undelete(arguments: argparse.Namespace) -> None:
         ) from failure
 
 
-def _token_json(stack: "Stack", token: Token, secret: str) -> str:
+def _token_json(stack: "Stack", token: "Token", secret: str) -> str:
     return json.dumps(
         {
             "id": token.id,
@@ -288,7 +289,7 @@ def _token_json(stack: "Stack", token: Token, secret: str) -> str:
     )
 
 
-def _token_text(stack: "Stack", token: Token, secret: str) -> str:
+def _token_text(stack: "Stack", token: "Token", secret: str) -> str:
     return f"""\
 Made a token for the team {stack.team}: {token.role} of {", ".join(token.scope)}
 

@@ -1,6 +1,5 @@
 """Bringing deleted states back, straight from a team's bucket."""
 
-import hashlib
 import shlex
 import time
 from typing import TYPE_CHECKING
@@ -10,11 +9,11 @@ from botocore.exceptions import ClientError
 from cli.aws_errors import as_command_errors, explain
 from cli.errors import CommandError, with_notes
 from holdfast import states
-from holdfast.access import Caller, Role
+from holdfast.access import Caller, Role, principal
 from holdfast.errors import HoldfastError, Locked, StorageRefused, Undecided
 from holdfast.names import StateName
 from holdfast.states import Undeleted
-from holdfast.store import METADATA_VALUE_LIMIT, Store, connect, encode_metadata
+from holdfast.store import Store, connect
 
 if TYPE_CHECKING:
     import boto3
@@ -71,15 +70,3 @@ def _line(error: HoldfastError, bucket: str, name: StateName) -> str:
 
 def _plain(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in text)
-
-
-def principal(arn: str) -> str:
-    """The principal that stands for an AWS identity: its ARN.
-
-    An ARN that S3's metadata would cut is no name any more by which a lock could be told to be one's own:
-    then its digest, and as much of its end as fits.
-    """
-    if len(encode_metadata(arn, limit=None)) <= METADATA_VALUE_LIMIT:
-        return arn
-    end = arn[-40:]  # percent-encoded at most 120 bytes
-    return f"arn-sha256:{hashlib.sha256(arn.encode()).hexdigest()[:32]}:{end}"

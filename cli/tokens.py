@@ -9,10 +9,11 @@ from botocore.exceptions import ClientError
 
 from cli.aws_errors import as_command_errors, explain
 from cli.errors import CommandError
-from holdfast import access
-from holdfast.access import Role, Token
+from holdfast import tokens
+from holdfast.access import Role
 from holdfast.errors import StorageRefused, Undecided
 from holdfast.store import IfAbsent, NotStored, Store, connect
+from holdfast.tokens import Token
 
 if TYPE_CHECKING:
     import boto3
@@ -34,8 +35,8 @@ def create(
     """
     with as_command_errors():
         identity = session.client("sts").get_caller_identity()["Arn"]
-        token, secret = access.create_token(
-            role, scope, description=description, created_by=identity, now=datetime.now(UTC)
+        token, secret = tokens.create(
+            role, scope, description=description, created_by=identity, now=datetime.now(UTC), expires=None
         )
         store = Store(connect(session), bucket, deadline=time.monotonic() + _PATIENCE)
         _store(store, token)

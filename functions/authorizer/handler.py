@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aws_lambda_powertools import Logger
 
-from holdfast.access import Caller, Token, parse_basic, token_key, verify
+from holdfast import credentials, tokens
 from holdfast.store import Store, connect, deadline
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
+
+    from holdfast.access import Caller
 
 _BUCKET: Final = os.environ["HOLDFAST_BUCKET"]
 
@@ -37,14 +39,16 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     # The identity source is what the gateway remembers the answer by, so it is all that may decide it.
     (authorization,) = event["identitySource"]
     store = Store(_s3, _BUCKET, deadline=deadline(context.get_remaining_time_in_millis()))
-    credentials = parse_basic(authorization)
+    sent = credentials.parse(authorization)
     caller: Caller | None = None
-    if credentials is not None:
-        found = store.read(token_key(credentials.token_id))
-        token = Token.from_json(found.body) if found else None
-        caller = verify(credentials, token, now=datetime.now(UTC))
+    token_id = None
+    if isinstance(sent, credentials.TokenCredentials):
+        token_id = sent.token_id
+        found = store.read(tokens.token_key(token_id))
+        token = tokens.Token.from_json(found.body) if found else None
+        caller = tokens.verify(sent, token, now=datetime.now(UTC))
     logged = {
-        "token": credentials.token_id if credentials else None,
+        "token": token_id,
         "request_id": event["requestContext"]["requestId"],
         "s3_requests": len(store.requests),
     }

@@ -1,21 +1,11 @@
-"""Who may do what to which states: roles, scopes and access tokens."""
+"""Who may do what to which states: roles, scopes and callers."""
 
-import base64
-import binascii
 import hashlib
-import hmac
-import json
-import re
-import secrets
-import string
-import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import Enum, StrEnum, auto
 from fnmatch import fnmatchcase
 
-from holdfast import json_object
+from holdfast import object_metadata
 from holdfast.errors import InvalidName, NotAllowed
 from holdfast.names import StateName, parse
 
@@ -124,204 +114,19 @@ class Caller:
             )
 
 
-# --- access tokens -------------------------------------------------------------------------------
+def principal(identity: str) -> str:
+    """The principal that stands for somebody who is named elsewhere: `arn:…` or `oidc:<issuer>#<subject>`.
 
-_TOKEN_ID = re.compile(r"[a-z0-9]{20}", re.ASCII)
-_ID_ALPHABET = string.ascii_lowercase + string.digits
-_BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
-# 256 bits in base 62, then a CRC-32 of that, so that a secret scanner can tell a secret from a word.
-_SECRET_PREFIX = "holdfast_"  # noqa: S105 the public part of every secret
-_SECRET_LENGTH = 43
-_CHECKSUM_LENGTH = 6
+    It is the identity itself. One that S3's metadata would cut is no name any more by which a lock could be
+    told to be one's own: then its digest, and as much of its end as fits.
 
-
-def _base62(number: int, length: int) -> str:
-    digits = []
-    for _ in range(length):
-        number, rest = divmod(number, 62)
-        digits.append(_BASE62[rest])
-    return "".join(reversed(digits))
-
-
-def _hash(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """An access token's record, as it lies in the bucket; it holds the secret's hash, never the secret.
-
-    Attributes:
-        id: the user name of HTTP Basic.
-        secret_sha256: SHA-256 of the secret, hexadecimal.
-        role: what the bearer may do.
-        scope: to which states.
-        description: the operator's note.
-        created: when.
-        created_by: the AWS identity that made it.
-        expires: when it ends, or None for never.
+    >>> principal("arn:aws:sts::123456789012:assumed-role/Deployer/ada")
+    'arn:aws:sts::123456789012:assumed-role/Deployer/ada'
     """
-
-    id: str
-    secret_sha256: str
-    role: Role
-    scope: tuple[str, ...]
-    description: str
-    created: datetime
-    created_by: str
-    expires: datetime | None = None
-
-    @property
-    def key(self) -> str:
-        """The S3 key of the record."""
-        return token_key(self.id)
-
-    @property
-    def caller(self) -> Caller:
-        """The caller that a bearer of this token is."""
-        return Caller(f"token:{self.id}", self.role, self.scope)
-
-    def to_json(self) -> bytes:
-        """The record as it is stored."""
-        return json.dumps(
-            {
-                "id": self.id,
-                "secret_sha256": self.secret_sha256,
-                "role": self.role,
-                "scope": self.scope,
-                "description": self.description,
-                "created": self.created.isoformat(timespec="seconds"),
-                "created_by": self.created_by,
-                "expires": self.expires.isoformat(timespec="seconds") if self.expires else None,
-            },
-            indent=2,
-        ).encode()
-
-    @classmethod
-    def from_json(cls, body: bytes) -> "Token":
-        """Read a stored record.
-
-        Raises:
-            ValueError: it is no token record.
-        """
-        document = json_object.parse(body)
-        try:
-            return cls(
-                id=_text(document["id"]),
-                secret_sha256=_text(document["secret_sha256"]),
-                role=Role(document["role"]),
-                scope=_scope(document["scope"]),
-                description=_text(document["description"]),
-                created=_time(document["created"]),
-                created_by=_text(document["created_by"]),
-                expires=None if document["expires"] is None else _time(document["expires"]),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"no token record: {error!r}") from error
-
-
-# A record may be edited by hand. What is not exactly of its form must fail closed.
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError("expected text")
-    return value
-
-
-def _scope(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not value:
-        raise TypeError("expected a list of scope patterns")
-    return tuple(check_pattern(_text(pattern)) for pattern in value)
-
-
-def _time(value: object) -> datetime:
-    time = datetime.fromisoformat(_text(value))
-    if time.tzinfo is None:
-        raise ValueError("expected a time with its zone")
-    return time
-
-
-def token_key(token_id: str) -> str:
-    """The S3 key of a token's record."""
-    return f"tokens/{token_id}.json"
-
-
-def create_token(
-    role: Role,
-    scope: Sequence[str],
-    *,
-    description: str,
-    created_by: str,
-    now: datetime,
-    expires: datetime | None = None,
-) -> tuple[Token, str]:
-    """Make an access token.
-
-    Returns:
-        The record to store, and the secret to show once.
-
-    Raises:
-        ValueError: the scope is empty or a pattern is malformed.
-    """
-    if not scope:
-        raise ValueError("a token needs at least one scope pattern; '*' is every state")
-    random = _base62(secrets.randbits(256), _SECRET_LENGTH)
-    secret = f"{_SECRET_PREFIX}{random}{_base62(zlib.crc32(random.encode()), _CHECKSUM_LENGTH)}"
-    token = Token(
-        id="".join(secrets.choice(_ID_ALPHABET) for _ in range(20)),
-        secret_sha256=_hash(secret),
-        role=role,
-        scope=tuple(check_pattern(pattern) for pattern in scope),
-        description=description,
-        created=now.astimezone(UTC),
-        created_by=created_by,
-        expires=expires.astimezone(UTC) if expires else None,
-    )
-    return token, secret
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """A token's ID and secret as a request brought them."""
-
-    token_id: str
-    secret: str
-
-    def __repr__(self) -> str:
-        return f"Credentials({self.token_id!r}, …)"
-
-
-def parse_basic(authorization: str) -> Credentials | None:
-    """Read an `Authorization: Basic …` header (RFC 7617).
-
-    Returns:
-        The credentials, or None if the header holds nothing that could be an access token.
-    """
-    scheme, _, encoded = authorization.partition(" ")
-    if scheme.lower() != "basic":
-        return None
-    try:
-        user, colon, password = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
-        return None
-    if not colon or not _TOKEN_ID.fullmatch(user):
-        return None
-    return Credentials(user, password)
-
-
-def verify(credentials: Credentials, token: Token | None, *, now: datetime) -> Caller | None:
-    """Decide whether credentials are those of a token.
-
-    An unknown ID costs the same comparison as a wrong secret, so the two cannot be told apart.
-
-    Returns:
-        The caller, or None for an unknown, wrong or expired token.
-    """
-    stored = token.secret_sha256 if token else _hash("")
-    same = hmac.compare_digest(_hash(credentials.secret), stored)
-    if token is None or not same or token.id != credentials.token_id:
-        return None
-    if token.expires is not None and now >= token.expires:
-        return None
-    return token.caller
+    if object_metadata.fits(identity):
+        return identity
+    kind = identity.partition(":")[0]
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:32]
+    # A character takes at most 12 bytes, percent-encoded.
+    ends = (f"{kind}-sha256:{digest}:{identity[-length:]}" for length in range(40, 0, -1))
+    return next(end for end in ends if object_metadata.fits(end))

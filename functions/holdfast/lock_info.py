@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from holdfast import json_object
+from holdfast import json_object, object_metadata
 from holdfast.errors import InvalidLockInfo, TooLarge
-from holdfast.store import METADATA_VALUE_LIMIT, encode_metadata
 
 MAX_BYTES: Final = 64 * 1024
 """Bytes of a lock info document; Terraform's have some 300."""
@@ -90,9 +89,9 @@ def parse(body: bytes) -> LockInfo:
         )
     if not _has_id(document):
         raise InvalidLockInfo("The lock info has no ID; send a JSON object with a text in 'ID'.")
-    if len(encode_metadata(document["ID"], limit=None)) > METADATA_VALUE_LIMIT:
+    if not object_metadata.fits(document["ID"]):
         raise InvalidLockInfo(
-            f"The ID of the lock info is longer than {METADATA_VALUE_LIMIT} bytes, percent-encoded."
+            f"The ID of the lock info is longer than {object_metadata.VALUE_LIMIT} bytes, percent-encoded."
         )
     return LockInfo(document)
 

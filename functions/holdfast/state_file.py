@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
-from holdfast import json_object
+from holdfast import json_object, object_metadata
 from holdfast.errors import InvalidState, NotAllowed
-from holdfast.store import METADATA_VALUE_LIMIT, encode_metadata
 
 _SERIAL_END: Final = 2**64  # Terraform keeps the serial in a uint64
 _OUTPUTS_ONLY: Final = ("version", "terraform_version", "serial", "lineage", "outputs")
@@ -91,11 +90,9 @@ def _read(document: Mapping[str, Any]) -> StateFile:
     lineage = document.get("lineage", "")
     if not isinstance(lineage, str):
         raise InvalidState("The state's 'lineage' must be text.")
-    if len(encode_metadata(lineage, limit=None)) > METADATA_VALUE_LIMIT or not json_object.is_unicode(
-        lineage
-    ):
+    if not (object_metadata.fits(lineage) and json_object.is_unicode(lineage)):
         raise InvalidState(
-            f"The state's 'lineage' must be Unicode text of at most {METADATA_VALUE_LIMIT} bytes, "
+            f"The state's 'lineage' must be Unicode text of at most {object_metadata.VALUE_LIMIT} bytes, "
             "percent-encoded."
         )
     version = document.get("terraform_version")

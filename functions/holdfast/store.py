@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import unquote, urlencode
 
 import boto3
 from botocore.config import Config
@@ -32,7 +32,7 @@ from botocore.exceptions import (
 from botocore.exceptions import ConnectionError as UnreachableError
 from urllib3.exceptions import HTTPError as TransportError
 
-from holdfast import __version__
+from holdfast import __version__, object_metadata
 from holdfast.errors import StorageRefused, Undecided
 from holdfast.retention import Retention
 
@@ -46,9 +46,6 @@ CONNECT_TIMEOUT: Final = 2.0
 """Seconds for a connection to S3; with READ_TIMEOUT it bounds how late a request may still land."""
 READ_TIMEOUT: Final = 5.0
 """Seconds without a byte from S3 before a request is repeated."""
-
-METADATA_VALUE_LIMIT: Final = 200
-"""Bytes of one metadata value, encoded; S3 takes 2 KB for all of an object's."""
 
 _BUDGET = 15.0
 
@@ -330,7 +327,7 @@ class Store:
             # Said here, because a setting of the environment can switch the SDK's own off and a write with
             # retention is refused without.
             "ChecksumAlgorithm": "SHA256",
-            "Metadata": {name: encode_metadata(value) for name, value in metadata.items()},
+            "Metadata": {name: object_metadata.encode(value) for name, value in metadata.items()},
         }
         match condition:
             case IfAbsent():
@@ -486,16 +483,3 @@ def _version(entry: Mapping[str, Any], *, is_delete_marker: bool) -> Version:
 
 def _newest_first(version: Version) -> tuple[bool, float]:
     return not version.is_current, -version.last_modified.timestamp()
-
-
-def encode_metadata(value: str, limit: int | None = METADATA_VALUE_LIMIT) -> str:
-    """Percent-encode a metadata value (S3 takes US-ASCII only), cut to `limit` bytes.
-
-    >>> encode_metadata("ada@büro")
-    'ada@b%C3%BCro'
-    """
-    encoded = quote(value, safe="/:@+,()", errors="replace")
-    if limit is None or len(encoded) <= limit:
-        return encoded
-    cut = encoded[:limit]
-    return cut.rpartition("%")[0] if "%" in cut[-2:] else cut

@@ -14,8 +14,8 @@ from typing import Any, cast
 import pytest
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 
-from holdfast import locks
-from holdfast.access import Caller, Role, create_token
+from holdfast import locks, tokens
+from holdfast.access import Caller, Role
 from tests.contract.conftest import Server
 from tests.documents import ADA, BOB, OPERATOR, encrypted_state, lock_info, only_id, state
 from tests.events import Context, request, sign_in
@@ -372,8 +372,8 @@ def basic(user: str, password: str) -> str:
 
 
 def test_a_stored_token_signs_in_and_nothing_else_does(authorizer: Handle, moto: Server) -> None:
-    token, secret = create_token(
-        Role.WRITER, ["network/*"], description="", created_by="test", now=datetime.now(UTC)
+    token, secret = tokens.create(
+        Role.WRITER, ["network/*"], description="", created_by="test", now=datetime.now(UTC), expires=None
     )
     moto.direct.put_object(Bucket=BUCKET, Key=token.key, Body=token.to_json())
     accepted = authorizer(sign_in(basic(token.id, secret)), Context())

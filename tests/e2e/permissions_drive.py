@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from holdfast.access import Role, create_token
+from holdfast import tokens
+from holdfast.access import Role
 from tests import documents
 from tests.e2e.http_client import Client, Credentials, Response
 from tests.e2e.team import Team
@@ -11,7 +12,7 @@ from tests.e2e.team import Team
 def new_client(team: Team, role: Role = Role.MAINTAINER) -> Client:
     """A client with a token that the gateway has never seen, so that it asks the authorizer."""
     now = datetime.now(UTC)
-    token, secret = create_token(role, ["*"], description="", created_by="a test", now=now)
+    token, secret = tokens.create(role, ["*"], description="", created_by="a test", now=now, expires=None)
     team.put(token.key, token.to_json())
     return team.client_with(Credentials(token.id, secret))
 

@@ -14,8 +14,6 @@ from botocore.exceptions import TokenRetrievalError
 from cli.aws_errors import as_command_errors
 from cli.errors import CommandError
 from cli.main import main
-from cli.states import principal
-from holdfast.store import METADATA_VALUE_LIMIT, encode_metadata
 from tests.documents import LINEAGE, lock_info, state
 from tests.free_port import free_port
 from tests.s3_fault_proxy import Fault, running
@@ -360,29 +358,3 @@ def test_wrong_usage_ends_with_2_and_names_what_is_wrong(aws: Aws, arguments: li
 
     assert (done.returncode, done.stdout) == (2, "")
     assert reason in done.stderr.splitlines()[-1]
-
-
-# --- the principal -------------------------------------------------------------------------------------
-
-
-ROLE = "arn:aws-us-gov:sts::123456789012:assumed-role"
-
-
-@pytest.mark.parametrize("arn", [MOTOS_ARN, f"{ROLE}/{'r' * 64}/{'s' * 64}", f"{ROLE}/Admin/ada=x@corp.com"])
-def test_an_identity_is_named_by_its_arn(arn: str) -> None:
-    assert principal(arn) == arn
-
-
-@pytest.mark.parametrize(
-    "arn",
-    [
-        f"{ROLE}/{'r' * 64}/{'=' * 64}",
-        f"arn:aws:iam::123456789012:user/{'a/' * 250}ada",
-    ],
-)
-def test_an_arn_that_metadata_would_cut_still_names_one_identity(arn: str) -> None:
-    named = principal(arn)
-    assert len(encode_metadata(named, limit=None)) <= METADATA_VALUE_LIMIT
-    assert named.endswith(arn[-20:])
-    assert principal(arn) == named
-    assert principal(arn.replace("123456789012", "210987654321")) != named

@@ -16,7 +16,9 @@ from threading import Thread
 
 import pytest
 
-from holdfast.access import Credentials, Role, Token, verify
+from holdfast.access import Role
+from holdfast.credentials import TokenCredentials
+from holdfast.tokens import Token, verify
 from tests.documents import state
 from tests.free_port import free_port
 from tests.s3_fault_proxy import Fault, running
@@ -55,7 +57,7 @@ def test_the_stored_record_lets_the_bearer_of_the_secret_in(aws: Aws) -> None:
     assert token.description == "Ada's pipeline"
     assert before <= token.created <= datetime.now(UTC)
     assert token.created_by.startswith("arn:aws:sts::")
-    caller = verify(Credentials(made["id"], made["secret"]), token, now=datetime.now(UTC))
+    caller = verify(TokenCredentials(made["id"], made["secret"]), token, now=datetime.now(UTC))
     assert caller is not None
     assert caller.scope == ("network/*", "shared")
     assert made["secret"].encode() not in body
@@ -87,7 +89,7 @@ def test_the_text_for_people_shows_the_secret_and_that_it_is_shown_once(aws: Aws
     exports = dict(re.findall(r"export (\w+)='([^']*)'", text))
     assert exports["TF_HTTP_USERNAME"] == token.id
     secret = exports["TF_HTTP_PASSWORD"]
-    assert verify(Credentials(token.id, secret), token, now=datetime.now(UTC)) is not None
+    assert verify(TokenCredentials(token.id, secret), token, now=datetime.now(UTC)) is not None
     assert "shown this once" in text
     assert "holdfast backend-config STATE --team payments" in text
 
@@ -111,7 +113,7 @@ def test_a_lost_answer_of_the_bucket_still_leaves_one_token_that_works(aws: Aws,
         assert proxy.end_rules() == 0
 
     [body] = aws.records("payments").values()
-    credentials = Credentials(made["id"], made["secret"])
+    credentials = TokenCredentials(made["id"], made["secret"])
     assert verify(credentials, Token.from_json(body), now=datetime.now(UTC)) is not None
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from holdfast.access import Role, create_token
+from holdfast import tokens
+from holdfast.access import Role
 from tests.e2e.http_client import Credentials
 from tests.safety.figures import Figures
 from tests.safety.wire.proxy import NONE, Fault, FaultProxy, Plan
@@ -153,8 +154,8 @@ def wrong_with(during: int, after: int, *, is_good: bool) -> list[str]:
 
 def _new_token(stack: Stack) -> Credentials:
     """A token that nobody has used, as the command makes it."""
-    token, secret = create_token(
-        Role.READER, ["*"], description="", created_by="the safety run", now=datetime.now(UTC)
+    token, secret = tokens.create(
+        Role.READER, ["*"], description="", created_by="the safety run", now=datetime.now(UTC), expires=None
     )
     stack.s3.put_object(Bucket=stack.bucket, Key=token.key, Body=token.to_json())
     return Credentials(token.id, secret)

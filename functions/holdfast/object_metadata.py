@@ -1,0 +1,25 @@
+"""User metadata of S3 objects, which takes little and US-ASCII only."""
+
+from typing import Final
+from urllib.parse import quote
+
+VALUE_LIMIT: Final = 200
+"""Bytes of one metadata value, encoded; S3 takes 2 KB for all of an object's."""
+
+
+def encode(value: str, limit: int | None = VALUE_LIMIT) -> str:
+    """Percent-encode a metadata value, cut to `limit` bytes.
+
+    >>> encode("ada@büro")
+    'ada@b%C3%BCro'
+    """
+    encoded = quote(value, safe="/:@+,()", errors="replace")
+    if limit is None or len(encoded) <= limit:
+        return encoded
+    cut = encoded[:limit]
+    return cut.rpartition("%")[0] if "%" in cut[-2:] else cut
+
+
+def fits(value: str) -> bool:
+    """Whether a value is kept whole."""
+    return len(encode(value, limit=None)) <= VALUE_LIMIT

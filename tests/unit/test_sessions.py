@@ -1,0 +1,163 @@
+"""Sessions: their records, their ends, and who holds one."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from holdfast import sessions, trust
+from holdfast.access import Caller, Role
+from holdfast.credentials import SessionCredentials
+from holdfast.errors import InvalidBody
+from holdfast.sessions import Session, verify, why_refused
+from holdfast.trust import Records
+
+NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+ARN = "arn:aws:sts::123456789012:assumed-role/Deployer/ada"
+
+
+def record(name: str = "deployers", **changed: Any) -> trust.AwsTrust:
+    settings: dict[str, Any] = {
+        "aws_role": "Deployer",
+        "role": Role.WRITER,
+        "scope": ["network/*"],
+        "description": "",
+        "created_by": "x",
+        "now": NOW,
+    }
+    return trust.new_aws(name, **{**settings, **changed})
+
+
+def new_session(rests_on: trust.AwsTrust, *, seconds: int = 3600) -> tuple[Session, str]:
+    return sessions.create(
+        principal=ARN,
+        subject=ARN,
+        trust=rests_on.name,
+        trust_id=rests_on.id,
+        source="aws",
+        now=NOW + timedelta(milliseconds=7),
+        seconds=seconds,
+    )
+
+
+def test_a_session_signs_in_with_the_role_and_scope_that_its_trust_record_has_now() -> None:
+    one = record()
+    session, secret = new_session(one)
+    stored = Session.from_json(session.to_json())
+    assert stored == session
+    assert session.key == f"sessions/{session.id}.json"
+    credentials = SessionCredentials(session.id, secret)
+    assert verify(credentials, stored, Records((one,)), now=NOW) == Caller(ARN, Role.WRITER, ("network/*",))
+    changed = replace(one, role=Role.READER, scope=("dns",))
+    assert verify(credentials, stored, Records((changed,)), now=NOW) == Caller(ARN, Role.READER, ("dns",))
+
+
+def test_the_record_holds_no_secret() -> None:
+    session, secret = new_session(record())
+    assert secret.encode() not in session.to_json()
+
+
+def test_a_session_ends_after_its_seconds() -> None:
+    one = record()
+    session, secret = new_session(one, seconds=300)
+    credentials = SessionCredentials(session.id, secret)
+    assert session.expires == NOW + timedelta(seconds=300)
+    assert verify(credentials, session, Records((one,)), now=session.expires - timedelta(seconds=1))
+    assert verify(credentials, session, Records((one,)), now=session.expires) is None
+    assert why_refused(credentials, session, now=session.expires) == "expired"
+
+
+def test_a_session_is_refused_when_its_trust_record_is_gone_or_made_anew() -> None:
+    one = record()
+    session, secret = new_session(one)
+    credentials = SessionCredentials(session.id, secret)
+    for records in (None, Records(), Records((record("others"),)), Records((record(),))):
+        assert verify(credentials, session, records, now=NOW) is None
+    assert why_refused(credentials, session, now=NOW) == "trust_removed"
+
+
+def test_wrong_and_unknown_credentials_are_refused_alike() -> None:
+    one = record()
+    session, secret = new_session(one)
+    other, other_secret = new_session(one)
+    for credentials, stored in (
+        (SessionCredentials(session.id, other_secret), session),
+        (SessionCredentials(session.id, secret[:-1]), session),
+        (SessionCredentials(session.id, ""), session),
+        (SessionCredentials(other.id, secret), session),
+        (SessionCredentials(session.id, secret), None),
+        (SessionCredentials(session.id, ""), None),
+    ):
+        assert verify(credentials, stored, Records((one,)), now=NOW) is None
+        assert why_refused(credentials, stored, now=NOW + HOUR) == "unknown_or_wrong"
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b"null", b"not json"])
+def test_what_is_no_record_is_an_error_and_no_refusal(body: bytes) -> None:
+    with pytest.raises(ValueError, match="no session record"):
+        Session.from_json(body)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"id": "a" * 20},
+        {"id": None},
+        {"secret_sha256": ""},
+        {"secret_sha256": None},
+        {"principal": None},
+        {"subject": 7},
+        {"trust": None},
+        {"trust_id": None},
+        {"source": "token"},
+        {"source": None},
+        {"created": None},
+        {"expires": None},
+        {"expires": "2026-11-20T10:00:00"},
+        {"expires": 1e10},
+    ],
+)
+def test_a_damaged_record_opens_nothing(damage: dict[str, object]) -> None:
+    session, _ = new_session(record())
+    with pytest.raises(ValueError, match="no session record"):
+        Session.from_json(json.dumps({**json.loads(session.to_json()), **damage}).encode())
+
+
+@pytest.mark.parametrize(
+    ("body", "seconds"),
+    [
+        (b"", 3600),
+        (b"{}", 3600),
+        (b'{"seconds": 300}', 300),
+        (b'{"seconds": 3600}', 3600),
+        (b'{"seconds": 43200}', 43_200),
+    ],
+)
+def test_a_request_says_how_long_its_session_shall_last(body: bytes, seconds: int) -> None:
+    assert sessions.seconds(body) == seconds
+
+
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [
+        (b"seconds=300", "no JSON document"),
+        (b"[300]", "no JSON object"),
+        (b"\xff", "no JSON document"),
+        (b'{"seconds": 299}', "from 300 to 43200"),
+        (b'{"seconds": 43201}', "from 300 to 43200"),
+        (b'{"seconds": -3600}', "from 300 to 43200"),
+        (b'{"seconds": 3600.0}', "whole number"),
+        (b'{"seconds": "3600"}', "whole number"),
+        (b'{"seconds": true}', "whole number"),
+        (b'{"seconds": null}', "whole number"),
+        (b'{"seconds": NaN}', "no JSON document"),
+        (b'{"second": 3600}', "only 'seconds' is known"),
+        (b'{"seconds": 3600, "role": "maintainer"}', "'role'; only 'seconds'"),
+    ],
+)
+def test_a_length_that_breaks_a_rule_is_refused_with_it(body: bytes, rule: str) -> None:
+    with pytest.raises(InvalidBody, match=rule):
+        sessions.seconds(body)

@@ -1,0 +1,229 @@
+"""Access tokens: their records, their ends, and who holds one."""
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from holdfast import tokens
+from holdfast.access import Caller, Role
+from holdfast.credentials import TokenCredentials
+from holdfast.tokens import Token, verify, why_refused
+
+NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
+DAY = timedelta(days=1)
+HOUR = timedelta(hours=1)
+SECOND = timedelta(seconds=1)
+
+
+def new_token(expires: datetime | None = None) -> tuple[Token, str]:
+    return tokens.create(
+        Role.WRITER,
+        ["network/*"],
+        description="CI",
+        created_by="arn:aws:iam::1:user/x",
+        now=NOW,
+        expires=expires,
+    )
+
+
+def rotated(token: Token, *, now: datetime = NOW, keep: timedelta = HOUR) -> tuple[Token, str]:
+    return tokens.rotate(token, rotated_by="arn:aws:iam::1:user/y", now=now, keep=keep, expires=token.expires)
+
+
+def revoked(token: Token, *, now: datetime = NOW) -> Token:
+    return tokens.revoke(token, revoked_by="arn:aws:iam::1:user/z", now=now)
+
+
+def test_a_token_signs_in_with_the_secret_that_was_shown_once() -> None:
+    token, secret = new_token()
+    stored = Token.from_json(token.to_json())
+    assert stored == token
+    caller = verify(TokenCredentials(token.id, secret), stored, now=NOW)
+    assert caller == Caller(f"token:{token.id}", Role.WRITER, ("network/*",))
+    assert token.key == f"tokens/{token.id}.json"
+
+
+def test_the_record_holds_no_secret_and_says_who_made_it() -> None:
+    token, secret = new_token()
+    later, new_secret = rotated(token)
+    assert secret.encode() not in token.to_json() + later.to_json()
+    assert new_secret.encode() not in later.to_json()
+    assert json.loads(token.to_json())["created_by"] == "arn:aws:iam::1:user/x"
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_record_comes_back_as_it_was_stored(whole: bool) -> None:
+    token, _ = tokens.create(
+        Role.READER, ["a"], description="", created_by="x", now=NOW + timedelta(milliseconds=7), expires=None
+    )
+    if whole:
+        token, _ = new_token(NOW.astimezone(timezone(2 * HOUR)) + DAY)
+        token = revoked(rotated(token, now=NOW + timedelta(milliseconds=7))[0])
+    assert Token.from_json(token.to_json()) == token
+
+
+def test_a_record_of_the_first_version_is_still_a_token() -> None:
+    record = {
+        "id": "a" * 20,
+        "secret_sha256": "0" * 64,
+        "role": "reader",
+        "scope": ["*"],
+        "description": "",
+        "created": "2026-11-20T10:00:00+00:00",
+        "created_by": "arn:aws:iam::1:user/x",
+        "expires": None,
+    }
+    token = Token.from_json(json.dumps(record).encode())
+    assert token.status(NOW) == "active"
+    assert (token.rotated, token.previous, token.revoked) == (None, None, None)
+
+
+def test_wrong_unknown_expired_and_revoked_credentials_are_refused() -> None:
+    token, secret = new_token(expires=NOW + DAY)
+    other, other_secret = new_token()
+    right = TokenCredentials(token.id, secret)
+    assert verify(right, token, now=NOW) is not None
+    assert verify(right, token, now=NOW + DAY - SECOND) is not None
+    for credentials, stored, now, reason in (
+        (TokenCredentials(token.id, other_secret), token, NOW, "unknown_or_wrong"),
+        (TokenCredentials(token.id, secret[:-1]), token, NOW, "unknown_or_wrong"),
+        (TokenCredentials(token.id, ""), token, NOW, "unknown_or_wrong"),
+        (TokenCredentials(token.id, ""), None, NOW, "unknown_or_wrong"),
+        (TokenCredentials(other.id, secret), token, NOW, "unknown_or_wrong"),
+        (TokenCredentials(token.id, other_secret), token, NOW + DAY, "unknown_or_wrong"),
+        (right, None, NOW, "unknown_or_wrong"),
+        (right, token, NOW + DAY, "expired"),
+        (right, revoked(token), NOW, "revoked"),
+        (right, revoked(token), NOW + DAY, "revoked"),
+    ):
+        assert verify(credentials, stored, now=now) is None
+        assert why_refused(credentials, stored, now=now) == reason
+
+
+def test_a_rotation_keeps_the_old_secret_for_the_stated_time() -> None:
+    token, old = new_token(expires=NOW + DAY)
+    token, new = rotated(token)
+    assert new != old
+    for secret, now, is_valid in (
+        (old, NOW, True),
+        (old, NOW + HOUR - SECOND, True),
+        (old, NOW + HOUR, False),
+        (new, NOW, True),
+        (new, NOW + HOUR, True),
+        (new, NOW + DAY, False),
+    ):
+        assert (verify(TokenCredentials(token.id, secret), token, now=now) is not None) is is_valid
+    assert (token.rotated, token.rotated_by) == (NOW, "arn:aws:iam::1:user/y")
+
+
+def test_a_second_rotation_ends_the_oldest_secret_at_once() -> None:
+    token, first = new_token()
+    token, second = rotated(token)
+    token, third = rotated(token)
+    valid = [
+        verify(TokenCredentials(token.id, secret), token, now=NOW) is not None
+        for secret in (first, second, third)
+    ]
+    assert valid == [False, True, True]
+
+
+def test_a_rotation_that_keeps_nothing_ends_the_old_secret_at_once() -> None:
+    token, old = new_token()
+    token, _ = rotated(token, keep=timedelta(0))
+    assert token.previous is None
+    assert verify(TokenCredentials(token.id, old), token, now=NOW) is None
+    assert verify(TokenCredentials(token.id, ""), token, now=NOW) is None
+
+
+def test_an_old_secret_does_not_outlive_its_token() -> None:
+    token, _ = new_token(expires=NOW + HOUR)
+    token, _ = rotated(token, keep=DAY)
+    assert token.previous is not None
+    assert token.previous.until == NOW + HOUR
+
+
+def test_a_rotation_renews_for_as_long_as_the_token_was_made_for() -> None:
+    token, _ = new_token(expires=NOW + DAY)
+    assert tokens.lifetime(token) == DAY
+    later = NOW + HOUR
+    token, _ = tokens.rotate(token, rotated_by="x", now=later, keep=HOUR, expires=later + DAY)
+    assert tokens.lifetime(token) == DAY
+    assert tokens.lifetime(new_token()[0]) is None
+
+
+def test_what_has_ended_is_not_rotated() -> None:
+    token, _ = new_token(expires=NOW + DAY)
+    with pytest.raises(ValueError, match="is expired"):
+        rotated(token, now=NOW + DAY)
+    with pytest.raises(ValueError, match="is revoked"):
+        rotated(revoked(token))
+    with pytest.raises(ValueError, match="kept"):
+        rotated(token, keep=-SECOND)
+    with pytest.raises(ValueError, match="ended already"):
+        tokens.rotate(token, rotated_by="x", now=NOW, keep=HOUR, expires=NOW)
+
+
+def test_a_revocation_keeps_who_and_when_and_a_second_one_changes_nothing() -> None:
+    token, secret = new_token()
+    token, _ = rotated(token)
+    once = revoked(token)
+    assert (once.revoked, once.revoked_by) == (NOW, "arn:aws:iam::1:user/z")
+    assert verify(TokenCredentials(token.id, secret), once, now=NOW) is None
+    assert tokens.revoke(once, revoked_by="somebody else", now=NOW + DAY) == once
+
+
+@pytest.mark.parametrize("scope", [[], ["a b"]])
+def test_a_token_without_a_valid_scope_is_not_made(scope: list[str]) -> None:
+    with pytest.raises(ValueError, match="scope"):
+        tokens.create(Role.READER, scope, description="", created_by="x", now=NOW, expires=None)
+
+
+def test_a_token_that_has_ended_already_is_not_made() -> None:
+    with pytest.raises(ValueError, match="ended already, on 2026-11-20 10:00:00 UTC"):
+        new_token(expires=NOW)
+
+
+@pytest.mark.parametrize("record", [b"", b"{}", b"[]", b"null", b"not json", b'{"id": 1, "role": "king"}'])
+def test_what_is_no_record_is_an_error_and_no_refusal(record: bytes) -> None:
+    with pytest.raises(ValueError, match="no token record"):
+        Token.from_json(record)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"scope": "network/*"},
+        {"scope": []},
+        {"scope": ["a b"]},
+        {"scope": [7]},
+        {"scope": None},
+        {"role": "king"},
+        {"expires": "2026-11-20T10:00:00"},
+        {"expires": 0},
+        {"expires": ""},
+        {"expires": False},
+        {"id": 7},
+        {"id": "../states/a"},
+        {"secret_sha256": None},
+        {"secret_sha256": ""},
+        {"secret_sha256": "é" * 64},
+        {"secret_sha256": "0" * 64 + "\n"},
+        {"revoked": ""},
+        {"revoked": False},
+        {"revoked": "yesterday"},
+        {"revoked_by": None},
+        {"rotated": 7},
+        {"previous": {}},
+        {"previous": False},
+        {"previous": "0" * 64},
+        {"previous": {"secret_sha256": "0" * 64}},
+        {"previous": {"secret_sha256": "0" * 64, "until": None}},
+        {"previous": {"secret_sha256": "", "until": "2026-11-20T10:00:00+00:00"}},
+    ],
+)
+def test_a_damaged_record_opens_nothing(damage: dict[str, object]) -> None:
+    token, _ = new_token()
+    record = json.dumps({**json.loads(token.to_json()), **damage}).encode()
+    with pytest.raises(ValueError, match="no token record"):
+        Token.from_json(record)

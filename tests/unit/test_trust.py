@@ -1,0 +1,317 @@
+"""Trust records: what they ask for, and which one fits."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from holdfast import trust
+from holdfast.access import Role
+from holdfast.trust import AwsTrust, OidcTrust, Records
+
+NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
+GITHUB = "https://token.actions.githubusercontent.com"
+GITLAB = "https://gitlab.com"
+ISSUER = "https://login.example.com/realms/ci"
+AUDIENCE = "holdfast"
+
+
+def oidc(name: str = "network", **changed: Any) -> OidcTrust:
+    settings: dict[str, Any] = {
+        "issuer": GITHUB,
+        "audience": AUDIENCE,
+        "claims": {"repository": "acme/network"},
+        "role": Role.WRITER,
+        "scope": ["network/*"],
+        "description": "the pipeline",
+        "created_by": "arn:aws:iam::1:user/x",
+        "now": NOW,
+    }
+    return trust.new_oidc(name, **{**settings, **changed})
+
+
+def aws(name: str = "people", **changed: Any) -> AwsTrust:
+    settings: dict[str, Any] = {
+        "aws_role": "AWSReservedSSO_Developer_0123456789abcdef",
+        "role": Role.READER,
+        "scope": ["*"],
+        "description": "",
+        "created_by": "arn:aws:iam::1:user/x",
+        "now": NOW,
+    }
+    return trust.new_aws(name, **{**settings, **changed})
+
+
+def token(**changed: Any) -> Mapping[str, Any]:
+    return {"iss": GITHUB, "aud": AUDIENCE, "repository": "acme/network", "ref": "refs/heads/main", **changed}
+
+
+def test_records_come_back_as_they_were_stored() -> None:
+    records = Records().added(oidc()).added(aws())
+    assert trust.parse(records.to_json()) == records
+    assert trust.parse(Records().to_json()) == Records()
+    assert [record.name for record in records] == ["network", "people"]
+
+
+def test_a_record_of_the_same_name_that_is_made_anew_has_another_id() -> None:
+    assert oidc().id != oidc().id
+    assert aws().id != aws().id
+
+
+@pytest.mark.parametrize(
+    ("claims", "value", "fits"),
+    [
+        ({"repository": "acme/network"}, {}, True),
+        ({"repository": "acme/network", "ref": "refs/heads/main"}, {}, True),
+        ({"repository": "acme/network", "ref": "refs/heads/main"}, {"ref": "refs/heads/next"}, False),
+        ({"repository": "acme/network"}, {"repository": "acme/network2"}, False),
+        ({"repository": "acme/network"}, {"repository": "Acme/Network"}, False),
+        ({"repository": "acme/network"}, {"repository": ["acme/network"]}, False),
+        ({"repository": "acme/network"}, {"repository": {"acme/network": True}}, False),
+        ({"repository": "acme/network"}, {"repository": None}, False),
+        ({"repository": "acme/*"}, {}, False),
+        ({"repository_id": "74"}, {"repository_id": "74"}, True),
+        ({"repository_id": "74"}, {"repository_id": 74}, True),
+        ({"repository_id": "74"}, {"repository_id": 74.0}, False),
+        ({"repository_id": "74"}, {"repository_id": 740}, False),
+        ({"repository_id": "1"}, {"repository_id": True}, False),
+        ({"repository": "acme/network", "protected": "true"}, {"protected": True}, True),
+        ({"repository": "acme/network", "protected": "true"}, {"protected": "true"}, True),
+        ({"repository": "acme/network", "protected": "true"}, {"protected": False}, False),
+        ({"repository": "acme/network", "protected": "true"}, {"protected": 1}, False),
+        ({"repository": "acme/network", "absent": "None"}, {}, False),
+        ({"repository": "acme/network", "absent": "null"}, {"absent": None}, False),
+        ({"repository": "acme/network"}, {"iss": GITLAB}, False),
+        ({"repository": "acme/network"}, {"iss": GITHUB + "/"}, False),
+        ({"repository": "acme/network"}, {"iss": [GITHUB]}, False),
+        ({"repository": "acme/network"}, {"aud": "holdfast2"}, False),
+        ({"repository": "acme/network"}, {"aud": ["another", AUDIENCE]}, True),
+        ({"repository": "acme/network"}, {"aud": ["another"]}, False),
+        ({"repository": "acme/network"}, {"aud": []}, False),
+        ({"repository": "acme/network"}, {"aud": [[AUDIENCE]]}, False),
+        ({"repository": "acme/network"}, {"aud": {AUDIENCE: 1}}, False),
+        ({"repository": "acme/network"}, {"aud": None}, False),
+    ],
+)
+def test_a_record_fits_a_token_with_its_issuer_its_audience_and_each_of_its_claims(
+    claims: Mapping[str, str], value: Mapping[str, Any], fits: bool
+) -> None:
+    record = oidc(claims=claims)
+    found = Records().added(record).for_claims(token(**value))
+    assert found == (record if fits else None)
+
+
+def test_of_several_that_fit_the_one_with_most_claims_wins_and_then_the_first_by_name() -> None:
+    loose = oidc("a-loose")
+    strict_z = oidc("z", claims={"repository": "acme/network", "ref": "refs/heads/main"})
+    strict_b = oidc("b", claims={"ref": "refs/heads/main", "repository": "acme/network"})
+    assert Records((loose, strict_z, strict_b)).for_claims(token()) == strict_b
+    assert Records((strict_z, loose)).for_claims(token()) == strict_z
+    assert Records((strict_z, loose)).for_claims(token(ref="refs/heads/next")) == loose
+
+
+def test_an_iam_role_is_found_by_its_exact_name_and_has_one_record() -> None:
+    records = Records().added(aws("deployers", aws_role="Deployer")).added(oidc())
+    found = records.for_aws_role("Deployer")
+    assert found is not None
+    assert found.name == "deployers"
+    for other in ("deployer", "Deployer2", "Deploye", "", "*"):
+        assert records.for_aws_role(other) is None
+    with pytest.raises(ValueError, match="has the trust record 'deployers' already"):
+        records.added(aws("others", aws_role="Deployer"))
+
+
+def test_records_are_found_by_name_and_by_issuer_and_go_by_name() -> None:
+    one, two, three = oidc("one"), oidc("two", issuer=ISSUER), aws("three")
+    records = Records((one, two, three))
+    assert records.named("three") == three
+    assert records.named("four") is None
+    assert records.oidc(GITHUB) == (one,)
+    assert records.oidc(ISSUER + "/") == ()
+    assert records.without("one") == Records((two, three))
+    assert records.without("four") == records
+
+
+def test_a_name_that_is_taken_is_refused() -> None:
+    with pytest.raises(ValueError, match="a trust record 'network' already"):
+        Records().added(oidc()).added(aws("network"))
+
+
+def test_there_is_room_for_500_records_and_256_kib() -> None:
+    full = Records(tuple(oidc(f"n{number}", description="") for number in range(500)))
+    with pytest.raises(ValueError, match="at most 500"):
+        full.added(oidc("one-more"))
+    with pytest.raises(ValueError, match="262144 bytes"):
+        Records().added(oidc(description="x" * 262_144))
+    assert len(trust.parse(full.to_json())) == 500
+
+
+@pytest.mark.parametrize("name", ["", "A", "a b", "a_b", "-a", "a/b", "../a", "a" * 64, "ä", "a\n"])
+def test_a_name_that_breaks_the_rule_is_refused(name: str) -> None:
+    for make in (oidc, aws):
+        with pytest.raises(ValueError, match="no name of a trust record"):
+            make(name)
+
+
+@pytest.mark.parametrize(
+    "issuer",
+    [
+        "",
+        "token.actions.githubusercontent.com",
+        "http://token.actions.githubusercontent.com",
+        "http://127.0.0.1.example.com",
+        "http://10.0.0.1:8080",
+        "ftp://example.com",
+        "https://",
+        "https:///path",
+        "https://user@example.com",
+        "https://user:secret@example.com",
+        "https://@example.com",
+        "https://example.com?x=1",
+        "https://example.com?",
+        "https://example.com#x",
+        "https://example.com#",
+        "https://example.com:port",
+        "https://example.com:99999",
+        "https://exa mple.com",
+        "https://example.com\n",
+        "https://exämple.com",
+        "https://[::1",
+        "javascript:alert(1)",
+        "file:///etc/passwd",
+    ],
+)
+def test_an_issuer_that_is_no_plain_https_address_is_refused(issuer: str) -> None:
+    with pytest.raises(ValueError, match="the issuer"):
+        oidc(issuer=issuer, claims={"sub": "x"})
+
+
+@pytest.mark.parametrize(
+    "issuer",
+    [
+        ISSUER,
+        ISSUER + "/",
+        "http://127.0.0.1:8080",
+        "http://localhost:1/x",
+        "http://[::1]:9",
+        "https://a:8443",
+    ],
+)
+def test_an_issuer_is_taken_as_it_is_written(issuer: str) -> None:
+    assert oidc(issuer=issuer, claims={"sub": "x"}).issuer == issuer
+
+
+@pytest.mark.parametrize(
+    ("issuer", "claims", "rule"),
+    [
+        (ISSUER, {}, "at least one claim"),
+        (ISSUER, {"": "x"}, "needs a name and a value"),
+        (ISSUER, {"sub": ""}, "needs a name and a value"),
+        *(
+            (ISSUER, {"sub": "x", own: "1"}, "checked by itself")
+            for own in ("iss", "aud", "exp", "nbf", "iat", "jti")
+        ),
+        (GITHUB, {"ref": "refs/heads/main"}, "signs for everybody"),
+        (GITHUB, {"environment": "production", "actor": "ada"}, "signs for everybody"),
+        (GITHUB, {"job_workflow_ref": "acme/ci/.github/workflows/a.yml@main"}, "signs for everybody"),
+        (GITHUB + "/", {"ref": "refs/heads/main"}, "signs for everybody"),
+        (GITLAB, {"ref": "main"}, "signs for everybody"),
+        (GITLAB, {"repository": "acme/network"}, "signs for everybody"),
+    ],
+)
+def test_claims_that_would_let_everybody_in_are_refused(
+    issuer: str, claims: Mapping[str, str], rule: str
+) -> None:
+    with pytest.raises(ValueError, match=rule):
+        oidc(issuer=issuer, claims=claims)
+
+
+@pytest.mark.parametrize(
+    ("issuer", "claim"),
+    [
+        *(
+            (GITHUB, claim)
+            for claim in ("sub", "repository", "repository_id", "repository_owner", "repository_owner_id")
+        ),
+        *(
+            (GITLAB, claim)
+            for claim in ("sub", "project_path", "project_id", "namespace_path", "namespace_id")
+        ),
+        (ISSUER, "anything"),
+    ],
+)
+def test_a_claim_that_names_an_owner_is_enough(issuer: str, claim: str) -> None:
+    assert oidc(issuer=issuer, claims={claim: "x"}).claims == {claim: "x"}
+
+
+@pytest.mark.parametrize(
+    "aws_role", ["", "a/b", "*", "Deployer*", "a" * 65, "a b", "é", "arn:aws:iam::1:role/x", "a\n"]
+)
+def test_what_is_no_name_of_an_iam_role_is_refused(aws_role: str) -> None:
+    with pytest.raises(ValueError, match="no name of an IAM role"):
+        aws(aws_role=aws_role)
+
+
+def test_a_record_without_audience_or_valid_scope_is_refused() -> None:
+    with pytest.raises(ValueError, match="audience"):
+        oidc(audience="")
+    for make in (oidc, aws):
+        with pytest.raises(ValueError, match="scope pattern"):
+            make(scope=[])
+        with pytest.raises(ValueError, match="scope pattern"):
+            make(scope=["a b"])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b"null",
+        b"no json",
+        b'{"records": 7}',
+        b'{"records": [7]}',
+        b'{"records": {"a": 1}}',
+    ],
+)
+def test_what_are_no_records_is_an_error_and_no_refusal(body: bytes) -> None:
+    with pytest.raises(ValueError, match="no trust records"):
+        trust.parse(body)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"kind": "saml"},
+        {"kind": None},
+        {"name": "A"},
+        {"id": ""},
+        {"id": 7},
+        {"role": "king"},
+        {"scope": []},
+        {"scope": "*"},
+        {"claims": {}},
+        {"claims": []},
+        {"claims": {"repository": 7}},
+        {"claims": {"ref": "refs/heads/main"}},
+        {"issuer": "http://example.com"},
+        {"issuer": None},
+        {"audience": ""},
+        {"audience": ["holdfast"]},
+        {"created": "yesterday"},
+        {"created_by": None},
+    ],
+)
+def test_a_damaged_record_opens_nothing(damage: Mapping[str, object]) -> None:
+    (document,) = json.loads(Records((oidc(),)).to_json())["records"]
+    with pytest.raises(ValueError, match="no trust records"):
+        trust.parse(json.dumps({"records": [{**document, **damage}]}).encode())
+
+
+def test_two_records_for_the_same_are_damage() -> None:
+    for records in (Records((oidc(), oidc())), Records((aws("a"), aws("b")))):
+        with pytest.raises(ValueError, match="for the same"):
+            trust.parse(records.to_json())
