@@ -1,22 +1,19 @@
 """Terraform's protocol on API Gateway: event -> library -> answer. It translates and decides nothing."""
 
-import base64
-import hashlib
 import json
 import os
-import time
-import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from aws_lambda_powertools import Logger
 
-from backend import payload
+from gateway import http, payload
+from gateway.http import Answer, respond
 from holdfast import locks, names, retention, states
 from holdfast.access import Caller, Role
-from holdfast.errors import HoldfastError, InvalidBody, MethodNotAllowed, NotAuthenticated, UnknownRoute
+from holdfast.errors import NotAuthenticated
 from holdfast.store import Store, connect, deadline
 
 if TYPE_CHECKING:
@@ -40,15 +37,10 @@ _RETENTION: Final = _retention()
 _log = Logger(json_serializer=partial(json.dumps, default=str))
 _s3 = connect()
 
-_HEADERS: Final = {"Content-Type": "application/json", "Cache-Control": "no-store"}
-
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What the handlers need of an event (payload format 2.0)."""
-
-    event: Mapping[str, Any]
-    store: Store
+class Request(http.Request):
+    """A request for a state, a lock or the health."""
 
     @property
     def name(self) -> names.StateName:
@@ -58,8 +50,8 @@ class Request:
     @property
     def caller(self) -> Caller:
         """Whom the authorizer has verified."""
+        verified = self.verified
         try:
-            verified = self.event["requestContext"]["authorizer"]["lambda"]
             return Caller(verified["principal"], Role(verified["role"]), tuple(json.loads(verified["scope"])))
         except (KeyError, TypeError, ValueError):
             raise NotAuthenticated("The request carries no verified caller; send an access token.") from None
@@ -78,47 +70,6 @@ class Request:
                 return weight.strip("0.") != "" or weight == ""
         return False
 
-    def header(self, name: str) -> str:
-        """A header by its lower-case name, empty if it is missing."""
-        value: str = self.event["headers"].get(name, "")
-        return value
-
-    def body(self) -> bytes:
-        """The body as the client sent it.
-
-        Raises:
-            InvalidBody: it did not arrive, or not whole. It must never look like an empty one: an empty body
-                is a force-unlock.
-        """
-        try:
-            body = payload.decode(
-                self.event.get("body") or "", is_base64=bool(self.event.get("isBase64Encoded"))
-            )
-        except ValueError:
-            raise InvalidBody("The body cannot be decoded; send it as UTF-8 text or base64.") from None
-        length = self.header("content-length").strip()
-        # The gateway replaces what is no UTF-8 in a text, so that an altered body has another length too.
-        if length and length != str(len(body)):
-            raise InvalidBody(
-                f"The request announced a body of {length[:20]} bytes, {len(body)} arrived: a proxy may have "
-                "dropped it, or it is no UTF-8. Nothing was changed."
-            )
-        # The gateway may rename the header.
-        announced = self.header("content-md5") or self.header("x-amzn-remapped-content-md5")
-        if announced and announced.strip() != _md5(body):
-            raise InvalidBody("The body does not match its Content-MD5. Nothing was changed; send it again.")
-        return body
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What goes back to the client, and what is logged of it."""
-
-    event: str
-    status: int = 200
-    body: payload.Payload | None = None
-    logged: Mapping[str, Any] = field(default_factory=dict)
-
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     """Answer one request to the API.
@@ -127,46 +78,8 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
         event: an API Gateway HTTP API event, payload format 2.0.
         context: the invocation's.
     """
-    started = time.monotonic()
     store = Store(_s3, _BUCKET, deadline=deadline(context.get_remaining_time_in_millis()))
-    request = Request(event, store)
-    try:
-        answer = _route(request)
-        response = _success(answer)
-        level, name, logged = "info", answer.event, dict(answer.logged)
-    except HoldfastError as error:
-        response = _failure(error.status, json.dumps(error.body()), error.headers())
-        name, logged = "request.refused", {"error": error.code, **error.logged}
-        if error.status >= 500:
-            logged["reason"] = error.message
-        level = "error" if "reason" in logged else "warning"
-    except Exception as error:  # noqa: BLE001 the client gets an answer that it retries, the log the place
-        response = _failure(500, json.dumps(_fault(event["requestContext"]["requestId"])), {})
-        # Without the exception's text: it could hold content.
-        stack = traceback.format_tb(error.__traceback__)
-        level, name, logged = "error", "request.failed", {"error": type(error).__name__, "stack": stack}
-    getattr(_log, level)(
-        name,
-        extra={
-            **logged,
-            **_who_and_what(event),
-            "status": response["statusCode"],
-            "s3_requests": len(store.requests),
-            "milliseconds": round((time.monotonic() - started) * 1000),
-        },
-    )
-    return response
-
-
-def _route(request: Request) -> Answer:
-    path = request.event["routeKey"].partition(" ")[2]
-    method = request.event["requestContext"]["http"]["method"]
-    verbs = _ROUTES.get(path)
-    if verbs is None:
-        raise UnknownRoute("No such route; states are at /states/<name>, their locks at /locks/<name>.")
-    if method not in verbs:
-        raise MethodNotAllowed(method, tuple(verbs))
-    return verbs[method](request)
+    return respond(Request(event, store), _ROUTES, _log)
 
 
 def _read(request: Request) -> Answer:
@@ -252,40 +165,3 @@ _ROUTES: Final[Mapping[str, Mapping[str, Callable[[Request], Answer]]]] = {
     },
     "/health": {"GET": _health},
 }
-
-
-def _success(answer: Answer) -> dict[str, Any]:
-    if answer.body is None:
-        return {"statusCode": answer.status, "headers": _HEADERS, "body": ""}
-    return {
-        "statusCode": answer.status,
-        "headers": {**_HEADERS, **answer.body.headers},
-        "body": answer.body.text,
-        "isBase64Encoded": answer.body.is_base64,
-    }
-
-
-def _failure(status: int, body: str, headers: Mapping[str, str]) -> dict[str, Any]:
-    return {"statusCode": status, "headers": {**_HEADERS, **headers}, "body": body}
-
-
-def _fault(request_id: str) -> dict[str, str]:
-    return {
-        "error": "fault",
-        "message": f"A fault in Holdfast. The function's log says where, under the ID {request_id}.",
-    }
-
-
-def _who_and_what(event: Mapping[str, Any]) -> dict[str, Any]:
-    context = event["requestContext"]
-    authorizer = (context.get("authorizer") or {}).get("lambda") or {}
-    return {
-        "state": (event.get("pathParameters") or {}).get("name"),
-        "principal": authorizer.get("principal"),
-        "method": context["http"]["method"],
-        "request_id": context["requestId"],
-    }
-
-
-def _md5(body: bytes) -> str:
-    return base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()

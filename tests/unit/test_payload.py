@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from backend import payload
+from gateway import payload
 from holdfast.errors import TooLarge
 
 RANDOM = random.Random(7)  # noqa: S311 bytes that do not compress

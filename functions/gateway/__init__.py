@@ -1,0 +1,1 @@
+"""API Gateway's HTTP API: what the functions behind its routes have in common."""
