@@ -22,8 +22,11 @@ _FOR_LAMBDA: Final = (
     *("--implementation", "cp", "--python-version", LAMBDA_PYTHON),
 )
 
-_BOTOCORE_SERVICES: Final = ("s3",)
-"""What the functions call; the models of the other 400 services are nine tenths of botocore."""
+_PACKAGES: Final = {"backend": ("gateway",), "sessions": ("gateway",)}
+"""What a function ships of our own beside itself and `holdfast`."""
+
+_BOTOCORE_SERVICES: Final = {"audit_trail": "logs"}
+"""What a function calls if it is not S3; the models of all 400 services are nine tenths of botocore."""
 _BOTOCORE_MODELS: Final = ("service-2", "endpoint-rule-set-1")
 """Of a service; its paginators, waiters and examples are for others."""
 _BOTOCORE_COMMON: Final = ("endpoints.json", "partitions.json", "sdk-default-configuration.json")
@@ -62,30 +65,35 @@ def bundle(
     Args:
         function: the name of its folder.
         target: `aws` for Lambda's Python on arm64, `local` for the interpreter that runs this.
-        functions: holds the function's folder, `holdfast` and `requirements.txt`.
+        functions: holds the function's folder, the packages that it shares with others and
+            `requirements.txt`; a function may have another in its own folder.
         build: where bundles are kept.
 
     Raises:
         BundleError: a source is missing or wrong, or pip failed.
     """
-    requirements = functions / "requirements.txt"
+    packages = ("holdfast", *_PACKAGES.get(function, ()), function)
+    service = _BOTOCORE_SERVICES.get(function, "s3")
+    requirements = functions / function / "requirements.txt"
+    if not requirements.is_file():
+        requirements = functions / "requirements.txt"
     for needed in (functions / function / "handler.py", requirements):
         if not needed.is_file():
             raise BundleError(f"{needed} is missing: the function '{function}' cannot be bundled without it")
     sources = {
         path.relative_to(functions): path.read_bytes()
-        for package in ("holdfast", function)
+        for package in packages
         for path in _sources(functions / package)
     }
     _check_syntax(sources)
     environment = _environment(target)
     inputs = {"requirements.txt": requirements.read_bytes(), "bundle.py": Path(__file__).read_bytes()}
-    dependencies_digest = _digest(environment, inputs)
+    dependencies_digest = _digest(f"{environment} {service}", inputs)
     digest = _digest(environment, inputs | {path.as_posix(): source for path, source in sources.items()})
 
     def install(folder: Path) -> None:
         _install(requirements, target, folder)
-        _trim(folder)
+        _trim(folder, service)
         _compile(folder, target)
 
     dependencies = _built(build / f"deps-{target}-{dependencies_digest[:12]}", install)
@@ -95,7 +103,7 @@ def bundle(
         for path, source in sources.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(source)
-        for package in ("holdfast", function):
+        for package in packages:
             _compile(folder / package, target)
         # Lambda reads the files as another user, whatever the umask was here.
         for path in folder.rglob("*"):
@@ -108,7 +116,7 @@ def _sources(package: Path) -> Iterator[Path]:
     for path in sorted(package.rglob("*")):
         parts = path.relative_to(package).parts
         left_out = any(part in ("__pycache__", "tests") or part.startswith(".") for part in parts)
-        if path.is_file() and not left_out:
+        if path.is_file() and not left_out and path.stem != "requirements":
             yield path
 
 
@@ -173,19 +181,18 @@ def _install(requirements: Path, target: Literal["aws", "local"], folder: Path) 
         )
 
 
-def _trim(folder: Path) -> None:
+def _trim(folder: Path, service: str) -> None:
     """Remove what the functions never load. What names the packages stays: scanners for faults read it."""
     models = folder / "botocore" / "data"
     for entry in models.iterdir():
-        if entry.name not in (*_BOTOCORE_SERVICES, *_BOTOCORE_COMMON):
+        if entry.name not in (service, *_BOTOCORE_COMMON):
             _remove(entry)
-    for service in _BOTOCORE_SERVICES:
-        *outdated, newest = sorted((models / service).iterdir())
-        for version in outdated:
-            _remove(version)
-        for model in newest.iterdir():
-            if model.name.partition(".")[0] not in _BOTOCORE_MODELS:
-                _remove(model)
+    *outdated, newest = sorted((models / service).iterdir())
+    for version in outdated:
+        _remove(version)
+    for model in newest.iterdir():
+        if model.name.partition(".")[0] not in _BOTOCORE_MODELS:
+            _remove(model)
     swagger = folder / "aws_lambda_powertools" / "event_handler" / "openapi" / "swagger_ui"
     for unused in (
         *(folder / "bin", folder / "boto3" / "data", folder / "boto3" / "examples"),

@@ -24,6 +24,20 @@ def parse(body: bytes) -> dict[str, Any]:
     return document
 
 
+def parse_unique(body: bytes) -> dict[str, Any]:
+    """Read a JSON object in which no object has a member twice.
+
+    Raises:
+        ValueError: it is none, or one has; the message completes "The body …".
+    """
+    document = parse(body)  # from here on it is well formed
+    try:
+        json.loads(body.decode(), object_pairs_hook=_unique)
+    except _TwiceError:
+        raise ValueError("has a member twice") from None
+    return document
+
+
 def members(body: bytes) -> dict[str, str]:
     """The members of a JSON object, each value as the text that stands in the document.
 
@@ -58,6 +72,17 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+class _TwiceError(Exception):
+    """An object has a member twice."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _TwiceError
+    return found
 
 
 def _refuse(constant: str) -> None:
