@@ -77,6 +77,13 @@ class NotAllowed(HoldfastError):
     code = "not_allowed"
 
 
+class NotSigned(HoldfastError):
+    """The request came to a route for AWS credentials without a caller whom AWS has verified."""
+
+    status = 403
+    code = "not_signed"
+
+
 class NoVersions(HoldfastError):
     """There is nothing in the bucket that could be brought back."""
 

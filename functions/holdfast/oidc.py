@@ -192,7 +192,7 @@ def verify(jwt: str, records: Records, issuers: Issuers) -> VerifiedIdToken | Re
     fitting = [jwk for jwk in published if _fits(jwk, algorithm, key_id)]
     if len(fitting) != 1:
         return Refused("unknown_key")
-    return _verified(jwt, algorithm, fitting[0], records)
+    return _verified(jwt, claims["iss"], algorithm, fitting[0], records)
 
 
 def _why_not(claims: Mapping[str, Any], records: Records) -> Reason | None:
@@ -209,11 +209,10 @@ def _why_not(claims: Mapping[str, Any], records: Records) -> Reason | None:
 
 
 def _verified(
-    jwt: str, algorithm: str, jwk: Mapping[str, Any], records: Records
+    jwt: str, issuer: str, algorithm: str, jwk: Mapping[str, Any], records: Records
 ) -> VerifiedIdToken | Refused:
     try:
         key = pyjwt.PyJWK({name: jwk[name] for name in _PUBLIC_MEMBERS if name in jwk}, algorithm)
-        issuer = _part(jwt.split(".")[1])["iss"]
         claims = pyjwt.decode(
             jwt,
             key,
