@@ -196,11 +196,12 @@ def _trim(folder: Path, service: str) -> None:
     swagger = folder / "aws_lambda_powertools" / "event_handler" / "openapi" / "swagger_ui"
     for unused in (
         *(folder / "bin", folder / "boto3" / "data", folder / "boto3" / "examples"),
+        *(folder / "cffi", folder / "pycparser"),  # they make bindings; cryptography has its own made
         *(swagger / "swagger-ui-bundle.min.js", swagger / "swagger-ui.min.css"),
     ):
         _remove(unused)
-    for tests in [*folder.rglob("tests"), *folder.rglob("__pycache__")]:
-        _remove(tests)
+    for unused in [path for name in ("tests", "__pycache__", "*.pyi") for path in folder.rglob(name)]:
+        _remove(unused)
 
 
 def _remove(path: Path) -> None:

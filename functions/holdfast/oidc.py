@@ -158,10 +158,6 @@ class Issuers:
         return self._keys[issuer]
 
 
-process_issuers: Final = Issuers()
-"""Those that a process keeps for all its requests."""
-
-
 def verify(jwt: str, records: Records, issuers: Issuers) -> VerifiedIdToken | Refused:
     """Decide what an ID token (OpenID Connect Core section 3.1.3.7, RFC 8725) gives its bearer.
 
@@ -347,3 +343,7 @@ def _within_budget(issuer: str, load: Callable[[], _Jwks]) -> _Jwks:
     if isinstance(found, IssuerUnreachable):
         raise found
     return found
+
+
+process_issuers: Final = Issuers()
+"""Those that a process keeps for all its requests."""
