@@ -7,6 +7,7 @@ token has come.
 import time
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from queue import Empty, SimpleQueue
@@ -299,21 +300,19 @@ def _get(address: str) -> bytes:
     """Fetch a document; redirects are not followed."""
     parts = urlsplit(address)
     connection_to = HTTPConnection if parts.scheme == "http" else HTTPSConnection
-    connection = connection_to(parts.hostname or "", parts.port, timeout=_CONNECT_TIMEOUT)
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    headers = {"Accept": "application/json", "User-Agent": f"holdfast/{__version__}"}
     try:
-        connection.connect()
-        connection.sock.settimeout(_READ_TIMEOUT)
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        headers = {"Accept": "application/json", "User-Agent": f"holdfast/{__version__}"}
-        connection.request("GET", path, headers=headers)
-        answer = connection.getresponse()
-        if answer.status != 200:
-            raise IssuerUnreachable(f"{address} answered {answer.status}")
-        body = answer.read(MAX_BYTES + 1)
+        with closing(connection_to(parts.hostname or "", parts.port, timeout=_CONNECT_TIMEOUT)) as connection:
+            connection.connect()
+            connection.sock.settimeout(_READ_TIMEOUT)
+            connection.request("GET", path, headers=headers)
+            with connection.getresponse() as answer:
+                if answer.status != 200:
+                    raise IssuerUnreachable(f"{address} answered {answer.status}")
+                body = answer.read(MAX_BYTES + 1)
     except (OSError, HTTPException) as error:
         raise IssuerUnreachable(f"{address} did not answer: {type(error).__name__}") from error
-    finally:
-        connection.close()
     if len(body) > MAX_BYTES:
         raise IssuerUnreachable(f"the document at {address} has more than {MAX_BYTES} bytes")
     return body

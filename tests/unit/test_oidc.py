@@ -1,0 +1,802 @@
+"""ID tokens: which are taken, and the attacks that are not; signed by another JWT library than ours."""
+
+import base64
+import hashlib
+import hmac
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from joserfc import jws
+from joserfc.jwk import ECKey, OKPKey, RSAKey
+
+from holdfast import oidc, trust
+from holdfast.access import Role
+from holdfast.oidc import Issuers, IssuerUnreachable, Refused, VerifiedIdToken
+from holdfast.trust import Records
+
+ISSUER = "https://token.actions.githubusercontent.com"
+OTHER_ISSUER = "https://login.example.com/realms/ci"
+DISCOVERY = "/.well-known/openid-configuration"
+AUDIENCE = "holdfast"
+SUBJECT = "repo:acme/network:ref:refs/heads/main"
+
+Key = RSAKey | ECKey | OKPKey
+
+RSA = RSAKey.generate_key(2048, {"kid": "one"})
+FOREIGN = RSAKey.generate_key(2048, {"kid": "one"})
+
+
+def record(name: str = "network", **changed: Any) -> trust.OidcTrust:
+    settings: dict[str, Any] = {
+        "issuer": ISSUER,
+        "audience": AUDIENCE,
+        "claims": {"repository": "acme/network"},
+        "role": Role.WRITER,
+        "scope": ["network/*"],
+        "description": "",
+        "created_by": "x",
+        "now": datetime.now(UTC),
+    }
+    return trust.new_oidc(name, **{**settings, **changed})
+
+
+RECORDS = Records((record(),))
+
+
+def claims(**changed: Any) -> dict[str, Any]:
+    """A token's claims; None leaves one out."""
+    now = int(time.time())
+    every = {
+        "iss": ISSUER,
+        "aud": AUDIENCE,
+        "sub": SUBJECT,
+        "repository": "acme/network",
+        "iat": now,
+        "nbf": now,
+        "exp": now + 300,
+        **changed,
+    }
+    return {name: value for name, value in every.items() if value is not None}
+
+
+def signed(key: Key, body: Mapping[str, Any] | str, *, alg: str = "RS256", **header: Any) -> str:
+    """A token with its key's ID, unless it names another or none."""
+    protected = {"alg": alg, "kid": key.as_dict(private=False).get("kid"), **header}
+    protected = {name: value for name, value in protected.items() if value is not None}
+    payload = body if isinstance(body, str) else json.dumps(body)
+    registry = jws.JWSRegistry(algorithms=[alg], strict_check_header=False)
+    return jws.serialize_compact(protected, payload, key, registry=registry)
+
+
+def raw(header: object, body: object, signature: bytes = b"x") -> str:
+    """A token of any content."""
+
+    def part(content: object) -> str:
+        text = content if isinstance(content, bytes) else json.dumps(content).encode()
+        return base64.urlsafe_b64encode(text).decode().rstrip("=")
+
+    return f"{part(header)}.{part(body)}.{part(signature)}"
+
+
+class Published:
+    """What issuers publish, without a network.
+
+    Attributes:
+        documents: by address.
+        asked: every address that was fetched.
+        now: the clock of `issuers`, in seconds.
+        issuers: fetches from here.
+    """
+
+    def __init__(self, *keys: Key, issuer: str = ISSUER) -> None:
+        self.documents: dict[str, Any] = {}
+        self.asked: list[str] = []
+        self.now = 1_000_000.0
+        self.issuers = Issuers(clock=lambda: self.now, fetch=self._fetch)
+        self.publish(*keys, issuer=issuer)
+
+    def publish(self, *keys: Key, issuer: str = ISSUER) -> None:
+        """Replace an issuer's keys."""
+        self.publish_jwks([key.as_dict(private=False) for key in keys], issuer=issuer)
+
+    def publish_jwks(self, jwks: object, *, issuer: str = ISSUER) -> None:
+        """Replace an issuer's keys by anything."""
+        self.documents[f"{issuer}{DISCOVERY}"] = {"issuer": issuer, "jwks_uri": f"{issuer}/keys"}
+        self.documents[f"{issuer}/keys"] = {"keys": jwks}
+
+    def fetches(self) -> int:
+        """How often keys were fetched."""
+        return sum(address.endswith("/keys") for address in self.asked)
+
+    def verify(self, jwt: str, records: Records = RECORDS) -> VerifiedIdToken | Refused:
+        """As the authorizer does it."""
+        return oidc.verify(jwt, records, self.issuers)
+
+    def _fetch(self, address: str) -> bytes:
+        self.asked.append(address)
+        document = self.documents.get(address)
+        if document is None:
+            raise IssuerUnreachable(f"{address} did not answer")
+        return document if isinstance(document, bytes) else json.dumps(document).encode()
+
+
+@pytest.fixture
+def published() -> Published:
+    return Published(RSA)
+
+
+def is_verified(outcome: VerifiedIdToken | Refused) -> bool:
+    return isinstance(outcome, VerifiedIdToken)
+
+
+# --- what is taken --------------------------------------------------------------------------------
+
+
+def test_a_genuine_token_gets_what_its_trust_record_says(published: Published) -> None:
+    verified = published.verify(signed(RSA, claims()))
+    assert verified == VerifiedIdToken(
+        RECORDS.oidc(ISSUER)[0], f"{ISSUER}#{SUBJECT}", f"oidc:{ISSUER}#{SUBJECT}"
+    )
+    assert published.asked == [f"{ISSUER}{DISCOVERY}", f"{ISSUER}/keys"]
+
+
+@pytest.mark.filterwarnings("ignore::joserfc.errors.SecurityWarning")  # to it the name EdDSA is too vague
+@pytest.mark.parametrize(
+    ("alg", "make"),
+    [
+        *((f"{scheme}{bits}", lambda: RSA) for scheme in ("RS", "PS") for bits in (256, 384, 512)),
+        ("ES256", lambda: ECKey.generate_key("P-256", {"kid": "one"})),
+        ("ES384", lambda: ECKey.generate_key("P-384", {"kid": "one"})),
+        ("ES512", lambda: ECKey.generate_key("P-521", {"kid": "one"})),
+        ("EdDSA", lambda: OKPKey.generate_key("Ed25519", {"kid": "one"})),
+    ],
+)
+def test_every_signature_that_only_the_issuer_can_make_is_taken(alg: str, make: Callable[[], Key]) -> None:
+    key = make()
+    published = Published(key)
+    jwt = signed(key, claims(), alg=alg)
+    assert is_verified(published.verify(jwt))
+    for changed in (tampered(jwt, 1), tampered(jwt, 2)):
+        assert not is_verified(published.verify(changed))
+
+
+def tampered(jwt: str, part: int) -> str:
+    """The token with one bit of one part changed."""
+    parts = jwt.split(".")
+    content = bytearray(base64.urlsafe_b64decode(parts[part] + "=="))
+    content[len(content) // 2] ^= 1
+    parts[part] = base64.urlsafe_b64encode(content).decode().rstrip("=")
+    return ".".join(parts)
+
+
+def test_the_trust_record_with_most_claims_decides(published: Published) -> None:
+    strict = record("strict", claims={"repository": "acme/network", "ref": "main"}, role=Role.MAINTAINER)
+    records = Records((*RECORDS, strict))
+    verified = published.verify(signed(RSA, claims(ref="main")), records)
+    assert isinstance(verified, VerifiedIdToken)
+    assert verified.trust == strict
+
+
+def test_a_long_subject_is_a_short_principal(published: Published) -> None:
+    verified = published.verify(signed(RSA, claims(sub=SUBJECT + "x" * 300)))
+    assert isinstance(verified, VerifiedIdToken)
+    assert verified.subject == f"{ISSUER}#{SUBJECT}{'x' * 300}"
+    assert verified.principal.startswith("oidc-sha256:")
+
+
+# --- the signature --------------------------------------------------------------------------------
+
+
+def test_a_token_without_a_signature_is_refused(published: Published) -> None:
+    for alg in ("none", "None", "NONE", "nOnE", ""):
+        for signature in (b"", b"x"):
+            assert published.verify(raw({"alg": alg, "kid": "one"}, claims(), signature)) == Refused(
+                "wrong_algorithm"
+            )
+    assert published.asked == []
+
+
+def public_forms() -> list[bytes]:
+    """Everything that somebody could take the published key for as the secret of an HMAC."""
+    public = RSA.as_dict(private=False)
+    key = RSA.public_key
+    return [
+        *(
+            key.public_bytes(encoding, form)
+            for encoding in (Encoding.PEM, Encoding.DER)
+            for form in (PublicFormat.SubjectPublicKeyInfo, PublicFormat.PKCS1)
+        ),
+        key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).strip(),
+        key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH),
+        json.dumps(public).encode(),
+        json.dumps({"keys": [public]}).encode(),
+        str(public["n"]).encode(),
+        base64.urlsafe_b64decode(str(public["n"]) + "=="),
+        b"",
+    ]
+
+
+@pytest.mark.parametrize("digest", ["256", "384", "512"])
+@pytest.mark.parametrize("named", ["HS", "RS"])
+def test_an_hmac_over_the_public_key_is_refused(published: Published, digest: str, named: str) -> None:
+    for secret in public_forms():
+        unsigned = raw({"alg": f"{named}{digest}", "kid": "one"}, claims()).rpartition(".")[0]
+        mac = hmac.new(secret, unsigned.encode(), getattr(hashlib, f"sha{digest}")).digest()
+        forged = f"{unsigned}.{base64.urlsafe_b64encode(mac).decode().rstrip('=')}"
+        assert not is_verified(published.verify(forged))
+
+
+def test_a_published_secret_is_no_key() -> None:
+    secret = base64.urlsafe_b64encode(b"s" * 32).decode().rstrip("=")
+    published = Published()
+    published.publish_jwks([{"kty": "oct", "k": secret, "kid": "one"}])
+    unsigned = raw({"alg": "HS256", "kid": "one"}, claims()).rpartition(".")[0]
+    mac = hmac.new(b"s" * 32, unsigned.encode(), hashlib.sha256).digest()
+    jwt = f"{unsigned}.{base64.urlsafe_b64encode(mac).decode().rstrip('=')}"
+    assert published.verify(jwt) == Refused("wrong_algorithm")
+
+
+def test_a_foreign_key_with_the_same_id_is_refused(published: Published) -> None:
+    assert published.verify(signed(FOREIGN, claims())) == Refused("wrong_signature")
+
+
+def test_a_foreign_issuer_with_the_same_key_id_signs_for_itself_alone() -> None:
+    published = Published(RSA)
+    published.publish(FOREIGN, issuer=OTHER_ISSUER)
+    other = record("other", issuer=OTHER_ISSUER, claims={"sub": SUBJECT}, role=Role.READER)
+    records = Records((record(), other))
+    theirs = published.verify(signed(FOREIGN, claims(iss=OTHER_ISSUER)), records)
+    assert isinstance(theirs, VerifiedIdToken)
+    assert theirs.trust == other
+    assert published.verify(signed(FOREIGN, claims()), records) == Refused("wrong_signature")
+    assert published.verify(signed(RSA, claims(iss=OTHER_ISSUER)), records) == Refused("wrong_signature")
+
+
+def test_the_algorithm_must_be_that_of_the_key() -> None:
+    jwk = RSA.as_dict(private=False)
+    published = Published()
+    published.publish_jwks([{**jwk, "alg": "RS256"}])
+    assert is_verified(published.verify(signed(RSA, claims(), alg="RS256")))
+    assert published.verify(signed(RSA, claims(), alg="RS512")) == Refused("unknown_key")
+    assert published.verify(signed(RSA, claims(), alg="PS256")) == Refused("unknown_key")
+    elliptic = ECKey.generate_key("P-256", {"kid": "one"})
+    assert published.verify(signed(elliptic, claims(), alg="ES256")) == Refused("unknown_key")
+
+
+@pytest.mark.parametrize(
+    "member", [{"use": "enc"}, {"key_ops": ["encrypt"]}, {"key_ops": []}, {"kty": "EC"}, {"kid": "two"}]
+)
+def test_a_key_for_something_else_verifies_nothing(member: dict[str, Any]) -> None:
+    published = Published()
+    published.publish_jwks([{**RSA.as_dict(private=False), **member}])
+    assert published.verify(signed(RSA, claims())) == Refused("unknown_key")
+
+
+def test_a_key_that_is_too_short_verifies_nothing() -> None:
+    modulus = base64.urlsafe_b64encode(((1 << 1023) + 1).to_bytes(128, "big")).decode().rstrip("=")
+    published = Published()
+    published.publish_jwks([{"kty": "RSA", "kid": "one", "e": "AQAB", "n": modulus}])
+    jwt = raw({"alg": "RS256", "kid": "one"}, claims(), b"x" * 128)
+    assert published.verify(jwt) == Refused("unknown_key")
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        7,
+        None,
+        "key",
+        [],
+        {},
+        {"kty": "RSA", "kid": "one"},
+        {"kty": "RSA", "kid": "one", "n": "!", "e": "AQAB"},
+        {"kty": "RSA", "kid": "one", "n": 7, "e": "AQAB"},
+        {"kty": ["RSA"], "kid": "one"},
+        {"kty": "RSA", "kid": {}},
+        {"kty": "RSA", "kid": "one", "key_ops": 7},
+        {"kty": "RSA", "kid": "one", "alg": 7},
+    ],
+)
+def test_a_damaged_key_verifies_nothing_and_harms_no_other(damaged: object) -> None:
+    published = Published()
+    published.publish_jwks([damaged])
+    assert published.verify(signed(RSA, claims())) == Refused("unknown_key")
+    published = Published()
+    two = RSAKey.generate_key(2048, {"kid": "two"})
+    published.publish_jwks([damaged, two.as_dict(private=False)])
+    assert is_verified(published.verify(signed(two, claims())))
+
+
+def test_a_private_key_that_was_published_verifies_as_its_public_half() -> None:
+    published = Published()
+    published.publish_jwks([RSA.as_dict(private=True)])
+    assert is_verified(published.verify(signed(RSA, claims())))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"jku": "https://attacker.example.com/keys"},
+        {"x5u": "https://attacker.example.com/cert"},
+        {"jwk": FOREIGN.as_dict(private=False)},
+        {"x5c": ["MIIB"]},
+    ],
+)
+def test_a_key_that_the_token_brings_or_points_to_is_never_used(
+    published: Published, header: dict[str, Any]
+) -> None:
+    assert published.verify(signed(FOREIGN, claims(), **header)) == Refused("wrong_signature")
+    assert is_verified(published.verify(signed(RSA, claims(), **header)))
+    assert {address.partition("/.well")[0].removesuffix("/keys") for address in published.asked} == {ISSUER}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [{"crit": ["exp"], "exp": 1}, {"crit": ["b64"], "b64": False}, {"crit": []}, {"crit": None, "x": 1}],
+)
+def test_a_header_that_must_be_understood_is_refused(published: Published, header: dict[str, Any]) -> None:
+    jwt = raw({"alg": "RS256", "kid": "one", **header}, claims())
+    assert published.verify(jwt) == Refused("wrong_algorithm")
+
+
+def test_without_a_key_id_there_must_be_one_key_that_fits() -> None:
+    two = RSAKey.generate_key(2048, {"kid": "two"})
+    elliptic = ECKey.generate_key("P-256", {"kid": "three"})
+    jwt = signed(RSA, claims(), kid=None)
+    assert is_verified(Published(RSA).verify(jwt))
+    assert is_verified(Published(RSA, elliptic).verify(jwt))
+    assert Published(RSA, two).verify(jwt) == Refused("unknown_key")
+    assert Published(elliptic).verify(jwt) == Refused("unknown_key")
+    assert Published().verify(jwt) == Refused("unknown_key")
+
+
+def test_two_keys_with_the_same_id_are_none() -> None:
+    assert Published(RSA, FOREIGN).verify(signed(RSA, claims())) == Refused("unknown_key")
+
+
+# --- the claims -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "outcome"),
+    [
+        ({"aud": "another"}, "wrong_audience"),
+        ({"aud": ["another", "more"]}, "wrong_audience"),
+        ({"aud": ["another", AUDIENCE]}, None),
+        ({"aud": []}, "wrong_audience"),
+        ({"aud": ""}, "wrong_audience"),
+        ({"aud": None}, "wrong_audience"),
+        ({"aud": {AUDIENCE: AUDIENCE}}, "wrong_audience"),
+        ({"aud": [AUDIENCE, 7]}, "malformed"),
+        ({"aud": AUDIENCE + "2"}, "wrong_audience"),
+        ({"iss": None}, "unknown_issuer"),
+        ({"iss": ISSUER + "/"}, "unknown_issuer"),
+        ({"iss": ISSUER.upper()}, "unknown_issuer"),
+        ({"iss": [ISSUER]}, "unknown_issuer"),
+        ({"iss": "https://attacker.example.com"}, "unknown_issuer"),
+        ({"sub": None}, "malformed"),
+        ({"sub": ""}, "malformed"),
+        ({"sub": 7}, "malformed"),
+        ({"sub": "a\nb"}, "malformed"),
+        ({"sub": "a\0b"}, "malformed"),
+        ({"sub": "\ud800"}, "malformed"),
+        ({"sub": "x" * 1001}, "malformed"),
+        ({"sub": "x" * 1000}, None),
+        ({"repository": None}, "not_trusted"),
+        ({"repository": "acme/dns"}, "not_trusted"),
+        ({"repository": ["acme/network"]}, "not_trusted"),
+        ({"repository": "evil/acme/network"}, "not_trusted"),
+        ({"jti": 7}, "malformed"),
+    ],
+)
+def test_the_claims_must_be_those_of_a_trust_record(
+    published: Published, changed: dict[str, Any], outcome: str | None
+) -> None:
+    verified = published.verify(signed(RSA, claims(**changed)))
+    assert is_verified(verified) if outcome is None else verified == Refused(outcome)  # type: ignore[arg-type]
+
+
+def test_no_issuer_is_asked_about_a_token_that_no_trust_record_fits(published: Published) -> None:
+    for changed in ({"iss": "https://attacker.example.com"}, {"aud": "x"}, {"repository": "x"}, {"sub": ""}):
+        published.verify(signed(RSA, claims(**changed)))
+    published.verify(signed(RSA, claims()), Records())
+    assert published.asked == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "outcome"),
+    [
+        ({"exp": -40}, "expired"),
+        ({"exp": -20}, None),
+        ({"nbf": 40}, "not_yet_valid"),
+        ({"nbf": 20}, None),
+        ({"iat": 40}, "not_yet_valid"),
+        ({"iat": 20}, None),
+    ],
+)
+def test_a_token_counts_in_its_time_give_or_take_30_seconds(
+    published: Published, changed: dict[str, int], outcome: str | None
+) -> None:
+    now = int(time.time())
+    verified = published.verify(
+        signed(RSA, claims(**{name: now + seconds for name, seconds in changed.items()}))
+    )
+    assert is_verified(verified) if outcome is None else verified == Refused(outcome)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["exp", "nbf", "iat"])
+@pytest.mark.parametrize("value", ["soon", [], {}, "1e400", "Infinity"])
+def test_a_time_that_is_none_is_refused(published: Published, name: str, value: object) -> None:
+    body = json.dumps(claims(**{name: "VALUE"}))
+    body = body.replace('"VALUE"', str(value) if value in ("1e400", "Infinity") else json.dumps(value))
+    outcome = published.verify(signed(RSA, body))
+    assert isinstance(outcome, Refused)
+    assert outcome.reason == "malformed"
+
+
+def test_a_token_without_an_end_is_refused_and_one_without_a_beginning_is_not(published: Published) -> None:
+    assert published.verify(signed(RSA, claims(exp=None))) == Refused("malformed")
+    assert published.verify(signed(RSA, claims(exp=True))) == Refused("expired")
+    assert is_verified(published.verify(signed(RSA, claims(nbf=None, iat=None))))
+
+
+def test_a_claim_that_stands_twice_is_refused(published: Published) -> None:
+    for twice in ('"repository": "acme/dns"', '"iss": "https://attacker.example.com"', '"exp": 9999999999'):
+        for body in (f"{{{twice}, {json.dumps(claims())[1:]}", f"{json.dumps(claims())[:-1]}, {twice}}}"):
+            assert published.verify(signed(RSA, body)) == Refused("malformed")
+    assert published.verify(signed(RSA, json.dumps(claims())[:-1] + ', "a": {"b": 1, "b": 2}}')) == Refused(
+        "malformed"
+    )
+
+
+@pytest.mark.parametrize(
+    "jwt",
+    [
+        "",
+        "a",
+        "a.b",
+        "a.b.c",
+        "..",
+        raw([], {}),
+        raw({}, []),
+        raw({}, b"null"),
+        raw({}, b"\xff"),
+        raw({"alg": "RS256"}, json.dumps(claims()).encode("utf-16")),
+        raw({"alg": "RS256"}, b"[" * 100_000),
+        raw({"alg": "RS256"}, b'{"exp": ' + b"9" * 5000 + b"}"),
+        raw({"alg": ["RS256"], "kid": "one"}, claims()),
+        raw({"alg": None, "kid": "one"}, claims()),
+        raw({"kid": "one"}, claims()),
+        raw({"alg": "RS256", "kid": 7}, claims()),
+        raw({"alg": "RS256", "kid": ["one"]}, claims()),
+        "é.é.é",
+    ],
+)
+def test_what_is_no_token_is_refused_without_asking_anybody(published: Published, jwt: str) -> None:
+    assert published.verify(jwt) == Refused("malformed")
+    assert published.asked == []
+
+
+# --- the issuer's keys ----------------------------------------------------------------------------
+
+
+def test_keys_are_kept_for_an_hour(published: Published) -> None:
+    for _ in range(3):
+        assert is_verified(published.verify(signed(RSA, claims())))
+    published.now += 3599
+    published.verify(signed(RSA, claims()))
+    assert published.fetches() == 1
+    published.now += 1
+    assert is_verified(published.verify(signed(RSA, claims())))
+    assert published.fetches() == 2
+
+
+def test_a_new_key_is_found_at_once_and_a_removed_one_ends(published: Published) -> None:
+    two = RSAKey.generate_key(2048, {"kid": "two"})
+    published.verify(signed(RSA, claims()))
+    published.now += 10
+    published.publish(two)
+    assert is_verified(published.verify(signed(two, claims())))
+    assert published.verify(signed(RSA, claims())) == Refused("unknown_key")
+
+
+def with_key_id(key_id: str) -> str:
+    """A token that says that it was signed with that key."""
+    return raw({"alg": "RS256", "kid": key_id}, claims())
+
+
+def test_unknown_key_ids_make_one_request_in_10_seconds(published: Published) -> None:
+    published.verify(signed(RSA, claims()))
+    for number in range(100):
+        published.now += 0.09
+        assert published.verify(raw({"alg": "RS256", "kid": f"x{number}"}, claims())) == Refused(
+            "unknown_key"
+        )
+    assert published.fetches() == 1
+    published.now += 1.1
+    for number in range(100):
+        assert published.verify(raw({"alg": "RS256", "kid": f"x{number}"}, claims())) == Refused(
+            "unknown_key"
+        )
+    assert published.fetches() == 2
+
+
+def test_known_keys_serve_for_a_day_while_the_issuer_is_down(published: Published) -> None:
+    published.verify(signed(RSA, claims()))
+    kept = dict(published.documents)
+    published.documents.clear()
+    published.now += 23 * 3600
+    assert is_verified(published.verify(signed(RSA, claims())))
+    with pytest.raises(IssuerUnreachable):
+        published.verify(with_key_id("two"))
+    published.now += 3600
+    with pytest.raises(IssuerUnreachable):
+        published.verify(signed(RSA, claims()))
+    published.documents.update(kept)
+    published.now += 5
+    assert is_verified(published.verify(signed(RSA, claims())))
+
+
+def test_an_issuer_that_was_not_reached_is_left_alone_for_5_seconds() -> None:
+    published = Published(RSA)
+    published.documents.clear()
+    for _ in range(5):
+        with pytest.raises(IssuerUnreachable, match="did not answer"):
+            published.verify(signed(RSA, claims()))
+    assert len(published.asked) == 1
+    published.publish(RSA)
+    published.now += 4.9
+    with pytest.raises(IssuerUnreachable):
+        published.verify(signed(RSA, claims()))
+    published.now += 0.2
+    assert is_verified(published.verify(signed(RSA, claims())))
+
+
+def test_an_unknown_key_id_at_an_issuer_that_is_down_is_no_refusal(published: Published) -> None:
+    two = RSAKey.generate_key(2048, {"kid": "two"})
+    published.verify(signed(RSA, claims()))
+    published.documents.clear()
+    published.now += 10
+    for _ in range(2):
+        with pytest.raises(IssuerUnreachable):
+            published.verify(signed(two, claims()))
+        assert is_verified(published.verify(signed(RSA, claims())))
+    published.publish(two)
+    published.now += 5
+    assert is_verified(published.verify(signed(two, claims())))
+
+
+def test_a_clock_that_goes_back_keeps_no_keys_for_ever(published: Published) -> None:
+    published.verify(signed(RSA, claims()))
+    published.now -= 100_000
+    published.verify(signed(RSA, claims()))
+    assert published.fetches() == 2
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [
+        b"",
+        b"<html>",
+        b"[]",
+        b"{}",
+        {"jwks_uri": f"{ISSUER}/keys"},
+        {"issuer": ISSUER},
+        {"issuer": ISSUER + "/", "jwks_uri": f"{ISSUER}/keys"},
+        {"issuer": OTHER_ISSUER, "jwks_uri": f"{ISSUER}/keys"},
+        {"issuer": [ISSUER], "jwks_uri": f"{ISSUER}/keys"},
+        {"issuer": ISSUER, "jwks_uri": f"{ISSUER}/keys".replace("https", "http")},
+        {"issuer": ISSUER, "jwks_uri": "http://127.0.0.1/keys"},
+        {"issuer": ISSUER, "jwks_uri": "http://169.254.169.254/keys"},
+        {"issuer": ISSUER, "jwks_uri": "file:///etc/passwd"},
+        {"issuer": ISSUER, "jwks_uri": "https://user@example.com/keys"},
+        {"issuer": ISSUER, "jwks_uri": "/keys"},
+        {"issuer": ISSUER, "jwks_uri": None},
+        {"issuer": ISSUER, "jwks_uri": [f"{ISSUER}/keys"]},
+        f'{{"issuer": "x", "issuer": "{ISSUER}", "jwks_uri": "{ISSUER}/keys"}}'.encode(),
+    ],
+)
+def test_a_configuration_that_cannot_be_the_issuers_is_an_issuer_that_was_not_reached(
+    published: Published, configuration: object
+) -> None:
+    published.documents[f"{ISSUER}{DISCOVERY}"] = configuration
+    with pytest.raises(IssuerUnreachable):
+        published.verify(signed(RSA, claims()))
+    assert published.asked == [f"{ISSUER}{DISCOVERY}"]
+
+
+@pytest.mark.parametrize(
+    "document", [b"", b"{}", b"[]", b'{"keys": {}}', b'{"keys": [], "keys": []}', b'{"keys": [']
+)
+def test_keys_that_cannot_be_read_are_an_issuer_that_was_not_reached(
+    published: Published, document: bytes
+) -> None:
+    published.documents[f"{ISSUER}/keys"] = document
+    with pytest.raises(IssuerUnreachable):
+        published.verify(signed(RSA, claims()))
+
+
+def test_the_configuration_of_an_issuer_with_a_path_lies_below_it() -> None:
+    issuer = OTHER_ISSUER + "/"
+    published = Published()
+    published.documents[f"{OTHER_ISSUER}{DISCOVERY}"] = {
+        "issuer": issuer,
+        "jwks_uri": "https://keys.example.com/a?b=c",
+    }
+    published.documents["https://keys.example.com/a?b=c"] = {"keys": [RSA.as_dict(private=False)]}
+    records = Records((record(issuer=issuer, claims={"sub": SUBJECT}),))
+    assert is_verified(published.verify(signed(RSA, claims(iss=issuer)), records))
+
+
+# --- over a real connection -----------------------------------------------------------------------
+
+Serve = Callable[[BaseHTTPRequestHandler], None]
+
+
+class Server(ThreadingHTTPServer):
+    """An issuer on this machine.
+
+    Attributes:
+        answers: by path, what is done with a request.
+        paths: every path that was asked for.
+    """
+
+    daemon_threads = True
+    block_on_close = False
+    answers: dict[str, Serve]
+    paths: list[str]
+
+    @property
+    def address(self) -> str:
+        """Its own."""
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no news."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Hands every GET to what the test wants."""
+
+    server: Server
+
+    def do_GET(self) -> None:
+        """Answer, or not."""
+        self.server.paths.append(self.path)
+        self.server.answers[self.path](self)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the name is the base class's
+        """Say nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server(("127.0.0.1", 0), Handler) as server:
+        server.paths = []
+        server.answers = {
+            DISCOVERY: document({"issuer": server.address, "jwks_uri": f"{server.address}/keys"}),
+            "/keys": document({"keys": [RSA.as_dict(private=False)]}),
+        }
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def document(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Serve:
+    """Answer with a document."""
+    body = content if isinstance(content, bytes) else json.dumps(content).encode()
+
+    def serve(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return serve
+
+
+def verify_at(server: Server) -> VerifiedIdToken | Refused:
+    records = Records((record(issuer=server.address),))
+    return oidc.verify(signed(RSA, claims(iss=server.address)), records, Issuers())
+
+
+def test_keys_are_fetched_from_the_issuer(server: Server) -> None:
+    assert is_verified(verify_at(server))
+    assert server.paths == [DISCOVERY, "/keys"]
+
+
+@pytest.mark.parametrize("path", [DISCOVERY, "/keys"])
+@pytest.mark.parametrize("status", [201, 204, 301, 302, 303, 307, 308, 404, 429, 500, 503])
+def test_a_redirect_or_an_error_is_an_issuer_that_was_not_reached(
+    server: Server, path: str, status: int
+) -> None:
+    server.answers["/elsewhere"] = server.answers[path]
+    server.answers[path] = document(b"", status, {"Location": f"{server.address}/elsewhere"})
+    with pytest.raises(IssuerUnreachable, match=f"answered {status}"):
+        verify_at(server)
+    assert "/elsewhere" not in server.paths
+
+
+def endless(handler: BaseHTTPRequestHandler) -> None:
+    """Send a document that does not end."""
+    handler.send_response(200)
+    handler.end_headers()
+    while True:
+        handler.wfile.write(b" " * 65_536)
+
+
+def cut(handler: BaseHTTPRequestHandler) -> None:
+    """Send half of a document."""
+    handler.send_response(200)
+    handler.send_header("Content-Length", "1000")
+    handler.end_headers()
+    handler.wfile.write(b'{"keys": [')
+
+
+def hang_up(handler: BaseHTTPRequestHandler) -> None:
+    """Answer nothing."""
+    handler.close_connection = True
+
+
+def packed(handler: BaseHTTPRequestHandler) -> None:
+    """Send what nobody asked for: a document in another coding."""
+    document(b"\x1f\x8b\x08", headers={"Content-Encoding": "gzip"})(handler)
+
+
+@pytest.mark.parametrize("path", [DISCOVERY, "/keys"])
+@pytest.mark.parametrize("answer", [endless, cut, hang_up, packed, document(b" " * 262_145 + b"{}")])
+def test_an_answer_that_is_none_is_an_issuer_that_was_not_reached(
+    server: Server, path: str, answer: Serve
+) -> None:
+    server.answers[path] = answer
+    started = time.monotonic()
+    with pytest.raises(IssuerUnreachable):
+        verify_at(server)
+    assert time.monotonic() - started < 2
+
+
+def test_a_document_of_256_kib_is_read(server: Server) -> None:
+    body = json.dumps({"keys": [RSA.as_dict(private=False)]}).encode()
+    server.answers["/keys"] = document(body + b" " * (262_144 - len(body)))
+    assert is_verified(verify_at(server))
+
+
+def test_an_issuer_that_keeps_silent_or_trickles_costs_no_more_than_5_seconds(server: Server) -> None:
+    ended = threading.Event()
+
+    def trickle(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        while not ended.wait(0.2):
+            handler.wfile.write(b" ")
+
+    def keep_silent(_: BaseHTTPRequestHandler) -> None:
+        ended.wait()
+
+    try:
+        for answer, least in ((trickle, 4.9), (keep_silent, 2.9)):
+            server.answers[DISCOVERY] = answer
+            started = time.monotonic()
+            with pytest.raises(IssuerUnreachable):
+                verify_at(server)
+            assert least < time.monotonic() - started < 6
+    finally:
+        ended.set()
+
+
+def test_nobody_at_the_address_is_an_issuer_that_was_not_reached(server: Server) -> None:
+    address = server.address
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(IssuerUnreachable, match="did not answer: ConnectionRefusedError"):
+        Issuers().keys(address, None)
