@@ -67,5 +67,8 @@ def sign_in(authorization: str) -> dict[str, Any]:
         "type": "REQUEST",
         "identitySource": [authorization],
         "headers": {"authorization": authorization},
-        "requestContext": {"http": {"method": "GET", "path": "/"}, "requestId": str(uuid4())},
+        "requestContext": {
+            "http": {"method": "GET", "path": "/", "sourceIp": "127.0.0.1"},
+            "requestId": str(uuid4()),
+        },
     }

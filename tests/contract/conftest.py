@@ -1,5 +1,6 @@
 """Two independent S3 servers, each behind a proxy that can make requests go wrong."""
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -9,6 +10,7 @@ from uuid import uuid4
 
 import boto3
 import pytest
+from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from moto.server import ThreadedMotoServer
 
 from holdfast.store import Store, connect
@@ -38,16 +40,17 @@ class Server:
 
 
 @contextmanager
-def _noted(client: "S3Client", header: str) -> Iterator[list[tuple[str, str | None]]]:
-    noted: list[tuple[str, str | None]] = []
+def noted(client: "S3Client", header: str) -> Iterator[list[tuple[str, str | None]]]:
+    """Note the method and one header of every request that leaves a client, repeats included."""
+    seen: list[tuple[str, str | None]] = []
 
     def note(request: Any, **_: object) -> None:
         value = request.headers.get(header)
-        noted.append((request.method, value.decode() if isinstance(value, bytes) else value))
+        seen.append((request.method, value.decode() if isinstance(value, bytes) else value))
 
     client.meta.events.register("before-send.s3", note)
     try:
-        yield noted
+        yield seen
     finally:
         client.meta.events.unregister("before-send.s3", note)
 
@@ -130,7 +133,7 @@ class Bucket:
 
     def sent(self, header: str) -> AbstractContextManager[list[tuple[str, str | None]]]:
         """Note the method and one header of every request that leaves `store`, repeats included."""
-        return _noted(self.server.proxied, header)
+        return noted(self.server.proxied, header)
 
     def bodies(self, key: str) -> list[bytes]:
         """Every version of a key, oldest first."""
@@ -160,3 +163,17 @@ def unversioned(request: pytest.FixtureRequest, bucket: Bucket) -> Bucket:
         bucket.s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
         bucket.s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Suspended"})
     return Bucket(name, bucket.server)
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The lines that the functions log, as they are written."""
+    lines: list[str] = []
+    written = LambdaPowertoolsFormatter.format
+
+    def record(formatter: LambdaPowertoolsFormatter, entry: logging.LogRecord) -> str:
+        lines.append(written(formatter, entry))
+        return lines[-1]
+
+    monkeypatch.setattr(LambdaPowertoolsFormatter, "format", record)
+    return lines

@@ -1,10 +1,9 @@
-"""The two Lambda functions, event in and answer out, on a real S3 server."""
+"""The function behind the routes of states and locks, event in and answer out, on a real S3 server."""
 
 import base64
 import gzip
 import hashlib
 import json
-import logging
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,13 +11,12 @@ from importlib import import_module
 from typing import Any, cast
 
 import pytest
-from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 
-from holdfast import locks, tokens
+from holdfast import locks
 from holdfast.access import Caller, Role
 from tests.contract.conftest import Server
 from tests.documents import ADA, BOB, OPERATOR, encrypted_state, lock_info, only_id, state
-from tests.events import Context, request, sign_in
+from tests.events import Context, request
 from tests.s3_fault_proxy import Fault
 
 BUCKET = "holdfast-functions"
@@ -35,8 +33,8 @@ Handle = Callable[[dict[str, Any], Context], Answer]
 
 
 @pytest.fixture(scope="module")
-def functions(moto: Server) -> Iterator[dict[str, Handle]]:
-    """Both functions as Lambda starts them: from their environment."""
+def function(moto: Server) -> Iterator[Handle]:
+    """The function as Lambda starts it: from its environment."""
     moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
     with pytest.MonkeyPatch.context() as environment:
         for name, value in {
@@ -51,39 +49,16 @@ def functions(moto: Server) -> Iterator[dict[str, Handle]]:
             "AWS_ENDPOINT_URL_S3": moto.proxy.endpoint,
         }.items():
             environment.setenv(name, value)
-        yield {
-            name: cast("Handle", import_module(f"{name}.handler").handle)
-            for name in ("backend", "authorizer")
-        }
+        yield cast("Handle", import_module("backend.handler").handle)
 
 
 @pytest.fixture
-def backend(functions: dict[str, Handle], moto: Server) -> Iterator[Handle]:
-    yield functions["backend"]
+def backend(function: Handle, moto: Server) -> Iterator[Handle]:
+    yield function
     assert moto.proxy.end_rules() == 0
     listed = moto.direct.list_objects_v2(Bucket=BUCKET).get("Contents", [])
     for found in listed:
         moto.direct.delete_object(Bucket=BUCKET, Key=found["Key"])
-
-
-@pytest.fixture
-def authorizer(functions: dict[str, Handle], moto: Server) -> Iterator[Handle]:
-    yield functions["authorizer"]
-    assert moto.proxy.end_rules() == 0
-
-
-@pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The lines that the functions log, as they are written."""
-    lines: list[str] = []
-    written = LambdaPowertoolsFormatter.format
-
-    def record(formatter: LambdaPowertoolsFormatter, entry: logging.LogRecord) -> str:
-        lines.append(written(formatter, entry))
-        return lines[-1]
-
-    monkeypatch.setattr(LambdaPowertoolsFormatter, "format", record)
-    return lines
 
 
 def ask(backend: Handle, method: str, route: str, name: str | None = "a", **more: Any) -> Answer:
@@ -364,56 +339,15 @@ def test_a_retention_that_is_none_stops_the_function_at_its_start(
         started(monkeypatch, retention)
 
 
-# --- authorizer ----------------------------------------------------------------------------------
-
-
-def basic(user: str, password: str) -> str:
-    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
-
-
-def test_a_stored_token_signs_in_and_nothing_else_does(authorizer: Handle, moto: Server) -> None:
-    token, secret = tokens.create(
-        Role.WRITER, ["network/*"], description="", created_by="test", now=datetime.now(UTC), expires=None
-    )
-    moto.direct.put_object(Bucket=BUCKET, Key=token.key, Body=token.to_json())
-    accepted = authorizer(sign_in(basic(token.id, secret)), Context())
-    assert accepted == {
-        "isAuthorized": True,
-        "context": {"principal": f"token:{token.id}", "role": "writer", "scope": '["network/*"]'},
-    }
-    for authorization in (
-        basic(token.id, secret + "x"),
-        basic("z" * 20, secret),
-        basic(f"../tokens/{token.id}", secret),
-        "Bearer x",
-    ):
-        assert authorizer(sign_in(authorization), Context()) == {"isAuthorized": False}
-
-
-def test_a_fault_of_s3_is_raised_and_is_no_refusal(authorizer: Handle, moto: Server) -> None:
-    moto.proxy.fail("GET", ".json", Fault.DENIED)
-    with pytest.raises(Exception, match="AccessDenied"):
-        authorizer(sign_in(basic("a" * 20, "x")), Context())
-
-
-def test_a_damaged_token_record_is_raised_and_is_no_refusal(authorizer: Handle, moto: Server) -> None:
-    moto.direct.put_object(Bucket=BUCKET, Key=f"tokens/{'d' * 20}.json", Body=b"{}")
-    with pytest.raises(ValueError, match="no token record"):
-        authorizer(sign_in(basic("d" * 20, "x")), Context())
-
-
 # --- the log --------------------------------------------------------------------------------------
 
 
-def test_every_request_leaves_one_line_without_content_or_secrets(
-    backend: Handle, authorizer: Handle, log: list[str]
-) -> None:
+def test_every_request_leaves_one_line_without_content_or_secrets(backend: Handle, log: list[str]) -> None:
     ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
     ask(backend, "POST", STATES, caller=ADA, body=state(3, content="confidential").decode(), lock_id="one")
     ask(backend, "GET", STATES, caller=ADA)
     ask(backend, "POST", STATES, caller=BOB, body=STATE, lock_id="two")
     ask(backend, "DELETE", LOCKS, caller=ADA, body=LOCK)
-    authorizer(sign_in(basic("y" * 20, "confidential")), Context())
     logged = [json.loads(line) for line in log]
     assert [line["message"] for line in logged] == [
         "lock.acquired",
@@ -421,7 +355,6 @@ def test_every_request_leaves_one_line_without_content_or_secrets(
         "state.read",
         "request.refused",
         "lock.released",
-        "sign_in.refused",
     ]
     written = logged[1]
     assert (written["state"], written["lock_id"], written["principal"]) == ("a", "one", "token:ada")

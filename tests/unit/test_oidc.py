@@ -7,129 +7,47 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from joserfc import jws
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 
-from holdfast import oidc, trust
+from holdfast import oidc
 from holdfast.access import Role
 from holdfast.oidc import Issuers, IssuerUnreachable, Refused, VerifiedIdToken
 from holdfast.trust import Records
+from tests.id_tokens import (
+    AUDIENCE,
+    DISCOVERY,
+    ISSUER,
+    RSA,
+    SUBJECT,
+    Key,
+    Published,
+    claims,
+    raw,
+    record,
+    signed,
+)
 
-ISSUER = "https://token.actions.githubusercontent.com"
 OTHER_ISSUER = "https://login.example.com/realms/ci"
-DISCOVERY = "/.well-known/openid-configuration"
-AUDIENCE = "holdfast"
-SUBJECT = "repo:acme/network:ref:refs/heads/main"
-
-Key = RSAKey | ECKey | OKPKey
-
-RSA = RSAKey.generate_key(2048, {"kid": "one"})
 FOREIGN = RSAKey.generate_key(2048, {"kid": "one"})
-
-
-def record(name: str = "network", **changed: Any) -> trust.OidcTrust:
-    settings: dict[str, Any] = {
-        "issuer": ISSUER,
-        "audience": AUDIENCE,
-        "claims": {"repository": "acme/network"},
-        "role": Role.WRITER,
-        "scope": ["network/*"],
-        "description": "",
-        "created_by": "x",
-        "now": datetime.now(UTC),
-    }
-    return trust.new_oidc(name, **{**settings, **changed})
-
-
 RECORDS = Records((record(),))
 
 
-def claims(**changed: Any) -> dict[str, Any]:
-    """A token's claims; None leaves one out."""
-    now = int(time.time())
-    every = {
-        "iss": ISSUER,
-        "aud": AUDIENCE,
-        "sub": SUBJECT,
-        "repository": "acme/network",
-        "iat": now,
-        "nbf": now,
-        "exp": now + 300,
-        **changed,
-    }
-    return {name: value for name, value in every.items() if value is not None}
-
-
-def signed(key: Key, body: Mapping[str, Any] | str, *, alg: str = "RS256", **header: Any) -> str:
-    """A token with its key's ID, unless it names another or none."""
-    protected = {"alg": alg, "kid": key.as_dict(private=False).get("kid"), **header}
-    protected = {name: value for name, value in protected.items() if value is not None}
-    payload = body if isinstance(body, str) else json.dumps(body)
-    registry = jws.JWSRegistry(algorithms=[alg], strict_check_header=False)
-    return jws.serialize_compact(protected, payload, key, registry=registry)
-
-
-def raw(header: object, body: object, signature: bytes = b"x") -> str:
-    """A token of any content."""
-
-    def part(content: object) -> str:
-        text = content if isinstance(content, bytes) else json.dumps(content).encode()
-        return base64.urlsafe_b64encode(text).decode().rstrip("=")
-
-    return f"{part(header)}.{part(body)}.{part(signature)}"
-
-
-class Published:
-    """What issuers publish, without a network.
-
-    Attributes:
-        documents: by address.
-        asked: every address that was fetched.
-        now: the clock of `issuers`, in seconds.
-        issuers: fetches from here.
-    """
-
-    def __init__(self, *keys: Key, issuer: str = ISSUER) -> None:
-        self.documents: dict[str, Any] = {}
-        self.asked: list[str] = []
-        self.now = 1_000_000.0
-        self.issuers = Issuers(clock=lambda: self.now, fetch=self._fetch)
-        self.publish(*keys, issuer=issuer)
-
-    def publish(self, *keys: Key, issuer: str = ISSUER) -> None:
-        """Replace an issuer's keys."""
-        self.publish_jwks([key.as_dict(private=False) for key in keys], issuer=issuer)
-
-    def publish_jwks(self, jwks: object, *, issuer: str = ISSUER) -> None:
-        """Replace an issuer's keys by anything."""
-        self.documents[f"{issuer}{DISCOVERY}"] = {"issuer": issuer, "jwks_uri": f"{issuer}/keys"}
-        self.documents[f"{issuer}/keys"] = {"keys": jwks}
-
-    def fetches(self) -> int:
-        """How often keys were fetched."""
-        return sum(address.endswith("/keys") for address in self.asked)
+class Issuer(Published):
+    """What issuers publish, and what is made of tokens then."""
 
     def verify(self, jwt: str, records: Records = RECORDS) -> VerifiedIdToken | Refused:
         """As the authorizer does it."""
         return oidc.verify(jwt, records, self.issuers)
 
-    def _fetch(self, address: str) -> bytes:
-        self.asked.append(address)
-        document = self.documents.get(address)
-        if document is None:
-            raise IssuerUnreachable(f"{address} did not answer")
-        return document if isinstance(document, bytes) else json.dumps(document).encode()
-
 
 @pytest.fixture
-def published() -> Published:
-    return Published(RSA)
+def published() -> Issuer:
+    return Issuer(RSA)
 
 
 def is_verified(outcome: VerifiedIdToken | Refused) -> bool:
@@ -139,7 +57,7 @@ def is_verified(outcome: VerifiedIdToken | Refused) -> bool:
 # --- what is taken --------------------------------------------------------------------------------
 
 
-def test_a_genuine_token_gets_what_its_trust_record_says(published: Published) -> None:
+def test_a_genuine_token_gets_what_its_trust_record_says(published: Issuer) -> None:
     verified = published.verify(signed(RSA, claims()))
     assert verified == VerifiedIdToken(
         RECORDS.oidc(ISSUER)[0], f"{ISSUER}#{SUBJECT}", f"oidc:{ISSUER}#{SUBJECT}"
@@ -160,7 +78,7 @@ def test_a_genuine_token_gets_what_its_trust_record_says(published: Published) -
 )
 def test_every_signature_that_only_the_issuer_can_make_is_taken(alg: str, make: Callable[[], Key]) -> None:
     key = make()
-    published = Published(key)
+    published = Issuer(key)
     jwt = signed(key, claims(), alg=alg)
     assert is_verified(published.verify(jwt))
     for changed in (tampered(jwt, 1), tampered(jwt, 2)):
@@ -176,7 +94,7 @@ def tampered(jwt: str, part: int) -> str:
     return ".".join(parts)
 
 
-def test_the_trust_record_with_most_claims_decides(published: Published) -> None:
+def test_the_trust_record_with_most_claims_decides(published: Issuer) -> None:
     strict = record("strict", claims={"repository": "acme/network", "ref": "main"}, role=Role.MAINTAINER)
     records = Records((*RECORDS, strict))
     verified = published.verify(signed(RSA, claims(ref="main")), records)
@@ -184,7 +102,7 @@ def test_the_trust_record_with_most_claims_decides(published: Published) -> None
     assert verified.trust == strict
 
 
-def test_a_long_subject_is_a_short_principal(published: Published) -> None:
+def test_a_long_subject_is_a_short_principal(published: Issuer) -> None:
     verified = published.verify(signed(RSA, claims(sub=SUBJECT + "x" * 300)))
     assert isinstance(verified, VerifiedIdToken)
     assert verified.subject == f"{ISSUER}#{SUBJECT}{'x' * 300}"
@@ -194,7 +112,7 @@ def test_a_long_subject_is_a_short_principal(published: Published) -> None:
 # --- the signature --------------------------------------------------------------------------------
 
 
-def test_a_token_without_a_signature_is_refused(published: Published) -> None:
+def test_a_token_without_a_signature_is_refused(published: Issuer) -> None:
     for alg in ("none", "None", "NONE", "nOnE", ""):
         for signature in (b"", b"x"):
             assert published.verify(raw({"alg": alg, "kid": "one"}, claims(), signature)) == Refused(
@@ -225,7 +143,7 @@ def public_forms() -> list[bytes]:
 
 @pytest.mark.parametrize("digest", ["256", "384", "512"])
 @pytest.mark.parametrize("named", ["HS", "RS"])
-def test_an_hmac_over_the_public_key_is_refused(published: Published, digest: str, named: str) -> None:
+def test_an_hmac_over_the_public_key_is_refused(published: Issuer, digest: str, named: str) -> None:
     for secret in public_forms():
         unsigned = raw({"alg": f"{named}{digest}", "kid": "one"}, claims()).rpartition(".")[0]
         mac = hmac.new(secret, unsigned.encode(), getattr(hashlib, f"sha{digest}")).digest()
@@ -235,7 +153,7 @@ def test_an_hmac_over_the_public_key_is_refused(published: Published, digest: st
 
 def test_a_published_secret_is_no_key() -> None:
     secret = base64.urlsafe_b64encode(b"s" * 32).decode().rstrip("=")
-    published = Published()
+    published = Issuer()
     published.publish_jwks([{"kty": "oct", "k": secret, "kid": "one"}])
     unsigned = raw({"alg": "HS256", "kid": "one"}, claims()).rpartition(".")[0]
     mac = hmac.new(b"s" * 32, unsigned.encode(), hashlib.sha256).digest()
@@ -243,12 +161,12 @@ def test_a_published_secret_is_no_key() -> None:
     assert published.verify(jwt) == Refused("wrong_algorithm")
 
 
-def test_a_foreign_key_with_the_same_id_is_refused(published: Published) -> None:
+def test_a_foreign_key_with_the_same_id_is_refused(published: Issuer) -> None:
     assert published.verify(signed(FOREIGN, claims())) == Refused("wrong_signature")
 
 
 def test_a_foreign_issuer_with_the_same_key_id_signs_for_itself_alone() -> None:
-    published = Published(RSA)
+    published = Issuer(RSA)
     published.publish(FOREIGN, issuer=OTHER_ISSUER)
     other = record("other", issuer=OTHER_ISSUER, claims={"sub": SUBJECT}, role=Role.READER)
     records = Records((record(), other))
@@ -261,7 +179,7 @@ def test_a_foreign_issuer_with_the_same_key_id_signs_for_itself_alone() -> None:
 
 def test_the_algorithm_must_be_that_of_the_key() -> None:
     jwk = RSA.as_dict(private=False)
-    published = Published()
+    published = Issuer()
     published.publish_jwks([{**jwk, "alg": "RS256"}])
     assert is_verified(published.verify(signed(RSA, claims(), alg="RS256")))
     assert published.verify(signed(RSA, claims(), alg="RS512")) == Refused("unknown_key")
@@ -274,14 +192,14 @@ def test_the_algorithm_must_be_that_of_the_key() -> None:
     "member", [{"use": "enc"}, {"key_ops": ["encrypt"]}, {"key_ops": []}, {"kty": "EC"}, {"kid": "two"}]
 )
 def test_a_key_for_something_else_verifies_nothing(member: dict[str, Any]) -> None:
-    published = Published()
+    published = Issuer()
     published.publish_jwks([{**RSA.as_dict(private=False), **member}])
     assert published.verify(signed(RSA, claims())) == Refused("unknown_key")
 
 
 def test_a_key_that_is_too_short_verifies_nothing() -> None:
     modulus = base64.urlsafe_b64encode(((1 << 1023) + 1).to_bytes(128, "big")).decode().rstrip("=")
-    published = Published()
+    published = Issuer()
     published.publish_jwks([{"kty": "RSA", "kid": "one", "e": "AQAB", "n": modulus}])
     jwt = raw({"alg": "RS256", "kid": "one"}, claims(), b"x" * 128)
     assert published.verify(jwt) == Refused("unknown_key")
@@ -305,17 +223,17 @@ def test_a_key_that_is_too_short_verifies_nothing() -> None:
     ],
 )
 def test_a_damaged_key_verifies_nothing_and_harms_no_other(damaged: object) -> None:
-    published = Published()
+    published = Issuer()
     published.publish_jwks([damaged])
     assert published.verify(signed(RSA, claims())) == Refused("unknown_key")
-    published = Published()
+    published = Issuer()
     two = RSAKey.generate_key(2048, {"kid": "two"})
     published.publish_jwks([damaged, two.as_dict(private=False)])
     assert is_verified(published.verify(signed(two, claims())))
 
 
 def test_a_private_key_that_was_published_verifies_as_its_public_half() -> None:
-    published = Published()
+    published = Issuer()
     published.publish_jwks([RSA.as_dict(private=True)])
     assert is_verified(published.verify(signed(RSA, claims())))
 
@@ -330,7 +248,7 @@ def test_a_private_key_that_was_published_verifies_as_its_public_half() -> None:
     ],
 )
 def test_a_key_that_the_token_brings_or_points_to_is_never_used(
-    published: Published, header: dict[str, Any]
+    published: Issuer, header: dict[str, Any]
 ) -> None:
     assert published.verify(signed(FOREIGN, claims(), **header)) == Refused("wrong_signature")
     assert is_verified(published.verify(signed(RSA, claims(), **header)))
@@ -341,7 +259,7 @@ def test_a_key_that_the_token_brings_or_points_to_is_never_used(
     "header",
     [{"crit": ["exp"], "exp": 1}, {"crit": ["b64"], "b64": False}, {"crit": []}, {"crit": None, "x": 1}],
 )
-def test_a_header_that_must_be_understood_is_refused(published: Published, header: dict[str, Any]) -> None:
+def test_a_header_that_must_be_understood_is_refused(published: Issuer, header: dict[str, Any]) -> None:
     jwt = raw({"alg": "RS256", "kid": "one", **header}, claims())
     assert published.verify(jwt) == Refused("wrong_algorithm")
 
@@ -350,15 +268,15 @@ def test_without_a_key_id_there_must_be_one_key_that_fits() -> None:
     two = RSAKey.generate_key(2048, {"kid": "two"})
     elliptic = ECKey.generate_key("P-256", {"kid": "three"})
     jwt = signed(RSA, claims(), kid=None)
-    assert is_verified(Published(RSA).verify(jwt))
-    assert is_verified(Published(RSA, elliptic).verify(jwt))
-    assert Published(RSA, two).verify(jwt) == Refused("unknown_key")
-    assert Published(elliptic).verify(jwt) == Refused("unknown_key")
-    assert Published().verify(jwt) == Refused("unknown_key")
+    assert is_verified(Issuer(RSA).verify(jwt))
+    assert is_verified(Issuer(RSA, elliptic).verify(jwt))
+    assert Issuer(RSA, two).verify(jwt) == Refused("unknown_key")
+    assert Issuer(elliptic).verify(jwt) == Refused("unknown_key")
+    assert Issuer().verify(jwt) == Refused("unknown_key")
 
 
 def test_two_keys_with_the_same_id_are_none() -> None:
-    assert Published(RSA, FOREIGN).verify(signed(RSA, claims())) == Refused("unknown_key")
+    assert Issuer(RSA, FOREIGN).verify(signed(RSA, claims())) == Refused("unknown_key")
 
 
 # --- the claims -----------------------------------------------------------------------------------
@@ -397,13 +315,13 @@ def test_two_keys_with_the_same_id_are_none() -> None:
     ],
 )
 def test_the_claims_must_be_those_of_a_trust_record(
-    published: Published, changed: dict[str, Any], outcome: str | None
+    published: Issuer, changed: dict[str, Any], outcome: str | None
 ) -> None:
     verified = published.verify(signed(RSA, claims(**changed)))
     assert is_verified(verified) if outcome is None else verified == Refused(outcome)  # type: ignore[arg-type]
 
 
-def test_no_issuer_is_asked_about_a_token_that_no_trust_record_fits(published: Published) -> None:
+def test_no_issuer_is_asked_about_a_token_that_no_trust_record_fits(published: Issuer) -> None:
     for changed in ({"iss": "https://attacker.example.com"}, {"aud": "x"}, {"repository": "x"}, {"sub": ""}):
         published.verify(signed(RSA, claims(**changed)))
     published.verify(signed(RSA, claims()), Records())
@@ -422,7 +340,7 @@ def test_no_issuer_is_asked_about_a_token_that_no_trust_record_fits(published: P
     ],
 )
 def test_a_token_counts_in_its_time_give_or_take_30_seconds(
-    published: Published, changed: dict[str, int], outcome: str | None
+    published: Issuer, changed: dict[str, int], outcome: str | None
 ) -> None:
     now = int(time.time())
     verified = published.verify(
@@ -433,7 +351,7 @@ def test_a_token_counts_in_its_time_give_or_take_30_seconds(
 
 @pytest.mark.parametrize("name", ["exp", "nbf", "iat"])
 @pytest.mark.parametrize("value", ["soon", [], {}, "1e400", "Infinity"])
-def test_a_time_that_is_none_is_refused(published: Published, name: str, value: object) -> None:
+def test_a_time_that_is_none_is_refused(published: Issuer, name: str, value: object) -> None:
     body = json.dumps(claims(**{name: "VALUE"}))
     body = body.replace('"VALUE"', str(value) if value in ("1e400", "Infinity") else json.dumps(value))
     outcome = published.verify(signed(RSA, body))
@@ -441,13 +359,13 @@ def test_a_time_that_is_none_is_refused(published: Published, name: str, value: 
     assert outcome.reason == "malformed"
 
 
-def test_a_token_without_an_end_is_refused_and_one_without_a_beginning_is_not(published: Published) -> None:
+def test_a_token_without_an_end_is_refused_and_one_without_a_beginning_is_not(published: Issuer) -> None:
     assert published.verify(signed(RSA, claims(exp=None))) == Refused("malformed")
     assert published.verify(signed(RSA, claims(exp=True))) == Refused("expired")
     assert is_verified(published.verify(signed(RSA, claims(nbf=None, iat=None))))
 
 
-def test_a_claim_that_stands_twice_is_refused(published: Published) -> None:
+def test_a_claim_that_stands_twice_is_refused(published: Issuer) -> None:
     for twice in ('"repository": "acme/dns"', '"iss": "https://attacker.example.com"', '"exp": 9999999999'):
         for body in (f"{{{twice}, {json.dumps(claims())[1:]}", f"{json.dumps(claims())[:-1]}, {twice}}}"):
             assert published.verify(signed(RSA, body)) == Refused("malformed")
@@ -479,7 +397,7 @@ def test_a_claim_that_stands_twice_is_refused(published: Published) -> None:
         "é.é.é",
     ],
 )
-def test_what_is_no_token_is_refused_without_asking_anybody(published: Published, jwt: str) -> None:
+def test_what_is_no_token_is_refused_without_asking_anybody(published: Issuer, jwt: str) -> None:
     assert published.verify(jwt) == Refused("malformed")
     assert published.asked == []
 
@@ -487,7 +405,7 @@ def test_what_is_no_token_is_refused_without_asking_anybody(published: Published
 # --- the issuer's keys ----------------------------------------------------------------------------
 
 
-def test_keys_are_kept_for_an_hour(published: Published) -> None:
+def test_keys_are_kept_for_an_hour(published: Issuer) -> None:
     for _ in range(3):
         assert is_verified(published.verify(signed(RSA, claims())))
     published.now += 3599
@@ -498,7 +416,7 @@ def test_keys_are_kept_for_an_hour(published: Published) -> None:
     assert published.fetches() == 2
 
 
-def test_a_new_key_is_found_at_once_and_a_removed_one_ends(published: Published) -> None:
+def test_a_new_key_is_found_at_once_and_a_removed_one_ends(published: Issuer) -> None:
     two = RSAKey.generate_key(2048, {"kid": "two"})
     published.verify(signed(RSA, claims()))
     published.now += 10
@@ -512,7 +430,7 @@ def with_key_id(key_id: str) -> str:
     return raw({"alg": "RS256", "kid": key_id}, claims())
 
 
-def test_unknown_key_ids_make_one_request_in_10_seconds(published: Published) -> None:
+def test_unknown_key_ids_make_one_request_in_10_seconds(published: Issuer) -> None:
     published.verify(signed(RSA, claims()))
     for number in range(100):
         published.now += 0.09
@@ -528,7 +446,7 @@ def test_unknown_key_ids_make_one_request_in_10_seconds(published: Published) ->
     assert published.fetches() == 2
 
 
-def test_known_keys_serve_for_a_day_while_the_issuer_is_down(published: Published) -> None:
+def test_known_keys_serve_for_a_day_while_the_issuer_is_down(published: Issuer) -> None:
     published.verify(signed(RSA, claims()))
     kept = dict(published.documents)
     published.documents.clear()
@@ -545,7 +463,7 @@ def test_known_keys_serve_for_a_day_while_the_issuer_is_down(published: Publishe
 
 
 def test_an_issuer_that_was_not_reached_is_left_alone_for_5_seconds() -> None:
-    published = Published(RSA)
+    published = Issuer(RSA)
     published.documents.clear()
     for _ in range(5):
         with pytest.raises(IssuerUnreachable, match="did not answer"):
@@ -559,7 +477,7 @@ def test_an_issuer_that_was_not_reached_is_left_alone_for_5_seconds() -> None:
     assert is_verified(published.verify(signed(RSA, claims())))
 
 
-def test_an_unknown_key_id_at_an_issuer_that_is_down_is_no_refusal(published: Published) -> None:
+def test_an_unknown_key_id_at_an_issuer_that_is_down_is_no_refusal(published: Issuer) -> None:
     two = RSAKey.generate_key(2048, {"kid": "two"})
     published.verify(signed(RSA, claims()))
     published.documents.clear()
@@ -573,7 +491,7 @@ def test_an_unknown_key_id_at_an_issuer_that_is_down_is_no_refusal(published: Pu
     assert is_verified(published.verify(signed(two, claims())))
 
 
-def test_a_clock_that_goes_back_keeps_no_keys_for_ever(published: Published) -> None:
+def test_a_clock_that_goes_back_keeps_no_keys_for_ever(published: Issuer) -> None:
     published.verify(signed(RSA, claims()))
     published.now -= 100_000
     published.verify(signed(RSA, claims()))
@@ -604,7 +522,7 @@ def test_a_clock_that_goes_back_keeps_no_keys_for_ever(published: Published) -> 
     ],
 )
 def test_a_configuration_that_cannot_be_the_issuers_is_an_issuer_that_was_not_reached(
-    published: Published, configuration: object
+    published: Issuer, configuration: object
 ) -> None:
     published.documents[f"{ISSUER}{DISCOVERY}"] = configuration
     with pytest.raises(IssuerUnreachable):
@@ -616,7 +534,7 @@ def test_a_configuration_that_cannot_be_the_issuers_is_an_issuer_that_was_not_re
     "document", [b"", b"{}", b"[]", b'{"keys": {}}', b'{"keys": [], "keys": []}', b'{"keys": [']
 )
 def test_keys_that_cannot_be_read_are_an_issuer_that_was_not_reached(
-    published: Published, document: bytes
+    published: Issuer, document: bytes
 ) -> None:
     published.documents[f"{ISSUER}/keys"] = document
     with pytest.raises(IssuerUnreachable):
@@ -625,7 +543,7 @@ def test_keys_that_cannot_be_read_are_an_issuer_that_was_not_reached(
 
 def test_the_configuration_of_an_issuer_with_a_path_lies_below_it() -> None:
     issuer = OTHER_ISSUER + "/"
-    published = Published()
+    published = Issuer()
     published.documents[f"{OTHER_ISSUER}{DISCOVERY}"] = {
         "issuer": issuer,
         "jwks_uri": "https://keys.example.com/a?b=c",

@@ -1,0 +1,738 @@
+"""The authorizer and the function that makes sessions, event in and answer out, on two S3 servers."""
+
+import base64
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from holdfast import oidc, sessions, tokens, trust
+from holdfast.access import Role
+from holdfast.oidc import IssuerUnreachable
+from holdfast.sessions import Session
+from holdfast.tokens import Token
+from holdfast.trust import Records
+from tests.contract.conftest import Server, noted
+from tests.events import Context, request, sign_in
+from tests.id_tokens import ISSUER, RSA, SUBJECT, Published, claims, record, signed
+from tests.s3_fault_proxy import Fault
+
+ACCOUNT = "123456789012"
+FULLWIDTH = "".join(chr(ord(digit) + 0xFEE0) for digit in ACCOUNT)
+ARN = f"arn:aws:sts::{ACCOUNT}:assumed-role/Deployer/ada@corp.com"
+PRINCIPAL = f"oidc:{ISSUER}#{SUBJECT}"
+
+Answer = dict[str, Any]
+REFUSED: Answer = {"isAuthorized": False}
+
+
+@dataclass(frozen=True)
+class Functions:
+    """The functions as Lambda starts them: from their environment.
+
+    Attributes:
+        server: the S3 that they use, through the proxy.
+        bucket: their bucket.
+        modules: of their handlers, by name.
+    """
+
+    server: Server
+    bucket: str
+    modules: Mapping[str, Any]
+
+    def authorize(self, authorization: str) -> Answer:
+        """The authorizer's answer to a header."""
+        answer: Answer = self.modules["authorizer"].handle(sign_in(authorization), Context())
+        return answer
+
+    def make_session(self, route: str, authorizer: object, *, method: str = "POST", **more: Any) -> Answer:
+        """The answer to a request for a session, with what the gateway says of the caller."""
+        event = request(method, route, **more)
+        event["requestContext"]["authorizer"] = authorizer
+        answer: Answer = self.modules["sessions"].handle(event, Context())
+        return answer
+
+    def put(self, key: str, body: bytes) -> None:
+        """Store an object, past the proxy."""
+        self.server.direct.put_object(Bucket=self.bucket, Key=key, Body=body)
+
+    def get(self, key: str) -> bytes:
+        """An object's body."""
+        return self.server.direct.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+
+    def stored(self) -> list[str]:
+        """Every key in the bucket."""
+        listed = self.server.direct.list_objects_v2(Bucket=self.bucket)
+        return [found["Key"] for found in listed.get("Contents", [])]
+
+    def trust(self, *records: trust.Trust) -> None:
+        """Store these trust records and no other."""
+        self.put(trust.KEY, Records(records).to_json())
+
+    def sent(self, name: str, act: Callable[[], object]) -> list[str]:
+        """The methods of the requests that a function sends to S3 meanwhile, repeats included."""
+        with noted(vars(self.modules[name])["_s3"], "host") as requests:
+            act()
+        return [method for method, _ in requests]
+
+
+@pytest.fixture(scope="module", params=["ministack", "moto"])
+def started(request: pytest.FixtureRequest) -> Iterator[Functions]:
+    server: Server = request.getfixturevalue(request.param)
+    bucket = f"holdfast-{uuid4().hex}"
+    server.direct.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)
+    names = ("authorizer", "sessions")
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in {
+            "HOLDFAST_BUCKET": bucket,
+            "HOLDFAST_ACCOUNT": ACCOUNT,
+            "HOLDFAST_VERSION": "1.2.3+abc",
+            "POWERTOOLS_SERVICE_NAME": "holdfast",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL_S3": server.proxy.endpoint,
+        }.items():
+            environment.setenv(name, value)
+        for name in names:
+            sys.modules.pop(f"{name}.handler", None)
+        yield Functions(server, bucket, {name: import_module(f"{name}.handler") for name in names})
+        for name in names:
+            sys.modules.pop(f"{name}.handler", None)
+
+
+@pytest.fixture
+def functions(started: Functions) -> Iterator[Functions]:
+    yield started
+    assert started.server.proxy.end_rules() == 0, "a fault that the test asked for did not happen"
+    for key in started.stored():
+        started.server.direct.delete_object(Bucket=started.bucket, Key=key)
+
+
+@pytest.fixture
+def issuer(monkeypatch: pytest.MonkeyPatch) -> Published:
+    """What the issuer publishes, in a process that has never asked for it."""
+    published = Published(RSA)
+    monkeypatch.setattr(oidc, "process_issuers", published.issuers)
+    return published
+
+
+def basic(user: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def bearer(**changed: Any) -> str:
+    return f"Bearer {signed(RSA, claims(**changed))}"
+
+
+def stored_token(functions: Functions, **changed: Any) -> tuple[Token, str]:
+    settings: dict[str, Any] = {
+        "role": Role.WRITER,
+        "scope": ["network/*"],
+        "description": "",
+        "created_by": "test",
+        "now": datetime.now(UTC),
+        "expires": None,
+    }
+    token, secret = tokens.create(**{**settings, **changed})
+    functions.put(token.key, token.to_json())
+    return token, secret
+
+
+def stored_session(
+    functions: Functions, rests_on: trust.Trust, *, now: datetime | None = None
+) -> tuple[Session, str]:
+    session, secret = sessions.create(
+        principal=ARN,
+        subject=ARN,
+        trust=rests_on.name,
+        trust_id=rests_on.id,
+        source="aws",
+        now=now or datetime.now(UTC),
+        seconds=300,
+    )
+    functions.put(session.key, session.to_json())
+    return session, secret
+
+
+def deployers(**changed: Any) -> trust.AwsTrust:
+    settings: dict[str, Any] = {
+        "aws_role": "Deployer",
+        "role": Role.READER,
+        "scope": ["dns"],
+        "description": "",
+        "created_by": "test",
+        "now": datetime.now(UTC),
+    }
+    return trust.new_aws("deployers", **{**settings, **changed})
+
+
+# --- who is let in --------------------------------------------------------------------------------
+
+
+def test_a_token_signs_in_with_one_request(functions: Functions) -> None:
+    token, secret = stored_token(functions)
+    answers: list[Answer] = []
+    sent = functions.sent("authorizer", lambda: answers.append(functions.authorize(basic(token.id, secret))))
+    assert sent == ["GET"]
+    assert answers == [
+        {
+            "isAuthorized": True,
+            "context": {
+                "principal": f"token:{token.id}",
+                "role": "writer",
+                "scope": '["network/*"]',
+                "source": "token",
+                "trust": "",
+                "trust_id": "",
+                "subject": "",
+            },
+        }
+    ]
+
+
+def test_a_session_signs_in_with_two_requests(functions: Functions) -> None:
+    rests_on = deployers()
+    functions.trust(rests_on)
+    session, secret = stored_session(functions, rests_on)
+    answers: list[Answer] = []
+    sent = functions.sent(
+        "authorizer", lambda: answers.append(functions.authorize(basic(session.id, secret)))
+    )
+    assert sent == ["GET", "GET"]
+    assert answers == [
+        {
+            "isAuthorized": True,
+            "context": {
+                "principal": ARN,
+                "role": "reader",
+                "scope": '["dns"]',
+                "source": "session",
+                "trust": "deployers",
+                "trust_id": rests_on.id,
+                "subject": ARN,
+            },
+        }
+    ]
+
+
+@pytest.mark.parametrize("form", [bearer, lambda: basic("oidc", signed(RSA, claims()))])
+def test_an_id_token_signs_in_with_one_request_and_asks_its_issuer_once(
+    functions: Functions, issuer: Published, form: Callable[[], str]
+) -> None:
+    rests_on = record()
+    functions.trust(rests_on)
+    answers: list[Answer] = []
+    for _ in range(2):
+        assert functions.sent("authorizer", lambda: answers.append(functions.authorize(form()))) == ["GET"]
+    assert len(issuer.asked) == 2
+    assert (
+        answers
+        == [
+            {
+                "isAuthorized": True,
+                "context": {
+                    "principal": PRINCIPAL,
+                    "role": "writer",
+                    "scope": '["network/*"]',
+                    "source": "oidc",
+                    "trust": "network",
+                    "trust_id": rests_on.id,
+                    "subject": f"{ISSUER}#{SUBJECT}",
+                },
+            }
+        ]
+        * 2
+    )
+
+
+# --- who is not -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Credentials that let nobody in.
+
+    Attributes:
+        header: is made from what is stored.
+        reason: is in the log.
+        requests: how many S3 gets.
+    """
+
+    header: Callable[[Functions], str]
+    reason: str
+    requests: int
+
+
+def _other_secret(functions: Functions) -> str:
+    token, _ = stored_token(functions)
+    _, other = stored_token(functions)
+    return basic(token.id, other)
+
+
+def _expired_token(functions: Functions) -> str:
+    now = datetime.now(UTC) - timedelta(days=2)
+    token, secret = stored_token(functions, now=now, expires=now + timedelta(days=1))
+    return basic(token.id, secret)
+
+
+def _revoked_token(functions: Functions) -> str:
+    token, secret = stored_token(functions)
+    ended = tokens.revoke(token, revoked_by="test", now=datetime.now(UTC))
+    functions.put(token.key, ended.to_json())
+    return basic(token.id, secret)
+
+
+def _session(functions: Functions, *, kept: bool = True, wrong: str = "", **more: Any) -> str:
+    rests_on = deployers()
+    functions.trust(rests_on if kept else deployers())
+    session, secret = stored_session(functions, rests_on, **more)
+    return basic(session.id, secret + wrong)
+
+
+def _session_without_records(functions: Functions) -> str:
+    session, secret = stored_session(functions, deployers())
+    return basic(session.id, secret)
+
+
+def _id_token(functions: Functions, **changed: Any) -> str:
+    functions.trust(record())
+    return bearer(**changed)
+
+
+ATTEMPTS = {
+    "the secret of another token": Attempt(_other_secret, "unknown_or_wrong", 1),
+    "an unknown token": Attempt(lambda _: basic("z" * 20, "holdfast_x"), "unknown_or_wrong", 1),
+    "an expired token": Attempt(_expired_token, "expired", 1),
+    "a revoked token": Attempt(_revoked_token, "revoked", 1),
+    "a wrong secret of a session": Attempt(
+        lambda functions: _session(functions, wrong="x"), "unknown_or_wrong", 2
+    ),
+    "an unknown session": Attempt(lambda _: basic("session-" + "z" * 20, "x"), "unknown_or_wrong", 2),
+    "an expired session": Attempt(
+        lambda functions: _session(functions, now=datetime.now(UTC) - timedelta(hours=1)), "expired", 2
+    ),
+    "a session whose trust record was made anew": Attempt(
+        lambda functions: _session(functions, kept=False), "trust_removed", 2
+    ),
+    "a session without any trust record": Attempt(_session_without_records, "trust_removed", 2),
+    "an ID token without any trust record": Attempt(lambda _: bearer(), "unknown_issuer", 1),
+    "an ID token of another repository": Attempt(
+        lambda functions: _id_token(functions, repository="acme/dns"), "not_trusted", 1
+    ),
+    "an ID token for somebody else": Attempt(
+        lambda functions: _id_token(functions, aud="sts.amazonaws.com"), "wrong_audience", 1
+    ),
+    "an expired ID token": Attempt(lambda functions: _id_token(functions, exp=1), "expired", 1),
+    "no JWT": Attempt(lambda _: "Bearer x", "malformed", 0),
+    "a key of the bucket": Attempt(lambda _: basic("../trust/records", "x"), "malformed", 0),
+    "a user of another form": Attempt(lambda _: basic("x", "y"), "malformed", 0),
+}
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS.values(), ids=ATTEMPTS)
+def test_every_refusal_looks_the_same_and_its_reason_is_in_the_log(
+    functions: Functions, issuer: Published, log: list[str], attempt: Attempt
+) -> None:
+    assert issuer.asked == []
+    header = attempt.header(functions)
+    answers: list[Answer] = []
+    sent = functions.sent("authorizer", lambda: answers.append(functions.authorize(header)))
+    assert answers == [REFUSED]
+    assert sent == ["GET"] * attempt.requests
+    line = json.loads(log[-1])
+    assert (line["message"], line["level"], line["trail"]) == ("sign_in.refused", "WARNING", "holdfast.audit")
+    assert (line["reason"], line["s3_requests"]) == (attempt.reason, attempt.requests)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda records: records.without("network"),
+        lambda records: records.without("network").added(record(claims={"repository": "acme/dns"})),
+    ],
+)
+def test_a_removed_trust_record_ends_what_rests_on_it(
+    functions: Functions, issuer: Published, change: Callable[[Records], Records]
+) -> None:
+    rests_on = record()
+    functions.trust(rests_on)
+    session, secret = stored_session(functions, rests_on)
+    for header in (bearer(), basic(session.id, secret)):
+        assert functions.authorize(header)["isAuthorized"]
+    functions.put(trust.KEY, change(Records((rests_on,))).to_json())
+    for header in (bearer(), basic(session.id, secret)):
+        assert functions.authorize(header) == REFUSED
+    assert len(issuer.asked) == 2
+
+
+# --- faults ---------------------------------------------------------------------------------------
+
+
+def _any_token(functions: Functions) -> str:
+    token, secret = stored_token(functions)
+    return basic(token.id, secret)
+
+
+KINDS: list[tuple[Callable[[Functions], str], str]] = [
+    (_any_token, "tokens/"),
+    (_session, "sessions/"),
+    (_session, trust.KEY),
+    (_id_token, trust.KEY),
+]
+
+
+@pytest.mark.parametrize(("header", "below"), KINDS)
+@pytest.mark.parametrize(
+    "fault",
+    [Fault.NEVER_ARRIVES, Fault.ANSWER_LOST, Fault.HALF_AN_ANSWER, Fault.HALF_THE_HEADERS, Fault.SLOW_DOWN],
+)
+@pytest.mark.usefixtures("issuer")
+def test_a_request_that_was_lost_is_sent_again(
+    functions: Functions, header: Callable[[Functions], str], below: str, fault: Fault
+) -> None:
+    sent = header(functions)
+    (key,) = (key for key in functions.stored() if key.startswith(below))
+    functions.server.proxy.fail("GET", key, fault)
+    assert functions.authorize(sent)["isAuthorized"]
+
+
+@pytest.mark.parametrize(("header", "below"), KINDS)
+@pytest.mark.usefixtures("issuer")
+def test_a_fault_of_s3_is_raised_and_is_no_refusal(
+    functions: Functions, log: list[str], header: Callable[[Functions], str], below: str
+) -> None:
+    sent = header(functions)
+    (key,) = (key for key in functions.stored() if key.startswith(below))
+    functions.server.proxy.fail("GET", key, Fault.DENIED)
+    with pytest.raises(Exception, match="AccessDenied"):
+        functions.authorize(sent)
+    line = json.loads(log[-1])
+    assert (line["message"], line["level"], line["error"]) == ("sign_in.failed", "ERROR", "StorageRefused")
+    assert functions.authorize(sent)["isAuthorized"]
+
+
+@pytest.mark.parametrize(("header", "below"), KINDS)
+@pytest.mark.parametrize("damage", [b"", b"{}", b"[]", b"not json", b'{"records": [{}]}'])
+@pytest.mark.usefixtures("issuer")
+def test_a_damaged_record_is_raised_and_is_no_refusal(
+    functions: Functions, log: list[str], header: Callable[[Functions], str], below: str, damage: bytes
+) -> None:
+    sent = header(functions)
+    (key,) = (key for key in functions.stored() if key.startswith(below))
+    functions.put(key, damage)
+    with pytest.raises(ValueError, match=r"no (token|session|trust) record"):
+        functions.authorize(sent)
+    assert json.loads(log[-1])["message"] == "sign_in.failed"
+
+
+def test_a_record_under_the_key_of_another_opens_nothing(functions: Functions) -> None:
+    token, secret = stored_token(functions)
+    functions.put(f"tokens/{'z' * 20}.json", token.to_json())
+    assert functions.authorize(basic("z" * 20, secret)) == REFUSED
+    rests_on = deployers()
+    functions.trust(rests_on)
+    session, secret = stored_session(functions, rests_on)
+    functions.put(f"sessions/session-{'z' * 20}.json", session.to_json())
+    assert functions.authorize(basic(f"session-{'z' * 20}", secret)) == REFUSED
+
+
+def test_an_issuer_that_is_not_reached_is_raised_and_harms_nobody_else(
+    functions: Functions, issuer: Published, log: list[str]
+) -> None:
+    rests_on = record()
+    functions.trust(rests_on)
+    session, session_secret = stored_session(functions, rests_on)
+    token, token_secret = stored_token(functions)
+    issuer.documents.clear()
+    with pytest.raises(IssuerUnreachable):
+        functions.authorize(bearer())
+    line = json.loads(log[-1])
+    assert (line["message"], line["level"], line["error"]) == ("sign_in.failed", "ERROR", "IssuerUnreachable")
+    for user, secret in ((token.id, token_secret), (session.id, session_secret)):
+        assert functions.authorize(basic(user, secret))["isAuthorized"]
+    issuer.publish(RSA)
+    issuer.now += 5
+    assert functions.authorize(bearer())["isAuthorized"]
+
+
+# --- sessions for ID tokens -----------------------------------------------------------------------
+
+
+def verified(functions: Functions, header: str) -> dict[str, Any]:
+    """What the gateway hands on after a sign-in."""
+    return {"lambda": functions.authorize(header)["context"]}
+
+
+def answered(answer: Answer) -> dict[str, Any]:
+    assert answer["statusCode"] == 200, answer
+    assert answer["headers"]["Cache-Control"] == "no-store"
+    document: dict[str, Any] = json.loads(answer["body"])
+    return document
+
+
+def error(answer: Answer) -> tuple[int, str]:
+    document = json.loads(answer["body"])
+    assert document["message"]
+    return answer["statusCode"], document["error"]
+
+
+@pytest.mark.usefixtures("issuer")
+def test_an_id_token_becomes_a_session_with_one_request_more(functions: Functions) -> None:
+    functions.trust(record())
+    caller = verified(functions, bearer())
+    answers: list[Answer] = []
+    sent = functions.sent("sessions", lambda: answers.append(functions.make_session("/sessions", caller)))
+    assert sent == ["PUT"]
+    made = answered(answers[0])
+    expires = datetime.fromisoformat(made.pop("expires"))
+    assert timedelta(minutes=59) < expires - datetime.now(UTC) <= timedelta(hours=1)
+    session_id, secret = made.pop("id"), made.pop("secret")
+    assert made == {
+        "principal": PRINCIPAL,
+        "role": "writer",
+        "scope": ["network/*"],
+        "trust": "network",
+        "seconds": 3600,
+    }
+    assert secret.encode() not in functions.get(f"sessions/{session_id}.json")
+    signed_in = functions.authorize(basic(session_id, secret))["context"]
+    assert (signed_in["principal"], signed_in["source"], signed_in["subject"]) == (
+        PRINCIPAL,
+        "session",
+        f"{ISSUER}#{SUBJECT}",
+    )
+
+
+@pytest.mark.usefixtures("issuer")
+def test_a_session_lasts_as_long_as_was_asked_for(functions: Functions) -> None:
+    functions.trust(record())
+    caller = verified(functions, bearer())
+    assert (
+        answered(functions.make_session("/sessions", caller, body='{"seconds": 43200}'))["seconds"] == 43_200
+    )
+    for body in ('{"seconds": 43201}', '{"seconds": true}', "[]", '{"role": "maintainer"}'):
+        assert error(functions.make_session("/sessions", caller, body=body)) == (400, "invalid_body")
+    short = {"content-length": "100"}
+    assert error(functions.make_session("/sessions", caller, headers=short)) == (400, "invalid_body")
+
+
+@pytest.mark.usefixtures("issuer")
+def test_a_session_is_made_for_an_id_token_and_for_nothing_else(functions: Functions) -> None:
+    rests_on = record()
+    functions.trust(rests_on)
+    session, session_secret = stored_session(functions, rests_on)
+    token, secret = stored_token(functions, role=Role.MAINTAINER)
+    before = functions.stored()
+    for header in (basic(token.id, secret), basic(session.id, session_secret)):
+        assert error(functions.make_session("/sessions", verified(functions, header))) == (403, "not_allowed")
+    whole = verified(functions, bearer())["lambda"]
+    nobodies: list[object] = [None, {}, {"lambda": None}, {"lambda": {}}, {"iam": {"userArn": ARN}}]
+    for nobody in nobodies:
+        assert error(functions.make_session("/sessions", nobody)) == (401, "not_authenticated")
+    for missing in ("principal", "role", "scope", "source", "trust", "trust_id", "subject"):
+        partly = {"lambda": {name: value for name, value in whole.items() if name != missing}}
+        assert error(functions.make_session("/sessions", partly)) == (401, "not_authenticated")
+    assert functions.stored() == before
+
+
+# --- sessions for AWS credentials -----------------------------------------------------------------
+
+
+def aws(arn: object) -> dict[str, Any]:
+    return {"iam": {"userArn": arn, "accountId": ACCOUNT}}
+
+
+def test_aws_credentials_become_a_session_with_two_requests(functions: Functions, log: list[str]) -> None:
+    functions.trust(record(), deployers())
+    answers: list[Answer] = []
+    sent = functions.sent(
+        "sessions", lambda: answers.append(functions.make_session("/sessions/aws", aws(ARN)))
+    )
+    assert sent == ["GET", "PUT"]
+    made = answered(answers[0])
+    assert (made["principal"], made["role"], made["scope"], made["trust"]) == (
+        ARN,
+        "reader",
+        ["dns"],
+        "deployers",
+    )
+    signed_in = functions.authorize(basic(made["id"], made["secret"]))["context"]
+    assert (signed_in["principal"], signed_in["subject"], signed_in["role"]) == (ARN, ARN, "reader")
+    line = json.loads(log[0])
+    assert (line["message"], line["trail"], line["status"]) == ("session.created", "holdfast.audit", 200)
+    assert (line["session"], line["principal"], line["subject"]) == (made["id"], ARN, ARN)
+    assert (line["source"], line["role"], line["trust"]) == ("aws", "reader", "deployers")
+    assert (line["source_ip"], line["s3_requests"]) == ("127.0.0.1", 2)
+    assert made["secret"] not in "".join(log)
+
+
+@pytest.mark.parametrize(
+    "authorizer",
+    [
+        None,
+        {},
+        {"iam": None},
+        {"iam": {}},
+        {"iam": []},
+        {"iam": ARN},
+        aws(None),
+        aws(""),
+        aws(7),
+        aws([ARN]),
+        aws({"userArn": ARN}),
+        {"userArn": ARN},
+        {"lambda": {"userArn": ARN, "principal": ARN, "source": "oidc"}},
+        {"jwt": {"claims": {"userArn": ARN}}},
+    ],
+)
+def test_without_a_caller_whom_aws_has_verified_there_is_no_session_whatever_else_comes(
+    functions: Functions, authorizer: object
+) -> None:
+    functions.trust(deployers())
+    smuggled = {
+        "authorization": "AWS4-HMAC-SHA256 Credential=x",
+        "x-amz-user-arn": ARN,
+        "userarn": ARN,
+        "x-amzn-requestcontext": json.dumps({"authorizer": aws(ARN)}),
+    }
+    body = json.dumps({"seconds": 3600, "userArn": ARN})
+    for more in ({}, {"headers": smuggled}, {"body": body}, {"lock_id": ARN}):
+        answer = functions.make_session("/sessions/aws", authorizer, **more)
+        assert error(answer) == (403, "not_signed")
+    assert functions.stored() == [trust.KEY]
+
+
+@pytest.mark.parametrize(
+    "arn",
+    [
+        f"arn:aws:iam::{ACCOUNT}:root",
+        f"arn:aws:iam::{ACCOUNT}:user/Deployer",
+        f"arn:aws:iam::{ACCOUNT}:role/Deployer",
+        f"arn:aws:sts::{ACCOUNT}:federated-user/Deployer",
+        "arn:aws:sts::210987654321:assumed-role/Deployer/ada",
+        f"arn:aws:sts::{ACCOUNT}0:assumed-role/Deployer/ada",
+        f"arn:aws:sts::{ACCOUNT}:assumed-role/Deployer",
+        f"arn:aws:sts::{ACCOUNT}:assumed-role/Deployer/",
+        f"arn:aws:sts::{ACCOUNT}:assumed-role//ada",
+        f"arn:aws:sts::{ACCOUNT}:assumed-role/Deployer/ada/more",
+        f"arn:aws:sts::{ACCOUNT}:assumed-role/x/Deployer/ada",
+        f"arn:aws:sts::{ACCOUNT}:assumed-role/Deployer/ada\n",
+        f" {ARN}",
+        f"{ARN} ",
+        f"x{ARN}",
+        f"arn:aws:iam::{ACCOUNT}:user/{ARN}",
+        f"arn:aws:sts::{FULLWIDTH}:assumed-role/Deployer/ada",
+        "Deployer",
+    ],
+)
+def test_who_is_no_role_of_the_account_gets_no_session_and_no_request_is_made(
+    functions: Functions, log: list[str], arn: str
+) -> None:
+    functions.trust(deployers())
+    answers: list[Answer] = []
+    sent = functions.sent(
+        "sessions", lambda: answers.append(functions.make_session("/sessions/aws", aws(arn)))
+    )
+    assert sent == []
+    assert error(answers[0]) == (403, "not_allowed")
+    line = json.loads(log[-1])
+    assert (line["message"], line["subject"], line["level"]) == ("request.refused", arn, "WARNING")
+
+
+@pytest.mark.parametrize("name", ["deployer", "Deployer2", "Deploye", "Admin"])
+def test_a_role_that_no_trust_record_names_gets_no_session(functions: Functions, name: str) -> None:
+    arn = f"arn:aws:sts::{ACCOUNT}:assumed-role/{name}/ada"
+    assert error(functions.make_session("/sessions/aws", aws(arn))) == (403, "not_allowed")
+    functions.trust(deployers(), record())
+    assert error(functions.make_session("/sessions/aws", aws(arn))) == (403, "not_allowed")
+    assert functions.stored() == [trust.KEY]
+
+
+def test_roles_of_other_partitions_get_a_session_too(functions: Functions) -> None:
+    functions.trust(deployers())
+    for partition in ("aws-cn", "aws-us-gov"):
+        arn = f"arn:{partition}:sts::{ACCOUNT}:assumed-role/Deployer/ada"
+        assert answered(functions.make_session("/sessions/aws", aws(arn)))["principal"] == arn
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS"])
+@pytest.mark.parametrize("route", ["/sessions", "/sessions/aws"])
+def test_another_verb_is_answered_with_the_right_one(functions: Functions, route: str, method: str) -> None:
+    answer = functions.make_session(route, aws(ARN), method=method)
+    assert error(answer) == (405, "method_not_allowed")
+    assert answer["headers"]["Allow"] == "POST"
+
+
+@pytest.mark.parametrize("fault", [Fault.NEVER_ARRIVES, Fault.SLOW_DOWN, Fault.SERVER_ERROR, Fault.CONFLICT])
+def test_a_session_that_was_not_stored_is_stored_again(functions: Functions, fault: Fault) -> None:
+    functions.trust(deployers())
+    functions.server.proxy.fail("PUT", ".json", fault)
+    made = answered(functions.make_session("/sessions/aws", aws(ARN)))
+    assert functions.authorize(basic(made["id"], made["secret"]))["isAuthorized"]
+
+
+@pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.HALF_THE_HEADERS, Fault.SERVER_ERROR_AFTERWARDS])
+def test_a_session_that_may_have_been_stored_is_no_session_and_the_client_asks_again(
+    functions: Functions, fault: Fault
+) -> None:
+    functions.trust(deployers())
+    functions.server.proxy.fail("PUT", ".json", fault)
+    answer = functions.make_session("/sessions/aws", aws(ARN))
+    assert error(answer) == (503, "undecided")
+    assert answer["headers"]["Retry-After"] == "1"
+    assert "secret" not in answer["body"]
+    made = answered(functions.make_session("/sessions/aws", aws(ARN)))
+    assert functions.authorize(basic(made["id"], made["secret"]))["isAuthorized"]
+
+
+def test_what_s3_refuses_is_a_fault_of_the_deployment(functions: Functions, log: list[str]) -> None:
+    functions.trust(deployers())
+    functions.server.proxy.fail("PUT", ".json", Fault.DENIED)
+    assert error(functions.make_session("/sessions/aws", aws(ARN))) == (500, "storage_refused")
+    assert "AccessDenied" in json.loads(log[-1])["reason"]
+    functions.put(trust.KEY, b"{}")
+    assert error(functions.make_session("/sessions/aws", aws(ARN))) == (500, "fault")
+
+
+# --- the log --------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("issuer")
+def test_the_log_says_who_signed_in_and_from_where_and_holds_no_secret(
+    functions: Functions, log: list[str]
+) -> None:
+    rests_on = record()
+    functions.trust(rests_on)
+    token, token_secret = stored_token(functions)
+    session, session_secret = stored_session(functions, rests_on)
+    jwt = signed(RSA, claims(sub="s" * 500, confidential="confidential"))
+    for header in (basic(token.id, token_secret), basic(session.id, session_secret), f"Bearer {jwt}"):
+        assert functions.authorize(header)["isAuthorized"]
+    functions.authorize(basic(token.id, "confidential"))
+    functions.authorize(basic("confidential", "confidential"))
+    lines = [json.loads(line) for line in log]
+    assert [line["message"] for line in lines] == ["sign_in.accepted"] * 3 + ["sign_in.refused"] * 2
+    assert all(line["trail"] == "holdfast.audit" and line["request_id"] for line in lines)
+    by_token, by_session, by_id_token, wrong, malformed = lines
+    assert (by_token["token"], by_token["source"], by_token["trust"]) == (token.id, "token", "")
+    assert (by_session["session"], by_session["source"], by_session["principal"]) == (
+        session.id,
+        "session",
+        ARN,
+    )
+    assert (by_session["subject"], by_session["trust"], by_session["role"]) == (ARN, "network", "writer")
+    assert (by_id_token["source"], by_id_token["role"]) == ("oidc", "writer")
+    assert len(by_id_token["subject"]) == 300
+    assert wrong["token"] == token.id
+    assert "token" not in malformed
+    everything = "".join(log)
+    for secret in (token_secret, session_secret, jwt, jwt.split(".")[2], "confidential"):
+        assert secret not in everything
