@@ -1,22 +1,32 @@
 """How long a function's process takes to be ready, beside one that only makes an S3 client."""
 
+import base64
+import json
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from benchmarks.figures import Comparison, compare
+from holdfast import tokens, trust
+from holdfast.access import Role
 from infra.bundle import bundle
+from tests.id_tokens import RSA, Published, claims, record, signed
 
 _LIMIT: Final = 1.3
+_ID_TOKEN_LIMIT: Final = 1.5  # with the JWT library
 _BARE: Final = "import boto3; boto3.client('s3')"
 _ENVIRONMENT: Final = {
+    "HOLDFAST_ACCOUNT": "123456789012",
     "HOLDFAST_BUCKET": "benchmark",
     "HOLDFAST_VERSION": "benchmark",
     "HOLDFAST_REQUIRE_LOCK": "true",
     "POWERTOOLS_SERVICE_NAME": "holdfast",
+    "POWERTOOLS_LOG_LEVEL": "CRITICAL",
     "AWS_REGION": "us-east-1",
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_ACCESS_KEY_ID": "test",
@@ -24,27 +34,77 @@ _ENVIRONMENT: Final = {
 }
 
 
+# What S3 and an issuer would answer is handed to the process: none of their time is measured.
+_SIGN_IN: Final = """
+import json, sys, types
+from authorizer import handler
+header, objects, documents = json.load(sys.stdin)
+read = lambda store, key: types.SimpleNamespace(body=objects[key].encode())
+handler.Store.read = read
+if documents:
+    from holdfast import oidc
+    oidc.process_issuers = oidc.Issuers(fetch=lambda address: json.dumps(documents[address]).encode())
+event = {"identitySource": [header], "requestContext": {"http": {}, "requestId": ""}}
+context = types.SimpleNamespace(get_remaining_time_in_millis=lambda: 9000)
+assert handler.handle(event, context)["isAuthorized"]
+assert ("jwt" in sys.modules) is bool(documents)
+"""
+
+
 def measure(rounds: int) -> list[Comparison]:
-    """Start both functions and the bare client in turn, each from the bundle that is deployed."""
-    comparisons = []
-    for function in ("backend", "authorizer"):
-        path = bundle(function, "local").path
-        ours, theirs = [], []
-        _start(path, f"import {function}.handler")  # fills the file cache
-        _start(path, _BARE)
-        for _ in range(rounds):
-            ours.append(_start(path, f"import {function}.handler"))
-            theirs.append(_start(path, _BARE))
-        comparisons.append(compare(f"start-up of {function}", ours, theirs, limit=_LIMIT))
-    return comparisons
+    """Start the functions and the bare client in turn, each from the bundle that is deployed.
+
+    The authorizer also until it has answered its first token, and its first ID token.
+    """
+    authorizer = bundle("authorizer", "local").path
+    return [
+        *(
+            _compare(f"start-up of {name}", bundle(name, "local").path, f"import {name}.handler", rounds)
+            for name in ("backend", "authorizer", "sessions")
+        ),
+        _compare("authorizer, token", authorizer, _SIGN_IN, rounds, given=_token()),
+        _compare(
+            "authorizer, ID token", authorizer, _SIGN_IN, rounds, given=_id_token(), limit=_ID_TOKEN_LIMIT
+        ),
+    ]
 
 
-def _start(bundle_path: Path, code: str) -> float:
+def _compare(
+    name: str, path: Path, code: str, rounds: int, *, given: str = "", limit: float = _LIMIT
+) -> Comparison:
+    ours, theirs = [], []
+    _start(path, code, given)  # fills the file cache
+    _start(path, _BARE)
+    for _ in range(rounds):
+        ours.append(_start(path, code, given))
+        theirs.append(_start(path, _BARE))
+    return compare(name, ours, theirs, limit=limit)
+
+
+def _token() -> str:
+    token, secret = tokens.create(
+        Role.WRITER, ["*"], description="", created_by="benchmark", now=datetime.now(UTC), expires=None
+    )
+    return _given(f"{token.id}:{secret}", {token.key: token.to_json()}, {})
+
+
+def _id_token() -> str:
+    records = trust.Records((record(),))
+    return _given(f"oidc:{signed(RSA, claims())}", {trust.KEY: records.to_json()}, Published(RSA).documents)
+
+
+def _given(credentials: str, objects: Mapping[str, bytes], documents: Mapping[str, object]) -> str:
+    header = "Basic " + base64.b64encode(credentials.encode()).decode()
+    return json.dumps([header, {key: body.decode() for key, body in objects.items()}, documents])
+
+
+def _start(bundle_path: Path, code: str, given: str = "") -> float:
     started = time.perf_counter()
     subprocess.run(
         # -S: nothing of this environment's packages, only the bundle.
         [sys.executable, "-S", "-c", code],
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(bundle_path), **_ENVIRONMENT},
+        input=given.encode(),
         check=True,
         timeout=60,
     )
