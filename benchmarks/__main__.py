@@ -94,10 +94,8 @@ def _print_tables(per_verb: Sequence[Verb], comparisons: Sequence[Comparison], r
         "\nThe request for nothing is what the emulator adds to each; a plan sends 3 or 4, an apply 1 more."
     )
     print("Beside `plan` and `apply`: Terraform's own s3 backend with use_lockfile, on the same local S3.")
-    print(
-        "Beside `start-up` and `authorizer`, which is its start-up with a first token: a process that only makes"
-        " boto3.client('s3'), from the same bundle."
-    )
+    print("Beside `start-up`: a process that only makes boto3.client('s3'), from the same bundle.")
+    print("Beside `authorizer`: the same; it is the authorizer's start-up with a first token or ID token.")
 
 
 def _tell(text: str) -> None:
