@@ -122,7 +122,7 @@ from botocore.config import Config
 from botocore.exceptions import ProxyConnectionError
 logs = boto3.client("logs", config=Config(retries={"mode": "standard", "total_max_attempts": 1}))
 try:
-    logs.put_log_events(logGroupName="group", logStreamName="stream", logEvents=[])
+    logs.create_log_stream(logGroupName="group", logStreamName="stream")
 except ProxyConnectionError:
     pass
 """
