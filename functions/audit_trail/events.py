@@ -1,0 +1,100 @@
+"""Lines of the functions' logs -> events of the audit trail. It talks to nobody.
+
+A line becomes an event if it is a JSON object with the mark of `holdfast.audit`; of that only the fields that
+are listed here are kept.
+"""
+
+import base64
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any, Final
+
+from holdfast import audit
+
+FIELDS: Final = (
+    *("principal", "subject", "source", "role", "trust"),
+    *("state", "lock_id", "held_by", "operation", "serial_before", "serial", "version_id", "marker_left"),
+    *("token", "session", "reason", "error", "status", "source_ip", "request_id"),
+)
+"""What is copied from a line, as it stands there. An event also has `id`, `time`, `event` and `function`."""
+
+# Of one PutLogEvents (API reference of CloudWatch Logs).
+MAX_EVENTS: Final = 10_000
+MAX_BYTES: Final = 1_048_576
+BYTES_BESIDE_EACH: Final = 26
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """One event as it is written.
+
+    Attributes:
+        stream: the log stream that it belongs to, such as `backend/2026-11-20`.
+        timestamp: when it happened, in milliseconds since 1970.
+        message: a JSON object in ASCII.
+    """
+
+    stream: str
+    timestamp: int
+    message: str
+
+
+def received(event: Mapping[str, Any]) -> list[AuditEvent]:
+    """Read what a subscription filter hands over.
+
+    Args:
+        event: with lines of one log group, packed, under `awslogs`.
+
+    Returns:
+        The events among the lines, in their order.
+    """
+    delivery = json.loads(gzip.decompress(base64.b64decode(event["awslogs"]["data"])))
+    # CloudWatch also sends messages of its own, to see whether the function can be reached.
+    if delivery["messageType"] != "DATA_MESSAGE":
+        return []
+    function = delivery["logGroup"].rpartition("/")[2]
+    found = (_event(function, line) for line in delivery["logEvents"])
+    return [one for one in found if one is not None]
+
+
+def _event(function: str, line: Mapping[str, Any]) -> AuditEvent | None:
+    try:
+        logged = json.loads(line["message"])
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(logged, dict) or logged.get(audit.FIELD) != audit.MARK:
+        return None
+    when = datetime.fromtimestamp(line["timestamp"] / 1000, UTC)
+    # CloudWatch may hand over a line twice, with the same ID.
+    told = {
+        "id": line["id"],
+        "time": when.isoformat(timespec="milliseconds"),
+        "event": logged.get("message"),
+        "function": function,
+    }
+    kept = {name: logged[name] for name in FIELDS if _is_plain(logged.get(name))}
+    return AuditEvent(f"{function}/{when:%Y-%m-%d}", line["timestamp"], json.dumps(told | kept))
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | int | float)  # bool is an int
+
+
+def batches(events: Iterable[AuditEvent]) -> Iterator[Sequence[AuditEvent]]:
+    """Put events together as a request may carry them: of one stream, so of one day, in the order of time."""
+    ordered = sorted(events, key=lambda event: (event.stream, event.timestamp))
+    for _, of_stream in groupby(ordered, key=lambda event: event.stream):
+        batch: list[AuditEvent] = []
+        size = 0
+        for event in of_stream:
+            own = len(event.message) + BYTES_BESIDE_EACH
+            if batch and (len(batch) == MAX_EVENTS or size + own > MAX_BYTES):
+                yield batch
+                batch, size = [], 0
+            batch.append(event)
+            size += own
+        yield batch

@@ -1,0 +1,85 @@
+"""Lines of the functions' logs in, events of the audit trail out, to a log group of their own.
+
+CloudWatch invokes it without waiting. Whatever it raises has Lambda invoke it again with the same lines, so
+an event is written at least once. Its own log tells how many there were, and never what they say.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import boto3
+from aws_lambda_powertools import Logger
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from audit_trail.events import AuditEvent, batches, received
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+
+class LogsClient(Protocol):
+    """What is used of CloudWatch Logs."""
+
+    def put_log_events(self, **request: Any) -> dict[str, Any]: ...
+
+    def create_log_stream(self, **request: Any) -> object: ...
+
+
+def connect() -> LogsClient:
+    """Make a client that repeats what CloudWatch Logs throttles."""
+    config = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 5})
+    client: LogsClient = boto3.Session().client("logs", config=config)
+    return client
+
+
+_GROUP: Final = os.environ["HOLDFAST_AUDIT_GROUP"]
+
+_log = Logger()
+_logs = connect()
+
+
+def handle(event: dict[str, Any], context: "LambdaContext") -> None:  # noqa: ARG001 Lambda's signature
+    """Write the events of one delivery.
+
+    Args:
+        event: of a subscription filter.
+        context: the invocation's.
+
+    Raises:
+        ClientError: CloudWatch Logs did not take them. Some may be written.
+    """
+    found = received(event)
+    for batch in batches(found):
+        if refused := _write(batch):
+            # A repeat would be refused as well.
+            _log.error("audit.refused", extra={"events": len(batch), **refused})
+    _log.info("audit.written", extra={"events": len(found)})
+
+
+def _write(batch: Sequence[AuditEvent]) -> dict[str, int]:
+    """Write events of one stream, and return which of them are too old or too new to be taken."""
+    where = {"logGroupName": _GROUP, "logStreamName": batch[0].stream}
+    lines = [{"timestamp": event.timestamp, "message": event.message} for event in batch]
+    try:
+        answer = _logs.put_log_events(**where, logEvents=lines)
+    except ClientError as error:
+        if _code(error) != "ResourceNotFoundException":
+            raise
+        _create_stream(where)
+        answer = _logs.put_log_events(**where, logEvents=lines)
+    refused: dict[str, int] = answer.get("rejectedLogEventsInfo") or {}
+    return refused
+
+
+def _create_stream(where: dict[str, str]) -> None:
+    try:
+        _logs.create_log_stream(**where)
+    except ClientError as error:
+        if _code(error) != "ResourceAlreadyExistsException":  # another invocation was first
+            raise
+
+
+def _code(error: ClientError) -> str:
+    return error.response["Error"]["Code"]

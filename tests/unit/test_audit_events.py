@@ -1,0 +1,142 @@
+"""What becomes of a log line in the audit trail, and how events are put together for a request."""
+
+import base64
+import gzip
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from audit_trail.events import BYTES_BESIDE_EACH, MAX_BYTES, MAX_EVENTS, AuditEvent, batches, received
+
+NOON = 1_795_262_400_123  # 2026-11-21T12:00:00.123Z
+GROUP = "/holdfast/platform/backend"
+
+WRITTEN: Mapping[str, Any] = {
+    "level": "INFO",
+    "message": "state.written",
+    "timestamp": "2026-11-21 12:00:00,100+0000",
+    "service": "holdfast",
+    "trail": "holdfast.audit",
+    "state": "network/prod",
+    "principal": "token:0123",
+    "role": "writer",
+    "source": "token",
+    "lock_id": "one",
+    "serial": 4,
+    "serial_before": None,
+    "version_id": "v1",
+    "marker_left": False,
+    "bytes": 300,
+    "status": 200,
+    "source_ip": "192.0.2.1",
+    "request_id": "r1",
+}
+
+
+def delivery(
+    *messages: str, kind: str = "DATA_MESSAGE", group: str = GROUP, since: int = NOON
+) -> dict[str, Any]:
+    """What a subscription filter hands over.
+
+    Args:
+        messages: the lines, a millisecond apart.
+        kind: of the delivery.
+        group: the log group that they come from.
+        since: when the first was written, in milliseconds since 1970.
+    """
+    document = {
+        "messageType": kind,
+        "owner": "123456789012",
+        "logGroup": group,
+        "logStream": "2026/11/21/[1]abc",
+        "subscriptionFilters": ["audit"],
+        "logEvents": [
+            {"id": f"id{number}", "timestamp": since + number, "message": message}
+            for number, message in enumerate(messages)
+        ],
+    }
+    return {"awslogs": {"data": base64.b64encode(gzip.compress(json.dumps(document).encode())).decode()}}
+
+
+def test_a_marked_line_becomes_an_event_with_the_listed_fields_and_no_other() -> None:
+    (event,) = received(delivery(json.dumps(WRITTEN) + "\n"))
+
+    assert (event.stream, event.timestamp) == ("backend/2026-11-21", NOON)
+    assert json.loads(event.message) == {
+        "id": "id0",
+        "time": "2026-11-21T12:00:00.123+00:00",
+        "event": "state.written",
+        "function": "backend",
+        "state": "network/prod",
+        "principal": "token:0123",
+        "role": "writer",
+        "source": "token",
+        "lock_id": "one",
+        "serial": 4,
+        "version_id": "v1",
+        "marker_left": False,
+        "status": 200,
+        "source_ip": "192.0.2.1",
+        "request_id": "r1",
+    }
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "START RequestId: holdfast.audit",
+        '{"message": "health"}',
+        '{"message": "x", "trail": "another"}',
+        '{"message": "x", "state": "holdfast.audit"}',
+        '{"message": "x", "state": "\\"trail\\": \\"holdfast.audit\\""}',
+        '["holdfast.audit"]',
+        '{"trail": "holdfast.audit", "message": "state.wri',
+        "[" * 100_000 + "holdfast.audit",
+        "",
+    ],
+)
+def test_a_line_without_the_mark_in_its_place_is_left_out(line: str) -> None:
+    (event,) = received(delivery(line, json.dumps(WRITTEN)))
+    assert json.loads(event.message)["id"] == "id1"
+
+
+def test_a_value_that_is_no_plain_one_is_left_out() -> None:
+    odd = {**WRITTEN, "state": {"resources": ["content"]}, "reason": ["content"]}
+    (event,) = received(delivery(json.dumps(odd)))
+    assert "content" not in event.message
+    assert {"state", "reason"}.isdisjoint(json.loads(event.message))
+
+
+def test_text_that_has_no_utf8_form_becomes_an_event_all_the_same() -> None:
+    (event,) = received(delivery(json.dumps({**WRITTEN, "lock_id": "\ud800é"})))
+    assert event.message.isascii()
+    assert json.loads(event.message)["lock_id"] == "\ud800é"
+
+
+def test_a_message_of_cloudwatchs_own_holds_no_event() -> None:
+    assert received(delivery(json.dumps(WRITTEN), kind="CONTROL_MESSAGE")) == []
+
+
+def event(stream: str = "backend/2026-11-21", timestamp: int = NOON, size: int = 10) -> AuditEvent:
+    return AuditEvent(stream, timestamp, "x" * size)
+
+
+def test_a_batch_is_of_one_stream_and_in_the_order_of_time() -> None:
+    late, early = event(timestamp=NOON + 5), event(timestamp=NOON)
+    other = event("backend/2026-11-22", NOON + 86_400_000)
+    assert list(batches([other, late, early])) == [[early, late], [other]]
+    assert list(batches([])) == []
+
+
+def test_a_batch_has_no_more_events_than_one_request_takes() -> None:
+    sizes = [len(batch) for batch in batches([event()] * (MAX_EVENTS + 1))]
+    assert sizes == [MAX_EVENTS, 1]
+
+
+def test_a_batch_has_no_more_bytes_than_one_request_takes() -> None:
+    half = event(size=MAX_BYTES // 2 - BYTES_BESIDE_EACH)
+    assert [len(batch) for batch in batches([half] * 3)] == [2, 1]
+    more = event(size=MAX_BYTES // 2 - BYTES_BESIDE_EACH + 1)
+    assert [len(batch) for batch in batches([half, more])] == [1, 1]

@@ -1,0 +1,125 @@
+"""What the backend's log lines say for the audit trail, for requests that end before S3 is asked."""
+
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any, cast
+
+import pytest
+from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
+
+from audit_trail.events import received
+from holdfast import audit
+from holdfast.access import Caller, Role
+from tests.events import Context, request
+from tests.unit.test_audit_events import delivery
+
+Handle = Callable[[dict[str, Any], Context], dict[str, Any]]
+
+STATES = "/states/{name+}"
+READER = Caller("oidc:ci", Role.READER, ("a/*",))
+CONTENT = "confidential"
+
+
+@pytest.fixture
+def backend(monkeypatch: pytest.MonkeyPatch) -> Iterator[Handle]:
+    """The function, started with an S3 that nobody serves."""
+    for name, value in {
+        "HOLDFAST_BUCKET": "none",
+        "HOLDFAST_VERSION": "1",
+        "HOLDFAST_REQUIRE_LOCK": "true",
+        "POWERTOOLS_SERVICE_NAME": "holdfast",
+        "AWS_REGION": "us-east-1",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with pytest.MonkeyPatch.context() as modules:
+        modules.delitem(sys.modules, "backend.handler", raising=False)
+        yield cast("Handle", import_module("backend.handler").handle)
+        # Nobody else gets this one, whose settings are made up.
+        del sys.modules["backend.handler"]
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The lines that are logged, as they are written."""
+    lines: list[str] = []
+    written = LambdaPowertoolsFormatter.format
+
+    def record(formatter: LambdaPowertoolsFormatter, entry: logging.LogRecord) -> str:
+        lines.append(written(formatter, entry))
+        return lines[-1]
+
+    monkeypatch.setattr(LambdaPowertoolsFormatter, "format", record)
+    return lines
+
+
+def only_event(log: list[str]) -> dict[str, Any]:
+    """The audit trail's event of the only line."""
+    (event,) = received(delivery(*log))
+    found: dict[str, Any] = json.loads(event.message)
+    return found
+
+
+def test_a_refusal_tells_who_what_and_why_in_the_audit_trail(backend: Handle, log: list[str]) -> None:
+    event = request("POST", STATES, "a/b", caller=READER, body=CONTENT)
+    verified = event["requestContext"]["authorizer"]["lambda"]
+    verified |= {"source": "oidc", "trust": "ci", "trust_id": "t", "subject": "https://issuer#repo"}
+
+    assert backend(event, Context())["statusCode"] == 403
+
+    told = only_event(log)
+    del told["id"], told["time"]
+    assert told == {
+        "event": "request.refused",
+        "function": "backend",
+        "principal": "oidc:ci",
+        "subject": "https://issuer#repo",
+        "source": "oidc",
+        "role": "reader",
+        "trust": "ci",
+        "state": "a/b",
+        "error": "not_allowed",
+        "status": 403,
+        "source_ip": "127.0.0.1",
+        "request_id": event["requestContext"]["requestId"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "caller", "status", "error"),
+    [("a//..", READER, 400, "invalid_state_name"), ("a", None, 401, "not_authenticated")],
+)
+def test_a_request_with_a_malformed_name_or_without_a_caller_is_an_event_too(
+    backend: Handle, log: list[str], name: str, caller: Caller | None, status: int, error: str
+) -> None:
+    event = request("POST", STATES, name, caller=caller, body=CONTENT)
+
+    assert backend(event, Context())["statusCode"] == status
+
+    told = only_event(log)
+    assert (told["event"], told["error"], told["status"]) == ("request.refused", error, status)
+    assert (told["state"], told["source_ip"]) == (name, "127.0.0.1")
+    assert told["request_id"] == event["requestContext"]["requestId"]
+    assert told.get("principal") == (caller.principal if caller else None)
+    assert CONTENT not in "".join(log)
+
+
+def test_a_fault_is_an_event_without_its_text(backend: Handle, log: list[str]) -> None:
+    event = request("POST", STATES, caller=READER, body=CONTENT)  # no gateway leaves the name out
+
+    assert backend(event, Context())["statusCode"] == 500
+
+    told = only_event(log)
+    assert (told["event"], told["error"], told["status"]) == ("request.failed", "KeyError", 500)
+    assert CONTENT not in "".join(log)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_asking_for_the_health_is_no_event(backend: Handle, log: list[str], method: str) -> None:
+    backend(request(method, "/health", None), Context())
+    (line,) = log
+    assert audit.FIELD not in json.loads(line)
+    assert received(delivery(*log)) == []
