@@ -29,7 +29,10 @@ def main() -> None:
         if lock:
             lock.check(where)
         bundles = Bundles(
-            backend=bundle("backend", target.name), authorizer=bundle("authorizer", target.name)
+            backend=bundle("backend", target.name),
+            authorizer=bundle("authorizer", target.name),
+            sessions=bundle("sessions", target.name),
+            audit_trail=bundle("audit_trail", target.name),
         )
         stacks = [TeamStack(app, team, target, bundles) for team in teams]
         app.synth()

@@ -1,11 +1,16 @@
-"""The HTTP API: three routes, the authorizer in front of two of them, throttling and an access log."""
+"""The HTTP API: its routes, who is let to them, throttling and an access log."""
 
 import json
 from typing import cast
 
 from aws_cdk import Acknowledgment, ArnFormat, Duration, Stack, Validations
 from aws_cdk import aws_apigatewayv2 as apigatewayv2
-from aws_cdk.aws_apigatewayv2_authorizers import HttpLambdaAuthorizer, HttpLambdaResponseType
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk.aws_apigatewayv2_authorizers import (
+    HttpIamAuthorizer,
+    HttpLambdaAuthorizer,
+    HttpLambdaResponseType,
+)
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
@@ -13,7 +18,7 @@ from infra.config import Target, TeamConfig
 from infra.lambdas import Functions, audit_log
 
 AUTHORIZER_CACHE = Duration.seconds(60)
-"""How long the gateway remembers who a token's bearer is: the time that a revocation takes."""
+"""How long the gateway remembers whose credentials these are: the time that a revocation takes."""
 
 # Without the query string, which holds lock IDs, and without any header.
 ACCESS_LOG_LINE = {
@@ -75,11 +80,8 @@ class Api(Construct):
             format=json.dumps(ACCESS_LOG_LINE),
         )
 
-        backend = HttpLambdaIntegration(
-            "Backend",
-            functions.backend,
-            payload_format_version=apigatewayv2.PayloadFormatVersion.VERSION_2_0,
-        )
+        backend = _integration("Backend", functions.backend)
+        sessions = _integration("Sessions", functions.sessions)
         token = HttpLambdaAuthorizer(
             "Token",
             functions.authorizer,
@@ -87,10 +89,19 @@ class Api(Construct):
             identity_source=["$request.header.Authorization"],
             results_cache_ttl=AUTHORIZER_CACHE,
         )
-        # ANY, so that a wrong verb reaches the backend, which answers it with the right ones.
-        for path in ("/states/{name+}", "/locks/{name+}"):
+        # ANY, so that a wrong verb reaches the function, which answers it with the right ones.
+        for path, integration, authorizer in (
+            ("/states/{name+}", backend, token),
+            ("/locks/{name+}", backend, token),
+            ("/sessions", sessions, token),
+            # Lets in whoever AWS knows, of this account alone; the function looks who it is.
+            ("/sessions/aws", sessions, HttpIamAuthorizer()),
+        ):
             api.add_routes(
-                path=path, methods=[apigatewayv2.HttpMethod.ANY], integration=backend, authorizer=token
+                path=path,
+                methods=[apigatewayv2.HttpMethod.ANY],
+                integration=integration,
+                authorizer=authorizer,
             )
         (health,) = api.add_routes(path="/health", methods=[apigatewayv2.HttpMethod.ANY], integration=backend)
         Validations.of(health).acknowledge(
@@ -104,3 +115,9 @@ class Api(Construct):
             self.address = api.api_endpoint
         else:
             self.address = f"{target.api_endpoint}/_aws/execute-api/{api.api_id}/$default"
+
+
+def _integration(name: str, function: lambda_.IFunction) -> HttpLambdaIntegration:
+    return HttpLambdaIntegration(
+        name, function, payload_format_version=apigatewayv2.PayloadFormatVersion.VERSION_2_0
+    )

@@ -31,6 +31,7 @@ def refusals(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) -> list
         team: whose it is.
     """
     locks, states = bucket.arn_for_objects("*.tflock"), bucket.arn_for_objects("*.tfstate")
+    records = [bucket.arn_for_objects(f"{folder}/*") for folder in ("tokens", "trust", "sessions")]
     return [
         *refuse_old_tls(bucket),
         _refuse(
@@ -55,8 +56,17 @@ def refusals(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) -> list
                 )
             ]
         ),
+        # Written over blindly, a record that was revoked meanwhile would be good again.
+        _refuse(
+            "RefuseRecordWritesWithoutCondition",
+            "s3:PutObject",
+            records,
+            {"Null": {"s3:if-none-match": "true", "s3:if-match": "true"}, "Bool": _CREATES_AN_OBJECT},
+        ),
         *_refuse_other_encryption(bucket, key),
         _refuse("RefuseToDeleteStateVersions", "s3:DeleteObjectVersion", [states]),
+        # Without its newest version a record is the one before, which was not revoked yet.
+        _refuse("RefuseToDeleteRecordVersions", "s3:DeleteObjectVersion", records),
         # A lifecycle rule removes old versions that have a lock's tag, whatever their key.
         _refuse("RefuseToTagStates", ["s3:PutObjectTagging", "s3:PutObjectVersionTagging"], [states]),
         _refuse("RefuseToBypassGovernance", "s3:BypassGovernanceRetention", [states]),

@@ -120,7 +120,10 @@ class Memory:
         whole_number(256, 10240), "of the function that answers Terraform", deployed=_ANY_TIME, default=1769
     )
     authorizer: int = setting(
-        whole_number(256, 10240), "of the function that verifies tokens", deployed=_ANY_TIME, default=512
+        whole_number(256, 10240),
+        "of the functions that verify credentials and make sessions",
+        deployed=_ANY_TIME,
+        default=512,
     )
 
 
@@ -205,9 +208,21 @@ class TeamConfig:
     )
     log_retention: int = setting(
         one_of(LOG_RETENTION_DAYS),
-        "days for which log groups, and the stack's own bucket of access logs, are kept",
+        "days for which the other log groups, and the stack's own bucket of access logs, are kept",
         deployed="any time; holds for logs that exist too",
         default=90,
+    )
+    audit_retention: int = setting(
+        one_of(LOG_RETENTION_DAYS),
+        "days for which the audit trail is kept, and what `token_trail` writes",
+        deployed="any time; holds for what is written already too",
+        default=365,
+    )
+    token_trail: bool = setting(
+        flag(),
+        "whether CloudTrail notes who reads and writes records of tokens and trust, in a bucket of its own",
+        deployed="any time; what is written stays",
+        default=False,
     )
     throttling: Throttling = setting(
         Table(Throttling, "{ rate = 100, burst = 200 }"),

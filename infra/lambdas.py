@@ -1,16 +1,18 @@
-"""The two functions, each with the role that allows what it does and nothing else."""
+"""The functions, each with the role that allows what it does and nothing else, and their audit trail."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Validations
+from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
+from aws_cdk.aws_logs_destinations import LambdaDestination
 from constructs import Construct
 
-from holdfast import __version__
+from holdfast import __version__, audit
 from infra.bundle import Bundle
 from infra.config import TeamConfig
 from infra.state_store import StateStore, fix_logical_id
@@ -22,6 +24,8 @@ class Bundles:
 
     backend: Bundle
     authorizer: Bundle
+    sessions: Bundle
+    audit_trail: Bundle
 
 
 class Functions(Construct):
@@ -29,7 +33,9 @@ class Functions(Construct):
 
     Attributes:
         backend: the alias that answers Terraform.
-        authorizer: the alias that verifies access tokens.
+        authorizer: the alias that verifies credentials.
+        sessions: the alias that makes sessions.
+        audit: the log group of the audit trail.
     """
 
     def __init__(
@@ -39,11 +45,18 @@ class Functions(Construct):
         bucket, key = store.bucket, store.key
         states = bucket.arn_for_objects("states/*.tfstate")
         locks = bucket.arn_for_objects("states/*.tfstate.tflock")
+        tokens, sessions = bucket.arn_for_objects("tokens/*.json"), bucket.arn_for_objects("sessions/*.json")
+        trust = bucket.arn_for_objects("trust/records.json")
         # Without s3:ListBucket S3 answers 403 for a key that does not exist: "no state yet" were a fault.
         missing_keys_are_404 = _allow("MissingKeysAre404", ["s3:ListBucket"], [bucket.bucket_arn])
+        encrypt_and_decrypt = (
+            [_allow("EncryptAndDecrypt", ["kms:GenerateDataKey", "kms:Decrypt"], [key.key_arn])]
+            if key
+            else []
+        )
         retention = retention_of_each_write(team)
 
-        self.backend = self._function(
+        backend, backend_log = self._function(
             "Backend",
             team,
             bundles.backend,
@@ -63,11 +76,7 @@ class Functions(Construct):
                 _allow("TagLocks", ["s3:PutObjectTagging"], [locks]),
                 *([_allow("RetainStates", ["s3:PutObjectRetention"], [states])] if retention else []),
                 missing_keys_are_404,
-                *(
-                    [_allow("EncryptAndDecrypt", ["kms:GenerateDataKey", "kms:Decrypt"], [key.key_arn])]
-                    if key
-                    else []
-                ),
+                *encrypt_and_decrypt,
             ],
             acknowledged=[
                 _pattern(
@@ -76,10 +85,11 @@ class Functions(Construct):
                 for kind in ("tfstate", "tfstate.tflock")
             ],
         )
+        self.backend = self._live(backend)
         if bucket.policy:
             # New code, which may ask for another retention, answers only once the bucket lets it through.
             self.backend.node.add_dependency(bucket.policy)
-        self.authorizer = self._function(
+        authorizer, authorizer_log = self._function(
             "Authorizer",
             team,
             bundles.authorizer,
@@ -87,12 +97,79 @@ class Functions(Construct):
             timeout=Duration.seconds(10),
             environment={"HOLDFAST_BUCKET": bucket.bucket_name},
             statements=[
-                _allow("ReadTokens", ["s3:GetObject"], [bucket.arn_for_objects("tokens/*.json")]),
+                _allow("ReadRecords", ["s3:GetObject"], [tokens, sessions, trust]),
                 missing_keys_are_404,
                 *([_allow("Decrypt", ["kms:Decrypt"], [key.key_arn])] if key else []),
             ],
-            acknowledged=[_pattern("tokens/*.json", "Which token it is stands in the request.")],
+            acknowledged=[
+                _pattern("tokens/*.json", "Which token it is stands in the request."),
+                _pattern("sessions/*.json", "Which session it is stands in the request."),
+            ],
         )
+        self.authorizer = self._live(authorizer)
+        sessions_function, sessions_log = self._function(
+            "Sessions",
+            team,
+            bundles.sessions,
+            memory_mb=team.memory.authorizer,  # as much to do: a record is read, another is written
+            timeout=Duration.seconds(25),
+            environment={
+                "HOLDFAST_BUCKET": bucket.bucket_name,
+                "HOLDFAST_ACCOUNT": Stack.of(self).account,
+            },
+            statements=[
+                _allow("ReadTrust", ["s3:GetObject"], [trust]),
+                _allow("MakeSessions", ["s3:PutObject"], [sessions]),
+                missing_keys_are_404,
+                *encrypt_and_decrypt,
+            ],
+            acknowledged=[_pattern("sessions/*.json", "Each session has a new random ID.")],
+        )
+        self.sessions = self._live(sessions_function)
+        self.audit = self._audit_trail(
+            team,
+            bundles.audit_trail,
+            {"Backend": backend_log, "Authorizer": authorizer_log, "Sessions": sessions_log},
+        )
+
+    def _audit_trail(
+        self, team: TeamConfig, bundle: Bundle, audited: Mapping[str, logs.LogGroup]
+    ) -> logs.LogGroup:
+        """The log group of the audit trail, and the function that fills it from the functions' own logs."""
+        trail = audit_log(self, "Audit", f"/holdfast/{team.name}/audit", days=team.audit_retention)
+        copying, _ = self._function(
+            "AuditTrail",
+            team,
+            bundle,
+            memory_mb=256,
+            timeout=Duration.seconds(60),  # nobody waits for it
+            environment={"HOLDFAST_AUDIT_GROUP": trail.log_group_name},
+            statements=[
+                _allow("AuditTrail", ["logs:CreateLogStream", "logs:PutLogEvents"], [trail.log_group_arn])
+            ],
+            acknowledged=[],
+            snap_start=False,
+        )
+        for name, log in audited.items():
+            # Written by hand, because the destination's own leaves the account out.
+            copying.add_permission(
+                f"{name}Log",
+                principal=iam.ServicePrincipal("logs.amazonaws.com"),
+                source_arn=log.log_group_arn,
+                source_account=Stack.of(self).account,
+            )
+            marked_lines = logs.SubscriptionFilter(
+                self,
+                f"{name}Audit",
+                log_group=log,
+                destination=LambdaDestination(copying, add_permissions=False),
+                # In quotes: a term without them is letters, digits and underscores alone.
+                filter_pattern=logs.FilterPattern.literal(f'"{audit.MARK}"'),
+                filter_name="audit",
+            )
+            # CloudWatch tries the function when the filter is made.
+            marked_lines.node.add_dependency(copying.node.find_child(f"{name}Log"))
+        return trail
 
     def _function(
         self,
@@ -105,8 +182,9 @@ class Functions(Construct):
         environment: Mapping[str, str],
         statements: Sequence[iam.PolicyStatement],
         acknowledged: Sequence[Acknowledgment],
-    ) -> lambda_.Alias:
-        folder = name.lower()
+        snap_start: bool = True,
+    ) -> tuple[lambda_.Function, logs.LogGroup]:
+        folder = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
         log_group = audit_log(self, f"{name}Log", f"/holdfast/{team.name}/{folder}", days=team.log_retention)
         log_streams = _allow(
             "OwnLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log_group.log_group_arn]
@@ -119,6 +197,7 @@ class Functions(Construct):
             inline_policies={"permissions": iam.PolicyDocument(statements=[*statements, log_streams])},
         )
         Validations.of(role).acknowledge(*acknowledged)
+        from_snapshot = team.snap_start and snap_start
         function = lambda_.Function(
             self,
             name,
@@ -139,9 +218,9 @@ class Functions(Construct):
             role=role.without_policy_updates(),
             log_group=log_group,
             # Started from a snapshot instead of imported anew; only published versions are.
-            snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if team.snap_start else None,
+            snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if from_snapshot else None,
         )
-        if team.snap_start:
+        if from_snapshot:
             Validations.of(function).acknowledge(
                 Acknowledgment(
                     id="@aws-cdk/aws-lambda:snapStartRequirePublish", reason="The alias publishes a version."
@@ -151,7 +230,13 @@ class Functions(Construct):
                     reason="Its list of regions is older than Lambda's own.",
                 ),
             )
-        return lambda_.Alias(self, f"{name}Live", alias_name="live", version=function.current_version)
+        return function, log_group
+
+    def _live(self, function: lambda_.Function) -> lambda_.Alias:
+        """The alias that callers use: a snapshot is made of the version that it publishes."""
+        return lambda_.Alias(
+            self, f"{function.node.id}Live", alias_name="live", version=function.current_version
+        )
 
 
 def retention_of_each_write(team: TeamConfig) -> str | None:

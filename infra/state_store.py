@@ -114,6 +114,10 @@ def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
         # A rule of its own: S3 takes it neither with a tag nor with an expiry.
         s3.LifecycleRule(id="markers-with-nothing-beneath", expired_object_delete_marker=True),
         s3.LifecycleRule(id="unfinished-uploads", abort_incomplete_multipart_upload_after=one_day),
+        # The longest session is half a day: what goes has ended, and who had it stands in the audit trail.
+        s3.LifecycleRule(
+            id="sessions", prefix="sessions/", expiration=one_day, noncurrent_version_expiration=one_day
+        ),
     ]
     if history is not None:
         rules.append(

@@ -7,6 +7,7 @@ from infra.api import Api
 from infra.config import Target, TeamConfig
 from infra.lambdas import Bundles, Functions, retention_of_each_write
 from infra.state_store import StateStore
+from infra.token_trail import TokenTrail
 
 
 class TeamStack(Stack):
@@ -32,6 +33,8 @@ class TeamStack(Stack):
         store = StateStore(self, "StateStore", team)
         functions = Functions(self, "Functions", team, store, bundles)
         api = Api(self, "Api", team, target, functions)
+        if team.token_trail:
+            TokenTrail(self, "TokenTrail", team, store.bucket)
 
         CfnOutput(self, "ApiAddress", value=api.address, description="Base URL of the API")
         CfnOutput(self, "BucketName", value=store.bucket.bucket_name, description="Holds the states")

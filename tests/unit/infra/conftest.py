@@ -42,6 +42,8 @@ EVERY_SETTING = TeamConfig(
     key="s3",
     access_logs=AccessLogs(bucket="acme-s3-logs", prefix="holdfast/"),
     log_retention=30,
+    audit_retention=731,
+    token_trail=True,
     throttling=Throttling(rate=5, burst=7),
     memory=Memory(backend=1024, authorizer=256),
     snap_start=False,
@@ -114,7 +116,12 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> Bundles:
     """A stub for the functions' code."""
     code = tmp_path_factory.mktemp("code")
     (code / "handler.py").touch()
-    return Bundles(backend=Bundle(code, "b" * 64), authorizer=Bundle(code, "a" * 64))
+    return Bundles(
+        backend=Bundle(code, "b" * 64),
+        authorizer=Bundle(code, "a" * 64),
+        sessions=Bundle(code, "c" * 64),
+        audit_trail=Bundle(code, "d" * 64),
+    )
 
 
 def new_app(outdir: Path) -> App:

@@ -24,6 +24,8 @@ STATE: Final = "states/network/prod.tfstate"
 LOCK: Final = f"{STATE}.tflock"
 STATE_ELSEWHERE: Final = "env:/dev/network.tfstate"
 TOKEN: Final = "tokens/5gk2.json"
+TRUST: Final = "trust/records.json"
+SESSION: Final = "sessions/session-7hd1.json"
 
 TLS: Final = {"aws:SecureTransport": "true", "s3:TlsVersion": "1.3"}
 CREATES: Final = {"s3:ObjectCreationOperation": "true"}
@@ -68,6 +70,8 @@ WITHOUT_TLS: Final = {"RefuseWithoutTls": ALL}
 OLD_TLS: Final = {"RefuseTlsBefore12": ALL}
 BLIND_LOCK: Final = {"RefuseLockWritesWithoutCondition": ALL}
 BLIND_STATE: Final = {"RefuseStateWritesWithoutCondition": ALL - {"native"}}
+BLIND_RECORD: Final = {"RefuseRecordWritesWithoutCondition": ALL}
+NO_EARLIER_RECORD: Final = {"RefuseToDeleteRecordVersions": ALL}
 OF_THE_CLIENT: Final = {"RefuseKeysOfTheClient": ALL}
 NO_KMS: Final = {"RefuseOtherEncryption": frozenset({"s3"})}
 OTHER_KEY: Final = {"RefuseOtherKeys": ALL - {"s3"}, **NO_KMS}
@@ -217,8 +221,17 @@ TABLE: Final[Mapping[str, Sequence[Case]]] = {
         ),
         Case("none: PutObject with `If-Match`", "s3:PutObject", STATE, IF_MATCH),
     ],
-    "Tokens": [
-        Case("PutObject", "s3:PutObject", TOKEN, CREATES),
+    "Tokens, trust and sessions": [
+        Case("PutObject of a token with `If-None-Match`", "s3:PutObject", TOKEN, IF_ABSENT),
+        Case("PutObject of a token with `If-Match`", "s3:PutObject", TOKEN, IF_MATCH),
+        Case("PutObject of a token", "s3:PutObject", TOKEN, CREATES, BLIND_RECORD),
+        Case("PutObject of the trust records with `If-None-Match`", "s3:PutObject", TRUST, IF_ABSENT),
+        Case("PutObject of the trust records with `If-Match`", "s3:PutObject", TRUST, IF_MATCH),
+        Case("PutObject of the trust records", "s3:PutObject", TRUST, CREATES, BLIND_RECORD),
+        Case("PutObject of a session with `If-None-Match`", "s3:PutObject", SESSION, IF_ABSENT),
+        Case("PutObject of a session", "s3:PutObject", SESSION, CREATES, BLIND_RECORD),
+        Case("CopyObject of an old version onto it", "s3:PutObject", TOKEN, CREATES, BLIND_RECORD),
+        Case("CompleteMultipartUpload", "s3:PutObject", TOKEN, CREATES, BLIND_RECORD),
         Case(
             "PutObject with `aws:kms` and another key",
             "s3:PutObject",
@@ -230,11 +243,29 @@ TABLE: Final[Mapping[str, Sequence[Case]]] = {
             "a key that the client sends (SSE-C)",
             "s3:PutObject",
             TOKEN,
-            {**CREATES, "s3:x-amz-server-side-encryption-customer-algorithm": "AES256"},
+            {**IF_ABSENT, "s3:x-amz-server-side-encryption-customer-algorithm": "AES256"},
             OF_THE_CLIENT,
         ),
-        Case("DeleteObject", "s3:DeleteObject", TOKEN),
-        Case("DeleteObject of one version", "s3:DeleteObjectVersion", TOKEN),
+        Case("DeleteObject of a token, as by `aws s3 rm`", "s3:DeleteObject", TOKEN),
+        Case("DeleteObject of the trust records", "s3:DeleteObject", TRUST),
+        Case("DeleteObject of a session", "s3:DeleteObject", SESSION),
+        Case(
+            "DeleteObject of one version of a token", "s3:DeleteObjectVersion", TOKEN, {}, NO_EARLIER_RECORD
+        ),
+        Case(
+            "DeleteObject of one version of the trust records",
+            "s3:DeleteObjectVersion",
+            TRUST,
+            {},
+            NO_EARLIER_RECORD,
+        ),
+        Case(
+            "DeleteObject of one version of a session",
+            "s3:DeleteObjectVersion",
+            SESSION,
+            {},
+            NO_EARLIER_RECORD,
+        ),
     ],
     "The bucket": [
         Case("suspend versioning", "s3:PutBucketVersioning", ""),
@@ -249,6 +280,10 @@ NOTES: Final[Mapping[str, str]] = {
     "Retention of a state": """\
 The limit is one day above the team's 30: a client's clock may be ahead, and AWS does not say whether S3
 counts a part of a day as a whole one.
+""",
+    "Tokens, trust and sessions": """\
+A record that was revoked or removed must not come back by a blind write, or by taking its newest version or
+its delete marker away. Who removes a token with `aws s3 rm` adds a delete marker, and the token is refused.
 """,
     "The bucket": """\
 IAM decides here. S3 itself refuses to suspend versioning where Object Lock is enabled, as it is on every
@@ -371,8 +406,9 @@ INTRODUCTION: Final = """\
 # What the bucket itself refuses
 
 The bucket policy holds for everybody: Holdfast's functions, administrators, other programs, root. It gives
-nobody a permission; it takes away what would harm a state, a lock or the history. So not even a fault in
-Holdfast writes over a state blindly. [design.md](design.md#what-the-bucket-itself-refuses) says why each
+nobody a permission; it takes away what would harm a state, a lock, the history or a revocation. So not even
+a fault in Holdfast writes over a state blindly.
+[design.md](design.md#what-the-bucket-itself-refuses) says why each
 statement is there.
 
 What it does not cover: S3's lifecycle rules, which no bucket policy binds; somebody who may change the policy

@@ -354,7 +354,8 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         (
             "zone = 1",
             "unknown setting 'zone'; there are account, region, require_lock, native_clients, retention, "
-            "history, key, access_logs, log_retention, throttling, memory, snap_start, tags",
+            "history, key, access_logs, log_retention, audit_retention, token_trail, throttling, memory, "
+            "snap_start, tags",
         ),
     ],
 )

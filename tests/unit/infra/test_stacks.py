@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import __version__
+from holdfast import __version__, audit
 from infra.config import AWS, History, Retention, TeamConfig
 from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 
@@ -78,7 +78,25 @@ USE_THE_KEY = {
     "Action": ["kms:GenerateDataKey", "kms:Decrypt"],
     "Resource": "<StateKey.Arn>",
 }
-OWN_LOG = {"Effect": "Allow", "Action": ACTIONS_OF_LOG, "Resource": "<BackendLog.Arn>"}
+TRUST = "<StateBucket.Arn>/trust/records.json"
+SESSIONS = "<StateBucket.Arn>/sessions/*.json"
+READ_RECORDS = {
+    "Effect": "Allow",
+    "Action": "s3:GetObject",
+    "Resource": ["<StateBucket.Arn>/tokens/*.json", SESSIONS, TRUST],
+}
+MAKE_SESSIONS = [
+    {"Effect": "Allow", "Action": "s3:GetObject", "Resource": TRUST},
+    {"Effect": "Allow", "Action": "s3:PutObject", "Resource": SESSIONS},
+]
+
+
+def may_log(group: str) -> dict[str, Any]:
+    """The statement that lets a function write to a log group."""
+    return {"Effect": "Allow", "Action": ACTIONS_OF_LOG, "Resource": f"<{group}.Arn>"}
+
+
+OWN_LOG = may_log("BackendLog")
 
 
 def test_the_backend_may_use_states_and_locks_and_nothing_else(default: Synthesized) -> None:
@@ -109,23 +127,47 @@ def test_the_functions_need_no_key_and_no_retention_that_s3_sees_to(settled: Syn
         OWN_LOG,
     ]
     assert statements_of(settled, "authorizer.handler.handle") == [
-        {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "<StateBucket.Arn>/tokens/*.json"},
+        READ_RECORDS,
         MISSING_KEYS_ARE_404,
-        {"Effect": "Allow", "Action": ACTIONS_OF_LOG, "Resource": "<AuthorizerLog.Arn>"},
+        may_log("AuthorizerLog"),
+    ]
+    assert statements_of(settled, "sessions.handler.handle") == [
+        *MAKE_SESSIONS,
+        MISSING_KEYS_ARE_404,
+        may_log("SessionsLog"),
     ]
 
 
-def test_the_authorizer_may_read_tokens_and_nothing_else(stack: Synthesized) -> None:
+def test_the_authorizer_may_read_tokens_sessions_and_trust_and_nothing_else(stack: Synthesized) -> None:
     assert statements_of(stack, "authorizer.handler.handle") == [
-        {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "<StateBucket.Arn>/tokens/*.json"},
-        {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": "<StateBucket.Arn>"},
+        READ_RECORDS,
+        MISSING_KEYS_ARE_404,
         {"Effect": "Allow", "Action": "kms:Decrypt", "Resource": "<StateKey.Arn>"},
-        {"Effect": "Allow", "Action": ACTIONS_OF_LOG, "Resource": "<AuthorizerLog.Arn>"},
+        may_log("AuthorizerLog"),
     ]
+
+
+def test_the_sessions_function_may_read_trust_and_write_sessions_and_nothing_else(stack: Synthesized) -> None:
+    assert statements_of(stack, "sessions.handler.handle") == [
+        *MAKE_SESSIONS,
+        MISSING_KEYS_ARE_404,
+        USE_THE_KEY,
+        may_log("SessionsLog"),
+    ]
+
+
+def test_the_audit_trail_may_write_to_its_log_group_and_its_own_log_and_nothing_else(
+    stack: Synthesized, settled: Synthesized
+) -> None:
+    for one in (stack, settled):
+        assert statements_of(one, "audit_trail.handler.handle") == [
+            may_log("Audit"),
+            may_log("AuditTrailLog"),
+        ]
 
 
 def test_no_permission_stands_anywhere_else(stack: Synthesized) -> None:
-    assert len(stack.resources("AWS::IAM::Role")) == len(stack.resources("AWS::Lambda::Function")) == 2
+    assert len(stack.resources("AWS::IAM::Role")) == len(stack.resources("AWS::Lambda::Function")) == 4
     for elsewhere in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy"):
         assert not stack.resources(elsewhere)
 
@@ -142,7 +184,11 @@ def test_no_role_has_a_wildcard_action_or_the_bare_resource(stack: Synthesized, 
 
 @pytest.mark.parametrize(
     ("handler", "memory", "timeout"),
-    [("backend.handler.handle", 1769, 25), ("authorizer.handler.handle", 512, 10)],
+    [
+        ("backend.handler.handle", 1769, 25),
+        ("authorizer.handler.handle", 512, 10),
+        ("sessions.handler.handle", 512, 25),
+    ],
 )
 def test_a_function_runs_python_3_14_on_arm64_from_a_snapshot(
     stack: Synthesized, handler: str, memory: int, timeout: int
@@ -156,7 +202,12 @@ def test_a_function_runs_python_3_14_on_arm64_from_a_snapshot(
 
 
 @pytest.mark.parametrize(
-    ("handler", "memory"), [("backend.handler.handle", 1024), ("authorizer.handler.handle", 256)]
+    ("handler", "memory"),
+    [
+        ("backend.handler.handle", 1024),
+        ("authorizer.handler.handle", 256),
+        ("sessions.handler.handle", 256),
+    ],
 )
 def test_a_team_may_have_other_memory_and_no_snapshots(
     settled: Synthesized, handler: str, memory: int
@@ -165,6 +216,13 @@ def test_a_team_may_have_other_memory_and_no_snapshots(
     assert function["MemorySize"] == memory
     assert "SnapStart" not in function
     assert live_alias(settled, handler), "the API calls a published version all the same"
+
+
+def test_nobody_waits_for_the_audit_trail_so_it_has_no_snapshot(stack: Synthesized) -> None:
+    _, function = stack.function("audit_trail.handler.handle")
+    assert (function["Runtime"], function["Architectures"]) == ("python3.14", ["arm64"])
+    assert (function["MemorySize"], function["Timeout"]) == (256, 60)
+    assert "SnapStart" not in function
 
 
 def test_the_functions_know_their_bucket_and_their_version(default: Synthesized) -> None:
@@ -183,6 +241,24 @@ def test_the_functions_know_their_bucket_and_their_version(default: Synthesized)
         **powertools,
         "HOLDFAST_VERSION": f"{__version__}+aaaaaaaaaaaa",
     }
+    _, sessions = default.function("sessions.handler.handle")
+    assert default.resolve(sessions["Environment"]["Variables"]) == {
+        **bucket,
+        **powertools,
+        "HOLDFAST_ACCOUNT": "<AWS::AccountId>",
+        "HOLDFAST_VERSION": f"{__version__}+cccccccccccc",
+    }
+    _, audit_trail = default.function("audit_trail.handler.handle")
+    assert default.resolve(audit_trail["Environment"]["Variables"]) == {
+        **powertools,
+        "HOLDFAST_AUDIT_GROUP": "<Audit>",
+        "HOLDFAST_VERSION": f"{__version__}+dddddddddddd",
+    }
+
+
+def test_the_sessions_function_knows_the_account_that_it_takes_callers_of(settled: Synthesized) -> None:
+    _, sessions = settled.function("sessions.handler.handle")
+    assert sessions["Environment"]["Variables"]["HOLDFAST_ACCOUNT"] == "123456789012"
 
 
 def test_a_team_may_do_without_locks(settled: Synthesized) -> None:
@@ -210,23 +286,81 @@ def test_backend_and_command_line_know_the_retention_of_each_write(
     assert stack.template["Outputs"].get("StateRetention", {}).get("Value") == asked
 
 
-def test_each_function_logs_to_a_group_of_its_own_for_90_days(stack: Synthesized, team: str) -> None:
+def test_each_function_logs_to_a_group_of_its_own_for_90_days_and_the_trail_stays_a_year(
+    stack: Synthesized, team: str
+) -> None:
     assert {
         name: (log["Properties"]["LogGroupName"], log["Properties"]["RetentionInDays"])
         for name, log in stack.resources("AWS::Logs::LogGroup").items()
     } == {
         "BackendLog": (f"/holdfast/{team}/backend", 90),
         "AuthorizerLog": (f"/holdfast/{team}/authorizer", 90),
+        "SessionsLog": (f"/holdfast/{team}/sessions", 90),
+        "AuditTrailLog": (f"/holdfast/{team}/audit_trail", 90),
+        "Audit": (f"/holdfast/{team}/audit", 365),
         "AccessLog": (f"/aws/vendedlogs/holdfast/{team}/access", 90),
     }
-    for handler, log in (("backend", "BackendLog"), ("authorizer", "AuthorizerLog")):
+    for handler, log in (
+        ("backend", "BackendLog"),
+        ("authorizer", "AuthorizerLog"),
+        ("sessions", "SessionsLog"),
+        ("audit_trail", "AuditTrailLog"),
+    ):
         _, function = stack.function(f"{handler}.handler.handle")
         assert stack.resolve(function["LoggingConfig"]) == {"LogGroup": f"<{log}>"}
 
 
 def test_a_team_may_keep_its_logs_for_another_time(settled: Synthesized) -> None:
-    logs = settled.resources("AWS::Logs::LogGroup").values()
-    assert [log["Properties"]["RetentionInDays"] for log in logs] == [30, 30, 30]
+    logs = settled.resources("AWS::Logs::LogGroup")
+    days = {name: log["Properties"]["RetentionInDays"] for name, log in logs.items()}
+    assert days.pop("Audit") == 731
+    assert set(days.values()) == {30}
+
+
+# --- the audit trail ------------------------------------------------------------------------------
+
+AUDITED = ("BackendLog", "AuthorizerLog", "SessionsLog")
+
+
+def test_the_marked_lines_of_three_logs_go_to_the_function_that_keeps_the_trail(stack: Synthesized) -> None:
+    copying, _ = stack.function("audit_trail.handler.handle")
+    filters = [
+        stack.resolve(one["Properties"]) for one in stack.resources("AWS::Logs::SubscriptionFilter").values()
+    ]
+    assert sorted(filters, key=str) == sorted(
+        (
+            {
+                "DestinationArn": f"<{copying}.Arn>",
+                "FilterName": "audit",
+                "FilterPattern": f'"{audit.MARK}"',
+                "LogGroupName": f"<{log}>",
+            }
+            for log in AUDITED
+        ),
+        key=str,
+    )
+
+
+def test_only_the_three_logs_of_this_account_may_call_it_and_may_before_they_try(stack: Synthesized) -> None:
+    copying, _ = stack.function("audit_trail.handler.handle")
+    permissions = {
+        name: stack.resolve(permission["Properties"])
+        for name, permission in stack.resources("AWS::Lambda::Permission").items()
+        if permission["Properties"]["Principal"] == "logs.amazonaws.com"
+    }
+    assert {
+        (one["FunctionName"], one["Action"], one["SourceArn"], one["SourceAccount"])
+        for one in permissions.values()
+    } == {
+        (f"<{copying}.Arn>", "lambda:InvokeFunction", f"<{log}.Arn>", "<AWS::AccountId>") for log in AUDITED
+    }
+    for one in stack.resources("AWS::Logs::SubscriptionFilter").values():
+        of_its_log = [
+            name
+            for name, permission in permissions.items()
+            if permission["SourceArn"] == stack.resolve(one["Properties"]["LogGroupName"])[:-1] + ".Arn>"
+        ]
+        assert one["DependsOn"] == of_its_log
 
 
 def live_alias(stack: Synthesized, handler: str) -> str:
@@ -259,24 +393,35 @@ def test_new_code_answers_only_once_the_bucket_policy_is_the_new_one(stack: Synt
 # --- the API --------------------------------------------------------------------------------------
 
 
-def test_the_api_has_three_routes_to_the_published_backend(stack: Synthesized) -> None:
+def test_each_route_goes_to_a_published_function_and_lets_in_whom_it_is_for(stack: Synthesized) -> None:
+    ((authorizer, _),) = stack.resources("AWS::ApiGatewayV2::Authorizer").items()
+    integrations = {
+        f"integrations/<{name}>": stack.resolve(one["Properties"])
+        for name, one in stack.resources("AWS::ApiGatewayV2::Integration").items()
+    }
     routes = [
         stack.resolve(route["Properties"]) for route in stack.resources("AWS::ApiGatewayV2::Route").values()
     ]
-    ((authorizer, _),) = stack.resources("AWS::ApiGatewayV2::Authorizer").items()
-    ((integration, backend),) = stack.resources("AWS::ApiGatewayV2::Integration").items()
+    backend, sessions = (
+        f"<{live_alias(stack, f'{name}.handler.handle')}>" for name in ("backend", "sessions")
+    )
     assert {
-        route["RouteKey"]: (route["AuthorizationType"], route.get("AuthorizerId")) for route in routes
+        route["RouteKey"]: (
+            integrations[route["Target"]]["IntegrationUri"],
+            route["AuthorizationType"],
+            route.get("AuthorizerId"),
+        )
+        for route in routes
     } == {
-        "ANY /states/{name+}": ("CUSTOM", f"<{authorizer}>"),
-        "ANY /locks/{name+}": ("CUSTOM", f"<{authorizer}>"),
-        "ANY /health": ("NONE", None),
+        "ANY /states/{name+}": (backend, "CUSTOM", f"<{authorizer}>"),
+        "ANY /locks/{name+}": (backend, "CUSTOM", f"<{authorizer}>"),
+        "ANY /sessions": (sessions, "CUSTOM", f"<{authorizer}>"),
+        "ANY /sessions/aws": (sessions, "AWS_IAM", None),
+        "ANY /health": (backend, "NONE", None),
     }
-    assert {route["Target"] for route in routes} == {f"integrations/<{integration}>"}
-    properties = stack.resolve(backend["Properties"])
-    assert properties["IntegrationType"] == "AWS_PROXY"
-    assert properties["IntegrationUri"] == f"<{live_alias(stack, 'backend.handler.handle')}>"
-    assert properties["PayloadFormatVersion"] == "2.0"
+    assert {(one["IntegrationType"], one["PayloadFormatVersion"]) for one in integrations.values()} == {
+        ("AWS_PROXY", "2.0")
+    }
     assert set(stack.only("AWS::ApiGatewayV2::Api")["Properties"]) == {"Name", "Description", "ProtocolType"}
 
 
@@ -299,11 +444,20 @@ def test_only_this_api_may_call_the_functions_and_only_their_aliases(stack: Synt
         stack.resolve(permission["Properties"])
         for permission in stack.resources("AWS::Lambda::Permission").values()
     ]
-    assert {permission["Principal"] for permission in permissions} == {"apigateway.amazonaws.com"}
-    assert {(permission["FunctionName"], permission["SourceArn"]) for permission in permissions} == {
+    assert {permission["Principal"] for permission in permissions} == {
+        "apigateway.amazonaws.com",
+        "logs.amazonaws.com",
+    }
+    assert {
+        (permission["FunctionName"], permission["SourceArn"])
+        for permission in permissions
+        if permission["Principal"] == "apigateway.amazonaws.com"
+    } == {
         (f"<{live_alias(stack, 'backend.handler.handle')}>", f"{here}/*/*/states/{{name+}}"),
         (f"<{live_alias(stack, 'backend.handler.handle')}>", f"{here}/*/*/locks/{{name+}}"),
         (f"<{live_alias(stack, 'backend.handler.handle')}>", f"{here}/*/*/health"),
+        (f"<{live_alias(stack, 'sessions.handler.handle')}>", f"{here}/*/*/sessions"),
+        (f"<{live_alias(stack, 'sessions.handler.handle')}>", f"{here}/*/*/sessions/aws"),
         (f"<{live_alias(stack, 'authorizer.handler.handle')}>", f"{here}/authorizers/<{authorizer}>"),
     }
 

@@ -94,7 +94,7 @@ def test_the_bucket_retains_by_itself_only_where_the_team_asks_it_to(
     }
 
 
-WHAT_LOCKING_LEAVES = [
+ALWAYS_REMOVED = [
     {
         "Id": "locks",
         "Status": "Enabled",
@@ -107,17 +107,24 @@ WHAT_LOCKING_LEAVES = [
         "Status": "Enabled",
         "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
     },
+    {
+        "Id": "sessions",
+        "Status": "Enabled",
+        "Prefix": "sessions/",
+        "ExpirationInDays": 1,
+        "NoncurrentVersionExpiration": {"NoncurrentDays": 1},
+    },
 ]
 
 
 def test_without_history_every_version_of_a_state_stays(default: Synthesized) -> None:
-    assert bucket_of(default)["LifecycleConfiguration"]["Rules"] == WHAT_LOCKING_LEAVES
+    assert bucket_of(default)["LifecycleConfiguration"]["Rules"] == ALWAYS_REMOVED
 
 
 def test_history_removes_old_versions_and_keeps_the_newest_whatever_their_age(synthesize: Synthesize) -> None:
     stack = with_settings(synthesize, history=History(days=365, keep_versions=100))
     assert bucket_of(stack)["LifecycleConfiguration"]["Rules"] == [
-        *WHAT_LOCKING_LEAVES,
+        *ALWAYS_REMOVED,
         {
             "Id": "history",
             "Status": "Enabled",
@@ -127,10 +134,13 @@ def test_history_removes_old_versions_and_keeps_the_newest_whatever_their_age(sy
     ]
 
 
-def test_no_rule_ever_removes_a_current_state(stack: Synthesized, settled: Synthesized) -> None:
+def test_no_rule_ever_removes_a_current_object_but_a_session(
+    stack: Synthesized, settled: Synthesized
+) -> None:
     for bucket in (bucket_of(stack), bucket_of(settled)):
         for rule in bucket["LifecycleConfiguration"]["Rules"]:
-            assert not {"ExpirationInDays", "ExpirationDate", "Transitions"} & rule.keys()
+            removes = {"ExpirationInDays", "ExpirationDate", "Transitions"} & rule.keys()
+            assert not removes or rule["Prefix"] == "sessions/"
 
 
 # --- the access log -------------------------------------------------------------------------------
@@ -153,7 +163,7 @@ def test_access_logs_are_kept_as_long_as_the_other_logs(synthesize: Synthesize) 
 
 
 def test_a_team_may_have_its_access_logs_in_a_bucket_of_its_own(settled: Synthesized) -> None:
-    assert set(settled.resources("AWS::S3::Bucket")) == {"StateBucket"}
+    assert set(settled.resources("AWS::S3::Bucket")) == {"StateBucket", "TokenTrailBucket"}
     assert bucket_of(settled)["LoggingConfiguration"] == {
         "DestinationBucketName": "acme-s3-logs",
         "LogFilePrefix": "holdfast/",
@@ -164,7 +174,9 @@ def test_a_team_may_have_its_access_logs_in_a_bucket_of_its_own(settled: Synthes
 
 UNLESS_THE_FIRST_DEPLOYMENT_FAILS = ("RetainExceptOnCreate", "Retain")
 KEPT_LOG = ("AWS::Logs::LogGroup", *UNLESS_THE_FIRST_DEPLOYMENT_FAILS)
-KEPT_LOGS = {"BackendLog": KEPT_LOG, "AuthorizerLog": KEPT_LOG, "AccessLog": KEPT_LOG}
+KEPT_LOGS = dict.fromkeys(
+    ("BackendLog", "AuthorizerLog", "SessionsLog", "AuditTrailLog", "Audit", "AccessLog"), KEPT_LOG
+)
 
 
 def kept(stack: Synthesized) -> dict[str, tuple[str, str, str]]:
@@ -188,5 +200,6 @@ def test_buckets_key_and_logs_outlive_the_stack_under_names_that_do_not_change(s
 def test_without_key_and_access_log_of_its_own_the_rest_outlives_the_stack(settled: Synthesized) -> None:
     assert kept(settled) == {
         "StateBucket": ("AWS::S3::Bucket", *UNLESS_THE_FIRST_DEPLOYMENT_FAILS),
+        "TokenTrailBucket": ("AWS::S3::Bucket", *UNLESS_THE_FIRST_DEPLOYMENT_FAILS),
         **KEPT_LOGS,
     }
