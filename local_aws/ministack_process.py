@@ -37,7 +37,8 @@ _HEALTH = "/_ministack/health"
 _SIGNED_FOR = re.compile(r"/([^/, ]+)/aws4_request")
 # All whose presence can change what AWS demands of the caller …
 _TELLING = ("if-", "x-amz-")
-# … and those whose value a bucket policy can compare. Others may hold content or secrets.
+# … and those whose value a bucket policy can compare, or that names the operation. Others may hold content or
+# secrets.
 _COMPARED = frozenset(
     {
         "if-none-match",
@@ -45,6 +46,7 @@ _COMPARED = frozenset(
         "x-amz-object-lock-retain-until-date",
         "x-amz-server-side-encryption",
         "x-amz-server-side-encryption-aws-kms-key-id",
+        "x-amz-target",
     }
 )
 

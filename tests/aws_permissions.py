@@ -15,7 +15,10 @@ from tests.iam_policy import Request, evaluate
 
 Statement = Mapping[str, Any]
 
-OBJECTS: Final = ("states/*.tfstate", "states/*.tfstate.tflock", "tokens/*.json")
+OBJECTS: Final = (
+    *("states/*.tfstate", "states/*.tfstate.tflock"),
+    *("tokens/*.json", "sessions/*.json", "trust/records.json"),
+)
 """The kinds of objects, as a policy names them; every key is of one kind at most."""
 
 
@@ -36,7 +39,7 @@ class Call:
         key: of the object.
         query: the names of its query parameters.
         headers: the names of its headers that begin with `if-` or `x-amz-`; values only of those that a
-            bucket policy compares.
+            bucket policy compares, and of the one that names an operation.
         status: of the answer.
         time: when it came, in seconds since 1970.
     """
@@ -53,6 +56,14 @@ class Call:
     def noted(cls, line: Mapping[str, Any]) -> "Call":
         """Read a call as the local AWS notes it."""
         bucket, _, key = line["path"].removeprefix("/").partition("/")
+        if target := line["headers"].get("x-amz-target"):
+            return cls(
+                target.rpartition(".")[2],
+                query=frozenset(line["query"]),
+                headers=line["headers"],
+                status=line["status"],
+                time=line["time"],
+            )
         if line["service"] != "s3" or not key:
             return cls(f"{line['service']}: {line['method']} {line['path']}")
         return cls(
@@ -85,12 +96,14 @@ class Reach:
         key_arn: of the KMS key that encrypts the bucket, or None where S3 manages the keys.
         log_group_arn: of the function's own log, with `:*` at its end.
         region: of all of them.
+        audit_group_arn: of the team's audit trail, with `:*` at its end.
     """
 
     bucket: str
     key_arn: str | None
     log_group_arn: str
     region: str
+    audit_group_arn: str = ""
 
 
 # --- the reviewed table ----------------------------------------------------------------------------
@@ -106,6 +119,9 @@ CONDITIONAL_DELETES: Final = f"{_GUIDE}conditional-delete-enforce.html"
 REQUIRED_PERMISSIONS: Final = f"{_GUIDE}using-with-s3-policy-actions.html"
 KMS_ENCRYPTION: Final = f"{_GUIDE}UsingKMSEncryption.html"
 LAMBDA_LOGS: Final = "https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs.html"
+LOGS_PERMISSIONS: Final = (
+    "https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/permissions-reference-cwl.html"
+)
 
 
 class On(Enum):
@@ -115,6 +131,7 @@ class On(Enum):
     BUCKET = "the bucket"
     KEY = "the team's KMS key"
     LOG = "the function's own log"
+    AUDIT = "the team's audit trail"
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +249,14 @@ TABLE: Final = (
     ),
     Row(WRITES_LOG.operation, "logs:CreateLogStream", On.LOG, "each environment has its own", LAMBDA_LOGS),
     Row(WRITES_LOG.operation, "logs:PutLogEvents", On.LOG, "one line for each request", LAMBDA_LOGS),
+    Row(
+        "CreateLogStream",
+        "logs:CreateLogStream",
+        On.AUDIT,
+        "each function has a stream of its own for each day",
+        LOGS_PERMISSIONS,
+    ),
+    Row("PutLogEvents", "logs:PutLogEvents", On.AUDIT, "writes the events", LOGS_PERMISSIONS),
 )
 
 # Parameters for which AWS demands nothing more. A name with `*` at its end covers all that begin so.
@@ -245,6 +270,8 @@ _HARMLESS: Final[Mapping[str, Collection[str]]] = {
         *("if-none-match", "x-amz-object-lock-retain-until-date"),
     ),
     "DeleteObject": _SIGNATURE,
+    "CreateLogStream": (*_SIGNATURE, "x-amz-target"),
+    "PutLogEvents": (*_SIGNATURE, "x-amz-target"),
 }
 
 
@@ -301,16 +328,16 @@ def _demand(row: Row, call: Call, reach: Reach, principal: str) -> Demand:
         case On.OBJECT:
             kinds = [kind for kind in OBJECTS if fnmatchcase(call.key, kind)]
             if len(kinds) != 1:
-                raise UnknownCallError(f"{call.operation} of {call.key}, which is no state, lock or token")
+                raise UnknownCallError(f"{call.operation} of {call.key}, which is of no known kind")
             resource, pattern, on = f"{bucket}/{call.key}", f"{bucket}/{kinds[0]}", f"`{kinds[0]}`"
         case On.BUCKET:
             resource, pattern, on = bucket, bucket, row.on.value
         case On.KEY:
             assert reach.key_arn is not None
             resource, pattern, on = reach.key_arn, reach.key_arn, row.on.value
-        case On.LOG:
-            stream = f"{reach.log_group_arn.removesuffix('*')}log-stream:any"
-            resource, pattern, on = stream, reach.log_group_arn, row.on.value
+        case On.LOG | On.AUDIT:
+            pattern = reach.log_group_arn if row.on is On.LOG else reach.audit_group_arn
+            resource, on = f"{pattern.removesuffix('*')}log-stream:any", row.on.value
     context = _context(call, row, reach)
     return Demand(row, resource, pattern, on, Request(row.action, resource, principal, context))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Credentials = Mapping[str, str]
 """As IAM and STS give them: `AccessKeyId`, `SecretAccessKey` and, of a session, `SessionToken`."""
 
-FUNCTIONS = ("backend", "authorizer")
+FUNCTIONS = ("backend", "authorizer", "sessions", "audit_trail")
 
 _PSEUDO_PARAMETERS = {
     "AWS::AccountId": ACCOUNT,
@@ -53,7 +53,7 @@ class DeployedRole:
     """The role of a deployed function.
 
     Attributes:
-        function: `backend` or `authorizer`.
+        function: one of `FUNCTIONS`.
         name: of the role, in IAM.
         principal: the ARN of the function's session, which its requests are signed as.
         by_hand: the ARN of a session that a test makes with this role.
@@ -61,6 +61,7 @@ class DeployedRole:
         bucket_policy: of the team's bucket.
         key_policy: of the key that encrypts the bucket; empty where S3 manages the keys.
         reach: what the function works on.
+        audit_group: the name of the log group of the team's audit trail.
     """
 
     def __init__(self, aws: LocalAws, stack: "Stack", function: str) -> None:
@@ -80,9 +81,9 @@ class DeployedRole:
         self.bucket_policy = stack.bucket_policy
         self.key_policy = stack.key_policy
         log_group = stack.resolve(properties["LoggingConfig"]["LogGroup"])
-        self.reach = Reach(
-            stack.bucket, stack.key_arn, _ARNS["AWS::Logs::LogGroup"].format(log_group), REGION
-        )
+        arn = _ARNS["AWS::Logs::LogGroup"].format
+        self.audit_group = stack.physical_ids["Audit"]
+        self.reach = Reach(stack.bucket, stack.key_arn, arn(log_group), REGION, arn(self.audit_group))
 
     @property
     def log_group(self) -> str:
@@ -112,6 +113,14 @@ class DeployedRole:
             iam.update_assume_role_policy(RoleName=self.name, PolicyDocument=json.dumps(trust))
         credentials: Credentials = assumed["Credentials"]
         return credentials
+
+    def log_lines(self, *, audit: bool = False) -> list[str]:
+        """The lines of the function's own log, or of the team's audit trail."""
+        logs = client(self._aws, "logs")
+        pages = logs.get_paginator("filter_log_events").paginate(
+            logGroupName=self.audit_group if audit else self.log_group
+        )
+        return [event["message"] for page in pages for event in page["events"]]
 
     @cached_property
     def s3(self) -> "S3Client":

@@ -1,10 +1,13 @@
 """Makes the functions of a team do everything that they can do, so that no call to AWS is left out."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
-from holdfast import tokens
+from holdfast import tokens, trust
 from holdfast.access import Role
 from tests import documents
+from tests.e2e.aws_caller import assume, trust_role
 from tests.e2e.http_client import Client, Credentials, Response
 from tests.e2e.team import Team
 
@@ -38,6 +41,7 @@ def drive(team: Team, name: str, *, require_lock: bool, locks_retained: bool) ->
         locks_retained: whether its bucket puts every lock under retention.
     """
     _sign_in(team, name)
+    _sessions(team, name)
     _states(team, f"{name}/states")
     _locks(team, f"{name}/locks")
     if not locks_retained:
@@ -60,6 +64,33 @@ def _sign_in(team: Team, name: str) -> None:
     unknown = team.client_with(Credentials("0" * 20, "holdfast_unknown"))
     _expect(unknown.read(f"{name}/none"), 403)
     _expect(team.client_with(Credentials("x", "no token")).read(f"{name}/none"), 403)
+
+
+def _sessions(team: Team, name: str) -> None:
+    caller = assume(team, "permissions")
+    with without_trust(team):
+        _expect(caller.ask_for_session(team), 403)
+    trust_role(team, "permissions")
+    session = caller.session(team)
+    _expect(team.client_with(session).read(f"{name}/none"), 204)
+    with without_trust(team):
+        # Another header, so that the gateway asks again for the same session.
+        again = Credentials(session.username, f"{session.password}x")
+        _expect(team.client_with(again).read(f"{name}/none"), 403)
+    unknown = Credentials(f"session-{'0' * 20}", "holdfast_unknown")
+    _expect(team.client_with(unknown).read(f"{name}/none"), 403)
+
+
+@contextmanager
+def without_trust(team: Team) -> Iterator[None]:
+    """Take all trust records away meanwhile."""
+    records = team.object(trust.KEY)
+    team.s3.delete_object(Bucket=team.bucket, Key=trust.KEY)
+    try:
+        yield
+    finally:
+        if records is not None:
+            team.put(trust.KEY, records)
 
 
 def _states(team: Team, state: str) -> None:

@@ -103,12 +103,19 @@ class Team:
 
     def current(self, state: str) -> bytes | None:
         """The bytes of the current state, None if there is none."""
-        return self._body(f"states/{state}.tfstate")
+        return self.object(f"states/{state}.tfstate")
 
     def lock(self, state: str) -> dict[str, Any] | None:
         """The lock info that lies in the bucket, None if the state is not locked."""
-        body = self._body(f"states/{state}.tfstate.tflock")
+        body = self.object(f"states/{state}.tfstate.tflock")
         return json.loads(body) if body is not None else None
+
+    def object(self, key: str) -> bytes | None:
+        """The bytes of an object, None if there is none."""
+        try:
+            return self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+        except self.s3.exceptions.NoSuchKey:
+            return None
 
     def put(self, key: str, body: bytes) -> None:
         """Write an object as another program would: without condition and metadata."""
@@ -127,12 +134,6 @@ class Team:
         before = self._everything()
         yield
         assert self._everything() == before
-
-    def _body(self, key: str) -> bytes | None:
-        try:
-            return self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
-        except self.s3.exceptions.NoSuchKey:
-            return None
 
     def _everything(self) -> list[tuple[str, str, bool]]:
         return sorted(

@@ -1,7 +1,7 @@
 """What a role, a token and an AWS user of a team cannot reach, beside the same request where it works."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -9,14 +9,17 @@ from typing import Any, Final
 import pytest
 from botocore.exceptions import ClientError
 
+from holdfast import trust
 from local_aws.server import LocalAws
 from tests import documents
+from tests.e2e.aws_caller import assume, trust_role
 from tests.e2e.conftest import Roles
 from tests.e2e.deployed import client
 from tests.e2e.http_client import Client, Response
 from tests.e2e.team import Team
 
 STATE, LOCK, TOKEN = "states/{}.tfstate", "states/{}.tfstate.tflock", "tokens/{}.json"
+SESSION, TRUST = "sessions/{}.json", trust.KEY
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,31 +85,60 @@ RETAIN: Final = S3Call(
 
 
 def fill(team: Team, name: str) -> None:
-    """Lay a state, a lock and a token's record."""
-    for key in (STATE, LOCK, TOKEN):
+    """Lay a state, a lock, and records of a token, a session and trust."""
+    for key in (STATE, LOCK, TOKEN, SESSION, TRUST):
         team.put(key.format(name), documents.state())
+
+
+@pytest.fixture(autouse=True)
+def trust_kept(teams: dict[str, Team]) -> Iterator[None]:
+    """All trust lies in one object: it is put back as it was."""
+    before = {name: teams[name].object(TRUST) for name in ("strict", "loose")}
+    yield
+    for name, records in before.items():
+        if records is None:
+            teams[name].s3.delete_object(Bucket=teams[name].bucket, Key=TRUST)
+        else:
+            teams[name].put(TRUST, records)
 
 
 # --- the functions' own roles -----------------------------------------------------------------------
 
 MAY: Final[Mapping[str, tuple[S3Call, ...]]] = {
     "backend": (get(STATE), HEAD, put(STATE), delete(STATE), get(LOCK), put(LOCK), delete(LOCK), LIST),
-    "authorizer": (get(TOKEN), LIST),
+    "authorizer": (get(TOKEN), get(SESSION), get(TRUST), LIST),
+    "sessions": (get(TRUST), put(SESSION), LIST),
 }
+
+_STATES: Final = (
+    *(get(STATE), HEAD, put(STATE), delete(STATE), get(LOCK), put(LOCK), delete(LOCK)),
+    *(get(STATE, of_version=True), LIST_VERSIONS, POLICY),
+    delete(STATE, of_version=True),
+    delete(STATE, of_version=True, BypassGovernanceRetention=True),
+)
 
 MAY_NOT: Final[Mapping[str, tuple[S3Call, ...]]] = {
     "backend": (
-        *(get(TOKEN), put(TOKEN), delete(TOKEN), delete(TOKEN, of_version=True)),
+        *(call(key) for key in (TOKEN, SESSION, TRUST) for call in (get, put, delete)),
+        *(delete(key, of_version=True) for key in (TOKEN, SESSION, TRUST)),
         *(get(STATE, of_version=True), LIST_VERSIONS, POLICY, RETAIN),
         delete(STATE, of_version=True),
         delete(STATE, of_version=True, BypassGovernanceRetention=True),
     ),
     "authorizer": (
-        *(put(TOKEN), delete(TOKEN), delete(TOKEN, of_version=True)),
-        *(get(STATE), HEAD, put(STATE), delete(STATE), get(LOCK), put(LOCK), delete(LOCK)),
-        *(get(STATE, of_version=True), LIST_VERSIONS, POLICY),
-        delete(STATE, of_version=True),
-        delete(STATE, of_version=True, BypassGovernanceRetention=True),
+        *(call(key) for key in (TOKEN, SESSION, TRUST) for call in (put, delete)),
+        *(delete(key, of_version=True) for key in (TOKEN, SESSION, TRUST)),
+        *_STATES,
+    ),
+    "sessions": (
+        *(get(TOKEN), put(TOKEN), delete(TOKEN), get(SESSION), delete(SESSION), put(TRUST), delete(TRUST)),
+        *(delete(key, of_version=True) for key in (TOKEN, SESSION, TRUST)),
+        *_STATES,
+    ),
+    "audit_trail": (
+        *(call(key) for key in (TOKEN, SESSION, TRUST) for call in (get, put, delete)),
+        *_STATES,
+        LIST,
     ),
 }
 
@@ -175,7 +207,7 @@ def users(aws: LocalAws, teams: dict[str, Team]) -> Mapping[str, Any]:
     [
         *(get(STATE), get(STATE, of_version=True), HEAD, put(STATE, IfNoneMatch="*"), delete(STATE)),
         *(get(LOCK), put(LOCK, IfNoneMatch="*"), delete(LOCK), delete(LOCK, of_version=True)),
-        *(get(TOKEN), put(TOKEN), delete(TOKEN)),
+        *(call(key) for key in (TOKEN, SESSION, TRUST) for call in (get, put, delete)),
         *(LIST, LIST_VERSIONS, POLICY),
     ],
     ids=str,
@@ -222,3 +254,39 @@ def test_a_token_of_one_team_does_nothing_at_the_others_api(
 
     assert (refusal.status, refusal.json()) == (403, {"message": "Forbidden"})
     assert REQUESTS[verb](rightful, state).status == 200
+
+
+@both_ways
+@pytest.mark.parametrize("verb", REQUESTS)
+def test_a_session_of_one_team_does_nothing_at_the_others_api(
+    teams: dict[str, Team], state: str, own: str, other: str, verb: str
+) -> None:
+    rightful = teams[other].client_with(trust_role(teams[other], f"of-{other}").session(teams[other]))
+    foreign = teams[other].client_with(trust_role(teams[own], f"of-{own}").session(teams[own]))
+    assert rightful.lock(state, INFO).status == 200
+    assert rightful.write(state, documents.state(), documents.lock_id(INFO)).status == 200
+    teams[other].put(STATE.format(f"{state}-unlocked"), documents.state())
+
+    with teams[other].unchanged():
+        refusal = REQUESTS[verb](foreign, state)
+
+    assert (refusal.status, refusal.json()) == (403, {"message": "Forbidden"})
+    assert REQUESTS[verb](rightful, state).status == 200
+
+
+@both_ways
+def test_an_iam_role_that_one_team_trusts_gets_no_session_of_the_other(
+    teams: dict[str, Team], own: str, other: str
+) -> None:
+    caller = trust_role(teams[own], f"of-{own}-alone")
+
+    with teams[other].unchanged():
+        refusal = caller.ask_for_session(teams[other])
+
+    assert refusal.error == (403, "not_allowed")
+    assert caller.ask_for_session(teams[own]).status == 200
+
+
+def test_an_iam_role_that_nobody_trusts_gets_no_session(strict: Team) -> None:
+    with strict.unchanged():
+        assert assume(strict, "nobodys").ask_for_session(strict).error == (403, "not_allowed")

@@ -1,9 +1,11 @@
 """Without any one of its permissions something of Holdfast breaks, as far as the local AWS enforces it.
 
-One case for each permission of both roles. Where the local AWS lets a call through that AWS would refuse, the
+One case for each permission of every role. Where the local AWS lets a call through that AWS would refuse, the
 case says so, and fails when that ends: then it has to say what breaks.
 """
 
+import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -12,10 +14,11 @@ import pytest
 
 from tests import documents
 from tests.aws_permissions import OBJECTS, allowed
+from tests.e2e.aws_caller import assume, aws_client, trust_role
 from tests.e2e.conftest import TEAMS, Roles
 from tests.e2e.deployed import FUNCTIONS, DeployedRole
 from tests.e2e.http_client import Client, Response
-from tests.e2e.permissions_drive import new_client, retain_lock
+from tests.e2e.permissions_drive import new_client, retain_lock, without_trust
 from tests.e2e.team import Team
 
 Request = Callable[[], str]
@@ -83,6 +86,51 @@ def delete(team: Team, state: str) -> Request:
     return lambda: _told(client.delete(state))
 
 
+def sign_in_with_session(team: Team, state: str) -> Request:
+    """As `sign_in`, with a new session."""
+    session = trust_role(team, "enforced").session(team)
+    return lambda: _told(team.client_with(session).read(state))
+
+
+def make_session(team: Team, state: str) -> Request:  # noqa: ARG001 the cases' signature
+    caller = trust_role(team, "enforced")
+    return lambda: _told(caller.ask_for_session(team))
+
+
+def make_session_without_trust(team: Team, state: str) -> Request:  # noqa: ARG001 the cases' signature
+    caller = assume(team, "enforced")
+
+    def send() -> str:
+        with without_trust(team):
+            return _told(caller.ask_for_session(team))
+
+    return send
+
+
+def audited(team: Team, state: str) -> Request:
+    """As `read_missing`, and waits for what the audit trail says of it."""
+    client = _signed_in(team)
+
+    def send() -> str:
+        told = _told(client.read(state))
+        return f"{told}, {_wait_for_event(team, state)}"
+
+    return send
+
+
+def _wait_for_event(team: Team, state: str) -> str:
+    """The name of the first event of a state that comes to the audit trail."""
+    logs = aws_client(team, "logs")
+    ends = time.monotonic() + 30
+    while time.monotonic() < ends:
+        pages = logs.get_paginator("filter_log_events").paginate(logGroupName=f"/holdfast/{team.name}/audit")
+        for event in (json.loads(found["message"]) for page in pages for found in page["events"]):
+            if event.get("state") == state:
+                return str(event["event"])
+        time.sleep(0.1)
+    return "nothing in the audit trail"
+
+
 def _signed_in(team: Team) -> Client:
     """A client whom the gateway remembers, so that the authorizer is not asked again."""
     client = team.client("maintainer")
@@ -100,7 +148,7 @@ class Case:
     Attributes:
         function: whose.
         action: which.
-        on: a pattern of keys, `bucket`, `key` or `log`.
+        on: a pattern of keys, `bucket`, `key`, `log` or `audit`.
         request: what is sent without it.
         works: what came of it with the permission.
         breaks: what comes of it without, or None where the local AWS does not enforce it.
@@ -119,9 +167,11 @@ class Case:
         return f"{self.function}-{self.action}-{self.on}"
 
 
-STATES, LOCKS, TOKENS = OBJECTS
+STATES, LOCKS, TOKENS, SESSIONS, TRUST = OBJECTS
 _REFUSED = "500 storage_refused"
 _CLEAN = "200, 0 versions and 0 markers of the lock stay"
+_FAULT = "500 the gateway's own answer"
+_EVENT = "204, state.absent"
 _NOT_ENFORCED = None
 
 CASES: Final = (
@@ -142,11 +192,26 @@ CASES: Final = (
     Case("backend", "kms:Decrypt", "key", read, "200", _NOT_ENFORCED),
     Case("backend", "logs:CreateLogStream", "log", read, "200", _NOT_ENFORCED),
     Case("backend", "logs:PutLogEvents", "log", read, "200", _NOT_ENFORCED),
-    Case("authorizer", "s3:GetObject", TOKENS, sign_in, "204", "500 the gateway's own answer"),
+    Case("authorizer", "s3:GetObject", TOKENS, sign_in, "204", _FAULT),
+    Case("authorizer", "s3:GetObject", SESSIONS, sign_in_with_session, "204", _FAULT),
+    Case("authorizer", "s3:GetObject", TRUST, sign_in_with_session, "204", _FAULT),
     Case("authorizer", "s3:ListBucket", "bucket", sign_in, "204", _NOT_ENFORCED),
     Case("authorizer", "kms:Decrypt", "key", sign_in, "204", _NOT_ENFORCED),
     Case("authorizer", "logs:CreateLogStream", "log", sign_in, "204", _NOT_ENFORCED),
     Case("authorizer", "logs:PutLogEvents", "log", sign_in, "204", _NOT_ENFORCED),
+    Case("sessions", "s3:GetObject", TRUST, make_session, "200", _REFUSED),
+    Case("sessions", "s3:PutObject", SESSIONS, make_session, "200", _REFUSED),
+    Case(
+        *("sessions", "s3:ListBucket", "bucket", make_session_without_trust, "403 not_allowed"), _NOT_ENFORCED
+    ),
+    Case("sessions", "kms:GenerateDataKey", "key", make_session, "200", _NOT_ENFORCED),
+    Case("sessions", "kms:Decrypt", "key", make_session, "200", _NOT_ENFORCED),
+    Case("sessions", "logs:CreateLogStream", "log", make_session, "200", _NOT_ENFORCED),
+    Case("sessions", "logs:PutLogEvents", "log", make_session, "200", _NOT_ENFORCED),
+    Case("audit_trail", "logs:CreateLogStream", "audit", audited, _EVENT, _NOT_ENFORCED),
+    Case("audit_trail", "logs:PutLogEvents", "audit", audited, _EVENT, _NOT_ENFORCED),
+    Case("audit_trail", "logs:CreateLogStream", "log", audited, _EVENT, _NOT_ENFORCED),
+    Case("audit_trail", "logs:PutLogEvents", "log", audited, _EVENT, _NOT_ENFORCED),
 )
 
 
@@ -160,6 +225,8 @@ def _arn(role: DeployedRole, on: str) -> str:
             return role.reach.key_arn
         case "log":
             return role.reach.log_group_arn
+        case "audit":
+            return role.reach.audit_group_arn
     return f"{bucket}/{on}"
 
 

@@ -64,7 +64,7 @@ def test_the_teams_differ_in_every_setting_but_those_that_their_file_names() -> 
     }
     retentions = {(team.retention.mode, team.retention.bucket_default) for team in others if team.retention}
 
-    assert same == {"account", "region", "access_logs"}
+    assert same == {"account", "region", "access_logs", "token_trail"}
     assert retentions == {("governance", False), ("governance", True)}
 
 
@@ -215,7 +215,7 @@ def test_the_settings_reach_what_is_deployed(aws: LocalAws, roles: Roles) -> Non
         role: client(aws, "lambda").get_function_configuration(
             FunctionName=roles["kept", role].principal.rsplit("/", 1)[-1]
         )
-        for role in ("backend", "authorizer")
+        for role in ("backend", "authorizer", "sessions")
     }
     groups = client(aws, "logs").describe_log_groups(logGroupNamePrefix="/holdfast/kept/")["logGroups"]
     (stack,) = client(aws, "cloudformation").describe_stacks(StackName="Holdfast-kept")["Stacks"]
@@ -223,9 +223,16 @@ def test_the_settings_reach_what_is_deployed(aws: LocalAws, roles: Roles) -> Non
     assert {name: function["MemorySize"] for name, function in functions.items()} == {
         "backend": 1024,
         "authorizer": 256,
+        "sessions": 256,
     }
     assert functions["backend"]["Environment"]["Variables"]["HOLDFAST_RETENTION"] == "governance 1"
-    assert [group["retentionInDays"] for group in groups] == [30, 30]
+    assert {group["logGroupName"].rpartition("/")[2]: group["retentionInDays"] for group in groups} == {
+        "backend": 30,
+        "authorizer": 30,
+        "sessions": 30,
+        "audit_trail": 30,
+        "audit": 60,
+    }
     assert {tag["Key"]: tag["Value"] for tag in stack["Tags"]} == {
         "holdfast:team": "kept",
         "cost-center": "42",

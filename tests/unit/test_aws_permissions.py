@@ -23,15 +23,32 @@ BUCKET = "holdfast-team"
 ARN = f"arn:aws:s3:::{BUCKET}"
 KEY = "arn:aws:kms:eu-central-1:123456789012:key/1"
 LOG = "arn:aws:logs:eu-central-1:123456789012:log-group:/holdfast/team/backend:*"
-KMS = Reach(BUCKET, KEY, LOG, "eu-central-1")
+AUDIT = "arn:aws:logs:eu-central-1:123456789012:log-group:/holdfast/team/audit:*"
+KMS = Reach(BUCKET, KEY, LOG, "eu-central-1", AUDIT)
 S3_KEYS = Reach(BUCKET, None, LOG, "eu-central-1")
 
 STATE, LOCK, TOKEN = "states/a.tfstate", "states/a.tfstate.tflock", "tokens/a.json"
+STREAM = f"{AUDIT.removesuffix('*')}log-stream:any"
 
 
 def call(operation: str, key: str, *headers: str, query: str = "", status: int = 200) -> Call:
     return Call(
         operation, BUCKET, key, frozenset({query} - {""}), dict.fromkeys(headers, None), status, time=0
+    )
+
+
+def noted(service: str, method: str, path: str, **headers: str) -> Call:
+    """A call as the local AWS notes it."""
+    return Call.noted(
+        {
+            "service": service,
+            "method": method,
+            "path": path,
+            "query": [],
+            "headers": headers,
+            "status": 200,
+            "time": 0,
+        }
     )
 
 
@@ -73,6 +90,14 @@ def demanded(call: Call, reach: Reach = KMS) -> set[tuple[str, str]]:
             call("DeleteObject", LOCK, query="versionId", status=204),
             {("s3:DeleteObject", LOCK), ("s3:DeleteObjectVersion", LOCK)},
         ),
+        (
+            noted("logs", "POST", "/", **{"x-amz-target": "Logs_20140328.PutLogEvents"}),
+            {("logs:PutLogEvents", STREAM)},
+        ),
+        (
+            noted("logs", "POST", "/", **{"x-amz-target": "Logs_20140328.CreateLogStream"}),
+            {("logs:CreateLogStream", STREAM)},
+        ),
     ],
     ids=lambda value: value.operation if isinstance(value, Call) else "",
 )
@@ -96,9 +121,18 @@ def test_keys_that_s3_manages_demand_nothing() -> None:
         (call("DeleteObject", STATE, "x-amz-bypass-governance-retention"), "x-amz-bypass-governance"),
         (call("GetObject", STATE, query="X-Amz-Credential"), "GetObject with X-Amz-Credential"),
         (call("POST", STATE), "POST is not in the table"),
-        (Call.noted({"service": "kms", "method": "POST", "path": "/"}), "kms: POST /"),
-        (Call.noted({"service": "s3", "method": "GET", "path": f"/{BUCKET}"}), "s3: GET /holdfast-team"),
-        (call("GetObject", "logs/a"), "GetObject of logs/a, which is no state, lock or token"),
+        (noted("kms", "POST", "/"), "kms: POST /"),
+        (noted("s3", "GET", f"/{BUCKET}"), "s3: GET /holdfast-team"),
+        (
+            noted("kms", "POST", "/", **{"x-amz-target": "TrentService.Decrypt"}),
+            "Decrypt is not in the table",
+        ),
+        (
+            noted("logs", "POST", "/", **{"x-amz-target": "Logs_20140328.PutLogEvents", "x-amz-new": ""}),
+            "PutLogEvents with x-amz-new",
+        ),
+        (call("GetObject", "logs/a"), "GetObject of logs/a, which is of no known kind"),
+        (call("GetObject", "trust/other.json"), "which is of no known kind"),
         (Call("GetObject", "another", STATE), "goes to another"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

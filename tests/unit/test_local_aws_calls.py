@@ -71,6 +71,17 @@ def test_a_call_is_noted_with_whatever_changes_what_aws_demands_for_it(
     assert "x-amz-tagging" in call["headers"]
 
 
+def test_a_call_to_another_service_is_noted_with_its_operation_and_without_its_content(
+    aws: LocalAws, session: dict[str, str]
+) -> None:
+    client(aws, "logs", **session).create_log_group(logGroupName="the-content")
+
+    call = noted(aws)[-1]
+    assert (call["service"], call["method"], call["path"]) == ("logs", "POST", "/")
+    assert call["headers"]["x-amz-target"] == "Logs_20140328.CreateLogGroup"
+    assert "the-content" not in json.dumps(call)
+
+
 def test_a_refused_call_is_noted_too(aws: LocalAws, session: dict[str, str]) -> None:
     s3 = client(aws, "s3", **session)
     with pytest.raises(s3.exceptions.ClientError):
