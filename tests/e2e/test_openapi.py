@@ -48,8 +48,9 @@ def routes(aws: LocalAws, strict: Team) -> Mapping[str, Mapping[str, Any]]:
 
 @pytest.fixture
 def handled(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mapping[str, Mapping[str, object]]]:
-    """The table by which the deployed function decides: path, verb, what it does."""
+    """The tables by which the deployed functions decide: path, verb, what it does."""
     for name, value in {
+        "HOLDFAST_ACCOUNT": "none",
         "HOLDFAST_BUCKET": "none",
         "HOLDFAST_VERSION": "none",
         "HOLDFAST_REQUIRE_LOCK": "true",
@@ -59,10 +60,13 @@ def handled(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mapping[str, Mapping[st
     }.items():
         monkeypatch.setenv(name, value)
     with pytest.MonkeyPatch.context() as modules:
-        modules.delitem(sys.modules, "backend.handler", raising=False)
-        yield vars(import_module("backend.handler"))["_ROUTES"]
-        # Nobody else gets this one, whose settings are made up.
-        del sys.modules["backend.handler"]
+        routes: dict[str, Mapping[str, object]] = {}
+        for name in ("backend.handler", "sessions.handler"):
+            modules.delitem(sys.modules, name, raising=False)
+            routes |= vars(import_module(name))["_ROUTES"]
+            # Nobody else gets this one, whose settings are made up.
+            del sys.modules[name]
+        yield routes
 
 
 def test_the_document_is_valid_openapi() -> None:
@@ -87,10 +91,13 @@ def test_a_route_asks_for_credentials_where_the_document_says_so(
 ) -> None:
     for key, route in routes.items():
         for operation in described(as_described(key.removeprefix("ANY "))).values():
-            needs_token = operation.get("security", DOCUMENT["security"]) == [{"token": []}]
-            assert route.get("AuthorizationType", "NONE") == ("CUSTOM" if needs_token else "NONE"), key
-            assert ("401" in operation["responses"]) == needs_token
-            assert ("403" in operation["responses"]) == needs_token
+            asked = {name for one in operation.get("security", DOCUMENT["security"]) for name in one}
+            asked_by = {"CUSTOM": {"token", "idToken"}, "AWS_IAM": {"aws"}, "NONE": set()}
+            kind = route.get("AuthorizationType", "NONE")
+            assert asked == asked_by[kind], key
+            # Without a signature AWS answers 403 as well.
+            assert ("401" in operation["responses"]) == (kind == "CUSTOM")
+            assert ("403" in operation["responses"]) == (kind != "NONE")
 
 
 def test_the_described_verbs_are_those_that_the_function_answers(

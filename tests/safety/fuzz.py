@@ -306,7 +306,7 @@ _OF_THE_GATEWAY: Final = frozenset({400, 404, 411, 413, 431})
 # What a verb that the description has no words for is answered on a path that exists.
 _OTHER_VERBS: Final = {401: "Unauthorized", 403: "Forbidden", 405: "MethodNotAllowed"}
 _IN_WORDS: Final = {"LOCK": ("put", "/locks/{name}"), "UNLOCK": ("delete", "/locks/{name}")}
-_PATH: Final = re.compile(r"/+(?:(states|locks)/.+|(health))", re.DOTALL)
+_PATH: Final = re.compile(r"/+(?:(states|locks)/.+|(health|sessions(?:/aws)?))", re.DOTALL)
 
 
 def _undocumented(request: Request, answer: Answer) -> str | None:
@@ -342,7 +342,7 @@ def _described(request: Request, status: int) -> Iterator[Mapping[str, Any]]:
     matched = _PATH.fullmatch(unquote(request.target.partition("?")[0], errors="replace"))
     if matched is None:
         return
-    path = "/health" if matched[2] else f"/{matched[1]}/{{name}}"
+    path = f"/{matched[2]}" if matched[2] else f"/{matched[1]}/{{name}}"
     verb = request.method.lower() if request.method.isupper() else ""
     if not matched[2]:
         verb, path = _IN_WORDS.get(request.method, (verb, path))

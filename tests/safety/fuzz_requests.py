@@ -233,7 +233,11 @@ _NASTY: Final = (
 _STATES: Final = "/states/"
 _LOCKS: Final = "/locks/"
 _ROUTES: Final = (_STATES, _LOCKS)
+_SESSIONS: Final = ("/sessions", "/sessions/aws")
 _ODD_ROUTES: Final = (
+    *_SESSIONS,
+    "/sessions/",
+    "/sessions/aws/x",
     "/states",
     "/locks",
     "/",
@@ -301,6 +305,20 @@ def _odd_credentials(ground: Ground) -> SearchStrategy[Headers]:
     )
 
 
+def _part(document: Mapping[str, object]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(document).encode()).decode().rstrip("=")
+
+
+# An ID token that nobody has signed, and a signature by nobody whom AWS knows.
+_UNSIGNED: Final = (
+    f"{_part({'alg': 'none'})}.{_part({'iss': 'https://issuer.example', 'sub': 'x', 'aud': 'y'})}."
+)
+_SIGNED_BY_NOBODY: Final = (
+    "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20260101/us-east-1/execute-api/aws4_request, "
+    f"SignedHeaders=host;x-amz-date, Signature={'0' * 64}"
+)
+
+
 def _odd_authorizations(token: str) -> list[Headers]:
     credentials = base64.b64decode(token.removeprefix("Basic "))
     values = [
@@ -320,6 +338,11 @@ def _odd_authorizations(token: str) -> list[Headers]:
         _basic(b"\xff\xfe:\xff"),
         _basic(b"../states/x:" + b"y" * 55),
         _basic(credentials * 30),
+        _basic(b"session-" + credentials),
+        f"Bearer {_UNSIGNED}",
+        _basic(f"oidc:{_UNSIGNED}".encode()),
+        _basic(b"oidc:" + b"x" * 5000),
+        _SIGNED_BY_NOBODY,
         "",
     ]
     (valid,), (foreign,) = _authorization(token), _authorization(_basic(b"foo:bar"))
@@ -473,6 +496,8 @@ _LOCK_FIELDS: Final = ("ID", "Operation", "Info", "Who", "Version", "Created", "
 
 def _plain_bodies(ground: Ground, route: str) -> list[bytes]:
     """Bodies as clients send them, some of which are refused for what they say."""
+    if route in _SESSIONS:
+        return [b"", b"{}", b'{"seconds": 3600}', b'{"seconds": 299}', b'{"seconds": "3600"}']
     held_id = documents.lock_id(ground.held)
     if route == _STATES:
         positions = (
@@ -494,7 +519,9 @@ def _plain_bodies(ground: Ground, route: str) -> list[bytes]:
 
 
 def _odd_bodies(ground: Ground, route: str) -> SearchStrategy[bytes]:
-    if route == _STATES:
+    if route in _SESSIONS:
+        changed = _changed(b'{"seconds": 3600}', ("seconds",))
+    elif route == _STATES:
         changed = _changed(documents.state(6), _STATE_FIELDS)
     else:
         changed = _changed(ground.held, _LOCK_FIELDS)
@@ -518,6 +545,7 @@ _PLAIN: Final = (
     *[("POST", "/states/"), ("PUT", "/locks/"), ("DELETE", "/locks/")] * 3,
     *(("LOCK", "/states/"), ("LOCK", "/locks/"), ("UNLOCK", "/states/"), ("UNLOCK", "/locks/")),
     *(("PUT", "/states/"), ("POST", "/locks/"), ("DELETE", "/states/"), ("GET", "/states/")),
+    *(("POST", route) for route in _SESSIONS),
 )
 # Without OPTIONS and small letters: the local AWS answers the one itself, with 403, and takes `get` for
 # `GET`, while AWS passes the one on and refuses the other.
@@ -555,7 +583,7 @@ def _raw(draw: st.DrawFn, ground: Ground) -> Request:
     if _Part.VERB in odd:
         method, route = draw(st.sampled_from(_VERBS)), draw(st.sampled_from(_ROUTES * 3 + _ODD_ROUTES))
     locks = route == _LOCKS or method in ("LOCK", "UNLOCK")
-    asked = _LOCKS if locks else _STATES
+    asked = route if route in _SESSIONS else _LOCKS if locks else _STATES
     known = [ground.locked, ground.locked, ground.free, f"{ground.prefix}/new"]
     name = draw(_odd_names(ground) if _Part.PATH in odd else st.sampled_from(known))
     query = f"?ID={quote(documents.lock_id(ground.held))}" if asked == _STATES else ""

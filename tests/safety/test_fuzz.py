@@ -128,6 +128,18 @@ HOLDER = {
 }
 
 
+SESSION = {
+    "id": f"session-{'0' * 20}",
+    "secret": "x",
+    "principal": "x",
+    "role": "writer",
+    "scope": ["*"],
+    "trust": "ci",
+    "expires": "2026-11-21T13:00:00+00:00",
+    "seconds": 3600,
+}
+
+
 @pytest.mark.parametrize(
     ("method", "target", "answer"),
     [
@@ -142,6 +154,12 @@ HOLDER = {
         ("HEAD", "/states/a", Answer(405, JSON)),
         ("GET", "/locks/a", error(405, "method_not_allowed")),
         ("GET", "/locks/a", Answer(401, JSON, b'{"message": "Unauthorized"}')),
+        ("POST", "/sessions", Answer(200, JSON, json.dumps(SESSION).encode())),
+        ("POST", "/sessions", error(403, "not_allowed")),
+        ("POST", "/sessions/aws", error(403, "not_signed")),
+        ("POST", "/sessions/aws?x", error(400, "invalid_body")),
+        ("GET", "/sessions/aws", Answer(403, JSON, b'{"message": "Forbidden"}')),
+        ("DELETE", "/sessions", error(405, "method_not_allowed")),
         ("GET", "/nowhere", NOT_FOUND),
         ("GET", "/states/a", Answer(413, JSON, b'{"message": "Request Entity Too Large"}')),
     ],
@@ -172,6 +190,10 @@ def test_what_is_documented_is_no_fault(method: str, target: str, answer: Answer
             "its body is not as described",
         ),
         ("PUT", "/locks/a", error(423, "locked"), "its body is not as described"),
+        ("POST", "/sessions", error(403, "not_signed"), "its body is not as described"),
+        ("POST", "/sessions", Answer(200, JSON, b'{"id": "x"}'), "its body is not as described"),
+        ("GET", "/sessions", OK, "it is not described that GET is answered 200 here"),
+        ("POST", "/sessions/x", OK, "it is not described that POST is answered 200 here"),
         ("POST", "/states/a", Answer(400, JSON, b"<Error/>"), "its body is no JSON"),
         ("POST", "/states/a", Answer(200, JSON, b"<Error/>"), "its body is no JSON"),
     ],
