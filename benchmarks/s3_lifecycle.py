@@ -7,6 +7,7 @@ below docs.aws.amazon.com/AmazonS3/latest/:
   rounded up to the next midnight UTC; a number of newer noncurrent versions is kept beside that; a marker
   expires when it is all that is left of its key
 - `userguide/intro-lifecycle-filters.html`: a rule is for a prefix, for tags, or for both
+- `userguide/intro-lifecycle-rules.html` too: a current version that expires gets a delete marker above it
 - `userguide/DeleteMarker.html`: a marker is a version like any other, but has no tags and no content
 - `userguide/object-lock-managing.html`: lifecycle removes no version under retention; markers are under none
 
@@ -32,11 +33,12 @@ class ProtectedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A lifecycle rule, as far as it concerns versions that are not current.
+    """A lifecycle rule, as far as it concerns whole versions.
 
     Attributes:
         prefix: of the keys that it is for.
         tags: all of which an object must have; keys and values.
+        current_days: after which the current version gets a delete marker above it; None for never.
         noncurrent_days: after which a version that is not current goes; None for never.
         keep_newer: how many noncurrent versions, the newest, stay whatever their age.
         expired_markers: whether a marker goes that is all that is left of its key.
@@ -44,6 +46,7 @@ class Rule:
 
     prefix: str = ""
     tags: frozenset[tuple[str, str]] = frozenset()
+    current_days: int | None = None
     noncurrent_days: int | None = None
     keep_newer: int = 0
     expired_markers: bool = False
@@ -99,9 +102,12 @@ class Key:
 
     def expire(self, rules: Iterable[Rule], midnight: int) -> None:
         """Do what lifecycle does at a midnight. What one rule removes is gone for the others a day later."""
+        rules = tuple(rules)
         gone = {id(version) for rule in rules for version in self._expired(rule, midnight)}
         if gone:
             self.versions = [version for version in self.versions if id(version) not in gone]
+        if any(self._is_past(rule, midnight) for rule in rules):
+            self.delete(midnight)
 
     @property
     def objects(self) -> int:
@@ -118,6 +124,14 @@ class Key:
             self.versions[-1].noncurrent_since = version.made
         self.versions.append(version)
         return version
+
+    def _is_past(self, rule: Rule, midnight: int) -> bool:
+        """Whether a rule ends the current version, which retention does not hinder: the version stays."""
+        if rule.current_days is None or not self.versions or not self.name.startswith(rule.prefix):
+            return False
+        current = self.versions[-1]
+        due = _midnight_after(current.made, rule.current_days)
+        return not current.marker and rule.tags <= current.tags and midnight >= due
 
     def _expired(self, rule: Rule, midnight: int) -> Iterable[Version]:
         if not self.name.startswith(rule.prefix):
@@ -141,13 +155,20 @@ def _due(version: Version, days: int) -> int:
     since = version.noncurrent_since
     if since is None:
         raise AssertionError("the current version has no such date")
-    return ((since + days * DAY) // DAY + 1) * DAY
+    return _midnight_after(since, days)
+
+
+def _midnight_after(time: int, days: int) -> int:
+    return ((time + days * DAY) // DAY + 1) * DAY
 
 
 # --- from a template -----------------------------------------------------------------------------
 
 _NOTHING_TO_DO_WITH_VERSIONS = {"Id", "Status", "AbortIncompleteMultipartUpload"}
-_KNOWN = {"Prefix", "TagFilters", "NoncurrentVersionExpiration", "ExpiredObjectDeleteMarker"}
+_KNOWN = {
+    *("Prefix", "TagFilters", "ExpirationInDays"),
+    *("NoncurrentVersionExpiration", "ExpiredObjectDeleteMarker"),
+}
 
 
 def read_rules(lifecycle: Sequence[Mapping[str, Any]]) -> tuple[Rule, ...]:
@@ -176,6 +197,7 @@ def _read_rule(rule: Mapping[str, Any]) -> Rule:
     return Rule(
         prefix=rule.get("Prefix", ""),
         tags=frozenset((tag["Key"], tag["Value"]) for tag in rule.get("TagFilters", [])),
+        current_days=rule.get("ExpirationInDays"),
         noncurrent_days=noncurrent.get("NoncurrentDays"),
         keep_newer=noncurrent.get("NewerNoncurrentVersions", 0),
         expired_markers=rule.get("ExpiredObjectDeleteMarker", False),

@@ -48,6 +48,35 @@ def test_the_current_version_stays_whatever_its_age() -> None:
     assert left(versions) == [0]
 
 
+SESSIONS = Rule(prefix="sessions/", current_days=1, noncurrent_days=1)
+
+
+# userguide/intro-lifecycle-rules.html: where there are versions, what expires gets a delete marker
+def test_a_version_that_expires_stays_beneath_a_marker_until_it_is_old_and_then_nothing_is_left() -> None:
+    session = key(12 * HOUR, name="sessions/a.json")
+    remaining = []
+    for midnight in range(1, 6):
+        session.expire([SESSIONS, MARKERS], midnight * DAY)
+        remaining.append((session.objects, session.markers))
+    assert remaining == [(1, 0), (1, 1), (1, 1), (0, 1), (0, 0)]
+
+
+@pytest.mark.parametrize("name", ["states/a.tfstate", "sessions"])
+def test_a_current_version_expires_only_below_the_rules_prefix(name: str) -> None:
+    other = key(0, name=name)
+    other.expire([SESSIONS], 1000 * DAY)
+    assert (other.objects, other.markers) == (1, 0)
+
+
+# userguide/object-lock-managing.html: a marker may come above a version under retention
+def test_a_version_under_retention_expires_and_stays() -> None:
+    session = Key("sessions/a.json")
+    session.put(0, retained_days=30)
+    for midnight in range(1, 10):
+        session.expire([SESSIONS, MARKERS], midnight * DAY)
+    assert (session.objects, session.markers) == (1, 1)
+
+
 # API/API_NoncurrentVersionExpiration.html and userguide/intro-lifecycle-rules.html: both must be exceeded
 def test_newer_noncurrent_versions_stay_whatever_their_age_and_the_others_until_they_are_old() -> None:
     versions = key(0, 1 * DAY, 2 * DAY, 3 * DAY, 4 * DAY, 5 * DAY)
@@ -214,7 +243,7 @@ def test_rules_are_read_as_cloudformation_has_them() -> None:
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ({"ExpirationInDays": 1}, "ExpirationInDays in the rule history"),
+        ({"ExpirationDate": "2027-01-01"}, "ExpirationDate in the rule history"),
         ({"ObjectSizeLessThan": "1000"}, "ObjectSizeLessThan in the rule history"),
         ({"NoncurrentVersionExpiration": {"NoncurrentHours": 1}}, "NoncurrentHours in the rule history"),
     ],
