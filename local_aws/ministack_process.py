@@ -168,6 +168,21 @@ def _recorded(application: _App, calls: str) -> _App:
     return record
 
 
+def _name_log_groups_as_aws() -> None:
+    """Let IAM's policies name a log group as they do for AWS, with `:*` at its end.
+
+    MiniStack looks for a policy that names it without, as AWS does for its tags alone.
+    """
+    actions = importlib.import_module("ministack.core.iam_actions")
+    found = actions.extract_resource_arn
+
+    def extract_resource_arn(*arguments: Any, **named: Any) -> Any:
+        arn = found(*arguments, **named)
+        return f"{arn}:*" if re.fullmatch("arn:aws:logs:[^:]*:[^:]*:log-group:[^:]+", str(arn)) else arn
+
+    vars(actions).update(extract_resource_arn=extract_resource_arn)
+
+
 def main() -> None:
     """Serve until SIGTERM."""
     pid_file, lifetime, calls, *arguments = sys.argv[1:]
@@ -177,6 +192,7 @@ def main() -> None:
     _allow_many_connections()
     # Idle clients never answer the end of a TLS connection: with asyncio's 30 s no stop would be graceful.
     vars(asyncio.constants).update(SSL_SHUTDOWN_TIMEOUT=_TIME_TO_CLOSE)
+    _name_log_groups_as_aws()
     module = importlib.import_module("ministack.app")
     vars(module).update(app=_gated(module.app if calls == "-" else _recorded(module.app, calls)))
     sys.argv = ["hypercorn", "ministack.app:app", *arguments]

@@ -76,12 +76,12 @@ def _event(function: str, line: Mapping[str, Any]) -> AuditEvent | None:
         "event": logged.get("message"),
         "function": function,
     }
-    kept = {name: logged[name] for name in FIELDS if _is_plain(logged.get(name))}
+    kept = {name: logged[name] for name in FIELDS if _says_something(logged.get(name))}
     return AuditEvent(f"{function}/{when:%Y-%m-%d}", line["timestamp"], json.dumps(told | kept))
 
 
-def _is_plain(value: object) -> bool:
-    return isinstance(value, str | int | float)  # bool is an int
+def _says_something(value: object) -> bool:
+    return isinstance(value, str | int | float) and value != ""  # bool is an int
 
 
 def batches(events: Iterable[AuditEvent]) -> Iterator[Sequence[AuditEvent]]:

@@ -58,7 +58,7 @@ def needed(aws: LocalAws, teams: dict[str, Team], roles: Roles) -> Needed:
 def _wait_for_the_audit_trail(role: DeployedRole) -> None:
     """Nobody waits for the function that keeps it, so its calls come later than the answers."""
     ends = time.monotonic() + 60
-    while not any(call.operation == "PutLogEvents" for call in role.calls()):
+    while not any((call.operation, call.status) == ("PutLogEvents", 200) for call in role.calls()):
         assert time.monotonic() < ends, "nothing came to the audit trail"
         time.sleep(0.2)
 

@@ -23,6 +23,7 @@ WRITTEN: Mapping[str, Any] = {
     "principal": "token:0123",
     "role": "writer",
     "source": "token",
+    "trust": "",
     "lock_id": "one",
     "serial": 4,
     "serial_before": None,

@@ -33,16 +33,21 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
 @pytest.fixture(scope="module")
 def session(aws: LocalAws) -> dict[str, str]:
     """Credentials of a role that may do everything, as a function's are."""
+    return assume(aws, "function", action="*", resource="*")
+
+
+def assume(aws: LocalAws, name: str, *, action: str, resource: str) -> dict[str, str]:
+    """Credentials of a new role that may do one thing."""
     iam = client(aws, "iam")
     root = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
     trusted = {"Effect": "Allow", "Principal": root, "Action": "sts:AssumeRole"}
-    everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    allowed = {"Effect": "Allow", "Action": action, "Resource": resource}
     document = {"Version": "2012-10-17", "Statement": [trusted]}
-    iam.create_role(RoleName="function", AssumeRolePolicyDocument=json.dumps(document))
-    document["Statement"] = [everything]
-    iam.put_role_policy(RoleName="function", PolicyName="all", PolicyDocument=json.dumps(document))
+    iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(document))
+    document["Statement"] = [allowed]
+    iam.put_role_policy(RoleName=name, PolicyName="one", PolicyDocument=json.dumps(document))
     assumed = client(aws, "sts").assume_role(
-        RoleArn=f"arn:aws:iam::{ACCOUNT}:role/function", RoleSessionName="session"
+        RoleArn=f"arn:aws:iam::{ACCOUNT}:role/{name}", RoleSessionName="session"
     )["Credentials"]
     return {
         "aws_access_key_id": assumed["AccessKeyId"],
@@ -80,6 +85,20 @@ def test_a_call_to_another_service_is_noted_with_its_operation_and_without_its_c
     assert (call["service"], call["method"], call["path"]) == ("logs", "POST", "/")
     assert call["headers"]["x-amz-target"] == "Logs_20140328.CreateLogGroup"
     assert "the-content" not in json.dumps(call)
+
+
+def test_a_role_may_write_to_the_log_groups_that_its_policy_names_as_aws_has_it_and_to_no_other(
+    aws: LocalAws,
+) -> None:
+    named = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/own:*"
+    own = client(aws, "logs", **assume(aws, "writer", action="logs:CreateLogStream", resource=named))
+    for group in ("/own", "/own_other", "/other"):
+        client(aws, "logs").create_log_group(logGroupName=group)
+
+    own.create_log_stream(logGroupName="/own", logStreamName="stream")
+    for group in ("/own_other", "/other"):
+        with pytest.raises(own.exceptions.ClientError, match="AccessDenied"):
+            own.create_log_stream(logGroupName=group, logStreamName="stream")
 
 
 def test_a_refused_call_is_noted_too(aws: LocalAws, session: dict[str, str]) -> None:
