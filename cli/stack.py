@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PREFIX = "Holdfast-"
 _TEAM_TAG = "holdfast:team"
-_CLIENT_CONFIG = Config(
+CLIENT_CONFIG = Config(
     connect_timeout=5, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 3}
 )
 
@@ -63,7 +63,7 @@ def find(session: boto3.Session, team: str | None) -> Stack:
         CommandError: there is none, there are several, or AWS does not say.
     """
     with as_command_errors():
-        cloudformation: CloudFormationClient = session.client("cloudformation", config=_CLIENT_CONFIG)
+        cloudformation: CloudFormationClient = session.client("cloudformation", config=CLIENT_CONFIG)
         found = _named(cloudformation, team) if team else _only(cloudformation)
     return _read(found)
 
