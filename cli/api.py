@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 from botocore.awsrequest import AWSRequest
@@ -68,7 +69,8 @@ def send(
             lost = None
         except SSLError as error:
             raise CommandError(
-                f"The certificate of {host} was not accepted; check the address and AWS_CA_BUNDLE: {_line(error)}"
+                f"The certificate of {host} was not accepted; check the address and AWS_CA_BUNDLE: "
+                f"{_line(error)}"
             ) from error
         except (UnreachableError, HTTPClientError) as error:
             lost = error
@@ -97,11 +99,13 @@ def _attempt(
     if sign is not None:
         sign(request)
     request.headers["User-Agent"] = f"holdfast/{holdfast.__version__}"
-    session = URLLib3Session(
-        verify=os.environ.get("AWS_CA_BUNDLE") or True,
-        proxies=get_environ_proxies(url),
-        timeout=_TIMEOUTS,
-    )
+    # A dictionary, because the stubs know fewer types than the SDK takes.
+    options: dict[str, Any] = {
+        "verify": os.environ.get("AWS_CA_BUNDLE") or True,
+        "proxies": get_environ_proxies(url),
+        "timeout": _TIMEOUTS,
+    }
+    session = URLLib3Session(**options)
     try:
         answer = session.send(request.prepare())
         return Answer(answer.status_code, answer.content)

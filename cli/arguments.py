@@ -64,9 +64,7 @@ def command(
     return parser
 
 
-def group(
-    commands: "Commands", name: str, *, short: str, description: str, epilog: str
-) -> "Commands":
+def group(commands: "Commands", name: str, *, short: str, description: str, epilog: str) -> "Commands":
     """Add a command that has commands of its own."""
     parser = _parser(commands, name, short, description, epilog)
     return parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -105,9 +103,7 @@ def add_json(parser: argparse.ArgumentParser, what: str = "one JSON object") -> 
 
 def add_role_and_scope(parser: argparse.ArgumentParser) -> None:
     """Let a command take what somebody may do, and to which states."""
-    parser.add_argument(
-        "--role", required=True, choices=[role.value for role in Role], help="what it may do"
-    )
+    parser.add_argument("--role", required=True, choices=[role.value for role in Role], help="what it may do")
     parser.add_argument(
         "--scope",
         required=True,
@@ -182,7 +178,9 @@ def duration(value: str) -> timedelta:
     """A time span such as `90d`, `12h`, `30m` or `0s`."""
     parts = _DURATION.fullmatch(value)
     if parts is None:
-        raise argparse.ArgumentTypeError(f"{value!r} is no duration: a whole number with d, h, m or s, as in 12h")
+        raise argparse.ArgumentTypeError(
+            f"{value!r} is no duration: a whole number with d, h, m or s, as in 12h"
+        )
     try:
         span = timedelta(**{_UNITS[parts[2]]: int(parts[1])})
     except OverflowError:
@@ -216,7 +214,9 @@ def past(value: str) -> datetime:
         return _date(value)
     if _DURATION.fullmatch(value):
         return datetime.now(UTC) - duration(value)
-    raise argparse.ArgumentTypeError(f"{value!r} is no time: a duration ago as 30d or 12h, or a date as 2027-01-31")
+    raise argparse.ArgumentTypeError(
+        f"{value!r} is no time: a duration ago as 30d or 12h, or a date as 2027-01-31"
+    )
 
 
 def _date(value: str) -> datetime:

@@ -39,8 +39,8 @@ def find(file: Path | None, audience: str) -> IdToken:
     if url and request_token:
         return _from_github(url, request_token, audience)
     raise CommandError(
-        f"There is no ID token: name a file with --id-token-file, set {_VARIABLE}, or in GitHub Actions give the "
-        "job `permissions: id-token: write`."
+        f"There is no ID token: name a file with --id-token-file, set {_VARIABLE}, or in GitHub Actions give "
+        "the job `permissions: id-token: write`."
     )
 
 

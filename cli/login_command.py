@@ -93,7 +93,9 @@ def _run(asked: argparse.Namespace) -> None:
     try:
         output.write(_json(session, address) if asked.json else _exports(session))
     except CommandError as failure:
-        raise CommandError(f"{failure} A session was made and its secret is lost; it ends {until}.") from failure
+        raise CommandError(
+            f"{failure} A session was made and its secret is lost; it ends {until}."
+        ) from failure
     if not asked.json:
         who = output.plain(f"{session.principal}: {session.role} of {', '.join(session.scope)}")
         output.tell(f"Signed in as {who}, until {until}.")

@@ -1,4 +1,4 @@
-"""How the command prints: whole or not at all, in tables that fit the terminal, with nothing that steers it."""
+"""How the command prints: whole or not at all, in tables that fit, with nothing that steers a terminal."""
 
 import os
 import shutil

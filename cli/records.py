@@ -57,6 +57,23 @@ def as_lines(bucket: str, *, undecided: str, interrupted: str = "") -> Iterator[
             raise
 
 
+def create(store: Store, key: str, body: bytes) -> bool:
+    """Store a record where there is none.
+
+    Returns:
+        Whether it is there now; False if there is another one.
+
+    Raises:
+        Undecided: S3 did not decide in time; the write may have taken effect.
+        StorageRefused: S3 refuses the caller.
+    """
+    if isinstance(store.write(key, body, IfAbsent(), metadata={}), Stored):
+        return True
+    # A repeated request meets the record that its own first attempt left.
+    found = store.read(key)
+    return found is not None and found.body == body
+
+
 def change(store: Store, key: str, decide: Callable[[bytes | None], bytes | None]) -> None:
     """Put a record in the place of exactly the one that it was made from.
 
@@ -77,7 +94,7 @@ def change(store: Store, key: str, decide: Callable[[bytes | None], bytes | None
         found = store.read(key)
         current = found.body if found else None
         if sent is not None and current == sent:
-            return  # a repeated request met the record that its own first attempt left
+            return  # as in `create`
         sent = decide(current)
         if sent is None:
             return

@@ -93,8 +93,8 @@ def for_id_token(token: "IdToken", address: str, seconds: int | None) -> Session
     answer = _post(f"{address}/sessions", {"Authorization": f"Bearer {token.jwt}"}, seconds, None)
     if answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         raise CommandError(
-            "The API refuses the ID token: it has ended, or no trust record has its issuer, audience and claims. "
-            f"{id_tokens.describe(token)} `holdfast trust list --json` shows the records; {_ADDING}."
+            "The API refuses the ID token: it has ended, or no trust record has its issuer, audience and "
+            f"claims. {id_tokens.describe(token)} `holdfast trust list --json` shows the records; {_ADDING}."
         )
     return _read(answer, address)
 
@@ -113,9 +113,9 @@ def _aws_refusal(answer: Answer, region: str) -> str:
         hint = f" The role needs a trust record: {_ADDING} --aws-role." if code == "not_allowed" else ""
         return f"The API refuses these AWS credentials: {message}{hint}"
     return (
-        "AWS does not let these credentials call the API: they must be valid, of the team's account, and allowed "
-        "execute-api:Invoke on POST /sessions/aws (docs/access.md#permissions); the clock must be right and the "
-        f"API in {region}, for which the request was signed."
+        "AWS does not let these credentials call the API: they must be valid, of the team's account, and "
+        "allowed execute-api:Invoke on POST /sessions/aws (docs/access.md#permissions); the clock must be "
+        f"right, and the API in {region}, for which the request was signed."
     )
 
 
@@ -126,8 +126,8 @@ def _read(answer: Answer, address: str) -> Session:
             return _session(answer.body)
         except (KeyError, TypeError, ValueError) as error:
             raise CommandError(
-                f"{host} answers what is no session of Holdfast: check the address, and that this command has the "
-                "version of what is deployed."
+                f"{host} answers what is no session of Holdfast: check the address, and that this command "
+                "has the version of what is deployed."
             ) from error
     if answer.status == HTTPStatus.NOT_FOUND:
         raise CommandError(

@@ -238,8 +238,8 @@ def _rotate(asked: argparse.Namespace) -> None:
         output.write(text)
     except CommandError as failure:
         raise CommandError(
-            f"{failure} The token {token.id} was rotated and its new secret is lost; the old one {_old(token)}: "
-            "make another token, as a second rotation ends the old secret at once."
+            f"{failure} The token {token.id} was rotated and its new secret is lost; the old one "
+            f"{_old(token)}: make another token, as a second rotation ends the old secret at once."
         ) from failure
 
 
@@ -249,7 +249,9 @@ def _revoke(asked: argparse.Namespace) -> None:
     session = stack.sign_in()
     found = stack.find(session, asked.team)
     token = tokens.revoke(session, found.bucket, asked.id)
-    done = f"Revoked the token {token.id} of the team {found.team}: it is refused everywhere within 60 seconds."
+    done = (
+        f"Revoked the token {token.id} of the team {found.team}: it is refused everywhere within 60 seconds."
+    )
     text = _json(_document(token, datetime.now(UTC))) if asked.json else done
     try:
         output.write(text)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from cli import records
 from cli.errors import CommandError
 from cli.records import PATIENCE, as_lines, caller_arn, change, open_bucket
 from cli.stack import CLIENT_CONFIG
@@ -57,7 +58,9 @@ def create(
     Raises:
         CommandError: AWS does not allow it or does not answer.
     """
-    undecided = "run the command again. A record that was stored all the same is of no use without its secret."
+    undecided = (
+        "run the command again. A record that was stored all the same is of no use without its secret."
+    )
     with as_lines(bucket, undecided=undecided):
         identity = caller_arn(session)
         now = datetime.now(UTC)
@@ -72,14 +75,8 @@ def create(
             )
         except ValueError as error:
             raise CommandError(f"It cannot be made: {error}.") from error
-        body = token.to_json()
-
-        def decide(current: bytes | None) -> bytes:
-            if current is not None:
-                raise CommandError(f"The token ID {token.id} is taken already: run the command again.")
-            return body
-
-        change(open_bucket(session, bucket), token.key, decide)
+        if not records.create(open_bucket(session, bucket), token.key, token.to_json()):
+            raise CommandError(f"The token ID {token.id} is taken already: run the command again.")
     return token, secret
 
 
@@ -223,8 +220,8 @@ def _matching(body: bytes, key: str) -> Token:
 def _parse(body: bytes | None, bucket: str, token_id: str) -> Token:
     if body is None:
         raise CommandError(
-            f"There is no token {token_id} in the bucket {bucket}: `holdfast token list --all` shows all, and "
-            "--team chooses whose."
+            f"There is no token {token_id} in the bucket {bucket}: `holdfast token list --all` shows all, "
+            "and --team chooses whose."
         )
     try:
         return _matching(body, token_key(token_id))

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,6 @@ from holdfast.trust import AwsTrust, OidcTrust
 
 if TYPE_CHECKING:
     from cli.arguments import Commands
-    from cli.stack import Stack
     from holdfast.trust import Trust
 
 _NEEDS = """\
@@ -70,7 +68,10 @@ examples:
     arguments.add_role_and_scope(adding)
     who = adding.add_mutually_exclusive_group(required=True)
     who.add_argument(
-        "--issuer", metavar="URL", type=arguments.unicode_text, help="exactly what the ID tokens have in 'iss'"
+        "--issuer",
+        metavar="URL",
+        type=arguments.unicode_text,
+        help="exactly what the ID tokens have in 'iss'",
     )
     who.add_argument(
         "--aws-role", metavar="ROLE", help="the name of an IAM role in the team's account, without its path"
@@ -208,15 +209,15 @@ def _new(asked: argparse.Namespace) -> "Trust":
         "created_by": "",
         "now": datetime.now(UTC),
     }
-    claims: Mapping[str, str] = dict(asked.claim)
+    claims = dict(asked.claim)
     if len(claims) < len(asked.claim):
-        raise UsageError("A claim is named twice: one record cannot ask for two values of it; add two records.")
+        raise UsageError(
+            "A claim is named twice: one record cannot ask for two values of it; add two records."
+        )
     try:
         if asked.issuer is not None:
             audience = _API_ADDRESS if asked.audience is None else asked.audience
-            return trust.new_oidc(
-                asked.name, issuer=asked.issuer, audience=audience, claims=claims, **common
-            )
+            return trust.new_oidc(asked.name, issuer=asked.issuer, audience=audience, claims=claims, **common)
         if claims or asked.audience is not None:
             raise UsageError("--claim and --audience go with --issuer: an AWS role has neither.")
         return trust.new_aws(asked.name, aws_role=asked.aws_role, **common)
@@ -232,19 +233,19 @@ def _json(document: object) -> str:
 
 
 def _document(record: "Trust") -> dict[str, Any]:
+    who: dict[str, Any] = dict.fromkeys(("issuer", "audience", "claims", "aws_role"))
     match record:
         case OidcTrust():
-            kind, issuer, audience, claims, aws_role = "oidc", record.issuer, record.audience, record.claims, None
+            kind = "oidc"
+            who |= {"issuer": record.issuer, "audience": record.audience, "claims": dict(record.claims)}
         case AwsTrust():
-            kind, issuer, audience, claims, aws_role = "aws", None, None, None, record.aws_role
+            kind = "aws"
+            who |= {"aws_role": record.aws_role}
     return {
         "name": record.name,
         "id": record.id,
         "kind": kind,
-        "issuer": issuer,
-        "audience": audience,
-        "claims": claims,
-        "aws_role": aws_role,
+        **who,
         "role": record.role,
         "scope": record.scope,
         "description": record.description,

@@ -40,7 +40,9 @@ def add(session: "boto3.Session", bucket: str, record: "Trust") -> None:
             records = _parse(current, bucket)
             there = records.named(record.name)
             if there is not None and there.id == record.id:
-                return None  # an attempt took effect whose answer was lost, and others have changed more since
+                return (
+                    None  # an attempt took effect whose answer was lost, and others have changed more since
+                )
             try:
                 return records.added(record).to_json()
             except ValueError as error:
@@ -71,8 +73,8 @@ def remove(session: "boto3.Session", bucket: str, name: str) -> "Trust":
                 return None  # an attempt took effect whose answer was lost, or somebody else was faster
             if there is None:
                 raise CommandError(
-                    f"There is no trust record {name} in the bucket {bucket}: `holdfast trust list` shows all, and "
-                    "--team chooses whose."
+                    f"There is no trust record {name} in the bucket {bucket}: `holdfast trust list` shows "
+                    "all, and --team chooses whose."
                 )
             removed.append(there)
             return records.without(name).to_json()
