@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -100,6 +101,21 @@ class Aws:
     def state(self, team: str, name: str) -> bytes | None:
         """A current state, None if there is none."""
         return self.records(team).get(f"states/{name}.tfstate")
+
+    def put_record(self, team: str, key: str, body: bytes) -> None:
+        """Write an object as another operator does."""
+        self.client("s3").put_object(Bucket=bucket(team), Key=key, Body=body)
+
+    def make_audit_log(self, team: str, *events: dict[str, object]) -> None:
+        """Create a team's audit log with these events, whose `time` is when they happened."""
+        logs, group = self.client("logs"), {"logGroupName": f"/holdfast/{team}/audit"}
+        stream = {"logStreamName": "backend/2026-11-20"}
+        logs.create_log_group(**group)
+        logs.create_log_stream(**group, **stream)
+        for event in events:
+            happened = datetime.fromisoformat(str(event["time"]))
+            line = {"timestamp": int(happened.timestamp() * 1000), "message": json.dumps(event)}
+            logs.put_log_events(**group, **stream, logEvents=[line])
 
     def records(self, team: str) -> dict[str, bytes]:
         """The objects of a team's bucket."""

@@ -1,4 +1,4 @@
-"""`holdfast token create` and what needs AWS, against moto's server over HTTP."""
+"""`holdfast token create` and what all commands have in common, against moto's server over HTTP."""
 
 import json
 import os
@@ -9,13 +9,16 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
+from holdfast import tokens, trust
 from holdfast.access import Role
 from holdfast.credentials import TokenCredentials
 from holdfast.tokens import Token, verify
@@ -26,6 +29,23 @@ from tests.unit import cli_account
 from tests.unit.cli_account import HOLDFAST, REGION, Aws, bucket
 
 CREATE = ("token", "create", "--role", "writer", "--scope", "network/*")
+EXAMPLE: dict[str, Any] = {
+    "role": Role.WRITER,
+    "scope": ["network/*"],
+    "description": "",
+    "created_by": "ada",
+    "now": datetime.now(UTC),
+    "expires": None,
+}
+TRUSTED = trust.new_aws(
+    "network-main",
+    aws_role="Deployer",
+    role=Role.WRITER,
+    scope=["*"],
+    description="",
+    created_by="ada",
+    now=datetime.now(UTC),
+)
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +90,8 @@ def test_json_is_one_object_with_all_that_a_client_needs(aws: Aws) -> None:
 
     assert made.pop("secret").startswith("holdfast_")
     assert re.fullmatch("[a-z0-9]{20}", made.pop("id"))
+    left = datetime.fromisoformat(made.pop("expires")) - datetime.now(UTC)
+    assert timedelta(days=89, hours=23) < left <= timedelta(days=90)
     assert made == {
         "role": "writer",
         "scope": ["network/*"],
@@ -367,7 +389,7 @@ def unwritten(aws: Aws, output: int, *arguments: str) -> str:
     return line
 
 
-def test_a_token_whose_secret_could_not_be_shown_is_named_with_how_to_remove_it(
+def test_a_token_whose_secret_could_not_be_shown_is_named_with_how_to_end_it(
     aws: Aws, closed_pipe: int
 ) -> None:
     aws.deploy("payments")
@@ -375,8 +397,8 @@ def test_a_token_whose_secret_could_not_be_shown_is_named_with_how_to_remove_it(
     line = unwritten(aws, closed_pipe, *CREATE)
 
     [key] = aws.records("payments")
-    assert key.removeprefix("tokens/").removesuffix(".json") in line
-    assert f"aws s3 rm s3://{bucket('payments')}/{key}" in line
+    token_id = key.removeprefix("tokens/").removesuffix(".json")
+    assert f"holdfast token revoke {token_id} --team payments" in line
     assert "holdfast_" not in line
 
 
@@ -445,6 +467,13 @@ def test_an_expired_session_is_one_line_that_says_to_sign_in(aws: Aws) -> None:
         (["token", "create", "--role", "owner", "--scope", "*"], "invalid choice: 'owner'"),
         (["token", "create", "--role", "writer", "--scope", "a//b"], "scope pattern 'a//b'"),
         ([*CREATE, "--team", "Payments"], "no team name"),
+        ([*CREATE, "--expires", "tomorrow"], "no expiry"),
+        ([*CREATE, "--expires", "90"], "no expiry"),
+        ([*CREATE, "--expires", "-1d"], "expected one argument"),
+        ([*CREATE, "--expires", "0d"], "has passed already"),
+        ([*CREATE, "--expires", "2026-11-20"], "has passed already"),
+        ([*CREATE, "--expires", "2027-02-30"], "no day 2027-02-30"),
+        ([*CREATE, "--expires", "9999999999d"], "more than 36500d"),
         (["token"], "COMMAND"),
         ([], "COMMAND"),
         (["destroy"], "invalid choice: 'destroy'"),
@@ -469,17 +498,32 @@ def test_the_version_is_that_of_the_package(aws: Aws) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["token"], ["token", "create"], ["backend-config"], ["state"], ["state", "undelete"]]
+    "command",
+    [
+        *([], ["backend-config"], ["state"], ["state", "undelete"]),
+        *(["token"], ["token", "create"], ["token", "list"], ["token", "show"]),
+        *(["token", "rotate"], ["token", "revoke"]),
+        *(["trust"], ["trust", "add"], ["trust", "list"], ["trust", "remove"]),
+        ["audit"],
+    ],
 )
 def test_every_example_of_the_help_works_as_it_stands(aws: Aws, tmp_path: Path, command: list[str]) -> None:
     aws.deploy("payments")
-    examples = aws.output(*command, "--help").partition("examples:\n")[2].splitlines()
+    aws.make_audit_log("payments")
+    text = aws.output(*command, "--help").partition("examples:\n")[2]
+    examples = text.replace("\\\n", "").splitlines()
     assert examples
 
     for example in examples:
-        if example.split()[:3] == ["holdfast", "state", "undelete"]:
-            aws.put_state("payments", "network/prod", state())
-            aws.delete_state("payments", "network/prod")
+        match example.split()[:3]:
+            case ["holdfast", "state", "undelete"]:
+                aws.put_state("payments", "network/prod", state())
+                aws.delete_state("payments", "network/prod")
+            case ["holdfast", "token", "show" | "rotate" | "revoke"]:
+                token = replace(tokens.create(**EXAMPLE)[0], id="k2v9x0q7m3c1d8f5a6b4")
+                aws.put_record("payments", token.key, token.to_json())
+            case ["holdfast", "trust", "remove"]:
+                aws.put_record("payments", trust.KEY, trust.Records((TRUSTED,)).to_json())
         done = subprocess.run(
             ["sh", "-euc", example],
             env=aws.environment,

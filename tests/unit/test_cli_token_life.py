@@ -1,0 +1,628 @@
+"""`holdfast token list | show | rotate | revoke`, against moto's server over HTTP."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import tokens
+from holdfast.access import Role
+from holdfast.credentials import TokenCredentials
+from holdfast.tokens import Token
+from tests.fault_relay import Fault
+from tests.free_port import free_port
+from tests.s3_fault_proxy import running
+from tests.unit import cli_account
+from tests.unit.cli_account import HOLDFAST, Aws, bucket
+
+MOTOS_ARN = "arn:aws:sts::123456789012:user/moto"
+UNKNOWN = "a" * 20
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[str]:
+    with cli_account.running() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def aws(moto: str, tmp_path: Path) -> Aws:
+    """An account with the stack of one team."""
+    account = cli_account.empty(moto, tmp_path)
+    account.deploy("payments")
+    return account
+
+
+def make(
+    aws: Aws,
+    *,
+    days: float | None = 90,
+    age: timedelta = timedelta(0),
+    description: str = "pipeline",
+    scope: tuple[str, ...] = ("network/*",),
+) -> tuple[Token, str]:
+    """Put a token into the team's bucket that was made so long ago, for so many days."""
+    made = datetime.now(UTC) - age
+    token, secret = tokens.create(
+        Role.WRITER,
+        scope,
+        description=description,
+        created_by="arn:aws:iam::123456789012:user/ada",
+        now=made,
+        expires=None if days is None else made + timedelta(days=days),
+    )
+    put(aws, token)
+    return token, secret
+
+
+def put(aws: Aws, token: Token) -> None:
+    aws.put_record("payments", token.key, token.to_json())
+
+
+def stored(aws: Aws, token: Token) -> Token:
+    return Token.from_json(aws.records("payments")[token.key])
+
+
+def takes(token: Token, secret: str, *, after: timedelta = timedelta(0)) -> bool:
+    """Whether a token lets the bearer of a secret in."""
+    credentials = TokenCredentials(token.id, secret)
+    return tokens.verify(credentials, token, now=datetime.now(UTC) + after) is not None
+
+
+def revoked(token: Token, by: str = "arn:aws:iam::123456789012:user/bob") -> Token:
+    return tokens.revoke(token, revoked_by=by, now=datetime.now(UTC))
+
+
+# --- list and show -------------------------------------------------------------------------------
+
+
+def test_a_list_shows_valid_tokens_by_their_id_and_no_secret(aws: Aws) -> None:
+    first, second = sorted(
+        (make(aws)[0], make(aws, days=None, description="")[0]), key=lambda token: token.id
+    )
+    make(aws, days=1, age=timedelta(days=2))
+    put(aws, revoked(make(aws)[0]))
+
+    text = aws.output("token", "list")
+
+    head, *lines = text.splitlines()
+    assert head.split() == ["ID", "ROLE", "SCOPE", "EXPIRES", "STATUS", "DESCRIPTION"]
+    assert [line.split() for line in lines] == [
+        [
+            token.id,
+            "writer",
+            "network/*",
+            f"{token.expires:%Y-%m-%dT%H:%M:%SZ}" if token.expires else "never",
+            "active",
+            token.description or "-",
+        ]
+        for token in (first, second)
+    ]
+    assert first.secret_sha256 not in text
+
+
+def test_a_list_of_all_has_expired_and_revoked_ones_too(aws: Aws) -> None:
+    expired = make(aws, days=1, age=timedelta(days=2))[0]
+    ended = revoked(make(aws)[0])
+    put(aws, ended)
+
+    listed = json.loads(aws.output("token", "list", "--all", "--json"))
+
+    assert {token["id"]: token["status"] for token in listed} == {expired.id: "expired", ended.id: "revoked"}
+    assert json.loads(aws.output("token", "list", "--json")) == []
+    assert "no valid tokens; 2 expired or revoked" in aws.output("token", "list")
+
+
+def test_a_list_without_tokens_says_so(aws: Aws) -> None:
+    aws.put_state("payments", "network/prod", b"{}")
+    aws.put_record("payments", "tokens/README.md", b"x")
+
+    assert aws.output("token", "list") == "The team payments has no valid tokens.\n"
+    assert aws.output("token", "list", "--json") == "[]\n"
+
+
+def test_more_tokens_than_one_page_of_the_bucket_has_are_listed_once_each(aws: Aws) -> None:
+    s3 = aws.client("s3")
+    template = make(aws)[0]
+    wanted = {template.id} | {f"{number:020}" for number in range(1005)}
+    for token_id in wanted - {template.id}:
+        token = replace(template, id=token_id)
+        s3.put_object(Bucket=bucket("payments"), Key=token.key, Body=token.to_json())
+
+    listed = [token["id"] for token in json.loads(aws.output("token", "list", "--json"))]
+
+    assert listed == sorted(wanted)
+
+
+def test_an_object_that_is_no_token_is_named_and_does_not_hide_the_others(aws: Aws) -> None:
+    token = make(aws)[0]
+    aws.put_record("payments", f"tokens/{UNKNOWN}.json", b"{}")
+    aws.put_record("payments", f"tokens/{'b' * 20}.json", token.to_json())
+
+    done = aws.run("token", "list", "--json")
+
+    assert done.returncode == 1
+    assert [found["id"] for found in json.loads(done.stdout)] == [token.id]
+    [line] = done.stderr.splitlines()
+    assert f"tokens/{UNKNOWN}.json holds no token record" in line
+    assert "1 others" in line
+
+
+def test_control_characters_of_a_description_do_not_reach_the_terminal(aws: Aws) -> None:
+    token = make(aws, description="\x1b]0;own\x07\nfake line\u202e")[0]
+
+    for arguments in (["list"], ["show", token.id]):
+        text = aws.output("token", *arguments)
+        assert "?]0;own??fake line?" in text
+        assert not set(text) & set("\x1b\x07\u202e")
+    assert len(aws.output("token", "list").splitlines()) == 2
+
+
+def on_a_terminal(aws: Aws, columns: int, *arguments: str) -> str:
+    """Run the command with a terminal of that width, and return what it printed there."""
+    script = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)"
+    done = subprocess.run(
+        [sys.executable, "-c", script, HOLDFAST, *arguments],
+        env={**aws.environment, "COLUMNS": str(columns), "TERM": "xterm"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return done.stdout
+
+
+def test_a_table_fits_the_terminal_and_goes_whole_into_a_pipe(aws: Aws) -> None:
+    make(aws, description="for " + "ever " * 40, scope=("network/*", "x" * 60))
+
+    narrow = on_a_terminal(aws, 100, "token", "list").replace("\r", "")
+    whole = aws.output("token", "list")
+
+    assert {len(line) <= 100 for line in narrow.splitlines()} == {True}
+    assert "…" in narrow
+    assert re.search(r"^[a-z0-9]{20}  writer", narrow, re.MULTILINE)
+    assert "ever " * 39 in whole
+    assert "…" not in whole
+
+
+def test_showing_a_token_tells_all_but_its_secret(aws: Aws) -> None:
+    token, _ = make(aws, scope=("network/*", "shared"))
+    rotated, secret = tokens.rotate(
+        token, rotated_by="bob", now=datetime.now(UTC), keep=timedelta(hours=1), expires=None
+    )
+    put(aws, rotated)
+
+    text = aws.output("token", "show", token.id)
+    shown = json.loads(aws.output("token", "show", token.id, "--json"))
+
+    fields = {name.strip(): value for name, value in re.findall(r"^  (.{12}) (.*)$", text, re.MULTILINE)}
+    assert fields["status"] == "active"
+    assert fields["scope"] == "network/*, shared"
+    assert fields["expires"] == "never"
+    assert fields["rotated"].endswith("UTC by bob")
+    assert fields["old secret"].startswith("works until")
+    assert "revoked" not in fields
+    assert rotated.previous is not None
+    assert rotated.rotated is not None
+    assert shown == {
+        "id": token.id,
+        "status": "active",
+        "role": "writer",
+        "scope": ["network/*", "shared"],
+        "expires": None,
+        "description": "pipeline",
+        "created": token.created.isoformat(),
+        "created_by": "arn:aws:iam::123456789012:user/ada",
+        "rotated": rotated.rotated.isoformat(),
+        "rotated_by": "bob",
+        "old_secret_until": rotated.previous.until.isoformat(),
+        "revoked": None,
+        "revoked_by": "",
+    }
+    for hidden in (secret, rotated.secret_sha256, rotated.previous.secret_sha256):
+        assert hidden not in text
+        assert hidden not in json.dumps(shown)
+
+
+@pytest.mark.parametrize("command", ["show", "rotate", "revoke"])
+def test_an_unknown_token_is_one_line_that_says_where_to_look(aws: Aws, command: str) -> None:
+    line = aws.failure("token", command, UNKNOWN)
+
+    assert UNKNOWN in line
+    assert bucket("payments") in line
+    assert "token list --all" in line
+    assert aws.records("payments") == {}
+
+
+@pytest.mark.parametrize("command", ["show", "rotate", "revoke"])
+def test_an_object_that_is_no_token_is_one_line_and_stays(aws: Aws, command: str) -> None:
+    key = f"tokens/{UNKNOWN}.json"
+    aws.put_record("payments", key, b"nonsense")
+
+    line = aws.failure("token", command, UNKNOWN)
+
+    assert f"s3://{bucket('payments')}/{key} holds no token record" in line
+    assert aws.records("payments") == {key: b"nonsense"}
+
+
+@pytest.mark.parametrize("command", ["show", "rotate", "revoke"])
+@pytest.mark.parametrize("token_id", ["", "short", "../../states/network/prod", "A" * 20, "a" * 20 + "\n"])
+def test_what_is_no_token_id_is_wrong_usage_and_not_repeated(aws: Aws, command: str, token_id: str) -> None:
+    done = aws.run("token", command, token_id)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no token ID" in done.stderr
+    assert not token_id or token_id not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["list"], ["show", UNKNOWN], ["rotate", UNKNOWN], ["revoke", UNKNOWN]],
+)
+def test_a_bucket_that_nobody_serves_is_one_line_that_names_it(aws: Aws, arguments: list[str]) -> None:
+    line = aws.failure("token", *arguments, AWS_ENDPOINT_URL_S3=f"http://127.0.0.1:{free_port()}")
+
+    assert "does not answer" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "call"),
+    [(["list"], "ListObjectsV2"), (["show", UNKNOWN], "GetObject"), (["revoke", UNKNOWN], "GetObject")],
+)
+def test_an_identity_without_permission_is_one_line_that_names_the_call(
+    aws: Aws, arguments: list[str], call: str
+) -> None:
+    iam = aws.client("iam")
+    iam.create_user(UserName="ada")
+    statement = {"Effect": "Allow", "Action": "cloudformation:*", "Resource": "*"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    iam.put_user_policy(UserName="ada", PolicyName="reads-stacks", PolicyDocument=policy)
+    key = iam.create_access_key(UserName="ada")["AccessKey"]
+    aws.enforce(authorization=True)
+    try:
+        line = aws.failure(
+            "token",
+            *arguments,
+            AWS_ACCESS_KEY_ID=key["AccessKeyId"],
+            AWS_SECRET_ACCESS_KEY=key["SecretAccessKey"],
+        )
+    finally:
+        aws.enforce(authorization=False)
+
+    assert f"does not allow {call}" in line
+
+
+# --- rotate --------------------------------------------------------------------------------------
+
+
+def rotate(aws: Aws, token: Token, *arguments: str, **environment: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(
+        aws.output("token", "rotate", token.id, "--json", *arguments, **environment)
+    )
+    return answer
+
+
+def test_both_secrets_work_for_a_day_after_a_rotation_and_then_the_new_one_does(aws: Aws) -> None:
+    token, old = make(aws)
+
+    made = rotate(aws, token)
+
+    now = stored(aws, token)
+    assert (made["id"], now.role, now.scope) == (token.id, token.role, token.scope)
+    assert takes(now, old, after=timedelta(hours=23, minutes=59))
+    assert not takes(now, old, after=timedelta(hours=24, seconds=1))
+    assert takes(now, made["secret"], after=timedelta(days=2))
+    assert now.rotated_by == MOTOS_ARN
+
+
+def test_the_json_of_a_rotation_is_that_of_a_new_token_with_the_end_of_the_old_secret(aws: Aws) -> None:
+    token, _ = make(aws)
+
+    made = rotate(aws, token)
+
+    assert made.pop("secret").startswith("holdfast_")
+    assert abs(
+        datetime.fromisoformat(made.pop("expires")) - datetime.now(UTC) - timedelta(days=90)
+    ) < timedelta(minutes=1)
+    until = datetime.fromisoformat(made.pop("old_secret_until"))
+    assert abs(until - datetime.now(UTC) - timedelta(hours=24)) < timedelta(minutes=1)
+    assert made == {
+        "id": token.id,
+        "role": "writer",
+        "scope": ["network/*"],
+        "team": "payments",
+        "description": "pipeline",
+        "address": "https://payments.example.com",
+    }
+
+
+def test_a_rotation_for_people_shows_the_secret_and_until_when_the_old_one_works(aws: Aws) -> None:
+    token, old = make(aws)
+
+    text = aws.output("token", "rotate", token.id, "--keep", "2h")
+
+    secret = dict(re.findall(r"export (\w+)='([^']*)'", text))["TF_HTTP_PASSWORD"]
+    assert takes(stored(aws, token), secret)
+    previous = stored(aws, token).previous
+    assert previous is not None
+    assert f"old secret  works until {previous.until:%Y-%m-%d %H:%M:%S} UTC" in text
+    assert takes(stored(aws, token), old, after=timedelta(hours=1, minutes=59))
+    assert not takes(stored(aws, token), old, after=timedelta(hours=2, seconds=1))
+
+
+def test_a_rotation_renews_the_expiry_by_what_the_token_was_made_for(aws: Aws) -> None:
+    token, _ = make(aws, days=30, age=timedelta(days=20))
+    eternal, _ = make(aws, days=None)
+
+    left = datetime.fromisoformat(rotate(aws, token)["expires"]) - datetime.now(UTC)
+
+    assert abs(left - timedelta(days=30)) < timedelta(minutes=1)
+    assert rotate(aws, eternal)["expires"] is None
+    assert rotate(aws, token, "--expires", "never")["expires"] is None
+    assert rotate(aws, token, "--expires", "2099-01-31")["expires"] == "2099-01-31T00:00:00+00:00"
+
+
+def test_a_secret_that_leaked_is_ended_at_once_by_keeping_it_for_no_time(aws: Aws) -> None:
+    token, old = make(aws)
+
+    made = rotate(aws, token, "--keep", "0s")
+
+    assert made["old_secret_until"] is None
+    assert not takes(stored(aws, token), old)
+    assert takes(stored(aws, token), made["secret"])
+
+
+@pytest.mark.parametrize("state", ["revoked", "expired"])
+def test_a_token_that_has_ended_is_not_rotated(aws: Aws, state: str) -> None:
+    token, _ = make(aws, days=1, age=timedelta(days=2)) if state == "expired" else make(aws)
+    if state == "revoked":
+        token = revoked(token)
+        put(aws, token)
+
+    line = aws.failure("token", "rotate", token.id)
+
+    assert f"is {state}" in line
+    assert stored(aws, token) == token
+
+
+def test_a_rotation_whose_answer_is_lost_prints_the_secret_that_works(aws: Aws, moto: str) -> None:
+    token, old = make(aws)
+
+    with running(moto) as proxy:
+        proxy.fail("PUT", ".json", Fault.ANSWER_LOST)
+        made = rotate(aws, token, AWS_ENDPOINT_URL_S3=proxy.endpoint)
+        assert proxy.end_rules() == 0
+
+    now = stored(aws, token)
+    assert takes(now, made["secret"])
+    assert takes(now, old)
+
+
+def test_a_revocation_wins_over_a_rotation_that_is_under_way(aws: Aws, moto: str) -> None:
+    token, _ = make(aws)
+
+    with running(moto) as proxy:
+        proxy.before("PUT", ".json", lambda: put(aws, revoked(token)))
+        line = aws.failure("token", "rotate", token.id, AWS_ENDPOINT_URL_S3=proxy.endpoint)
+        assert proxy.end_rules() == 0
+
+    assert "is revoked" in line
+    assert stored(aws, token).status(datetime.now(UTC)) == "revoked"
+
+
+def test_of_two_rotations_at_once_both_print_a_secret_that_works(aws: Aws, moto: str) -> None:
+    token, _ = make(aws)
+    other: list[str] = []
+
+    def rotate_first() -> None:
+        rotated, secret = tokens.rotate(
+            token, rotated_by="bob", now=datetime.now(UTC), keep=timedelta(hours=1), expires=None
+        )
+        put(aws, rotated)
+        other.append(secret)
+
+    with running(moto) as proxy:
+        proxy.before("PUT", ".json", rotate_first)
+        made = rotate(aws, token, AWS_ENDPOINT_URL_S3=proxy.endpoint)
+        assert proxy.end_rules() == 0
+
+    assert takes(stored(aws, token), made["secret"])
+    assert takes(stored(aws, token), other[0])
+
+
+def test_a_rotation_that_the_bucket_does_not_decide_says_how_to_find_out(aws: Aws, moto: str) -> None:
+    token, _ = make(aws)
+
+    with running(moto) as proxy:
+        proxy.fail("PUT", ".json", Fault.SERVER_ERROR, times=1000)
+        line = aws.failure("token", "rotate", token.id, AWS_ENDPOINT_URL_S3=proxy.endpoint)
+
+    assert "may have taken effect" in line
+    assert f"holdfast token show {token.id}" in line
+    assert "holdfast_" not in line
+
+
+# --- revoke --------------------------------------------------------------------------------------
+
+
+def test_a_revoked_token_is_refused_and_its_record_says_who_and_when(aws: Aws) -> None:
+    token, secret = make(aws)
+
+    text = aws.output("token", "revoke", token.id)
+
+    assert text == (
+        f"Revoked the token {token.id} of the team payments: it is refused everywhere within 60 seconds.\n"
+    )
+    now = stored(aws, token)
+    assert not takes(now, secret)
+    assert now.revoked is not None
+    assert timedelta(0) <= datetime.now(UTC) - now.revoked < timedelta(minutes=1)
+    assert now.revoked_by == MOTOS_ARN
+    assert replace(now, revoked=None, revoked_by="") == token
+
+
+def test_both_secrets_of_a_rotated_token_end_with_its_revocation(aws: Aws) -> None:
+    token, old = make(aws)
+    new = rotate(aws, token)["secret"]
+
+    aws.output("token", "revoke", token.id)
+
+    assert not takes(stored(aws, token), old)
+    assert not takes(stored(aws, token), new)
+
+
+def test_revoking_again_succeeds_and_changes_nothing(aws: Aws) -> None:
+    token = revoked(make(aws)[0])
+    put(aws, token)
+
+    shown = json.loads(aws.output("token", "revoke", token.id, "--json"))
+
+    assert (shown["status"], shown["revoked_by"]) == ("revoked", token.revoked_by)
+    assert stored(aws, token) == token
+
+
+def test_an_expired_token_can_be_revoked(aws: Aws) -> None:
+    token, _ = make(aws, days=1, age=timedelta(days=2))
+
+    aws.output("token", "revoke", token.id)
+
+    assert stored(aws, token).revoked is not None
+
+
+def test_a_revocation_is_repeated_over_a_rotation_that_was_faster(aws: Aws, moto: str) -> None:
+    token, old = make(aws)
+    secrets = [old]
+
+    def rotate_first() -> None:
+        rotated, secret = tokens.rotate(
+            token, rotated_by="bob", now=datetime.now(UTC), keep=timedelta(hours=1), expires=None
+        )
+        put(aws, rotated)
+        secrets.append(secret)
+
+    with running(moto) as proxy:
+        proxy.before("PUT", ".json", rotate_first)
+        aws.output("token", "revoke", token.id, AWS_ENDPOINT_URL_S3=proxy.endpoint)
+        assert proxy.end_rules() == 0
+
+    assert len(secrets) == 2
+    assert not any(takes(stored(aws, token), secret) for secret in secrets)
+
+
+@pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.SERVER_ERROR_AFTERWARDS, Fault.NEVER_ARRIVES])
+def test_a_revocation_whose_answer_is_lost_is_recorded_all_the_same(
+    aws: Aws, moto: str, fault: Fault
+) -> None:
+    token, secret = make(aws)
+
+    with running(moto) as proxy:
+        proxy.fail("PUT", ".json", fault)
+        aws.output("token", "revoke", token.id, AWS_ENDPOINT_URL_S3=proxy.endpoint)
+        assert proxy.end_rules() == 0
+
+    assert not takes(stored(aws, token), secret)
+
+
+def test_a_revocation_that_the_bucket_does_not_decide_fails_and_says_to_repeat_it(
+    aws: Aws, moto: str
+) -> None:
+    token, _ = make(aws)
+
+    with running(moto) as proxy:
+        proxy.fail("PUT", ".json", Fault.SERVER_ERROR, times=1000)
+        line = aws.failure("token", "revoke", token.id, AWS_ENDPOINT_URL_S3=proxy.endpoint)
+
+    assert "run the command again until" in line
+
+
+def test_an_interrupted_revocation_says_to_repeat_it(aws: Aws, moto: str) -> None:
+    token, _ = make(aws)
+
+    with running(moto) as proxy:
+        process: list[subprocess.Popen[str]] = []
+        proxy.before("PUT", ".json", lambda: process[0].send_signal(signal.SIGINT))
+        proxy.fail("PUT", ".json", Fault.SERVER_ERROR, times=1000)
+        with subprocess.Popen(
+            [HOLDFAST, "token", "revoke", token.id],
+            env={**aws.environment, "AWS_ENDPOINT_URL_S3": proxy.endpoint},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as command:
+            process.append(command)
+            told = command.communicate(timeout=30)
+
+    assert command.returncode == 130
+    assert told[0] == ""
+    assert told[1].startswith("holdfast: Interrupted. Run the command again until")
+
+
+# --- output that does not get out ----------------------------------------------------------------
+
+
+def with_closed_output(aws: Aws, *arguments: str) -> str:
+    """Run the command, which cannot write its output, and return its one line."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [HOLDFAST, *arguments],
+            env=aws.environment,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    finally:
+        os.close(writer)
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    return line
+
+
+def test_a_rotated_secret_that_could_not_be_shown_is_said_to_be_lost(aws: Aws) -> None:
+    token, old = make(aws)
+
+    line = with_closed_output(aws, "token", "rotate", token.id)
+
+    assert f"The token {token.id} was rotated and its new secret is lost" in line
+    assert "the old one works until" in line
+    assert "holdfast_" not in line
+    assert takes(stored(aws, token), old)
+
+
+def test_a_revocation_that_could_not_be_told_is_told_in_the_error(aws: Aws) -> None:
+    token, _ = make(aws)
+
+    line = with_closed_output(aws, "token", "revoke", token.id)
+
+    assert f"Revoked the token {token.id}" in line
+    assert stored(aws, token).revoked is not None
+
+
+@pytest.mark.parametrize("arguments", [["token", "list"], ["token", "show"]])
+def test_a_reader_that_went_away_is_one_line(aws: Aws, arguments: list[str]) -> None:
+    token, _ = make(aws)
+
+    line = with_closed_output(aws, *arguments, *([token.id] if arguments[-1] == "show" else []))
+
+    assert "output could not be written" in line
+
+
+@pytest.mark.parametrize("keep", ["-1h", "1w", "1.5h", "h", "٣h", "99999d"])
+def test_a_time_to_keep_that_is_none_is_wrong_usage(aws: Aws, keep: str) -> None:
+    done = aws.run("token", "rotate", UNKNOWN, f"--keep={keep}")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--keep" in done.stderr.splitlines()[-1]
