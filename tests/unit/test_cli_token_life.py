@@ -267,7 +267,7 @@ def test_what_is_no_token_id_is_wrong_usage_and_not_repeated(aws: Aws, command: 
 
 @pytest.mark.parametrize(
     "arguments",
-    [["list"], ["show", UNKNOWN], ["rotate", UNKNOWN], ["revoke", UNKNOWN]],
+    [["list"], ["show", UNKNOWN]],
 )
 def test_a_bucket_that_nobody_serves_is_one_line_that_names_it(aws: Aws, arguments: list[str]) -> None:
     line = aws.failure("token", *arguments, AWS_ENDPOINT_URL_S3=f"http://127.0.0.1:{free_port()}")

@@ -1,0 +1,384 @@
+"""`holdfast trust`, against moto's server over HTTP."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import trust
+from holdfast.access import Role
+from holdfast.trust import AwsTrust, OidcTrust, Records, Trust
+from tests.fault_relay import Fault
+from tests.free_port import free_port
+from tests.s3_fault_proxy import running
+from tests.unit import cli_account
+from tests.unit.cli_account import HOLDFAST, Aws, bucket
+
+MOTOS_ARN = "arn:aws:sts::123456789012:user/moto"
+GITHUB = "https://token.actions.githubusercontent.com"
+ADD = ("trust", "add", "network-main", "--role", "writer", "--scope", "network/*")
+FROM_GITHUB = ("--issuer", GITHUB, "--claim", "repository=acme/network")
+FROM_AWS = ("--aws-role", "Developer")
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[str]:
+    with cli_account.running() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def aws(moto: str, tmp_path: Path) -> Aws:
+    """An account with the stack of one team."""
+    account = cli_account.empty(moto, tmp_path)
+    account.deploy("payments")
+    return account
+
+
+def stored(aws: Aws) -> Records:
+    body = aws.records("payments").get(trust.KEY)
+    return Records() if body is None else trust.parse(body)
+
+
+def put(aws: Aws, *records: Trust) -> None:
+    aws.put_record("payments", trust.KEY, Records(records).to_json())
+
+
+def of_role(name: str, aws_role: str | None = None, *, description: str = "") -> AwsTrust:
+    return trust.new_aws(
+        name,
+        aws_role=aws_role or name,
+        role=Role.READER,
+        scope=["*"],
+        description=description,
+        created_by="bob",
+        now=datetime.now(UTC),
+    )
+
+
+# --- add -----------------------------------------------------------------------------------------
+
+
+def test_an_added_record_lets_tokens_with_its_claims_in(aws: Aws) -> None:
+    text = aws.output(
+        *ADD,
+        *("--scope", "shared", "--description", "the pipeline", "--audience", "holdfast"),
+        *FROM_GITHUB,
+        *("--claim", "ref=refs/heads/main=x"),
+    )
+
+    [record] = stored(aws)
+    claims = {"repository": "acme/network", "ref": "refs/heads/main=x"}
+    assert stored(aws).for_claims({"iss": GITHUB, "aud": "holdfast", **claims}) == record
+    assert isinstance(record, OidcTrust)
+    assert (record.role, record.scope) == (Role.WRITER, ("network/*", "shared"))
+    assert (record.description, record.created_by) == ("the pipeline", MOTOS_ARN)
+    assert timedelta(0) <= datetime.now(UTC) - record.created < timedelta(minutes=1)
+    assert text == (
+        "Added the trust record network-main of the team payments: writer of network/*, shared\n\n"
+        f"  issuer    {GITHUB}\n"
+        "  audience  holdfast\n"
+        "  claims    repository=acme/network, ref=refs/heads/main=x\n"
+    )
+
+
+def test_the_audience_is_the_address_of_the_api_unless_another_is_named(aws: Aws) -> None:
+    added = json.loads(aws.output(*ADD, *FROM_GITHUB, "--json"))
+
+    assert added["audience"] == "https://payments.example.com"
+    [record] = stored(aws)
+    assert isinstance(record, OidcTrust)
+    assert record.audience == "https://payments.example.com"
+
+
+def test_an_added_record_for_an_aws_role_names_it(aws: Aws) -> None:
+    text = aws.output(*ADD, *FROM_AWS)
+
+    assert "AWS role  Developer" in text
+    record = stored(aws).for_aws_role("Developer")
+    assert record is not None
+    assert (record.name, record.role, record.created_by) == ("network-main", Role.WRITER, MOTOS_ARN)
+
+
+@pytest.mark.parametrize(
+    ("who", "of_its_kind"),
+    [
+        (
+            FROM_GITHUB,
+            {
+                "kind": "oidc",
+                "issuer": GITHUB,
+                "audience": "https://payments.example.com",
+                "claims": {"repository": "acme/network"},
+                "aws_role": None,
+            },
+        ),
+        (
+            FROM_AWS,
+            {"kind": "aws", "issuer": None, "audience": None, "claims": None, "aws_role": "Developer"},
+        ),
+    ],
+)
+def test_the_json_of_a_record_is_the_same_from_every_command(
+    aws: Aws, who: tuple[str, ...], of_its_kind: dict[str, Any]
+) -> None:
+    added = json.loads(aws.output(*ADD, *who, "--description", "x", "--json"))
+    [listed] = json.loads(aws.output("trust", "list", "--json"))
+    removed = json.loads(aws.output("trust", "remove", "network-main", "--json"))
+
+    assert added == listed == removed
+    [created, record_id] = [added.pop("created"), added.pop("id")]
+    assert timedelta(0) <= datetime.now(UTC) - datetime.fromisoformat(created) < timedelta(minutes=1)
+    assert len(record_id) == 20
+    assert added == {
+        "name": "network-main",
+        **of_its_kind,
+        "role": "writer",
+        "scope": ["network/*"],
+        "description": "x",
+        "created_by": MOTOS_ARN,
+    }
+
+
+def test_records_of_others_stay(aws: Aws) -> None:
+    put(aws, of_role("a"), of_role("b"))
+
+    aws.output(*ADD, *FROM_AWS)
+
+    assert [record.name for record in stored(aws)] == ["a", "b", "network-main"]
+
+
+def test_a_record_that_others_add_at_the_same_time_stays_too(aws: Aws, moto: str) -> None:
+    with running(moto) as proxy:
+        proxy.before("PUT", trust.KEY, lambda: put(aws, of_role("a")))
+        aws.output(*ADD, *FROM_AWS, AWS_ENDPOINT_URL_S3=proxy.endpoint)
+        assert proxy.end_rules() == 0
+
+    assert [record.name for record in stored(aws)] == ["a", "network-main"]
+
+
+def test_a_name_that_is_taken_is_one_line_and_changes_nothing(aws: Aws) -> None:
+    put(aws, of_role("network-main", "Other"))
+    before = stored(aws)
+
+    line = aws.failure(*ADD, *FROM_AWS)
+
+    assert "'network-main' already" in line
+    assert "remove it first" in line
+    assert stored(aws) == before
+
+
+def test_a_name_that_others_take_at_the_same_time_is_one_line(aws: Aws, moto: str) -> None:
+    with running(moto) as proxy:
+        proxy.before("PUT", trust.KEY, lambda: put(aws, of_role("network-main", "Other")))
+        line = aws.failure(*ADD, *FROM_AWS, AWS_ENDPOINT_URL_S3=proxy.endpoint)
+        assert proxy.end_rules() == 0
+
+    assert "'network-main' already" in line
+    assert [record.created_by for record in stored(aws)] == ["bob"]
+
+
+def test_an_aws_role_that_has_a_record_is_one_line_that_names_that(aws: Aws) -> None:
+    put(aws, of_role("other", "Developer"))
+
+    assert "has the trust record 'other' already" in aws.failure(*ADD, *FROM_AWS)
+
+
+@pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.SERVER_ERROR_AFTERWARDS, Fault.HALF_THE_HEADERS])
+def test_an_addition_whose_answer_is_lost_is_there_once(aws: Aws, moto: str, fault: Fault) -> None:
+    put(aws, of_role("a"))
+
+    with running(moto) as proxy:
+        proxy.fail("PUT", trust.KEY, fault)
+        aws.output(*ADD, *FROM_AWS, AWS_ENDPOINT_URL_S3=proxy.endpoint)
+        assert proxy.end_rules() == 0
+
+    assert [record.name for record in stored(aws)] == ["a", "network-main"]
+
+
+def test_an_addition_whose_answer_is_lost_before_others_add_more_is_there_once(aws: Aws, moto: str) -> None:
+    def add_more() -> None:
+        put(aws, *stored(aws), of_role("b"))
+
+    with running(moto) as proxy:
+        proxy.fail("PUT", trust.KEY, Fault.ANSWER_LOST)
+        proxy.before("PUT", trust.KEY, add_more)
+        aws.output(*ADD, *FROM_AWS, AWS_ENDPOINT_URL_S3=proxy.endpoint)
+        assert proxy.end_rules() == 0
+
+    assert [record.name for record in stored(aws)] == ["network-main", "b"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ([*ADD], "--issuer"),
+        ([*ADD, *FROM_GITHUB, *FROM_AWS], "not allowed with"),
+        ([*ADD, "--issuer", GITHUB], "at least one claim"),
+        ([*ADD, "--issuer", GITHUB, "--claim", "ref=x"], "signs for everybody"),
+        ([*ADD, "--issuer", "http://issuer.example.com", "--claim", "a=b"], "no https:// address"),
+        ([*ADD, *FROM_GITHUB, "--claim", "aud=x"], "'aud'"),
+        ([*ADD, *FROM_GITHUB, "--claim", "repository=acme/dns"], "named twice"),
+        ([*ADD, *FROM_GITHUB, "--claim", "=x"], "no claim"),
+        ([*ADD, *FROM_GITHUB, "--claim", "ref"], "no claim"),
+        ([*ADD, *FROM_GITHUB, "--audience", ""], "audience"),
+        ([*ADD, *FROM_AWS, "--claim", "a=b"], "go with --issuer"),
+        ([*ADD, *FROM_AWS, "--audience", "x"], "go with --issuer"),
+        ([*ADD, "--aws-role", "path/Developer"], "no name of an IAM role"),
+        (["trust", "add", "Main", *ADD[3:], *FROM_AWS], "no name of a trust record"),
+        ([*ADD, *FROM_AWS, "--scope", "a//b"], "scope pattern"),
+        (["trust", "add"], "NAME"),
+        (["trust", "remove"], "NAME"),
+        (["trust"], "COMMAND"),
+    ],
+)
+def test_wrong_usage_ends_with_2_names_the_rule_and_asks_nobody(
+    aws: Aws, arguments: list[str], reason: str
+) -> None:
+    done = aws.run(*arguments, AWS_ENDPOINT_URL="http://127.0.0.1:1")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert reason in done.stderr.splitlines()[-1]
+
+
+# --- list ----------------------------------------------------------------------------------------
+
+
+def test_a_list_has_a_line_for_each_record_by_name(aws: Aws) -> None:
+    aws.output(*ADD, *FROM_GITHUB)
+    aws.output("trust", "add", "developers", *ADD[3:], *FROM_AWS)
+
+    lines = aws.output("trust", "list").splitlines()
+
+    assert [line.split(maxsplit=3) for line in lines] == [
+        ["NAME", "ROLE", "SCOPE", "WHO"],
+        ["developers", "writer", "network/*", "AWS role Developer"],
+        ["network-main", "writer", "network/*", f"{GITHUB} repository=acme/network"],
+    ]
+
+
+def test_an_empty_list_says_so(aws: Aws) -> None:
+    assert aws.output("trust", "list") == "The team payments has no trust records.\n"
+    assert aws.output("trust", "list", "--json") == "[]\n"
+
+
+def test_control_characters_of_a_claim_do_not_reach_the_terminal(aws: Aws) -> None:
+    text = aws.output(*ADD, *FROM_GITHUB, "--claim", "ref=\x1b[31mred\n") + aws.output("trust", "list")
+
+    assert text.count("ref=?[31mred?") == 2
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("arguments", [["trust", "list"], ["trust", "remove", "x"], [*ADD, *FROM_AWS]])
+def test_records_that_cannot_be_read_are_one_line_and_stay(aws: Aws, arguments: list[str]) -> None:
+    aws.put_record("payments", trust.KEY, b'{"records": [{}]}')
+
+    line = aws.failure(*arguments)
+
+    assert f"s3://{bucket('payments')}/{trust.KEY}" in line
+    assert aws.records("payments")[trust.KEY] == b'{"records": [{}]}'
+
+
+def test_a_bucket_that_nobody_serves_is_one_line_that_names_it(aws: Aws) -> None:
+    line = aws.failure(*ADD, *FROM_AWS, AWS_ENDPOINT_URL_S3=f"http://127.0.0.1:{free_port()}")
+
+    assert bucket("payments") in line
+    assert "does not answer" in line
+
+
+# --- remove --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("who", "whose"), [(FROM_GITHUB, "its ID tokens and sessions are"), (FROM_AWS, "its sessions are")]
+)
+def test_a_removed_record_is_gone_and_the_others_stay(aws: Aws, who: tuple[str, ...], whose: str) -> None:
+    put(aws, of_role("a"))
+    aws.output(*ADD, *who)
+
+    text = aws.output("trust", "remove", "network-main")
+
+    assert text == (
+        f"Removed the trust record network-main of the team payments: {whose} refused within 60 seconds.\n"
+    )
+    assert [record.name for record in stored(aws)] == ["a"]
+
+
+def test_removing_an_unknown_record_is_one_line_that_says_where_to_look(aws: Aws) -> None:
+    line = aws.failure("trust", "remove", "nobody")
+
+    assert "There is no trust record nobody" in line
+    assert "holdfast trust list" in line
+    assert aws.records("payments") == {}
+
+
+def test_a_removal_whose_answer_is_lost_succeeds(aws: Aws, moto: str) -> None:
+    put(aws, of_role("a"), of_role("b"))
+
+    with running(moto) as proxy:
+        proxy.fail("PUT", trust.KEY, Fault.ANSWER_LOST)
+        aws.output("trust", "remove", "a", AWS_ENDPOINT_URL_S3=proxy.endpoint)
+        assert proxy.end_rules() == 0
+
+    assert [record.name for record in stored(aws)] == ["b"]
+
+
+def test_a_removal_is_repeated_over_a_record_that_others_add(aws: Aws, moto: str) -> None:
+    first = of_role("a")
+    put(aws, first)
+
+    with running(moto) as proxy:
+        proxy.before("PUT", trust.KEY, lambda: put(aws, first, of_role("b")))
+        aws.output("trust", "remove", "a", AWS_ENDPOINT_URL_S3=proxy.endpoint)
+        assert proxy.end_rules() == 0
+
+    assert [record.name for record in stored(aws)] == ["b"]
+
+
+def test_a_record_that_others_make_anew_under_the_name_at_the_same_time_stays(aws: Aws, moto: str) -> None:
+    put(aws, of_role("a"))
+    anew = of_role("a")
+
+    with running(moto) as proxy:
+        proxy.before("PUT", trust.KEY, lambda: put(aws, anew))
+        aws.output("trust", "remove", "a", AWS_ENDPOINT_URL_S3=proxy.endpoint)
+        assert proxy.end_rules() == 0
+
+    assert tuple(stored(aws)) == (anew,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([*ADD, *FROM_AWS], "Added the trust record network-main"),
+        (["trust", "remove", "a"], "Removed the trust record a"),
+        (["trust", "list"], "could not be written"),
+    ],
+)
+def test_what_was_done_is_told_where_it_could_not_be_printed(
+    aws: Aws, arguments: list[str], told: str
+) -> None:
+    put(aws, of_role("a"))
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [HOLDFAST, *arguments],
+            env=aws.environment,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    finally:
+        os.close(writer)
+
+    [line] = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert told in line
