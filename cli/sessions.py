@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from holdfast.credentials import IdToken
 
 _AWS_HOST = re.compile(r"[a-z0-9]+\.execute-api\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?", re.ASCII)
-_ADDING = "an operator adds one with `holdfast trust add`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,7 @@ def for_id_token(token: "IdToken", address: str, seconds: int | None) -> Session
     if answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         raise CommandError(
             "The API refuses the ID token: it has ended, or no trust record has its issuer, audience and "
-            f"claims. {id_tokens.describe(token)} `holdfast trust list --json` shows the records; {_ADDING}."
+            f"claims. {id_tokens.describe(token)} `holdfast trust list --json` shows operators the records."
         )
     return _read(answer, address)
 
@@ -109,9 +108,7 @@ def _post(url: str, headers: dict[str, str], seconds: int | None, signer: SigV4A
 def _aws_refusal(answer: Answer, region: str) -> str:
     said = _error(answer)
     if said is not None:
-        code, message = said
-        hint = f" The role needs a trust record: {_ADDING} --aws-role." if code == "not_allowed" else ""
-        return f"The API refuses these AWS credentials: {message}{hint}"
+        return f"The API refuses these AWS credentials: {said}"
     return (
         "AWS does not let these credentials call the API: they must be valid, of the team's account, and "
         "allowed execute-api:Invoke on POST /sessions/aws (docs/access.md#permissions); the clock must be "
@@ -136,10 +133,9 @@ def _read(answer: Answer, address: str) -> Session:
         )
     said = _error(answer)
     if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR or answer.status == HTTPStatus.TOO_MANY_REQUESTS:
-        reason = f" {said[1]}" if said else ""
+        reason = f" {said}" if said else ""
         raise CommandError(f"{host} answers {answer.status}, repeatedly: run the command again.{reason}")
-    reason = said[1] if said else "check the address."
-    raise CommandError(f"{host} answers {answer.status}: {reason}")
+    raise CommandError(f"{host} answers {answer.status}: {said or 'check the address.'}")
 
 
 def _session(body: bytes) -> Session:
@@ -161,10 +157,11 @@ def _session(body: bytes) -> Session:
     )
 
 
-def _error(answer: Answer) -> tuple[str, str] | None:
-    """Code and message of an answer of Holdfast's own, None of others."""
+def _error(answer: Answer) -> str | None:
+    """The message of an answer of Holdfast's own, None of others."""
     try:
         document = json_object.parse(answer.body)
-        return record_fields.text(document["error"]), plain(record_fields.text(document["message"]))
+        record_fields.text(document["error"])
+        return plain(record_fields.text(document["message"]))
     except (KeyError, TypeError, ValueError):
         return None

@@ -1,0 +1,598 @@
+"""`holdfast login`, against a server on this machine that stands in for the team's API."""
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import ssl
+import subprocess
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import boto3
+import pytest
+from botocore.awsrequest import AWSRequest
+
+from cli import api, sessions
+from local_aws.tls import Certificates, create_certificates
+from tests.free_port import free_port
+from tests.unit import api_stub, cli_account
+from tests.unit.api_stub import ApiStub, Asked, Reply, made, refused, session
+from tests.unit.cli_account import HOLDFAST, REGION
+
+SECRET_KEY = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+AWS = {
+    "AWS_REGION": REGION,
+    "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
+    "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+    "AWS_SESSION_TOKEN": "the/session+token==",
+}
+GITHUB_TOKEN = "github-runner-token"
+
+
+def jwt(**claims: object) -> str:
+    """Something with the form of an ID token."""
+    document = {"iss": "https://issuer.example.com", "aud": "holdfast", "sub": "repo:acme/network"} | claims
+    parts = [b'{"alg":"RS256"}', json.dumps(document).encode(), b"signature"]
+    return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
+
+
+@pytest.fixture
+def stub() -> Iterator[ApiStub]:
+    with api_stub.running() as running:
+        running.reply(made(session()))
+        yield running
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return create_certificates(tmp_path_factory.mktemp("tls"))
+
+
+def login(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [HOLDFAST, "login", *arguments],
+        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "AWS_EC2_METADATA_DISABLED": "true"}
+        | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def failure(*arguments: str, **environment: str) -> str:
+    """Sign in, which must fail, and return its one line; a shell gets nothing to evaluate."""
+    done = login(*arguments, **environment)
+    assert (done.returncode, done.stdout) == (1, "")
+    [line] = done.stderr.splitlines()
+    return line
+
+
+def with_aws(stub: ApiStub, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return login("--address", stub.address, *arguments, **AWS)
+
+
+def exports(id_: str, secret: str) -> str:
+    return f"export TF_HTTP_USERNAME='{id_}'\nexport TF_HTTP_PASSWORD='{secret}'\n"
+
+
+# --- with AWS credentials ------------------------------------------------------------------------
+
+
+def test_a_shell_that_evaluates_it_has_the_session_and_the_person_sees_who_they_are(stub: ApiStub) -> None:
+    got = session()
+    stub.reply(made(got))
+
+    done = subprocess.run(
+        [
+            "sh",
+            "-euc",
+            'eval "$("$0" login)"; printf "%s\\n" "$TF_HTTP_USERNAME" "$TF_HTTP_PASSWORD"',
+            HOLDFAST,
+        ],
+        env={"PATH": os.environ["PATH"], "HOLDFAST_ADDRESS": stub.address} | AWS,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout.splitlines() == [got["id"], got["secret"]]
+    assert done.stderr == (
+        "Signed in as arn:aws:sts::123456789012:assumed-role/Developer/ada: writer of app/*, shared, until "
+        "2099-11-21 16:44:05 UTC.\n"
+    )
+
+
+def test_standard_output_has_two_exports_and_nothing_else(stub: ApiStub) -> None:
+    got = session()
+    stub.reply(made(got))
+
+    done = with_aws(stub)
+
+    assert (done.returncode, done.stdout) == (0, exports(got["id"], got["secret"]))
+
+
+def test_json_is_one_object_with_what_the_api_said_and_its_address(stub: ApiStub) -> None:
+    got = session()
+    stub.reply(made(got | {"more": "of a later version"}))
+
+    done = with_aws(stub, "--json")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == got | {"address": stub.address}
+
+
+def signature(asked: Asked, host: str, region: str) -> str:
+    """What AWS computes (https://docs.aws.amazon.com/IAM/latest/UserGuide/create-signed-request.html)."""
+    authorization = asked.headers["authorization"]
+    fields = dict(part.split("=", 1) for part in authorization.partition(" ")[2].split(", "))
+    names = fields["SignedHeaders"].split(";")
+    canonical = [
+        asked.method,
+        quote(asked.path, safe="/~"),
+        "",
+        *(f"{name}:{asked.headers[name]}" for name in names),
+        "",
+        fields["SignedHeaders"],
+        hashlib.sha256(asked.body).hexdigest(),
+    ]
+    assert asked.headers["host"] == host
+    date = asked.headers["x-amz-date"]
+    scope = f"{date[:8]}/{region}/execute-api/aws4_request"
+    assert fields["Credential"] == f"AKIDEXAMPLE/{scope}"
+    digest = hashlib.sha256("\n".join(canonical).encode()).hexdigest()
+    key = f"AWS4{SECRET_KEY}".encode()
+    for part in scope.split("/"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    wanted = hmac.new(key, f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{digest}".encode(), "sha256")
+    return f"{fields['Signature']} {wanted.hexdigest()}"
+
+
+@pytest.mark.parametrize("arguments", [[], ["--duration", "8h"]])
+def test_the_request_is_signed_for_the_api_and_holds_nothing_else(
+    stub: ApiStub, arguments: list[str]
+) -> None:
+    with_aws(stub, *arguments)
+
+    [asked] = stub.asked
+    assert (asked.method, asked.path) == ("POST", "/sessions/aws")
+    assert asked.body == (b'{"seconds": 28800}' if arguments else b"")
+    sent, computed = signature(asked, urlsplit(stub.address).netloc, REGION).split()
+    assert sent == computed
+    signed_at = datetime.strptime(asked.headers["x-amz-date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    assert abs(datetime.now(UTC) - signed_at) < timedelta(minutes=1)
+    assert asked.headers["x-amz-security-token"] == AWS["AWS_SESSION_TOKEN"]
+    assert {"host", "x-amz-date", "x-amz-security-token"} <= set(
+        asked.headers["authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
+    )
+    assert asked.headers.keys() - {"content-type"} == {
+        *("host", "x-amz-date", "x-amz-security-token", "authorization"),
+        *("content-length", "user-agent", "accept-encoding"),
+    }
+    assert ("content-type" in asked.headers) == bool(arguments)
+
+
+def test_an_api_below_a_path_is_signed_with_that(stub: ApiStub) -> None:
+    login("--address", f"{stub.address}/_aws/execute-api/abc/$default/", **AWS)
+
+    [asked] = stub.asked
+    assert asked.path == "/_aws/execute-api/abc/$default/sessions/aws"
+    sent, computed = signature(asked, urlsplit(stub.address).netloc, REGION).split()
+    assert sent == computed
+
+
+def test_the_region_of_an_address_of_aws_goes_before_that_of_the_shell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    signed: list[str] = []
+
+    def send(method: str, url: str, *, headers: Mapping[str, str], body: bytes, sign: Any) -> api.Answer:
+        request = AWSRequest(method=method, url=url, headers=dict(headers), data=body)
+        sign(request)
+        signed.append(request.headers["Authorization"])
+        return api.Answer(200, json.dumps(session()).encode())
+
+    monkeypatch.setattr(api, "send", send)
+    shell = boto3.Session(aws_access_key_id="AKID", aws_secret_access_key="x", region_name="us-east-1")
+    for address in (
+        "https://abc123.execute-api.eu-west-3.amazonaws.com",
+        "https://abc123.execute-api.cn-north-1.amazonaws.com.cn",
+        "https://states.example.com",
+        "https://abc123.execute-api.eu-west-3.amazonaws.com.example.com",
+    ):
+        sessions.for_aws(shell, address, None)
+
+    assert [line.split("/")[2] for line in signed] == ["eu-west-3", "cn-north-1", "us-east-1", "us-east-1"]
+
+
+def test_a_shell_without_credentials_is_one_line(stub: ApiStub) -> None:
+    assert "No AWS credentials" in failure("--address", stub.address, AWS_REGION=REGION)
+    assert stub.asked == []
+
+
+def test_a_shell_without_a_region_is_one_line(stub: ApiStub) -> None:
+    environment = {name: value for name, value in AWS.items() if name != "AWS_REGION"}
+
+    assert "AWS_REGION" in failure("--address", stub.address, **environment)
+    assert stub.asked == []
+
+
+def test_a_refusal_of_holdfast_is_told_in_its_words_without_what_steers_a_terminal(stub: ApiStub) -> None:
+    message = "No trust record names the IAM role \x1b[31mDeveloper\n; add one with `holdfast trust add`."
+    stub.reply(refused(403, "not_allowed", message))
+
+    line = failure("--address", stub.address, **AWS)
+
+    assert "No trust record names the IAM role ?[31mDeveloper?; add one" in line
+    assert len(stub.asked) == 1
+
+
+@pytest.mark.parametrize("body", [b'{"message":"Forbidden"}', b"", b"<html>"])
+def test_a_refusal_of_the_gateway_says_which_permission_and_region_it_takes(
+    stub: ApiStub, body: bytes
+) -> None:
+    stub.reply(Reply(403, body))
+
+    line = failure("--address", stub.address, **AWS)
+
+    assert "execute-api:Invoke" in line
+    assert REGION in line
+    assert SECRET_KEY not in line
+
+
+def test_an_api_without_the_route_is_told_to_be_deployed_again(stub: ApiStub) -> None:
+    stub.reply(Reply(404, b'{"message":"Not Found"}'))
+
+    line = failure("--address", stub.address, **AWS)
+
+    assert "404" in line
+    assert "deploy" in line
+
+
+@pytest.mark.parametrize(
+    "passing",
+    [Reply(500), Reply(503, b"{}"), Reply(429), Reply(lost=True), refused(503, "undecided", "again")],
+)
+def test_a_passing_fault_is_repeated_and_signed_anew(stub: ApiStub, passing: Reply) -> None:
+    got = session()
+    stub.reply(passing, passing, made(got))
+
+    done = with_aws(stub)
+
+    assert (done.returncode, done.stdout) == (0, exports(got["id"], got["secret"]))
+    assert len(stub.asked) == 3
+    for asked in stub.asked:
+        sent, computed = signature(asked, urlsplit(stub.address).netloc, REGION).split()
+        assert sent == computed
+
+
+def test_a_fault_that_does_not_pass_is_one_line_with_the_status_and_the_words_of_holdfast(
+    stub: ApiStub,
+) -> None:
+    stub.reply(refused(503, "undecided", "S3 did not say."))
+
+    line = failure("--address", stub.address, **AWS)
+
+    assert "503" in line
+    assert "S3 did not say." in line
+
+
+def test_an_api_that_never_answers_is_one_line_that_names_it(stub: ApiStub) -> None:
+    stub.reply(Reply(lost=True))
+    nobody = f"http://127.0.0.1:{free_port()}"
+
+    for address in (stub.address, nobody):
+        line = failure("--address", address, **AWS)
+        assert f"{urlsplit(address).netloc} does not answer" in line
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_not_followed(stub: ApiStub, status: int) -> None:
+    with api_stub.running() as elsewhere:
+        elsewhere.reply(made(session()))
+        stub.reply(Reply(status, headers={"Location": f"{elsewhere.address}/sessions/aws"}))
+
+        line = failure("--address", stub.address, **AWS)
+
+        assert elsewhere.asked == []
+    assert str(status) in line
+    assert "never followed" in line
+
+
+GOOD = session()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(200, b""),
+        Reply(200, b"<html>$(touch /tmp/no)</html>"),
+        Reply(200, b"[]"),
+        Reply(200, b"{}"),
+        Reply(200, json.dumps(GOOD).encode(), cut=40),
+        Reply(204),
+        made(GOOD | {"id": "session-$(touch no)"}),
+        made(GOOD | {"id": f"{GOOD['id']}\n"}),
+        made(GOOD | {"secret": "x'; touch no; '"}),
+        made(GOOD | {"secret": f"{GOOD['secret'][:-1]}"}),
+        made(GOOD | {"secret": None}),
+        made(GOOD | {"scope": "app/*"}),
+        made(GOOD | {"expires": "soon"}),
+        made(GOOD | {"expires": "2099-11-21T16:44:05"}),
+        made(GOOD | {"seconds": True}),
+        made({name: value for name, value in GOOD.items() if name != "principal"}),
+    ],
+)
+def test_an_answer_that_is_no_session_leaves_a_shell_nothing_to_evaluate(stub: ApiStub, reply: Reply) -> None:
+    stub.reply(reply)
+
+    line = failure("--address", stub.address, **AWS)
+
+    assert "check the address" in line
+    assert GOOD["secret"] not in line
+
+
+def test_control_characters_of_an_answer_do_not_reach_the_terminal(stub: ApiStub) -> None:
+    stub.reply(made(session(principal="\x1b[2Jme\nyou")))
+
+    done = with_aws(stub)
+
+    assert done.stderr.startswith("Signed in as ?[2Jme?you: writer")
+    assert len(done.stdout.splitlines()) == 2
+
+
+# --- how the API is found and reached ------------------------------------------------------------
+
+
+def test_a_certificate_is_checked_against_the_bundle_of_the_environment(certificates: Certificates) -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificates.cert, certificates.key)
+    with api_stub.running(tls) as stub:
+        stub.reply(made(session()))
+
+        line = failure("--address", stub.address, **AWS)
+        assert stub.asked == []
+        trusted = login("--address", stub.address, **AWS, AWS_CA_BUNDLE=str(certificates.ca))
+
+    assert "AWS_CA_BUNDLE" in line
+    assert (trusted.returncode, len(trusted.stdout.splitlines())) == (0, 2)
+
+
+def test_no_session_is_got_over_an_open_line() -> None:
+    for arguments in ([], ["--oidc"]):
+        line = failure("--address", "http://192.0.2.1", *arguments, **AWS, HOLDFAST_ID_TOKEN=jwt())
+        assert "https:// only" in line
+
+
+def test_what_is_typed_goes_before_the_environment_and_the_address_before_the_team(
+    stub: ApiStub, tmp_path: Path
+) -> None:
+    with cli_account.running() as endpoint, api_stub.running() as of_team, api_stub.running() as of_other:
+        aws = cli_account.empty(endpoint, tmp_path)
+        for team, api_of_team in (("payments", of_team), ("platform", of_other)):
+            api_of_team.reply(made(session()))
+            aws.deploy(team, ApiAddress=api_of_team.address, BucketName={"Ref": "Bucket"})
+        environment = {"HOLDFAST_ADDRESS": stub.address, "HOLDFAST_TEAM": "platform"}
+
+        for arguments, changed, meant in (
+            (["--team", "payments"], environment, of_team),
+            (["--address", of_team.address], environment, of_team),
+            ([], environment, stub),
+            ([], {"HOLDFAST_TEAM": "platform"}, of_other),
+            ([], {"HOLDFAST_TEAM": "platform", "HOLDFAST_ADDRESS": ""}, of_other),
+        ):
+            before = len(meant.asked)
+            assert aws.run("login", *arguments, **changed).returncode == 0
+            assert len(meant.asked) == before + 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "reason"),
+    [
+        (["--duration", "4m"], {}, "5m to 12h"),
+        (["--duration", "13h"], {}, "5m to 12h"),
+        (["--duration", "1"], {}, "no duration"),
+        (["--address", "ftp://x"], {}, "base URL"),
+        (["--address", "https://user:pass@x"], {}, "no credentials"),
+        (["--address", "https://x", "--team", "a"], {}, "not allowed with"),
+        (["--team", "A"], {}, "no team name"),
+        (["--audience", "x"], {}, "go with --oidc"),
+        (["--id-token-file", "x"], {}, "go with --oidc"),
+        ([], {"HOLDFAST_ADDRESS": "nonsense"}, "HOLDFAST_ADDRESS"),
+        ([], {"HOLDFAST_TEAM": "Nonsense"}, "HOLDFAST_TEAM"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_leaves_a_shell_nothing_to_evaluate(
+    arguments: list[str], environment: dict[str, str], reason: str
+) -> None:
+    done = login(*arguments, **environment)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert reason in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("arguments", ["--duration 1", "--address http://127.0.0.1:1", "--nonsense"])
+def test_a_failure_with_standard_error_closed_leaves_a_shell_nothing_to_evaluate(arguments: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" login {arguments} 2>&-', HOLDFAST],
+        env={"PATH": os.environ["PATH"]} | AWS,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert done.stdout == ""
+    assert done.returncode in (1, 2)
+
+
+def test_a_sign_in_with_standard_error_closed_leaves_a_shell_the_exports(stub: ApiStub) -> None:
+    got = session()
+    stub.reply(made(got))
+
+    done = subprocess.run(
+        ["sh", "-c", '"$0" login --address "$1" 2>&-', HOLDFAST, stub.address],
+        env={"PATH": os.environ["PATH"]} | AWS,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert (done.returncode, done.stdout) == (0, exports(got["id"], got["secret"]))
+
+
+def test_a_session_that_could_not_be_shown_is_said_to_be_lost_and_when_it_ends(stub: ApiStub) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [HOLDFAST, "login", "--address", stub.address],
+            env={"PATH": os.environ["PATH"]} | AWS,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    finally:
+        os.close(writer)
+
+    [line] = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert "its secret is lost; it ends 2099-11-21 16:44:05 UTC" in line
+    assert "holdfast_" not in line
+
+
+# --- with an ID token ----------------------------------------------------------------------------
+
+
+def test_an_id_token_of_the_environment_is_exchanged_without_any_aws_setting(stub: ApiStub) -> None:
+    got, token = session(), jwt()
+    stub.reply(made(got))
+
+    done = login("--oidc", "--address", stub.address, "--duration", "2h", HOLDFAST_ID_TOKEN=f" {token}\n")
+
+    assert (done.returncode, done.stdout) == (0, exports(got["id"], got["secret"]))
+    [asked] = stub.asked
+    assert (asked.method, asked.path, asked.body) == ("POST", "/sessions", b'{"seconds": 7200}')
+    assert asked.headers["authorization"] == f"Bearer {token}"
+    assert asked.headers.keys() == {
+        *("host", "authorization", "content-type", "content-length", "user-agent", "accept-encoding"),
+    }
+
+
+def test_a_file_goes_before_the_environment(stub: ApiStub, tmp_path: Path) -> None:
+    file = tmp_path / "id-token"
+    file.write_text(f"{jwt(sub='of the file')}\n")
+
+    arguments = ("--oidc", "--address", stub.address, "--id-token-file", str(file))
+    login(*arguments, **AWS, HOLDFAST_ID_TOKEN=jwt())
+
+    [asked] = stub.asked
+    assert asked.headers["authorization"] == f"Bearer {jwt(sub='of the file')}"
+    assert "x-amz-security-token" not in asked.headers
+
+
+@pytest.mark.parametrize(("arguments", "audience"), [([], None), (["--audience", "a b&c"], "a%20b%26c")])
+def test_in_github_actions_the_token_is_asked_of_github_for_the_api(
+    stub: ApiStub, arguments: list[str], audience: str | None
+) -> None:
+    token = jwt()
+    with api_stub.running() as github:
+        github.reply(Reply(200, json.dumps({"count": 1, "value": token}).encode()))
+        done = login(
+            *("--oidc", "--address", stub.address, *arguments),
+            ACTIONS_ID_TOKEN_REQUEST_URL=f"{github.address}/token?api-version=2.0",
+            ACTIONS_ID_TOKEN_REQUEST_TOKEN=GITHUB_TOKEN,
+        )
+
+    assert done.returncode == 0
+    [asked] = github.asked
+    assert asked.method == "GET"
+    assert asked.path == f"/token?api-version=2.0&audience={audience or quote(stub.address, safe='')}"
+    assert asked.headers["authorization"] == f"Bearer {GITHUB_TOKEN}"
+    assert stub.asked[0].headers["authorization"] == f"Bearer {token}"
+    assert token not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (Reply(403, b"{}"), "id-token: write"),
+        (Reply(200, b"<html>"), "holds no ID token"),
+        (Reply(200, b'{"value": 7}'), "holds no ID token"),
+        (Reply(200, b'{"value": "a.b"}'), "holds no ID token"),
+        (Reply(302, headers={"Location": "http://127.0.0.1:1/"}), "never followed"),
+    ],
+)
+def test_what_github_answers_wrongly_is_one_line(stub: ApiStub, reply: Reply, reason: str) -> None:
+    with api_stub.running() as github:
+        github.reply(reply)
+        line = failure(
+            *("--oidc", "--address", stub.address),
+            ACTIONS_ID_TOKEN_REQUEST_URL=f"{github.address}/token",
+            ACTIONS_ID_TOKEN_REQUEST_TOKEN=GITHUB_TOKEN,
+        )
+
+    assert reason in line
+    assert GITHUB_TOKEN not in line
+    assert stub.asked == []
+
+
+def test_githubs_token_is_sent_over_no_open_line(stub: ApiStub) -> None:
+    line = failure(
+        *("--oidc", "--address", stub.address),
+        ACTIONS_ID_TOKEN_REQUEST_URL="http://192.0.2.1/token",
+        ACTIONS_ID_TOKEN_REQUEST_TOKEN=GITHUB_TOKEN,
+    )
+
+    assert "ACTIONS_ID_TOKEN_REQUEST_URL is no https:// address" in line
+
+
+def test_without_any_id_token_the_line_says_where_one_could_come_from(stub: ApiStub) -> None:
+    line = failure("--oidc", "--address", stub.address, **AWS)
+
+    for source in ("--id-token-file", "HOLDFAST_ID_TOKEN", "id-token: write"):
+        assert source in line
+    assert stub.asked == []
+
+
+@pytest.mark.parametrize("content", [b"", b"two.parts", b"a.b.c\nd.e.f", b"\xff\xfe", b"x" * 20_000, None])
+def test_a_file_without_an_id_token_is_one_line_that_names_it(
+    stub: ApiStub, tmp_path: Path, content: bytes | None
+) -> None:
+    file = tmp_path / "id-token"
+    if content is not None:
+        file.write_bytes(content)
+
+    line = failure("--oidc", "--address", stub.address, "--id-token-file", str(file))
+
+    assert str(file) in line
+    assert stub.asked == []
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_id_token_is_told_by_what_it_says_of_itself_and_not_shown(
+    stub: ApiStub, status: int
+) -> None:
+    token = jwt(aud=["other", "\x1b[31m"])
+    stub.reply(Reply(status, b'{"message":"Forbidden"}'))
+
+    line = failure("--oidc", "--address", stub.address, HOLDFAST_ID_TOKEN=token)
+
+    assert "issuer https://issuer.example.com, audience other, ?[31m, subject repo:acme/network" in line
+    assert "holdfast trust list" in line
+    assert token not in line
+
+
+@pytest.mark.parametrize("token", ["a.b.c", "a.W10.c", "a.bbbbb.c"])
+def test_a_refused_id_token_that_cannot_be_read_is_told_so(stub: ApiStub, token: str) -> None:
+    stub.reply(Reply(403))
+
+    assert "cannot be read" in failure("--oidc", "--address", stub.address, HOLDFAST_ID_TOKEN=token)
