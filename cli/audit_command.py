@@ -14,20 +14,10 @@ if TYPE_CHECKING:
 _SINCE = timedelta(days=30)
 # Name of the option's value to the event's field.
 _FIELDS = ("state", "event", "principal", "version_id", "lock_id")
+# The terminal cuts what is last.
 _DETAILS = (
-    "reason",
-    "serial_before",
-    "serial",
-    "version_id",
-    "lock_id",
-    "held_by",
-    "operation",
-    "token",
-    "session",
-    "trust",
-    "role",
-    "source_ip",
-    "error",
+    *("error", "reason", "serial_before", "serial", "version_id", "lock_id", "held_by", "operation"),
+    *("source_ip", "token", "session", "trust", "role"),
 )
 
 
@@ -99,7 +89,7 @@ def _run(asked: argparse.Namespace) -> None:
 
 def _table(events: list[dict[str, Any]]) -> str:
     rows = [
-        [_time(event), *(_text(event, name) for name in ("event", "principal", "state")), _details(event)]
+        [_time(event), _text(event, "event"), _who(event), _text(event, "state"), _details(event)]
         for event in events
     ]
     headings = ("TIME", "EVENT", "PRINCIPAL", "STATE", "DETAILS")
@@ -112,6 +102,11 @@ def _time(event: dict[str, Any]) -> str:
     except ValueError:
         return _text(event, "time")
     return output.word(time) if time.tzinfo else _text(event, "time")
+
+
+def _who(event: dict[str, Any]) -> str:
+    """Whose doing it is; of who was refused before that was decided, what they are known by."""
+    return _text(event, "principal") or _text(event, "subject")
 
 
 def _text(event: dict[str, Any], name: str) -> str:

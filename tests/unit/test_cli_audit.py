@@ -1,0 +1,334 @@
+"""`holdfast audit`, against moto's server and one of our own that answers page by page."""
+
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.free_port import free_port
+from tests.unit import cli_account
+from tests.unit.cli_account import HOLDFAST, REGION, Aws
+
+ADA = "token:k2v9x0q7m3c1d8f5a6b4"
+NOW = datetime.now(UTC).replace(microsecond=0)  # other tests may run between here and these
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[str]:
+    with cli_account.running() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def aws(moto: str, tmp_path: Path) -> Aws:
+    """An account with the stack of one team."""
+    account = cli_account.empty(moto, tmp_path)
+    account.deploy("payments")
+    return account
+
+
+def event(event_id: str, minutes_ago: float, what: str, **fields: object) -> dict[str, object]:
+    """An event as it stands in the audit log."""
+    time = NOW - timedelta(minutes=minutes_ago)
+    return {
+        "id": event_id,
+        "time": time.isoformat(timespec="milliseconds"),
+        "event": what,
+        "function": "backend",
+        "principal": ADA,
+        **fields,
+    }
+
+
+WRITTEN = event("1", 300, "state.written", state="network/prod", serial=12, version_id="v12", lock_id="l1")
+READ = event("2", 200, "state.read", state="network/prod/eu", version_id="v12")
+REFUSED = event("3", 100, "sign_in.refused", reason="expired", source_ip="192.0.2.1", principal=None)
+
+
+def found(aws: Aws, *arguments: str) -> list[Any]:
+    """IDs of the events that the command prints."""
+    lines = aws.output("audit", "--json", *arguments).splitlines()
+    return [json.loads(line)["id"] for line in lines]
+
+
+def test_events_are_a_table_oldest_first(aws: Aws) -> None:
+    aws.make_audit_log("payments", REFUSED, WRITTEN, READ)
+
+    head, *lines = aws.output("audit").splitlines()
+
+    assert head.split() == ["TIME", "EVENT", "PRINCIPAL", "STATE", "DETAILS"]
+    assert [line.split() for line in lines] == [
+        [
+            f"{NOW - timedelta(minutes=300):%Y-%m-%dT%H:%M:%SZ}",
+            "state.written",
+            ADA,
+            "network/prod",
+            *("serial=12", "version_id=v12", "lock_id=l1"),
+        ],
+        [
+            f"{NOW - timedelta(minutes=200):%Y-%m-%dT%H:%M:%SZ}",
+            "state.read",
+            ADA,
+            "network/prod/eu",
+            "version_id=v12",
+        ],
+        [
+            f"{NOW - timedelta(minutes=100):%Y-%m-%dT%H:%M:%SZ}",
+            *("sign_in.refused", "-", "-", "reason=expired", "source_ip=192.0.2.1"),
+        ],
+    ]
+
+
+def test_json_is_a_line_for_each_event_with_all_its_fields(aws: Aws) -> None:
+    aws.make_audit_log("payments", READ, WRITTEN)
+
+    lines = aws.output("audit", "--json").splitlines()
+
+    assert [json.loads(line) for line in lines] == [WRITTEN, READ]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "ids"),
+    [
+        ("--state", "network/prod", ["1"]),
+        ("--state", "network/pro", []),
+        ("--event", "state.read", ["2"]),
+        ("--principal", ADA, ["1", "2"]),
+        ("--principal", ADA[:-1], []),
+        ("--version-id", "v12", ["1", "2"]),
+        ("--version-id", "network/prod", []),
+        ("--lock-id", "l1", ["1"]),
+    ],
+)
+def test_a_filter_keeps_events_that_have_exactly_that_in_exactly_that_field(
+    aws: Aws, option: str, value: str, ids: list[str]
+) -> None:
+    aws.make_audit_log("payments", WRITTEN, READ, REFUSED)
+
+    assert found(aws, option, value) == ids
+
+
+def test_a_value_that_json_writes_otherwise_is_found_too(aws: Aws) -> None:
+    odd = 'a "lock" \\ of Büro'
+    aws.make_audit_log("payments", event("1", 5, "lock.acquired", lock_id=odd), READ)
+
+    assert found(aws, "--lock-id", odd) == ["1"]
+
+
+def test_since_and_until_bound_the_time(aws: Aws) -> None:
+    old = event("0", 60 * 24 * 9, "state.read")  # the log takes none that is older than 14 days
+    aws.make_audit_log("payments", old, WRITTEN, READ, REFUSED)
+
+    assert found(aws, "--since", "250m") == ["2", "3"]
+    assert found(aws, "--until", "150m") == ["0", "1", "2"]
+    assert found(aws, "--since", "250m", "--until", "150m") == ["2"]
+    assert found(aws, "--since", "10d", "--until", f"{NOW - timedelta(days=5):%Y-%m-%d}") == ["0"]
+    assert found(aws, "--since", "1970-01-01") == ["0", "1", "2", "3"]
+
+
+def test_an_event_that_was_delivered_twice_is_printed_once(aws: Aws) -> None:
+    aws.make_audit_log("payments", WRITTEN, READ, WRITTEN)
+
+    assert found(aws) == ["1", "2"]
+
+
+def test_no_event_is_said_so_and_is_no_failure(aws: Aws) -> None:
+    aws.make_audit_log("payments", READ)
+
+    assert "no such event since" in aws.output("audit", "--event", "state.deleted")
+    assert aws.output("audit", "--event", "state.deleted", "--json") == ""
+
+
+def test_control_characters_of_an_event_do_not_reach_the_terminal(aws: Aws) -> None:
+    aws.make_audit_log("payments", event("1", 5, "lock.acquired", lock_id="\x1b[2J\u202e", state="x"))
+
+    assert "lock_id=?[2J?" in aws.output("audit")
+    assert "\x1b" not in aws.output("audit", "--json")
+
+
+def test_a_named_team_needs_no_stack_to_be_looked_up(aws: Aws) -> None:
+    aws.make_audit_log("other", READ)
+
+    assert found(aws, "--team", "other") == ["2"]
+
+
+def test_a_team_without_a_log_is_one_line_that_says_what_to_do(aws: Aws) -> None:
+    line = aws.failure("audit")
+
+    assert "no log group /holdfast/payments/audit" in line
+    assert REGION in line
+    assert "npx cdk deploy Holdfast-payments" in line
+
+
+def test_an_identity_without_permission_is_one_line_that_names_the_call(aws: Aws) -> None:
+    aws.make_audit_log("payments", READ)
+    iam = aws.client("iam")
+    iam.create_user(UserName="ada")
+    key = iam.create_access_key(UserName="ada")["AccessKey"]
+    aws.enforce(authorization=True)
+    try:
+        line = aws.failure(
+            *("audit", "--team", "payments"),
+            AWS_ACCESS_KEY_ID=key["AccessKeyId"],
+            AWS_SECRET_ACCESS_KEY=key["SecretAccessKey"],
+        )
+    finally:
+        aws.enforce(authorization=False)
+
+    assert "does not allow FilterLogEvents" in line
+
+
+def test_logs_that_nobody_serves_are_one_line(aws: Aws) -> None:
+    endpoint = f"http://127.0.0.1:{free_port()}"
+
+    assert "does not answer" in aws.failure(
+        "audit", "--team", "payments", AWS_ENDPOINT_URL_CLOUDWATCH_LOGS=endpoint
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--since", "yesterday"], "no time"),
+        (["--since", "2026-13-01"], "no day"),
+        (["--since", "1h", "--until", "2h"], "before --until"),
+        (["--state", "a//b"], "empty"),
+        (["--event", ""], "empty"),
+        (["--team", "A"], "no team name"),
+        (["more"], "unrecognized"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_names_what_is_wrong(aws: Aws, arguments: list[str], reason: str) -> None:
+    done = aws.run("audit", *arguments, AWS_ENDPOINT_URL="http://127.0.0.1:1")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert reason in done.stderr.splitlines()[-1]
+
+
+def test_a_reader_that_went_away_is_one_line(aws: Aws) -> None:
+    aws.make_audit_log("payments", READ)
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [HOLDFAST, "audit"],
+            env=aws.environment,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    finally:
+        os.close(writer)
+
+    assert done.returncode == 1
+    assert "output could not be written" in done.stderr
+
+
+# --- what moto does not do: pages, and answers that are cut short --------------------------------
+
+
+class _Pages(BaseHTTPRequestHandler):
+    pages: list[bytes]
+    asked: list[dict[str, Any]]
+
+    def do_POST(self) -> None:
+        self.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        body = self.pages[len(self.asked) - 1]
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-amz-json-1.1")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class names it so
+        pass
+
+
+@contextmanager
+def pages(*bodies: bytes) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:
+    """A server that gives these pages; the environment that leads to it, and what it is asked."""
+    asked: list[dict[str, Any]] = []
+    handler = type("Handler", (_Pages,), {"pages": list(bodies), "asked": asked})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield {"AWS_ENDPOINT_URL_CLOUDWATCH_LOGS": f"http://127.0.0.1:{server.server_port}"}, asked
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def page(*events: dict[str, object], more: str | None = None) -> bytes:
+    lines = [{"eventId": str(one.get("id")), "message": json.dumps(one)} for one in events]
+    return json.dumps({"events": lines} | ({"nextToken": more} if more else {})).encode()
+
+
+def test_all_pages_are_read_also_after_an_empty_one_and_sorted(aws: Aws) -> None:
+    with pages(page(READ, more="a"), page(more="b"), page(WRITTEN)) as (environment, asked):
+        printed = aws.output("audit", "--json", "--team", "payments", **environment)
+
+    assert [json.loads(line)["id"] for line in printed.splitlines()] == ["1", "2"]
+    assert [one.get("nextToken") for one in asked] == [None, "a", "b"]
+
+
+def test_the_log_is_asked_for_the_values_in_quotes_and_for_the_time(aws: Aws) -> None:
+    with pages(page()) as (environment, asked):
+        arguments = ("--state", "network/prod", "--principal", ADA, "--lock-id", 'odd"one')
+        aws.output(
+            "audit",
+            "--team",
+            "payments",
+            "--since",
+            "2026-11-01",
+            "--until",
+            "2026-11-02",
+            *arguments,
+            **environment,
+        )
+
+    midnight = int(datetime(2026, 11, 1, tzinfo=UTC).timestamp() * 1000)
+    assert asked == [
+        {
+            "logGroupName": "/holdfast/payments/audit",
+            "startTime": midnight,
+            "endTime": midnight + 24 * 3600 * 1000 - 1,
+            "filterPattern": f'"network/prod" "{ADA}"',
+        }
+    ]
+
+
+def test_without_a_time_the_last_30_days_are_asked_for(aws: Aws) -> None:
+    with pages(page()) as (environment, asked):
+        aws.output("audit", "--team", "payments", **environment)
+
+    [one] = asked
+    since = datetime.fromtimestamp(one["startTime"] / 1000, UTC)
+    assert abs(datetime.now(UTC) - timedelta(days=30) - since) < timedelta(minutes=2)
+    assert datetime.fromtimestamp(one["endTime"] / 1000, UTC) > datetime.now(UTC)
+
+
+@pytest.mark.parametrize("body", [b"", b"{}"])
+def test_an_answer_that_is_cut_short_is_no_end_of_the_log(aws: Aws, body: bytes) -> None:
+    with pages(page(READ, more="a"), body) as (environment, _):
+        line = aws.failure("audit", "--team", "payments", **environment)
+
+    assert "cut short" in line
+
+
+def test_a_line_that_is_no_event_is_passed_over(aws: Aws) -> None:
+    lines = [{"eventId": "x", "message": text} for text in ("", "text", "[]", '"x"', json.dumps(READ))]
+    with pages(json.dumps({"events": lines}).encode()) as (environment, _):
+        printed = aws.output("audit", "--json", "--team", "payments", **environment)
+
+    assert json.loads(printed) == READ
