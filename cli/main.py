@@ -5,6 +5,7 @@ line where something may have been changed).
 """
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -39,9 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         # It was closed before the command was started. What is meant for it would be printed on standard
         # output, which a shell may be about to evaluate.
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 for as long as the process lives
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a description may hold letters that the terminal has not
     try:
         with output.checked():
-            arguments = _parser().parse_args(argv)
+            arguments = parser().parse_args(argv)
         arguments.run(arguments)
     except CommandError as failure:
         output.tell(f"holdfast: {failure}")
@@ -53,8 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """All that can be typed."""
+    top = argparse.ArgumentParser(
         prog="holdfast",
         description="Terraform and OpenTofu state in S3: locked, fenced, with its history.",
         epilog="""\
@@ -67,15 +71,15 @@ examples:
 """,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"holdfast {holdfast.__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    top.add_argument("--version", action="version", version=f"holdfast {holdfast.__version__}")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     login_command.add(commands)
     backend_config_command.add(commands)
     token_commands.add(commands)
     trust_commands.add(commands)
     audit_command.add(commands)
     state_commands.add(commands)
-    return parser
+    return top
 
 
 if __name__ == "__main__":

@@ -95,6 +95,11 @@ def for_id_token(token: "IdToken", address: str, seconds: int | None) -> Session
             "The API refuses the ID token: it has ended, or no trust record has its issuer, audience and "
             f"claims. {id_tokens.describe(token)} `holdfast trust list --json` shows operators the records."
         )
+    if answer.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise CommandError(
+            f"{urlsplit(address).netloc} answers 500, repeatedly: it may not reach the ID token's issuer. "
+            f"{id_tokens.describe(token)} Run the command again; if it stays so, the audit log says why."
+        )
     return _read(answer, address)
 
 

@@ -591,6 +591,16 @@ def test_a_refused_id_token_is_told_by_what_it_says_of_itself_and_not_shown(
     assert token not in line
 
 
+def test_an_api_that_keeps_failing_on_an_id_token_is_told_with_its_issuer(stub: ApiStub) -> None:
+    stub.reply(Reply(500, b'{"message":"Internal Server Error"}'))
+
+    line = failure("--oidc", "--address", stub.address, HOLDFAST_ID_TOKEN=jwt())
+
+    assert "may not reach the ID token's issuer" in line
+    assert "https://issuer.example.com" in line
+    assert len(stub.asked) == 3
+
+
 @pytest.mark.parametrize("token", ["a.b.c", "a.W10.c", "a.bbbbb.c"])
 def test_a_refused_id_token_that_cannot_be_read_is_told_so(stub: ApiStub, token: str) -> None:
     stub.reply(Reply(403))

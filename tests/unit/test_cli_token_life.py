@@ -167,6 +167,12 @@ def test_control_characters_of_a_description_do_not_reach_the_terminal(aws: Aws)
     assert len(aws.output("token", "list").splitlines()) == 2
 
 
+def test_letters_that_the_terminal_has_not_do_not_stop_a_list(aws: Aws) -> None:
+    make(aws, description="für alle")
+
+    assert "f?r alle" in aws.output("token", "list", PYTHONIOENCODING="ascii")
+
+
 def on_a_terminal(aws: Aws, columns: int, *arguments: str) -> str:
     """Run the command with a terminal of that width, and return what it printed there."""
     script = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)"
