@@ -10,7 +10,7 @@ PIP_COMPILE = $(BIN)/pip-compile --quiet --upgrade --no-emit-index-url --no-emit
 
 # The targets share one set-up and one local AWS.
 .NOTPARALLEL:
-.PHONY: help up demo down clean test lint unit contract e2e safety safety-quick benchmark year generated synth deploy upgrade set-up
+.PHONY: help up demo issuer down clean test lint unit contract e2e safety safety-quick benchmark year generated synth deploy upgrade set-up
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ up: set-up ## start Holdfast on this machine, or bring it up to date; PORT=4600 
 
 demo: set-up ## after `make up`: run examples/hello with a real Terraform and show what it left in S3
 	@$(LOCAL_AWS) demo
+
+issuer: set-up ## an OpenID Connect issuer on this machine, to try sign-in without stored secrets; Ctrl-C ends it
+	@$(LOCAL_AWS) issuer$(if $(findstring command line,$(origin PORT)), --port '$(PORT)')
 
 down: ## stop it; states, locks and the token stay in .local
 	@$(or $(wildcard $(BIN)/python),python3) -m local_aws down

@@ -1,10 +1,12 @@
-"""`python -m local_aws`: what `make up`, `make down`, `make clean` and `make demo` do."""
+"""`python -m local_aws`: what `make up`, `down`, `clean`, `demo` and `issuer` do, and ID tokens to try."""
 
 import argparse
 import os
+import re
 import shutil
 import sys
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
 from local_aws.failure import LocalAwsError
@@ -13,6 +15,7 @@ from local_aws.progress import step
 from local_aws.server import ROOT, LocalAws, find_running, for_local_commands
 
 _CACHES = (".build", "cdk.out", ".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _NOT_SEARCHED = (".git", ".local", ".venv", "node_modules", *_CACHES)
 
 
@@ -57,6 +60,8 @@ examples:
   python -m local_aws up --teams 'platform payments'
   python -m local_aws status
   python -m local_aws --folder /tmp/second up --port 4601
+  python -m local_aws issuer
+  python -m local_aws id-token --claim repository=acme/network --claim ref=refs/heads/main
 """,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -82,11 +87,39 @@ examples:
     status = commands.add_parser("status", help="say whether it runs and where")
     demo = commands.add_parser("demo", help="run examples/hello on it with a real Terraform")
     clean = commands.add_parser("clean", help="stop it and remove it, its states and all caches")
+    issuer = commands.add_parser("issuer", help="run an OpenID Connect issuer until Ctrl-C, to try sign-in")
+    issuer.add_argument("--port", type=_port, help="of 127.0.0.1 (default: the one used last, or else 4570)")
+    issuer.add_argument(
+        "--rotate", action="store_true", help="do not run it: make new keys, also for one that runs"
+    )
+    id_token = commands.add_parser("id-token", help="print an ID token of that issuer")
+    id_token.add_argument(
+        "--claim",
+        type=_claim,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="what it says, as in repository=acme/network; may be given more than once",
+    )
+    id_token.add_argument("--subject", default="local-job", help="whom it is about (default: local-job)")
+    id_token.add_argument("--audience", default="holdfast", help="whom it is for (default: holdfast)")
+    id_token.add_argument(
+        "--lifetime",
+        type=_lifetime,
+        default=timedelta(minutes=10),
+        metavar="DURATION",
+        help="how long it is good, as in 30s, 10m or 1h (default: 10m)",
+    )
+    id_token.add_argument(
+        "--algorithm", choices=("RS256", "ES256"), default="RS256", help="of the signature (default: RS256)"
+    )
     up.set_defaults(run=lambda home, arguments: _up(home, arguments.port, arguments.teams))
     down.set_defaults(run=lambda home, _: _down(home))
     status.set_defaults(run=lambda home, _: _status(home))
     demo.set_defaults(run=lambda home, _: _demo(home))
     clean.set_defaults(run=lambda home, _: _clean(home))
+    issuer.set_defaults(run=lambda home, arguments: _issuer(home, arguments.port, rotate=arguments.rotate))
+    id_token.set_defaults(run=_id_token)
     return parser
 
 
@@ -94,6 +127,22 @@ def _port(value: str) -> int:
     if not value.isdecimal() or not 1 <= int(value) <= 65535:
         raise argparse.ArgumentTypeError(f"{value!r} is no port; pick a number from 1024 to 65535")
     return int(value)
+
+
+def _claim(value: str) -> tuple[str, str]:
+    name, equals, said = value.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(
+            f"{value!r} is no claim; write NAME=VALUE, as repository=acme/network"
+        )
+    return name, said
+
+
+def _lifetime(value: str) -> timedelta:
+    found = re.fullmatch(r"([0-9]{1,6})([smhd])", value)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{value!r} is no duration; write one as 30s, 10m, 1h or 1d")
+    return int(found[1]) * timedelta(**{_UNITS[found[2]]: 1})
 
 
 def _up(home: Home, port: int | None, teams: str | None) -> None:
@@ -131,6 +180,33 @@ def _status(home: Home) -> None:
         return
     for team in deployment.teams:
         print(f"Holdfast-{team.name}: {team.api_address}")
+
+
+def _issuer(home: Home, port: int | None, *, rotate: bool) -> None:
+    from local_aws import issuer
+
+    if rotate:
+        issuer.rotate(home)
+        return
+    try:
+        issuer.serve(home, port)
+    except KeyboardInterrupt:
+        print("\nThe issuer has ended.", file=sys.stderr)
+
+
+def _id_token(home: Home, arguments: argparse.Namespace) -> None:
+    from local_aws.issuer import Algorithm, print_id_token
+
+    warning = print_id_token(
+        home,
+        subject=arguments.subject,
+        audience=arguments.audience,
+        claims=dict(arguments.claim),
+        lifetime=arguments.lifetime,
+        algorithm=Algorithm(arguments.algorithm),
+    )
+    if warning:
+        print(warning, file=sys.stderr)
 
 
 def _clean(home: Home) -> None:

@@ -1,0 +1,412 @@
+"""An OpenID Connect issuer on 127.0.0.1: it signs ID tokens as a CI service does, and publishes its keys.
+
+Keys and signatures are made by another library than the one that Holdfast verifies with.
+"""
+
+import http.client
+import json
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, Final, Self, cast
+from uuid import uuid4
+
+from joserfc import jwt
+from joserfc.jwk import ECKey, KeySet, RSAKey
+
+from local_aws.failure import LocalAwsError
+from local_aws.home import Home
+from local_aws.private_file import write_private
+from local_aws.server import HOST
+
+DEFAULT_PORT: Final = 4570
+DISCOVERY: Final = "/.well-known/openid-configuration"
+KEYS: Final = "/keys"
+
+_CHECK_TIME_LIMIT = 2.0
+
+
+class Algorithm(StrEnum):
+    """How a token is signed."""
+
+    RS256 = "RS256"
+    ES256 = "ES256"
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKeys:
+    """The issuer's keys.
+
+    Attributes:
+        current: what it signs with, by algorithm.
+        retired: what it signed with before; still published, so that tokens of then are good to their end.
+    """
+
+    current: Mapping[Algorithm, RSAKey | ECKey] = field(repr=False)
+    retired: tuple[RSAKey | ECKey, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def new(cls, *, retired: tuple[RSAKey | ECKey, ...] = ()) -> Self:
+        """Make a key for each algorithm; its ID is its thumbprint (RFC 7638)."""
+        return cls(
+            {
+                Algorithm.RS256: RSAKey.generate_key(
+                    2048, {"use": "sig", "alg": Algorithm.RS256.value}, auto_kid=True
+                ),
+                Algorithm.ES256: ECKey.generate_key(
+                    "P-256", {"use": "sig", "alg": Algorithm.ES256.value}, auto_kid=True
+                ),
+            },
+            retired,
+        )
+
+    def rotated(self) -> "SigningKeys":
+        """New keys; the ones until now stay published, those before them do not."""
+        return SigningKeys.new(retired=tuple(self.current.values()))
+
+    def published(self) -> dict[str, Any]:
+        """The public halves, as a JWK set (RFC 7517 section 5)."""
+        return dict(KeySet([*self.current.values(), *self.retired]).as_dict(private=False))
+
+    def to_json(self) -> str:
+        """The keys as they are kept, private halves included."""
+        return json.dumps(
+            {
+                "current": [key.as_dict(private=True) for key in self.current.values()],
+                "retired": [key.as_dict(private=True) for key in self.retired],
+            },
+            indent=2,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read kept keys.
+
+        Raises:
+            ValueError: these are none.
+        """
+        try:
+            document = json.loads(text)
+            current = [_key(each) for each in document["current"]]
+            retired = tuple(_key(each) for each in document["retired"])
+            return cls({Algorithm(str(key.alg)): key for key in current}, retired)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"no keys of an issuer: {error!r}") from error
+
+
+def _key(document: Any) -> RSAKey | ECKey:
+    return RSAKey.import_key(document) if document["kty"] == "RSA" else ECKey.import_key(document)
+
+
+def id_token(
+    keys: SigningKeys,
+    issuer: str,
+    *,
+    subject: str,
+    audience: str,
+    claims: Mapping[str, Any],
+    lifetime: timedelta,
+    now: datetime,
+    algorithm: Algorithm = Algorithm.RS256,
+) -> str:
+    """Sign an ID token (OpenID Connect Core 1.0 section 2). No two are the same.
+
+    Args:
+        keys: one of the current ones signs.
+        issuer: the claim `iss`.
+        subject: the claim `sub`: whom the token is about.
+        audience: the claim `aud`: whom it is for.
+        claims: any others; they go before those above.
+        lifetime: from now; a negative one makes a token that has ended.
+        now: the claims `iat` and `nbf`.
+        algorithm: of the signature.
+    """
+    key = keys.current[algorithm]
+    body = {
+        "iss": issuer,
+        "sub": subject,
+        "aud": audience,
+        "iat": int(now.timestamp()),
+        "nbf": int(now.timestamp()),
+        "exp": int((now + lifetime).timestamp()),
+        "jti": str(uuid4()),
+        **claims,
+    }
+    return jwt.encode({"alg": algorithm.value, "kid": key.kid}, body, key, algorithms=[algorithm.value])
+
+
+# --- over HTTP -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a client gets.
+
+    Attributes:
+        status: of HTTP.
+        body: its bytes.
+        headers: beside length and type, which is JSON.
+    """
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def answer(issuer: str, keys: SigningKeys, path: str) -> Answer:
+    """Answer a request to an issuer with these keys (OpenID Connect Discovery 1.0 section 4).
+
+    Args:
+        issuer: its URL.
+        keys: that it has now.
+        path: that was asked for.
+    """
+    if path == DISCOVERY:
+        return as_json(
+            {
+                "issuer": issuer,
+                "jwks_uri": f"{issuer}{KEYS}",
+                "response_types_supported": ["id_token"],
+                "subject_types_supported": ["public"],
+                "id_token_signing_alg_values_supported": [each.value for each in keys.current],
+            }
+        )
+    if path == KEYS:
+        return as_json(keys.published())
+    return as_json({"error": "not_found"}, status=404)
+
+
+def as_json(document: Any, *, status: int = 200) -> Answer:
+    """An answer with a JSON document."""
+    return Answer(status, json.dumps(document).encode())
+
+
+class IssuerServer:
+    """Serves an issuer on 127.0.0.1 for as long as its context lasts.
+
+    Args:
+        answering: what to answer to a GET of a path.
+        port: to listen on, 0 for any free one.
+
+    Raises:
+        OSError: the port is taken.
+    """
+
+    def __init__(self, answering: Callable[[str], Answer], *, port: int = 0) -> None:
+        self._server = _Server(answering, port)
+        self._thread = Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self.address = f"http://{HOST}:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def wait(self) -> None:
+        """Come back when the server has ended, which is never by itself."""
+        self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, answering: Callable[[str], Answer], port: int) -> None:
+        super().__init__((HOST, port), _Handler)
+        self.answering = answering
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that is gone is no news."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = 60
+
+    def do_GET(self) -> None:
+        """Answer."""
+        found = cast("_Server", self.server).answering(self.path)
+        self.send_response(found.status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(found.body)))
+        for name, value in found.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(found.body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class names it so
+        pass
+
+
+# --- the commands --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class KeptIssuer:
+    """The issuer of a folder: its keys and its port stay, as trust records and tokens name them.
+
+    Attributes:
+        folder: `.local/issuer`.
+    """
+
+    folder: Path
+
+    @property
+    def _keys(self) -> Path:
+        return self.folder / "keys.json"
+
+    @property
+    def _port(self) -> Path:
+        return self.folder / "port"
+
+    @property
+    def made(self) -> bool:
+        """Whether it has keys."""
+        return self._keys.exists()
+
+    def keys(self) -> SigningKeys:
+        """The keys that it has now.
+
+        Raises:
+            LocalAwsError: there are none that can be read.
+        """
+        try:
+            return SigningKeys.from_json(self._keys.read_text())
+        except FileNotFoundError:
+            raise LocalAwsError("There is no issuer yet: run `make issuer` in another shell.") from None
+        except ValueError as error:
+            raise LocalAwsError(f"{self._keys}: {error}; remove the file to have new keys made.") from error
+
+    def keep(self, keys: SigningKeys) -> None:
+        """Sign with these keys from now on, and publish them."""
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        write_private(self._keys, keys.to_json() + "\n")
+
+    def port(self) -> int | None:
+        """The port that was used last, or None."""
+        with suppress(FileNotFoundError, ValueError):
+            return int(self._port.read_text())
+        return None
+
+    def remember_port(self, port: int) -> None:
+        """Use this port again next time."""
+        write_private(self._port, f"{port}\n")
+
+    @property
+    def address(self) -> str:
+        """Its URL, which is the claim `iss` of its tokens."""
+        return f"http://{HOST}:{self.port() or DEFAULT_PORT}"
+
+
+def serve(home: Home, port: int | None) -> None:
+    """Run the issuer until it is interrupted.
+
+    Args:
+        home: where its keys are kept.
+        port: of 127.0.0.1; None for the one used last, or else 4570.
+
+    Raises:
+        LocalAwsError: the port is taken.
+    """
+    kept = KeptIssuer(home.folder / "issuer")
+    with home.alone():
+        if not kept.made:
+            kept.keep(SigningKeys.new())
+        kept.keys()
+        wanted = port or kept.port() or DEFAULT_PORT
+        issuer = f"http://{HOST}:{wanted}"
+        try:
+            server = IssuerServer(lambda path: answer(issuer, kept.keys(), path), port=wanted)
+        except OSError as error:
+            raise LocalAwsError(
+                f"Port {wanted} on {HOST} cannot be used ({error.strerror}); "
+                f"pick another one: make issuer PORT={wanted + 1}"
+            ) from error
+        kept.remember_port(wanted)
+    with server:
+        print(_next(server.address), flush=True)
+        server.wait()
+
+
+def _next(issuer: str) -> str:
+    return f"""\
+The issuer is {issuer}
+
+Leave it running. In another shell, trust what it says about a repository, once:
+
+    set -a; . .local/aws.env; set +a
+    .venv/bin/holdfast trust add local-ci --role writer --scope 'network/*' \\
+      --issuer {issuer} --audience holdfast --claim repository=acme/network
+
+and sign in with an ID token, as a CI job does:
+
+    export TF_HTTP_USERNAME=oidc
+    export TF_HTTP_PASSWORD="$(.venv/bin/python -m local_aws id-token --claim repository=acme/network)"
+
+Ctrl-C stops it. Its keys and its port stay in .local/issuer."""
+
+
+def rotate(home: Home) -> None:
+    """Make new keys, and say so; an issuer that runs uses them at once.
+
+    Raises:
+        LocalAwsError: there is no issuer yet.
+    """
+    kept = KeptIssuer(home.folder / "issuer")
+    with home.alone():
+        kept.keep(kept.keys().rotated())
+    print(
+        "New ID tokens are signed with new keys. The keys until now stay published until the next rotation."
+    )
+
+
+def print_id_token(
+    home: Home,
+    *,
+    subject: str,
+    audience: str,
+    claims: Mapping[str, str],
+    lifetime: timedelta,
+    algorithm: Algorithm,
+) -> str | None:
+    """Print an ID token and nothing else.
+
+    Returns:
+        A warning for people, None if there is nothing to say.
+
+    Raises:
+        LocalAwsError: there is no issuer yet.
+    """
+    kept = KeptIssuer(home.folder / "issuer")
+    print(
+        id_token(
+            kept.keys(),
+            kept.address,
+            subject=subject,
+            audience=audience,
+            claims=claims,
+            lifetime=lifetime,
+            now=datetime.now(UTC),
+            algorithm=algorithm,
+        )
+    )
+    if _answers(kept.port() or DEFAULT_PORT):
+        return None
+    return f"Nothing answers at {kept.address}: run `make issuer` in another shell before you use the token."
+
+
+def _answers(port: int) -> bool:
+    with closing(http.client.HTTPConnection(HOST, port, timeout=_CHECK_TIME_LIMIT)) as connection:
+        try:
+            connection.request("GET", DISCOVERY)
+            return connection.getresponse().status == http.HTTPStatus.OK
+        except (OSError, http.client.HTTPException):
+            return False

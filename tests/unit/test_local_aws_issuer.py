@@ -1,0 +1,215 @@
+"""The issuer for trying sign-in: what it publishes, and how its commands are used."""
+
+import http.client
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+
+from local_aws.issuer import DISCOVERY, Algorithm, SigningKeys, answer, id_token
+from local_aws.server import ROOT
+from tests.free_port import free_port
+
+NOW = datetime(2026, 11, 20, 10, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def keys() -> SigningKeys:
+    return SigningKeys.new()
+
+
+def signed(keys: SigningKeys, algorithm: Algorithm = Algorithm.RS256, **claims: Any) -> str:
+    return id_token(
+        keys,
+        "http://127.0.0.1:1",
+        subject="somebody",
+        audience="holdfast",
+        claims=claims,
+        lifetime=timedelta(minutes=10),
+        now=NOW,
+        algorithm=algorithm,
+    )
+
+
+def verified(token: str, published: Any) -> jwt.Token:
+    return jwt.decode(token, KeySet.import_key_set(published), algorithms=[each.value for each in Algorithm])
+
+
+@pytest.mark.parametrize("algorithm", Algorithm)
+def test_a_token_says_what_it_was_asked_to_and_fits_the_published_keys(
+    keys: SigningKeys, algorithm: Algorithm
+) -> None:
+    token = verified(signed(keys, algorithm, repository="acme/network"), keys.published())
+
+    assert token.header["alg"] == algorithm
+    assert token.claims["exp"] - token.claims["iat"] == 600
+    assert {name: token.claims[name] for name in ("iss", "sub", "aud", "repository")} == {
+        "iss": "http://127.0.0.1:1",
+        "sub": "somebody",
+        "aud": "holdfast",
+        "repository": "acme/network",
+    }
+
+
+def test_no_two_tokens_are_the_same(keys: SigningKeys) -> None:
+    assert signed(keys) != signed(keys)
+
+
+def test_nothing_private_is_published(keys: SigningKeys) -> None:
+    for key in keys.rotated().published()["keys"]:
+        assert not key.keys() & {"d", "p", "q", "dp", "dq", "qi"}
+        assert key.keys() >= {"kid", "use", "alg", "kty"}
+
+
+def test_keys_stay_published_for_one_rotation(keys: SigningKeys) -> None:
+    old = signed(keys)
+    once = keys.rotated()
+    twice = once.rotated()
+
+    assert verified(old, once.published())
+    with pytest.raises(JoseError, match="kid"):
+        verified(old, twice.published())
+    assert signed(once).split(".")[0] != old.split(".")[0]
+
+
+def test_kept_keys_are_read_again(keys: SigningKeys) -> None:
+    rotated = keys.rotated()
+    assert SigningKeys.from_json(rotated.to_json()).published() == rotated.published()
+
+
+def test_what_is_no_keys_is_refused() -> None:
+    for text in ("", "[]", "{}", '{"current": [{}], "retired": []}'):
+        with pytest.raises(ValueError, match=r"."):
+            SigningKeys.from_json(text)
+
+
+def test_discovery_names_the_issuer_and_where_its_keys_are(keys: SigningKeys) -> None:
+    issuer = "http://127.0.0.1:1"
+    found = json.loads(answer(issuer, keys, DISCOVERY).body)
+
+    assert found["issuer"] == issuer
+    path = found["jwks_uri"].removeprefix(issuer)
+    assert json.loads(answer(issuer, keys, path).body) == keys.published()
+    assert answer(issuer, keys, "/other").status == 404
+
+
+# --- the commands --------------------------------------------------------------------------------
+
+
+def command(folder: Path, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", "local_aws", "--folder", str(folder), *arguments]
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(folder, *arguments), cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+@contextmanager
+def running(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The issuer, until Ctrl-C."""
+    with subprocess.Popen(
+        command(folder, "issuer", *arguments),
+        cwd=ROOT,
+        env=dict(os.environ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    """The first line that it printed."""
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def got(address: str, path: str) -> Any:
+    url = urlsplit(address)
+    connection = http.client.HTTPConnection(url.netloc, timeout=10)
+    try:
+        connection.request("GET", path)
+        return json.loads(connection.getresponse().read())
+    finally:
+        connection.close()
+
+
+def test_it_runs_until_ctrl_c_and_its_tokens_fit_its_keys_before_and_after_a_rotation(tmp_path: Path) -> None:
+    folder = tmp_path / "local"
+    with running(folder, "--port", str(free_port())) as process:
+        address = said(process).removeprefix("The issuer is ")
+        old = run(folder, "id-token", "--claim", "repository=acme/network", "--lifetime", "1h")
+        rotated = run(folder, "issuer", "--rotate")
+        new = run(folder, "id-token", "--algorithm", "ES256", "--subject", "me", "--audience", "other")
+        published = got(address, "/keys")
+        assert got(address, DISCOVERY)["issuer"] == address
+
+    assert (old.returncode, old.stderr, rotated.returncode, new.returncode) == (0, "", 0, 0)
+    first, second = verified(old.stdout.strip(), published), verified(new.stdout.strip(), published)
+    assert (first.claims["iss"], first.claims["repository"]) == (address, "acme/network")
+    assert first.claims["exp"] - first.claims["iat"] == 3600
+    assert (second.claims["sub"], second.claims["aud"]) == ("me", "other")
+    assert first.header["kid"] != second.header["kid"]
+    assert process.returncode == 0
+    kept = [path for path in (folder / "issuer").iterdir() if path.is_file()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in kept} == {0o600}
+
+    # The next run has the same address, as trust records name it.
+    with running(folder) as again:
+        assert said(again) == f"The issuer is {address}"
+
+
+def test_a_token_that_nobody_could_verify_now_comes_with_a_warning(tmp_path: Path) -> None:
+    with running(tmp_path / "local", "--port", str(free_port())) as process:
+        said(process)
+    done = run(tmp_path / "local", "id-token")
+
+    assert (done.returncode, done.stdout.count(".")) == (0, 2)
+    assert "run `make issuer`" in done.stderr
+
+
+def test_without_an_issuer_there_is_no_token(tmp_path: Path) -> None:
+    for arguments in (["id-token"], ["issuer", "--rotate"]):
+        done = run(tmp_path / "local", *arguments)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "make issuer" in done.stderr
+
+
+def test_a_taken_port_is_named(tmp_path: Path) -> None:
+    with running(tmp_path / "one", "--port", str(free_port())) as process:
+        port = said(process).rpartition(":")[2]
+        done = run(tmp_path / "two", "issuer", "--port", port)
+
+    assert done.returncode == 1
+    assert f"Port {port}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--claim", "repository"], ["--claim", "=x"], ["--lifetime", "10"], ["--lifetime", "1w"]],
+    ids=" ".join,
+)
+def test_a_claim_or_a_lifetime_that_is_none_is_refused(tmp_path: Path, arguments: list[str]) -> None:
+    done = run(tmp_path / "local", "id-token", *arguments)
+
+    assert done.returncode == 2
+    assert arguments[1] in done.stderr
