@@ -1,0 +1,231 @@
+"""An OpenID Connect issuer that can fail in every way, and ID tokens that somebody has forged."""
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum, auto
+from threading import Event
+from types import TracebackType
+from typing import Any, Final, Self
+
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from joserfc.jwk import ECKey, RSAKey
+
+from local_aws import issuer as local_issuer
+from local_aws.issuer import DISCOVERY, KEYS, Algorithm, Answer, IssuerServer, SigningKeys, as_json, id_token
+
+AUDIENCE: Final = "holdfast"
+NETWORK: Final[Mapping[str, str]] = {"repository": "acme/network", "ref": "refs/heads/main"}
+"""What the trust records of the tests ask for."""
+
+
+class Fault(Enum):
+    """What can be wrong with an issuer."""
+
+    SLOW = auto()
+    SERVER_ERROR = auto()
+    NOT_FOUND = auto()
+    REDIRECT = auto()
+    OTHER_ISSUER = auto()
+    KEYS_OVER_HTTP_ELSEWHERE = auto()
+    NO_JSON = auto()
+    TOO_LARGE = auto()
+    NO_KEYS = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request to the issuer.
+
+    Attributes:
+        path: that was asked for.
+        time: of `time.monotonic`, in seconds.
+    """
+
+    path: str
+    time: float
+
+
+class Issuer:
+    """An issuer on a port of its own, for as long as its context lasts.
+
+    Attributes:
+        keys: it signs with, and publishes.
+        fault: that it has now, or None.
+        asked: every request, oldest first.
+        address: its URL.
+    """
+
+    def __init__(self, keys: SigningKeys | None = None) -> None:
+        self.keys = keys or SigningKeys.new()
+        self.fault: Fault | None = None
+        self.asked: list[Asked] = []
+        self._open = ExitStack()
+        self._ends = Event()
+        self._server = IssuerServer(self._answer)
+        self.address = self._server.address
+
+    def __enter__(self) -> Self:
+        self._open.enter_context(self._server)
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._ends.set()
+        self._open.close()
+
+    @contextmanager
+    def unreachable(self) -> Iterator[None]:
+        """Refuse every connection meanwhile."""
+        self._open.close()
+        try:
+            yield
+        finally:
+            port = int(self.address.rpartition(":")[2])
+            self._open.enter_context(IssuerServer(self._answer, port=port))
+
+    @contextmanager
+    def having(self, fault: Fault) -> Iterator[None]:
+        """Have a fault meanwhile."""
+        self.fault = fault
+        try:
+            yield
+        finally:
+            self.fault = None
+
+    def rotate(self) -> None:
+        """Sign with new keys; those until now stay published."""
+        self.keys = self.keys.rotated()
+
+    def token(
+        self,
+        claims: Mapping[str, Any] = NETWORK,
+        *,
+        subject: str = "repo:acme/network:ref:refs/heads/main",
+        audience: Any = AUDIENCE,
+        lifetime: timedelta = timedelta(minutes=10),
+        algorithm: Algorithm = Algorithm.RS256,
+        keys: SigningKeys | None = None,
+        now: datetime | None = None,
+    ) -> str:
+        """A good ID token, unless something else is asked for; no two are the same."""
+        return id_token(
+            keys or self.keys,
+            self.address,
+            subject=subject,
+            audience=audience,
+            claims=claims,
+            lifetime=lifetime,
+            now=now or datetime.now(UTC),
+            algorithm=algorithm,
+        )
+
+    def claims(self, **other: Any) -> dict[str, Any]:
+        """What a good token says, to be signed by somebody else."""
+        body = self.token().split(".")[1]
+        return {**json.loads(base64.urlsafe_b64decode(body + "==")), **other}
+
+    def key_requests(self) -> int:
+        """How often its keys were asked for."""
+        return sum(asked.path == KEYS for asked in self.asked)
+
+    def _answer(self, path: str) -> Answer:
+        self.asked.append(Asked(path, time.monotonic()))
+        good = local_issuer.answer(self.address, self.keys, path)
+        match self.fault:
+            case Fault.SLOW:
+                self._ends.wait(8)  # longer than anybody may wait for it
+            case Fault.SERVER_ERROR:
+                return as_json({"error": "down"}, status=500)
+            case Fault.NOT_FOUND:
+                return as_json({"error": "not_found"}, status=404)
+            case Fault.REDIRECT:
+                return Answer(302, b"", {"Location": f"{self.address}/elsewhere{path}"})
+            case Fault.OTHER_ISSUER if path == DISCOVERY:
+                return as_json({**json.loads(good.body), "issuer": "https://issuer.example"})
+            case Fault.KEYS_OVER_HTTP_ELSEWHERE if path == DISCOVERY:
+                return as_json({**json.loads(good.body), "jwks_uri": "http://192.0.2.1/keys"})
+            case Fault.NO_JSON:
+                return Answer(200, b"<html>down for maintenance</html>")
+            case Fault.TOO_LARGE:
+                return Answer(200, good.body.rstrip(b"}") + b', "padding": "' + b"x" * 2_000_000 + b'"}')
+            case Fault.NO_KEYS if path == KEYS:
+                return as_json({"keys": []})
+            case _:
+                pass
+        return good
+
+
+# --- forgeries -----------------------------------------------------------------------------------
+
+
+def forged(header: Mapping[str, Any], claims: Mapping[str, Any], sign: Callable[[bytes], bytes]) -> str:
+    """A JWT with any header, any claims and anything for a signature."""
+    signed = f"{_segment(json.dumps(header).encode())}.{_segment(json.dumps(claims).encode())}"
+    return f"{signed}.{_segment(sign(signed.encode()))}"
+
+
+def hmac_over(secret: bytes) -> Callable[[bytes], bytes]:
+    """Sign with HS256, as whoever knows only the public key can."""
+    return lambda signed: hmac.digest(secret, signed, hashlib.sha256)
+
+
+def public_forms(key: RSAKey | ECKey) -> dict[str, bytes]:
+    """The ways in which a careless verifier could take a public key for a secret."""
+    return {
+        "PEM": key.as_pem(private=False),
+        "PEM without its last line end": key.as_pem(private=False).strip(),
+        "DER": key.as_der(private=False),
+        "JWK": json.dumps(key.as_dict(private=False)).encode(),
+    }
+
+
+def with_header(token: str, **header: Any) -> str:
+    """The same token with another header, so that its signature does not fit any more."""
+    _, body, signature = token.split(".")
+    return f"{_segment(json.dumps({**read_header(token), **header}).encode())}.{body}.{signature}"
+
+
+def read_header(token: str) -> dict[str, Any]:
+    """The header of a token."""
+    found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(token.split(".")[0] + "=="))
+    return found
+
+
+def signed_well(keys: SigningKeys, header: Mapping[str, Any], claims: Mapping[str, Any]) -> str:
+    """A JWT with any header and any claims, signed well with the issuer's key for RS256."""
+    key = keys.current[Algorithm.RS256]
+    private = load_pem_private_key(key.as_pem(private=True), None)
+    assert isinstance(private, RSAPrivateKey)
+    return forged(
+        {"alg": "RS256", "kid": key.kid, **header},
+        claims,
+        lambda signed: private.sign(signed, PKCS1v15(), SHA256()),
+    )
+
+
+def basic(token: str) -> str:
+    """The `Authorization` header that Terraform makes of user name `oidc` and this password."""
+    return f"Basic {base64.b64encode(f'oidc:{token}'.encode()).decode()}"
+
+
+def bearer(token: str) -> str:
+    """The `Authorization` header of RFC 6750."""
+    return f"Bearer {token}"
+
+
+def _segment(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

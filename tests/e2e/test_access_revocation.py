@@ -1,0 +1,145 @@
+"""What was taken back is refused within a minute, with the production time of the authorizer's cache.
+
+All of it is one test, so that everything waits at the same time.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from holdfast.access import Role
+from holdfast.trust import OidcTrust
+from infra.api import AUTHORIZER_CACHE
+from local_aws.terraform import terraforms
+from local_aws.tls import Certificates
+from tests.e2e import access_commands, oidc
+from tests.e2e.access_records import (
+    CACHE,
+    add_oidc_trust,
+    exchange,
+    new_token,
+    remove_trust,
+    session_of,
+    with_header,
+)
+from tests.e2e.oidc import Issuer
+from tests.e2e.project import Project, backend, clean_environment
+from tests.e2e.team import Team
+
+PATIENCE = 2.0
+"""Seconds that the last requests may take."""
+LEEWAY = timedelta(seconds=30)
+"""Given to clocks when an ID token expires."""
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[Issuer]:
+    with Issuer() as running:
+        yield running
+
+
+@dataclass
+class Watched:
+    """Credentials that are good, and will be no more.
+
+    Attributes:
+        header: the `Authorization`.
+        ended: when they were taken back, in seconds of `time.monotonic`.
+        refused: when they were refused for the first time, or None.
+        accepted: how often they still were accepted after they had been taken back.
+    """
+
+    header: str
+    ended: float = float("inf")
+    refused: float | None = None
+    accepted: int = 0
+
+
+def test_the_gateway_remembers_for_the_time_that_is_measured() -> None:
+    assert AUTHORIZER_CACHE.to_seconds() == CACHE
+
+
+def test_what_was_taken_back_is_refused_within_sixty_seconds(
+    strict: Team, issuer: Issuer, certificates: Certificates, tmp_path: Path
+) -> None:
+    started, now = time.monotonic(), datetime.now(UTC)
+
+    def trust(environment: str) -> OidcTrust:
+        return add_oidc_trust(strict, issuer, "ci/*", claims={"environment": environment})
+
+    def session(record: OidcTrust) -> str:
+        return session_of(exchange(strict, oidc.bearer(issuer.token(record.claims)))).header
+
+    def status(header: str) -> int:
+        return with_header(strict, header, "/states/ci/none").status
+
+    removed, renewed, lasting = trust("removed"), trust("renewed"), trust("lasting")
+    revoked, rotated, kept = (access_commands.new_token(strict, "writer", "ci/*") for _ in range(3))
+    _, expiring = new_token(strict, Role.WRITER, "ci/*", expires=now + timedelta(seconds=12))
+    expiring_id_token = issuer.token(
+        lasting.claims, now=now - timedelta(minutes=1), lifetime=timedelta(minutes=1, seconds=12) - LEEWAY
+    )
+    watched = {
+        "a revoked token": Watched(revoked.header),
+        "the old secret of a rotated token": Watched(rotated.header),
+        "an expired token": Watched(expiring.header, ended=started + 12),
+        "an expired ID token": Watched(oidc.bearer(expiring_id_token), ended=started + 12),
+        "an ID token whose record was removed": Watched(oidc.bearer(issuer.token(removed.claims))),
+        "a session whose record was removed": Watched(session(removed)),
+        "a session whose record was made anew": Watched(session(renewed)),
+    }
+    good = {"another token": kept.header, "a session of another record": session(lasting)}
+    project = Project(
+        terraforms()[0],
+        tmp_path,
+        clean_environment(
+            tmp_path,
+            certificates.ca,
+            {"TF_HTTP_USERNAME": revoked.username, "TF_HTTP_PASSWORD": revoked.password},
+        ),
+    )
+    project.write(backend=backend(strict, "ci/revoked"), main='resource "terraform_data" "mine" {}\n')
+    project.ok("init")
+    project.ok("apply", "-auto-approve")
+    for name, header in {**{name: one.header for name, one in watched.items()}, **good}.items():
+        assert status(header) == 204, name
+
+    def take_back(*names: str) -> None:
+        for name in names:
+            watched[name].ended = time.monotonic()
+
+    access_commands.holdfast(strict, "token", "revoke", revoked.username)
+    take_back("a revoked token")
+    access_commands.holdfast(strict, "token", "rotate", rotated.username, "--keep", "0s")
+    take_back("the old secret of a rotated token")
+    access_commands.holdfast(strict, "trust", "remove", removed.name)
+    take_back("an ID token whose record was removed", "a session whose record was removed")
+    remove_trust(strict, renewed.name)
+    add_oidc_trust(strict, issuer, "ci/*", claims=renewed.claims, name=renewed.name)
+    take_back("a session whose record was made anew")
+
+    last = max(one.ended for one in watched.values()) + CACHE + PATIENCE
+    while time.monotonic() < last and any(one.refused is None for one in watched.values()):
+        for name, one in watched.items():
+            got = status(one.header)
+            assert got == 403 or (got == 204 and one.refused is None), f"{name}: {got}"
+            if got == 403 and one.refused is None:
+                one.refused = time.monotonic()
+            elif got == 204 and time.monotonic() > one.ended:
+                one.accepted += 1
+        time.sleep(0.5)
+
+    for name, one in watched.items():
+        assert one.refused is not None, f"{name} is still accepted"
+        print(f"{name}: refused after {one.refused - one.ended:.1f} s")
+    for name, one in watched.items():
+        assert one.refused is not None
+        assert 0 <= one.refused - one.ended <= CACHE + PATIENCE, name
+        assert one.accepted > 0, f"{name}: the gateway had not remembered it, so nothing was measured"
+    assert "invalid auth" in project.refused("plan")
+    assert {name: status(header) for name, header in good.items()} == dict.fromkeys(good, 204)
+    assert status(oidc.bearer(issuer.token(renewed.claims))) == 204, "the new record of that name counts"

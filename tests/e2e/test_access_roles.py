@@ -1,0 +1,279 @@
+"""Every role, at every route, with every verb, inside its scope and outside: what it gets, written by hand.
+
+Each cell has a state of its own, prepared so that the request would work for somebody who may do it.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Final
+
+import pytest
+
+from holdfast.access import Role
+from tests import documents
+from tests.e2e.http_client import Client, Response
+from tests.e2e.project import NewProject
+from tests.e2e.team import Team
+
+TABLE: Final = """
+request                   prepared       outputs reader writer maintainer | outside the scope of any role
+
+GET    /states            a state          200     200    200    200      | 403
+GET    /states            nothing          204     204    204    204      | 403
+GET    /states            encrypted        403     200    200    200      | 403
+HEAD   /states            a state          405     405    405    405      | 405
+OPTIONS /states           a state          405     405    405    405      | 405
+PATCH  /states            its lock         405     405    405    405      | 405
+POST   /states            its lock         403     403    200    200      | 403
+POST   /states            another's lock   403     403    423    423      | 403
+POST   /states            a state          403     403    428    428      | 403
+PUT    /states            its lock         403     403    200    200      | 403
+PUT    /states            another's lock   403     403    423    423      | 403
+PUT    /states            a state          403     403    428    428      | 403
+DELETE /states            a state          403     403    403    200      | 403
+DELETE /states            another's lock   403     403    403    423      | 403
+DELETE /states            nothing          403     403    403    200      | 403
+LOCK   /states            a state          403     403    200    200      | 403
+LOCK   /states            another's lock   403     403    423    423      | 403
+UNLOCK /states            its lock         403     403    200    200      | 403
+UNLOCK /states            another's lock   403     403    403    200      | 403
+
+GET    /locks             its lock         405     405    405    405      | 405
+HEAD   /locks             its lock         405     405    405    405      | 405
+OPTIONS /locks            its lock         405     405    405    405      | 405
+PATCH  /locks             a state          405     405    405    405      | 405
+PUT    /locks             a state          403     403    200    200      | 403
+PUT    /locks             another's lock   403     403    423    423      | 403
+POST   /locks             a state          403     403    200    200      | 403
+POST   /locks             another's lock   403     403    423    423      | 403
+LOCK   /locks             a state          403     403    200    200      | 403
+LOCK   /locks             another's lock   403     403    423    423      | 403
+DELETE /locks             its lock         403     403    200    200      | 403
+DELETE /locks             another's lock   403     403    403    200      | 403
+DELETE /locks, no body    another's lock   403     403    403    409      | 403
+UNLOCK /locks             its lock         403     403    200    200      | 403
+UNLOCK /locks             another's lock   403     403    403    200      | 403
+UNLOCK /locks, no body    another's lock   403     403    403    409      | 403
+
+POST   /sessions          a state          403     403    403    403      | 403
+GET    /sessions          a state          405     405    405    405      | 405
+PUT    /sessions          a state          405     405    405    405      | 405
+PATCH  /sessions          a state          405     405    405    405      | 405
+DELETE /sessions          a state          405     405    405    405      | 405
+HEAD   /sessions          a state          405     405    405    405      | 405
+OPTIONS /sessions         a state          405     405    405    405      | 405
+LOCK   /sessions          a state          405     405    405    405      | 405
+UNLOCK /sessions          a state          405     405    405    405      | 405
+
+POST   /sessions/aws      a state          403     403    403    403      | 403
+GET    /sessions/aws      a state          405     405    405    405      | 405
+PUT    /sessions/aws      a state          405     405    405    405      | 405
+PATCH  /sessions/aws      a state          405     405    405    405      | 405
+DELETE /sessions/aws      a state          405     405    405    405      | 405
+HEAD   /sessions/aws      a state          405     405    405    405      | 405
+OPTIONS /sessions/aws     a state          405     405    405    405      | 405
+LOCK   /sessions/aws      a state          405     405    405    405      | 405
+UNLOCK /sessions/aws      a state          405     405    405    405      | 405
+
+GET    /health            a state          200     200    200    200      | 200
+POST   /health            a state          405     405    405    405      | 405
+PUT    /health            a state          405     405    405    405      | 405
+PATCH  /health            a state          405     405    405    405      | 405
+DELETE /health            a state          405     405    405    405      | 405
+HEAD   /health            a state          405     405    405    405      | 405
+OPTIONS /health           a state          405     405    405    405      | 405
+LOCK   /health            a state          405     405    405    405      | 405
+UNLOCK /health            a state          405     405    405    405      | 405
+"""
+"""409 for an unlock without a body: whoever may do it frees no lock that is younger than 10 seconds."""
+
+SCOPE: Final = "roles/inside/*"
+_NUMBERS = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the table.
+
+    Attributes:
+        method: the verb.
+        route: without the state's name.
+        bodiless: whether the request has no body although the verb could have one.
+        prepared: what lies in the bucket before.
+        inside: the status that each role gets within its scope.
+        outside: what each gets elsewhere.
+    """
+
+    method: str
+    route: str
+    bodiless: bool
+    prepared: str
+    inside: tuple[tuple[Role, int], ...]
+    outside: int
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.route}{', no body' if self.bodiless else ''}: {self.prepared}"
+
+
+def rows() -> Iterator[Row]:
+    head, *lines = (line for line in TABLE.splitlines() if line)
+    prepared_at, roles_at = head.index("prepared"), head.index("outputs")
+    roles = [Role(name) for name in head[roles_at : head.index("|")].split()]
+    for line in lines:
+        method, route, *no_body = line[:prepared_at].replace(",", "").split()
+        statuses, outside = line[roles_at:].split("|")
+        inside = tuple(zip(roles, map(int, statuses.split()), strict=True))
+        yield Row(method, route, bool(no_body), line[prepared_at:roles_at].strip(), inside, int(outside))
+
+
+ROWS: Final = tuple(rows())
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A request of one role, ready to be sent.
+
+    Attributes:
+        name: for people.
+        send: sends it.
+        expected: the status.
+    """
+
+    name: str
+    send: Callable[[], Response]
+    expected: int
+
+
+def clients(team: Team) -> dict[Role, Client]:
+    """A client of each role, past the gateway, which passes neither LOCK nor UNLOCK."""
+    return {role: Client(team.direct_address, team.tls, team.token(role, SCOPE)) for role in Role}
+
+
+def holder(team: Team) -> Client:
+    """Somebody else, who may do everything everywhere."""
+    return team.direct_client("maintainer")
+
+
+def cell(team: Team, row: Row, role: Role, expected: int, *, inside: bool) -> Cell:
+    """Prepare the bucket and the request of one cell."""
+    where = "inside" if inside else "outside"
+    state = f"roles/{where}/{next(_NUMBERS)}"
+    client, info = clients(team)[role], documents.lock_info()
+    lock_id, body = documents.lock_id(info), documents.state(2)
+    if row.prepared == "encrypted":
+        team.put(f"states/{state}.tfstate", documents.encrypted_state(1, "c2VjcmV0"))
+    elif row.prepared != "nothing":
+        team.put(f"states/{state}.tfstate", documents.state(1))
+    if row.prepared == "its lock":
+        # Who may not lock cannot have a lock of its own: the document is right, it was locked by another.
+        may_lock = inside and role in (Role.WRITER, Role.MAINTAINER)
+        assert (client if may_lock else holder(team)).lock(state, info).status == 200
+    elif row.prepared == "another's lock":
+        assert holder(team).lock(state, info).status == 200
+
+    locks = row.route == "/locks" or row.method in ("LOCK", "UNLOCK")
+    path = f"{row.route}/{state}" if row.route in ("/states", "/locks") else row.route
+    sent: bytes | None = None
+    if row.method in ("POST", "PUT", "PATCH", "LOCK", "UNLOCK", "DELETE") and not row.bodiless:
+        if locks:
+            takes = row.method not in ("DELETE", "UNLOCK") and row.prepared == "another's lock"
+            sent = documents.lock_info(who="bob@laptop") if takes else info
+        elif row.route == "/states" and row.method != "DELETE":
+            path += f"?ID={lock_id}" if row.prepared == "its lock" else ""
+            sent = body
+    return Cell(f"{role} {where} its scope", lambda: client.request(row.method, path, sent), expected)
+
+
+def test_the_table_has_every_verb_of_every_route() -> None:
+    verbs = {"GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "DELETE", "LOCK", "UNLOCK"}
+    routes = {row.route for row in ROWS}
+
+    assert routes == {"/states", "/locks", "/sessions", "/sessions/aws", "/health"}
+    for route in routes:
+        assert {row.method for row in ROWS if row.route == route} == verbs, route
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_a_role_gets_what_the_table_says(strict: Team, row: Row) -> None:
+    cells = [cell(strict, row, role, expected, inside=True) for role, expected in row.inside]
+    cells += [cell(strict, row, role, row.outside, inside=False) for role, _ in row.inside]
+    refused = [each for each in cells if each.expected not in (200, 204)]
+    allowed = [each for each in cells if each not in refused]
+
+    with strict.unchanged():
+        answers = {each.name: (each.send(), each.expected) for each in refused}
+    answers |= {each.name: (each.send(), each.expected) for each in allowed}
+
+    wrong = {
+        name: f"{got.status} instead of {expected}: {got.body[:200]!r}"
+        for name, (got, expected) in answers.items()
+        if got.status != expected
+    }
+    assert wrong == {}
+    for name, (got, expected) in answers.items():
+        if expected == 403 and row.route != "/sessions/aws":
+            assert got.error == (403, "not_allowed"), name
+        if expected == 405 and row.method != "HEAD":
+            assert row.method not in got.headers["allow"], name
+
+
+# --- the role `outputs` -----------------------------------------------------------------------------
+
+PUBLISHES: Final = """
+resource "terraform_data" "secret" {
+  input = "hunter2 of the resource"
+}
+
+output "address" {
+  value = "10.0.0.1"
+}
+"""
+
+READS: Final = """
+data "terraform_remote_state" "network" {
+  backend = "http"
+  config = {
+    address = "ADDRESS"
+  }
+}
+
+output "address" {
+  value = data.terraform_remote_state.network.outputs.address
+}
+"""
+
+
+def test_the_role_outputs_gets_a_valid_state_with_its_outputs_and_nothing_else(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    writer = new_project(strict, state, strict.token("writer"))
+    writer.write(main=PUBLISHES)
+    writer.ok("init")
+    writer.ok("apply", "-auto-approve")
+    whole = json.loads(strict.current(state) or b"")
+    assert "hunter2" in json.dumps(whole)
+
+    answer = strict.client("outputs").read(state)
+
+    assert answer.status == 200
+    kept = ("version", "terraform_version", "serial", "lineage", "outputs")
+    assert answer.json() == {field: whole[field] for field in kept}
+    assert b"hunter2" not in answer.body
+    reader = new_project(strict, None, strict.token("outputs"))
+    reader.write(main=READS.replace("ADDRESS", f"{strict.gateway.address}/states/{state}"))
+    reader.ok("init")
+    reader.ok("apply", "-auto-approve")
+    assert json.loads(reader.ok("output", "-json").out)["address"]["value"] == "10.0.0.1"
+    assert "hunter2" not in (reader.folder / "terraform.tfstate").read_text()
+
+
+def test_the_role_outputs_is_refused_an_encrypted_state_with_the_reason(strict: Team, state: str) -> None:
+    strict.put(f"states/{state}.tfstate", documents.encrypted_state(1, "c2VjcmV0"))
+
+    answer = strict.client("outputs").read(state)
+
+    assert answer.error == (403, "not_allowed")
+    assert "encrypted" in answer.json()["message"]
+    assert b"c2VjcmV0" not in answer.body

@@ -1,0 +1,168 @@
+"""Who may do what, as a team lives it, with every Terraform that there is; and what the trail tells of it."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from holdfast import access
+from local_aws.server import LocalAws
+from tests.e2e import access_commands
+from tests.e2e.access_records import add_oidc_trust, new_token
+from tests.e2e.audit_events import audit_events
+from tests.e2e.http_client import Credentials
+from tests.e2e.oidc import Issuer
+from tests.e2e.project import NewProject, Project
+from tests.e2e.team import Team
+from tests.waiting import wait_until
+
+NETWORK = """
+resource "terraform_data" "subnet" {
+  input = "10.0.1.0/24 and a secret of the resource"
+}
+
+output "subnet_id" {
+  value = "subnet-1"
+}
+"""
+
+READS_AN_OUTPUT = """
+data "terraform_remote_state" "network" {
+  backend = "http"
+  config = {
+    address = "ADDRESS"
+  }
+}
+
+output "subnet_id" {
+  value = data.terraform_remote_state.network.outputs.subnet_id
+}
+"""
+
+SUBJECT = "repo:acme/network:ref:refs/heads/main"
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[Issuer]:
+    with Issuer() as running:
+        yield running
+
+
+def network(new_project: NewProject, team: Team, state: str, credentials: Credentials) -> Project:
+    """A project in which a subnet is managed."""
+    project = new_project(team, state, credentials)
+    project.write(main=NETWORK)
+    return project
+
+
+def apply(project: Project) -> None:
+    project.ok("init")
+    project.ok("apply", "-auto-approve")
+
+
+def test_a_writer_of_the_network_applies_there_and_nowhere_else(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    scope = f"network/{state}/*"
+    credentials = access_commands.new_token(strict, "writer", scope)
+
+    apply(network(new_project, strict, f"network/{state}/prod", credentials))
+    elsewhere = network(new_project, strict, f"dns/{state}/prod", credentials)
+
+    assert "invalid auth" in elsewhere.refused("init").lower()
+    assert strict.current(f"dns/{state}/prod") is None
+    [version] = strict.versions(f"network/{state}/prod")
+    assert version.metadata["written-by"] == f"token:{credentials.username}"
+
+
+def test_a_token_for_outputs_gives_another_configuration_an_output_and_shows_it_no_resource(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    apply(network(new_project, strict, f"network/{state}", strict.token("writer")))
+    credentials = access_commands.new_token(strict, "outputs", f"network/{state}")
+    reader = new_project(strict, None, credentials)
+    reader.write(main=READS_AN_OUTPUT.replace("ADDRESS", f"{strict.gateway.address}/states/network/{state}"))
+
+    with strict.gateway.recording() as exchanges:
+        apply(reader)
+
+    assert json.loads(reader.ok("output", "-json").out)["subnet_id"]["value"] == "subnet-1"
+    assert exchanges
+    assert all(b"secret of the resource" not in exchange.answer for exchange in exchanges)
+    same = network(new_project, strict, f"network/{state}", credentials)
+    same.ok("init")
+    assert "invalid auth" in same.refused("apply", "-auto-approve")
+    listed = same.run("state", "list")
+    assert "terraform_data" not in listed.text
+
+
+def test_a_ci_job_applies_with_its_id_token_and_with_a_session_and_both_are_the_same_caller(
+    strict: Team, state: str, new_project: NewProject, issuer: Issuer
+) -> None:
+    environment = {"environment": state}
+    add_oidc_trust(strict, issuer, f"network/{state}/*", claims=environment)
+    token = issuer.token(environment, subject=SUBJECT)
+
+    apply(network(new_project, strict, f"network/{state}/one", Credentials("oidc", token)))
+    session = access_commands.login(strict, "--oidc", environment={"HOLDFAST_ID_TOKEN": token})
+    apply(network(new_project, strict, f"network/{state}/two", session))
+
+    principal = access.principal(f"oidc:{issuer.address}#{SUBJECT}")
+    for name in ("one", "two"):
+        [version] = strict.versions(f"network/{state}/{name}")
+        assert version.metadata["written-by"] == principal
+    assert session.username.startswith("session-")
+
+
+def test_a_job_of_another_repository_gets_nothing(
+    strict: Team, state: str, new_project: NewProject, issuer: Issuer
+) -> None:
+    add_oidc_trust(strict, issuer, f"network/{state}/*", claims={"environment": state})
+    token = issuer.token({"environment": "another"})
+
+    job = network(new_project, strict, f"network/{state}/one", Credentials("oidc", token))
+
+    assert "invalid auth" in job.refused("init").lower()
+    done = access_commands.run(
+        strict,
+        "login",
+        "--oidc",
+        "--address",
+        strict.gateway.address,
+        environment={"HOLDFAST_ID_TOKEN": token},
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert token not in done.stderr
+
+
+def test_the_trail_tells_who_did_what(
+    strict: Team, aws: LocalAws, state: str, new_project: NewProject, issuer: Issuer
+) -> None:
+    name = f"network/{state}/prod"
+    add_oidc_trust(strict, issuer, f"network/{state}/*", claims={"environment": state})
+    token = issuer.token({"environment": state}, subject=SUBJECT)
+    _, outsider = new_token(strict, access.Role.READER, "elsewhere/*")
+
+    apply(network(new_project, strict, name, Credentials("oidc", token)))
+    assert strict.client_with(outsider).read(name).status == 403
+
+    def told() -> list[dict[str, Any]]:
+        return [event for event in audit_events(aws, strict) if event.get("state") == name]
+
+    wait_until(lambda: any(event["event"] == "request.refused" for event in told()), "the refusal is there")
+    wait_until(lambda: any(event["event"] == "lock.released" for event in told()), "the release is there")
+    events = told()
+    principal = access.principal(f"oidc:{issuer.address}#{SUBJECT}")
+    done = [event["event"] for event in events if event["principal"] == principal]
+    assert [each for each in done if each not in ("state.read", "state.absent")] == [
+        "lock.acquired",
+        "state.written",
+        "lock.released",
+    ]
+    [version] = strict.versions(name)
+    [written] = [event for event in events if event["event"] == "state.written"]
+    assert written["version_id"] == version.id
+    assert written["subject"] == f"{issuer.address}#{SUBJECT}"
+    [refused] = [event for event in events if event["event"] == "request.refused"]
+    assert (refused["principal"], refused["error"]) == (f"token:{outsider.username}", "not_allowed")
