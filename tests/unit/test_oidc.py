@@ -4,10 +4,12 @@ import base64
 import hashlib
 import hmac
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from holdfast import oidc
 from holdfast.access import Role
 from holdfast.oidc import Issuers, IssuerUnreachable, Refused, VerifiedIdToken
 from holdfast.trust import Records
+from local_aws.tls import create_certificates
 from tests.id_tokens import (
     AUDIENCE,
     DISCOVERY,
@@ -270,6 +273,9 @@ def test_without_a_key_id_there_must_be_one_key_that_fits() -> None:
     jwt = signed(RSA, claims(), kid=None)
     assert is_verified(Issuer(RSA).verify(jwt))
     assert is_verified(Issuer(RSA, elliptic).verify(jwt))
+    other_curve = ECKey.generate_key("P-384", {"kid": "four"})
+    by_curve = signed(elliptic, claims(), alg="ES256", kid=None)
+    assert is_verified(Issuer(RSA, elliptic, other_curve).verify(by_curve))
     assert Issuer(RSA, two).verify(jwt) == Refused("unknown_key")
     assert Issuer(elliptic).verify(jwt) == Refused("unknown_key")
     assert Issuer().verify(jwt) == Refused("unknown_key")
@@ -683,10 +689,13 @@ def test_an_answer_that_is_none_is_an_issuer_that_was_not_reached(
     assert time.monotonic() - started < 2
 
 
-def test_a_document_of_256_kib_is_read(server: Server) -> None:
+def test_a_document_of_256_kib_is_read_and_a_larger_one_is_not(server: Server) -> None:
     body = json.dumps({"keys": [RSA.as_dict(private=False)]}).encode()
     server.answers["/keys"] = document(body + b" " * (262_144 - len(body)))
     assert is_verified(verify_at(server))
+    server.answers["/keys"] = document(body + b" " * (262_145 - len(body)))
+    with pytest.raises(IssuerUnreachable, match="more than 262144 bytes"):
+        verify_at(server)
 
 
 def test_an_issuer_that_keeps_silent_or_trickles_costs_no_more_than_5_seconds(server: Server) -> None:
@@ -710,6 +719,25 @@ def test_an_issuer_that_keeps_silent_or_trickles_costs_no_more_than_5_seconds(se
             assert least < time.monotonic() - started < 6
     finally:
         ended.set()
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_an_issuer_proves_with_a_certificate_that_it_is_who_it_is(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_trusted: bool
+) -> None:
+    certificates = create_certificates(tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificates.cert, certificates.key)
+    server.socket = tls.wrap_socket(server.socket, server_side=True)
+    address = server.address.replace("http:", "https:")
+    server.answers[DISCOVERY] = document({"issuer": address, "jwks_uri": f"{address}/keys"})
+    if is_trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificates.ca))
+        assert Issuers().keys(address, None) == (RSA.as_dict(private=False),)
+    else:
+        with pytest.raises(IssuerUnreachable, match="SSLCertVerificationError"):
+            Issuers().keys(address, None)
+        assert server.paths == []
 
 
 def test_nobody_at_the_address_is_an_issuer_that_was_not_reached(server: Server) -> None:
