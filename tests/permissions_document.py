@@ -207,12 +207,19 @@ def _table(head: tuple[str, ...], lines: list[str]) -> str:
 
 
 def _refused(one: Refused) -> str:
-    who = "everybody" if one.by_bucket else "every function"
-    if not one.by_bucket and one.functions != _ALL:
-        who = " and ".join(f"the {_name(function)}" for function in one.functions)
+    who = "everybody" if one.by_bucket else _who(one.functions)
     actions = ", ".join(f"`{action}`" for action in one.actions)
     on = ", ".join(_place(place) for place in one.on)
     return f"| {who} | {actions} | {on} | {one.why} |"
+
+
+def _who(functions: tuple[str, ...]) -> str:
+    if functions == _ALL:
+        return "every function"
+    *others, last = map(_name, functions)
+    if not others:
+        return f"the {last} function"
+    return f"the {', '.join(others)} and {last} functions"
 
 
 def _place(place: str) -> str:
