@@ -4,8 +4,6 @@ One case for each permission of every role. Where the local AWS lets a call thro
 case says so, and fails when that ends: then it has to say what breaks.
 """
 
-import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -14,6 +12,7 @@ import pytest
 
 from tests import documents
 from tests.aws_permissions import OBJECTS, allowed
+from tests.e2e.audit_trail import audit_group, wait_for_events
 from tests.e2e.aws_caller import assume, aws_client, trust_role
 from tests.e2e.conftest import TEAMS, Roles
 from tests.e2e.deployed import FUNCTIONS, DeployedRole
@@ -113,14 +112,15 @@ def audited(team: Team, state: str) -> Request:
 
     def send() -> str:
         told = _told(client.read(state))
-        return f"{told}, {_wait_for_event(team, state)}"
+        events = wait_for_events(team, 1, seconds=15, state=state)
+        return f"{told}, {events[0]['event'] if events else 'nothing'}"
 
     return send
 
 
 def audited_in_a_new_stream(team: Team, state: str) -> Request:
     """As `audited`, as if it were the first event of the day."""
-    send, logs, group = audited(team, state), aws_client(team, "logs"), _audit_group(team)
+    send, logs, group = audited(team, state), aws_client(team, "logs"), audit_group(team)
 
     def send_after() -> str:
         for stream in logs.describe_log_streams(logGroupName=group)["logStreams"]:
@@ -128,23 +128,6 @@ def audited_in_a_new_stream(team: Team, state: str) -> Request:
         return send()
 
     return send_after
-
-
-def _audit_group(team: Team) -> str:
-    return f"/holdfast/{team.name}/audit"
-
-
-def _wait_for_event(team: Team, state: str) -> str:
-    """The name of the first event of a state that comes to the audit trail."""
-    logs = aws_client(team, "logs")
-    ends = time.monotonic() + 15
-    while time.monotonic() < ends:
-        pages = logs.get_paginator("filter_log_events").paginate(logGroupName=_audit_group(team))
-        for event in (json.loads(found["message"]) for page in pages for found in page["events"]):
-            if event.get("state") == state:
-                return str(event["event"])
-        time.sleep(0.1)
-    return "nothing"
 
 
 def _signed_in(team: Team) -> Client:

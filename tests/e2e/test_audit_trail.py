@@ -1,0 +1,83 @@
+"""What is done through a deployed API comes to its team's audit trail, and to no other's."""
+
+import json
+from typing import Any
+
+from tests import documents
+from tests.e2e.audit_trail import events, wait_for_events
+from tests.e2e.aws_caller import trust_role
+from tests.e2e.http_client import Credentials
+from tests.e2e.team import Team
+
+CONTENT = "a value that is nobody's business"
+
+
+def told(found: list[dict[str, Any]], *fields: str) -> list[tuple[Any, ...]]:
+    """Some fields of each event."""
+    return [tuple(event.get(field) for field in fields) for event in found]
+
+
+def test_a_run_and_a_broken_lock_are_told_with_who_what_and_which_serial(
+    strict: Team, loose: Team, state: str
+) -> None:
+    writer, maintainer = strict.client("writer"), strict.client("maintainer")
+    info, other = documents.lock_info(), documents.lock_info(who="bob@laptop")
+    lock_id, broken = documents.lock_id(info), documents.lock_id(other)
+    assert writer.lock(state, info).status == 200
+    for serial in (1, 2):
+        assert writer.write(state, documents.state(serial, content=CONTENT), lock_id).status == 200
+    assert maintainer.lock(state, other).status == 423
+    assert writer.unlock(state, info).status == 200
+    assert writer.lock(state, other).status == 200
+    assert maintainer.unlock(state, documents.only_id(broken)).status == 200
+    assert maintainer.read(state).status == 200
+
+    found = wait_for_events(strict, 8, state=state)
+
+    by_writer, by_maintainer = (f"token:{strict.token(role).username}" for role in ("writer", "maintainer"))
+    assert told(found, "event", "principal", "status", "lock_id", "serial", "serial_before") == [
+        ("lock.acquired", by_writer, 200, lock_id, None, None),
+        ("state.written", by_writer, 200, lock_id, 1, None),
+        ("state.written", by_writer, 200, lock_id, 2, 1),
+        ("request.refused", by_maintainer, 423, None, None, None),
+        ("lock.released", by_writer, 200, lock_id, None, None),
+        ("lock.acquired", by_writer, 200, broken, None, None),
+        ("lock.force_unlocked", by_maintainer, 200, broken, None, None),
+        ("state.read", by_maintainer, 200, None, None, None),
+    ]
+    assert [event.get("version_id") for event in found if event["event"] == "state.written"] == [
+        version.id for version in strict.versions(state)
+    ]
+    assert found[6]["held_by"] == by_writer
+    assert {(event["source"], event["source_ip"], event["function"]) for event in found} == {
+        ("token", "127.0.0.1", "backend")
+    }
+    assert len({event["id"] for event in found}) == len({event["request_id"] for event in found}) == 8
+    assert CONTENT not in json.dumps(found)
+    assert [event for event in events(loose) if event.get("state") == state] == []
+
+
+def test_sign_ins_and_sessions_are_told_and_no_secret_is(strict: Team, state: str) -> None:
+    caller = trust_role(strict, "audited")
+    session = caller.session(strict)
+    client = strict.client_with(session)
+    assert client.read(state).status == 204
+    wrong = Credentials(session.username, f"{session.password[:-1]}x")
+    assert strict.client_with(wrong).read(state).status == 403
+
+    (read,) = wait_for_events(strict, 1, state=state)
+    of_session = wait_for_events(strict, 3, session=session.username)
+
+    assert told(of_session, "event", "function", "trust") == [
+        ("session.created", "sessions", "audited"),
+        ("sign_in.accepted", "authorizer", "audited"),
+        ("sign_in.refused", "authorizer", None),
+    ]
+    created, accepted, refused = of_session
+    assert created["subject"] == accepted["subject"] == read["subject"]
+    assert created["subject"].endswith(f":assumed-role/{caller.role_name}/ada")
+    assert created["principal"] == accepted["principal"] == read["principal"]
+    assert refused["reason"] == "unknown_or_wrong"
+    everything = json.dumps(events(strict))
+    assert session.password not in everything
+    assert wrong.password not in everything
