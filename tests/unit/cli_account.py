@@ -149,7 +149,7 @@ class Aws:
     def output(self, *arguments: str, **environment: str | None) -> str:
         """Run the command, which must succeed, and return what it prints."""
         done = self.run(*arguments, **environment)
-        assert (done.returncode, done.stderr) == (0, "")
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
         return done.stdout
 
     def failure(self, *arguments: str, **environment: str | None) -> str:

@@ -3,12 +3,16 @@
 import json
 import re
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import yaml
 
 from cli.main import parser
+from tests.unit import cli_account
+from tests.unit.cli_account import Aws, bucket
 
 TEXT = (Path(__file__).parents[2] / "docs" / "access.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```([a-z]*)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
@@ -73,3 +77,67 @@ def test_every_pipeline_is_yaml_that_signs_in() -> None:
     assert github["permissions"]["id-token"] == "write"
     assert "/sessions" in github["jobs"]["apply"]["steps"][2]["run"]
     assert "HOLDFAST_ID_TOKEN" in gitlab["apply"]["id_tokens"]
+
+
+# --- the permissions, on an AWS that enforces them ------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[str]:
+    with cli_account.running() as endpoint:
+        yield endpoint
+
+
+@contextmanager
+def identity(aws: Aws, policy: str) -> Iterator[dict[str, str]]:
+    """The environment of somebody who has this policy and nothing else.
+
+    moto knows the resources of requests to S3 alone; to it all others are for `*`.
+    """
+    ours = json.loads(policy.replace("holdfast-platform-123456789012-eu-central-1", bucket("platform")))
+    for statement in ours["Statement"]:
+        if "s3:" not in str(statement["Action"]):
+            statement["Resource"] = "*"
+    iam = aws.client("iam")
+    iam.create_user(UserName="ada")
+    iam.put_user_policy(UserName="ada", PolicyName="of-the-page", PolicyDocument=json.dumps(ours))
+    key = iam.create_access_key(UserName="ada")["AccessKey"]
+    aws.enforce(authorization=True)
+    try:
+        yield {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"]}
+    finally:
+        aws.enforce(authorization=False)
+
+
+def test_an_operator_with_the_policy_can_do_everything_with_tokens_and_trust(
+    moto: str, tmp_path: Path
+) -> None:
+    aws = cli_account.empty(moto, tmp_path)
+    aws.deploy("platform")
+    operators, _, _ = blocks("json")
+    team = ("--team", "platform")
+
+    with identity(aws, operators) as ada:
+        made = aws.output("token", "create", "--role", "writer", "--scope", "*", "--json", *team, **ada)
+        token_id = json.loads(made)["id"]
+        for command in ("show", "rotate", "revoke"):
+            aws.output("token", command, token_id, *team, **ada)
+        assert "There is no token" in aws.failure("token", "show", "a" * 20, *team, **ada)
+        assert token_id in aws.output("token", "list", "--all", *team, **ada)
+        aws.output("trust", "add", "x", "--role", "writer", "--scope", "*", "--aws-role", "x", *team, **ada)
+        aws.output("trust", "list", *team, **ada)
+        aws.output("trust", "remove", "x", *team, **ada)
+        assert "does not allow" in aws.failure("audit", *team, **ada)
+
+
+def test_who_has_the_policy_for_the_audit_log_can_read_it_and_make_no_token(
+    moto: str, tmp_path: Path
+) -> None:
+    aws = cli_account.empty(moto, tmp_path)
+    aws.deploy("platform")
+    aws.make_audit_log("platform")
+    _, _, readers = blocks("json")
+
+    with identity(aws, readers) as ada:
+        aws.output("audit", "--team", "platform", **ada)
+        assert "does not allow" in aws.failure("token", "list", "--team", "platform", **ada)
