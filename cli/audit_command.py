@@ -42,7 +42,12 @@ examples:
     )
     audit.add_argument("--state", type=arguments.state, metavar="STATE", help="only what was done to it")
     audit.add_argument("--event", type=_value, metavar="EVENT", help="only this, as state.written")
-    audit.add_argument("--principal", type=_value, metavar="WHO", help="only by them, as token:<id>")
+    audit.add_argument(
+        "--principal",
+        type=_value,
+        metavar="WHO",
+        help="only by them: a principal as token:<id>, or a subject in full",
+    )
     audit.add_argument("--version-id", type=_value, metavar="ID", help="only about this version of a state")
     audit.add_argument("--lock-id", type=_value, metavar="ID", help="only about this lock")
     audit.add_argument(
