@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.access import Role
+from holdfast.credentials import new_id
 from tests import documents
 from tests.e2e import oidc
 from tests.e2e.access_records import (
@@ -201,7 +202,7 @@ def test_a_fault_is_never_remembered_as_a_refusal(strict: Team, roles: Roles, is
     session = session_of(exchange(strict, oidc.bearer(issuer.token())))
     spare = session_of(exchange(strict, oidc.bearer(issuer.token())))
     cases: list[tuple[str, list[str], list[str]]] = [
-        ("tokens/*.json", [credentials.header], [basic(token.id, "x"), basic("0" * 20, "x")]),
+        ("tokens/*.json", [credentials.header], [basic(token.id, "x"), basic(new_id(), "x")]),
         ("sessions/*.json", [session.header], [basic(session.username, "x")]),
         (
             "trust/records.json",

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -111,7 +112,7 @@ def test_a_ci_job_applies_with_its_id_token_and_with_a_session_and_both_are_the_
     principal = access.principal(f"oidc:{issuer.address}#{SUBJECT}")
     for name in ("one", "two"):
         [version] = strict.versions(f"network/{state}/{name}")
-        assert version.metadata["written-by"] == principal
+        assert unquote(version.metadata["written-by"]) == principal
     assert session.username.startswith("session-")
 
 
