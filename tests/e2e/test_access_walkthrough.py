@@ -1,0 +1,140 @@
+"""docs/access-walkthrough.md: every block is typed as it stands, and prints what stands below it.
+
+But for three things: another folder and other ports than a user has, so that both can be at work; and the
+block that waits for a minute, which tests/e2e/test_access_revocation.py measures.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from local_aws.server import ROOT
+from local_aws.terraform import terraforms
+from tests.e2e.test_local_aws_front_door import TIME_LIMIT, FrontDoor, cleaned
+from tests.free_port import free_port
+
+DOCUMENT: Final = ROOT / "docs" / "access-walkthrough.md"
+ISSUER: Final = "127.0.0.1:4570"
+FOLDER: Final = "/tmp/access"  # noqa: S108 what stands in the document
+WAITS: Final = "sleep 60\n"
+LATER: Final = "sleep 2\n"
+"""Before the trail is asked: what the document calls some seconds, and a reader's eyes take anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A block that is typed.
+
+    Attributes:
+        typed: the commands.
+        printed: lines that it prints, in that order and among others.
+    """
+
+    typed: str
+    printed: tuple[str, ...]
+
+
+def steps() -> list[Step]:
+    """The blocks of the document, in order."""
+    blocks = re.findall(r"^```(sh)?\n(.*?)^```$", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
+    return [
+        Step(text, tuple(after.splitlines()) if not below else ())
+        for (kind, text), (below, after) in pairwise([*blocks, ("sh", "")])
+        if kind
+    ]
+
+
+@contextmanager
+def issuer(front_door: FrontDoor) -> Iterator[str]:
+    """`make issuer` in a second shell, until the end; its host and port."""
+    port = free_port()
+    with subprocess.Popen(
+        [*front_door.argv, "issuer", "--port", str(port)],
+        cwd=ROOT,
+        env=front_door.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == f"The issuer is http://127.0.0.1:{port}\n"
+            yield f"127.0.0.1:{port}"
+        finally:
+            process.kill()
+
+
+def _plain(line: str) -> str:
+    """A line without the frame that Terraform draws in colour, and with columns as narrow as they can be."""
+    return " ".join(line.removeprefix("│").split())
+
+
+def pattern(line: str) -> re.Pattern[str]:
+    """What a line of the document stands for: `<…>` is a word."""
+    parts = re.split(r"<\w+>", _plain(line))
+    return re.compile(r"\S+".join(re.escape(part) for part in parts))
+
+
+def test_the_walkthrough_prints_what_it_says(tmp_path: Path) -> None:
+    front_door = FrontDoor(tmp_path / "local")
+    (tmp_path / "bin").mkdir()
+    terraform = tmp_path / "bin" / "terraform"
+    terraform.write_text(f'#!/bin/sh\nexec {shlex.join(terraforms()[0].argv)} "$@"\n')
+    terraform.chmod(0o755)
+    up, *walk = steps()
+    assert up.typed == "make up\n"
+    with cleaned(front_door):
+        printed = front_door("up", "--port", str(front_door.port))
+        assert up.printed[0] in printed
+        with issuer(front_door) as address:
+            replaced = {
+                ".local/": f"{front_door.folder}/",
+                "-m local_aws": f"-m local_aws --folder {front_door.folder}",
+                FOLDER: str(tmp_path / "access"),
+                ISSUER: address,
+            }
+
+            def here(text: str) -> str:
+                for theirs, ours in replaced.items():
+                    text = text.replace(theirs, ours)
+                return text
+
+            typed = [
+                step for step in walk if step.typed != "make issuer\n" and not step.typed.startswith(WAITS)
+            ]
+            assert len(typed) == len(walk) - 2
+            script = "".join(
+                f"echo '== {number}'\n{LATER if ' audit ' in step.typed else ''}{step.typed}"
+                for number, step in enumerate(typed)
+            )
+            done = subprocess.run(
+                ["bash", "-c", here(script)],
+                cwd=ROOT,
+                env={
+                    "PATH": f"{terraform.parent}:{os.environ['PATH']}",
+                    "HOME": str(tmp_path),
+                    "TF_CLI_ARGS": "-no-color",
+                    "CHECKPOINT_DISABLE": "1",
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=TIME_LIMIT,
+                check=False,
+            )
+
+    _, *outputs = re.split(r"^== \d+\n", done.stdout, flags=re.MULTILINE)
+    assert len(outputs) == len(typed), done.stdout
+    for step, output in zip(typed, outputs, strict=True):
+        lines = iter([_plain(line) for line in output.splitlines()])
+        for wanted in step.printed:
+            expected = pattern(here(wanted))
+            assert any(expected.fullmatch(line) for line in lines), f"{wanted}\n\nis not in\n\n{output}"
+    assert not (tmp_path / "access").exists()
