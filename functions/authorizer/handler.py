@@ -43,6 +43,7 @@ class Accepted:
         trust: the name of the trust record that gave role and scope; empty for a token.
         trust_id: the ID of that record.
         subject: who it is in full; empty for a token.
+        ends: when an ID token does, in seconds since 1970: the gateway may remember it for longer.
     """
 
     caller: Caller
@@ -50,6 +51,7 @@ class Accepted:
     trust: str = ""
     trust_id: str = ""
     subject: str = ""
+    ends: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ class SignIn:
             case verified:
                 record = verified.trust
                 caller = Caller(verified.principal, record.role, record.scope)
-                return Accepted(caller, "oidc", record.name, record.id, verified.subject)
+                return Accepted(caller, "oidc", record.name, record.id, verified.subject, verified.ends)
 
     def _records(self) -> Records:
         found = self.store.read(trust.KEY)
@@ -145,7 +147,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
         case Refused(reason):
             _log.warning("sign_in.refused", extra={**_logged(event, attempt), "reason": reason})
             return {"isAuthorized": False}
-        case Accepted(caller, source, trust_name, trust_id, subject):
+        case Accepted(caller, source, trust_name, trust_id, subject, ends):
             who = {
                 "principal": caller.principal,
                 "role": caller.role.value,
@@ -154,7 +156,12 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
             }
             extra = {**_logged(event, attempt), **who, "subject": subject[:_LOGGED_SUBJECT]}
             _log.info("sign_in.accepted", extra=extra)
-            more = {"scope": json.dumps(caller.scope), "trust_id": trust_id, "subject": subject}
+            more = {
+                "scope": json.dumps(caller.scope),
+                "trust_id": trust_id,
+                "subject": subject,
+                "ends": str(ends),
+            }
             return {"isAuthorized": True, "context": {**who, **more}}
 
 

@@ -77,11 +77,13 @@ class VerifiedIdToken:
         trust: that record.
         subject: `<issuer>#<subject>`.
         principal: whom that stands for.
+        ends: when it is not valid any more here, in seconds since 1970.
     """
 
     trust: OidcTrust
     subject: str
     principal: str
+    ends: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +235,7 @@ def _verified(
     if trust is None:
         return Refused("not_trusted")
     subject = f"{claims['iss']}#{claims['sub']}"
-    return VerifiedIdToken(trust, subject, principal(f"oidc:{subject}"))
+    return VerifiedIdToken(trust, subject, principal(f"oidc:{subject}"), int(claims["exp"]) + LEEWAY)
 
 
 def _part(encoded: str) -> dict[str, Any]:

@@ -54,18 +54,22 @@ def _for_id_token(request: Request) -> Answer:
         name, subject, trust_name, trust_id, source = (
             str(verified[field]) for field in ("principal", "subject", "trust", "trust_id", "source")
         )
-        role, scope = Role(verified["role"]), json.loads(verified["scope"])
+        role, scope, ends = Role(verified["role"]), json.loads(verified["scope"]), int(verified["ends"])
     except (KeyError, ValueError):
         raise NotAuthenticated("The request carries no verified caller; send an ID token.") from None
     if source != "oidc":
         raise NotAllowed(f"{name} signed in with a {source}; a session is made for an ID token alone.")
+    now = datetime.now(UTC)
+    # The gateway remembers whose it is for longer than it is valid.
+    if now.timestamp() >= ends:
+        raise NotAllowed("The ID token has ended; sign in with a new one.")
     session, secret = sessions.create(
         principal=name,
         subject=subject,
         trust=trust_name,
         trust_id=trust_id,
         source="oidc",
-        now=datetime.now(UTC),
+        now=now,
         seconds=sessions.seconds(request.body()),
     )
     return _stored(request.store, session, secret, role, scope)

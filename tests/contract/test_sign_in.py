@@ -3,6 +3,7 @@
 import base64
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -193,6 +194,7 @@ def test_a_token_signs_in_with_one_request(functions: Functions) -> None:
                 "trust": "",
                 "trust_id": "",
                 "subject": "",
+                "ends": "0",
             },
         }
     ]
@@ -218,6 +220,7 @@ def test_a_session_signs_in_with_two_requests(functions: Functions) -> None:
                 "trust": "deployers",
                 "trust_id": rests_on.id,
                 "subject": ARN,
+                "ends": "0",
             },
         }
     ]
@@ -230,8 +233,12 @@ def test_an_id_token_signs_in_with_one_request_and_asks_its_issuer_once(
     rests_on = record()
     functions.trust(rests_on)
     answers: list[Answer] = []
+    header = form()
     for _ in range(2):
-        assert functions.sent("authorizer", lambda: answers.append(functions.authorize(form()))) == ["GET"]
+        assert functions.sent("authorizer", lambda: answers.append(functions.authorize(header))) == ["GET"]
+    ends = int(answers[0]["context"].pop("ends"))
+    assert ends == int(answers[1]["context"].pop("ends"))
+    assert 0 < ends - time.time() - oidc.LEEWAY <= 300
     assert len(issuer.asked) == 2
     assert (
         answers
@@ -537,9 +544,19 @@ def test_a_session_is_made_for_an_id_token_and_for_nothing_else(functions: Funct
     nobodies: list[object] = [None, {}, {"lambda": None}, {"lambda": {}}, {"iam": {"userArn": ARN}}]
     for nobody in nobodies:
         assert error(functions.make_session("/sessions", nobody)) == (401, "not_authenticated")
-    for missing in ("principal", "role", "scope", "source", "trust", "trust_id", "subject"):
+    for missing in ("principal", "role", "scope", "source", "trust", "trust_id", "subject", "ends"):
         partly = {"lambda": {name: value for name, value in whole.items() if name != missing}}
         assert error(functions.make_session("/sessions", partly)) == (401, "not_authenticated")
+    assert functions.stored() == before
+
+
+@pytest.mark.usefixtures("issuer")
+def test_an_id_token_that_ended_since_the_gateway_asked_becomes_no_session(functions: Functions) -> None:
+    functions.trust(record())
+    caller = verified(functions, bearer())["lambda"]
+    before = functions.stored()
+    ended = {"lambda": {**caller, "ends": str(int(datetime.now(UTC).timestamp()))}}
+    assert error(functions.make_session("/sessions", ended)) == (403, "not_allowed")
     assert functions.stored() == before
 
 

@@ -61,9 +61,10 @@ def is_verified(outcome: VerifiedIdToken | Refused) -> bool:
 
 
 def test_a_genuine_token_gets_what_its_trust_record_says(published: Issuer) -> None:
-    verified = published.verify(signed(RSA, claims()))
+    ends = int(time.time()) + 300
+    verified = published.verify(signed(RSA, claims(exp=ends)))
     assert verified == VerifiedIdToken(
-        RECORDS.oidc(ISSUER)[0], f"{ISSUER}#{SUBJECT}", f"oidc:{ISSUER}#{SUBJECT}"
+        RECORDS.oidc(ISSUER)[0], f"{ISSUER}#{SUBJECT}", f"oidc:{ISSUER}#{SUBJECT}", ends + oidc.LEEWAY
     )
     assert published.asked == [f"{ISSUER}{DISCOVERY}", f"{ISSUER}/keys"]
 
