@@ -209,6 +209,6 @@ def seconds(body: bytes) -> int:
     if unknown := sorted(document.keys() - {"seconds"}):
         raise InvalidBody(f"The body has a member {unknown[0][:40]!r}; only 'seconds' is known.")
     asked = document.get("seconds", DEFAULT_SECONDS)
-    if not isinstance(asked, int) or isinstance(asked, bool) or not MIN_SECONDS <= asked <= MAX_SECONDS:
+    if not isinstance(asked, int) or not MIN_SECONDS <= asked <= MAX_SECONDS:
         raise InvalidBody(f"'seconds' must be a whole number from {MIN_SECONDS} to {MAX_SECONDS}.")
     return asked
