@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args, get_type_hints
 
 import pytest
 
-from holdfast import access
+from holdfast import access, sessions, tokens
+from holdfast import oidc as verifier
 from holdfast.access import Role
 from local_aws.server import ROOT, LocalAws
 from tests import documents
@@ -163,6 +164,17 @@ def test_the_document_names_every_event(story: Story) -> None:
     named = set(re.findall(r"`(\w+\.\w+)`", table))
 
     assert {event["event"] for event in story.events} <= named
+
+
+def test_the_document_names_every_reason_of_a_refused_sign_in() -> None:
+    [table] = re.findall(r"^\| `reason` .*?\n\n", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
+    rows = table.strip().splitlines()[2:]
+    named = {name for line in rows for name in re.findall(r"`(\w+)`", line.split("|")[1])}
+    known = {"malformed", *get_args(verifier.Reason)}
+    for why in (tokens.why_refused, sessions.why_refused):
+        known |= set(get_args(get_type_hints(why)["return"]))
+
+    assert named == known
 
 
 def test_an_event_says_who_it_was_in_every_way_in_which_somebody_can_sign_in(story: Story) -> None:
