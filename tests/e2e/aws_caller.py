@@ -1,6 +1,7 @@
-"""Somebody with an IAM role of the team's account, who asks for a session with a signed request."""
+"""Somebody in the team's AWS account, with an IAM role or without, who asks for a session."""
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,28 +20,42 @@ from tests.e2e.http_client import Client, Response
 from tests.e2e.team import Team
 
 PREFIX = "holdfast-e2e-"
-"""Begins the name of every IAM role that is made here."""
+"""Begins the name of every IAM role and user that is made here."""
+
+PATH = "/sessions/aws"
+
+_MAY_USE_APIS = {"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": "*"}
 
 
 @dataclass(frozen=True)
 class AwsCaller:
-    """A session of an IAM role.
+    """A session of an IAM role, or another caller.
 
     Attributes:
-        role_name: of the IAM role.
-        credentials: of the session.
+        role_name: of the IAM role; empty for who has none.
+        arn: of the session, or of the caller.
+        credentials: of the session, or of the caller.
     """
 
     role_name: str
+    arn: str
     credentials: AwsCredentials
 
-    def ask_for_session(self, team: Team, body: bytes = b"") -> Response:
+    def ask_for_session(
+        self,
+        team: Team,
+        body: bytes = b"",
+        *,
+        method: str = "POST",
+        query: str = "",
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
         """`POST /sessions/aws`, signed, at the API itself: a signature holds for one host name alone."""
-        path = "/sessions/aws"
-        request = AWSRequest("POST", team.direct_address + path, data=body)
+        path = PATH + query
+        request = AWSRequest(method, team.direct_address + path, data=body, headers=dict(headers or {}))
         SigV4Auth(self.credentials, "execute-api", REGION).add_auth(request)
         return Client(team.direct_address, team.tls, None).request(
-            "POST", path, body, {name: str(value) for name, value in request.headers.items()}
+            method, path, body, {name: str(value) for name, value in request.headers.items()}
         )
 
     def session(self, team: Team) -> http_client.Credentials:
@@ -51,20 +66,44 @@ class AwsCaller:
         return http_client.Credentials(made["id"], made["secret"])
 
 
-def assume(team: Team, name: str) -> AwsCaller:
+def assume(team: Team, name: str, *, session: str = "ada", path: str = "/") -> AwsCaller:
     """Be somebody with a role who may use every API of the account; the role is made if it is not there."""
     role_name = f"{PREFIX}{name}"
     iam, sts = aws_client(team, "iam"), aws_client(team, "sts")
     root = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
     trusting = {"Effect": "Allow", "Principal": root, "Action": "sts:AssumeRole"}
-    allowing = {"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": "*"}
     with suppress(iam.exceptions.EntityAlreadyExistsException):
-        iam.create_role(RoleName=role_name, AssumeRolePolicyDocument=_policy(trusting))
-    iam.put_role_policy(RoleName=role_name, PolicyName="apis", PolicyDocument=_policy(allowing))
-    arn = f"arn:aws:iam::{ACCOUNT}:role/{role_name}"
-    assumed = sts.assume_role(RoleArn=arn, RoleSessionName="ada")["Credentials"]
-    credentials = AwsCredentials(assumed["AccessKeyId"], assumed["SecretAccessKey"], assumed["SessionToken"])
-    return AwsCaller(role_name, credentials)
+        iam.create_role(RoleName=role_name, Path=path, AssumeRolePolicyDocument=_policy(trusting))
+    iam.put_role_policy(RoleName=role_name, PolicyName="apis", PolicyDocument=_policy(_MAY_USE_APIS))
+    arn = f"arn:aws:iam::{ACCOUNT}:role{path}{role_name}"
+    assumed = sts.assume_role(RoleArn=arn, RoleSessionName=session)
+    made = assumed["Credentials"]
+    credentials = AwsCredentials(made["AccessKeyId"], made["SecretAccessKey"], made["SessionToken"])
+    return AwsCaller(role_name, assumed["AssumedRoleUser"]["Arn"], credentials)
+
+
+def user(team: Team, name: str) -> AwsCaller:
+    """Be a new IAM user who may use every API of the account."""
+    iam = aws_client(team, "iam")
+    user_name = f"{PREFIX}{name}"
+    arn = iam.create_user(UserName=user_name)["User"]["Arn"]
+    iam.put_user_policy(UserName=user_name, PolicyName="apis", PolicyDocument=_policy(_MAY_USE_APIS))
+    made = iam.create_access_key(UserName=user_name)["AccessKey"]
+    return AwsCaller("", arn, AwsCredentials(made["AccessKeyId"], made["SecretAccessKey"]))
+
+
+def root(team: Team) -> AwsCaller:
+    """Be the account's root user."""
+    environment = team.environment
+    credentials = AwsCredentials(environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"])
+    return AwsCaller("", f"arn:aws:iam::{ACCOUNT}:root", credentials)
+
+
+def ask_unsigned(
+    team: Team, *, query: str = "", body: bytes | None = None, headers: Mapping[str, str] | None = None
+) -> Response:
+    """`POST /sessions/aws` with these headers and no other, through the gateway."""
+    return Client(team.gateway.address, team.tls, None).request("POST", PATH + query, body, headers)
 
 
 def trust_role(team: Team, name: str, role: Role = Role.MAINTAINER) -> AwsCaller:

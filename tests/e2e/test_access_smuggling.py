@@ -230,10 +230,7 @@ def test_a_damaged_trust_record_is_a_fault_that_takes_no_token_along(strict: Tea
     authorization = oidc.bearer(issuer.token())
     damages: list[Callable[[bytes], bytes]] = [
         lambda body: body[: len(body) // 2],
-        lambda _: b"",
-        lambda _: b"[]",
         lambda body: body.replace(b'"role": "writer"', b'"role": "admin"'),
-        lambda body: body.replace(b"acme/network", b"\xff"),
     ]
 
     try:
