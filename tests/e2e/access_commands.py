@@ -51,11 +51,10 @@ def new_token(team: Team, role: str, *scope: str) -> Credentials:
     return Credentials(made["id"], made["secret"])
 
 
-def login(team: Team, *arguments: str, environment: Mapping[str, str] | None = None) -> Credentials:
+def login(
+    team: Team, *arguments: str, address: str | None = None, environment: Mapping[str, str] | None = None
+) -> Credentials:
     """The session of `holdfast login`, by the exports that it prints for the shell."""
-    exports = dict(
-        _EXPORT.findall(
-            holdfast(team, "login", "--address", team.gateway.address, *arguments, environment=environment)
-        )
-    )
+    where = ("--address", address or team.gateway.address)
+    exports = dict(_EXPORT.findall(holdfast(team, "login", *where, *arguments, environment=environment)))
     return Credentials(exports["TF_HTTP_USERNAME"], exports["TF_HTTP_PASSWORD"])

@@ -199,7 +199,12 @@ ATTACKS: dict[str, Forge] = {
     ),
     "a foreign key under the issuer's key ID": lambda issuer, _: _foreign_key(issuer),
     "a foreign key without a key ID": lambda issuer, _: _foreign_key(issuer, kid=None),
-    "a foreign key in the header": lambda issuer, _: _foreign_key(issuer, jwk=_attackers_jwk()),
+    "a foreign key in the header": lambda issuer, _: _foreign_key(
+        issuer, jwk=_attackers_jwk() | {"kid": issuer.keys.current[Algorithm.RS256].kid}
+    ),
+    "a foreign key in the header with its own key ID": lambda issuer, _: _foreign_key(
+        issuer, jwk=_attackers_jwk(), kid=_attackers_jwk()["kid"]
+    ),
     "jku elsewhere": lambda issuer, tempter: _foreign_key(issuer, jku=f"{tempter.address}/jku"),
     "jku elsewhere with its own key ID": lambda issuer, tempter: _foreign_key(
         issuer, jku=f"{tempter.address}/jku", kid=ATTACKERS_KEYS.current[Algorithm.RS256].kid

@@ -9,8 +9,8 @@ import pytest
 
 from holdfast import access
 from local_aws.server import LocalAws
-from tests.e2e import access_commands
-from tests.e2e.access_records import add_oidc_trust, new_token
+from tests.e2e import access_commands, aws_caller
+from tests.e2e.access_records import add_aws_trust, add_oidc_trust, new_token
 from tests.e2e.audit_events import audit_events
 from tests.e2e.http_client import Credentials
 from tests.e2e.oidc import Issuer
@@ -116,6 +116,29 @@ def test_a_ci_job_applies_with_its_id_token_and_with_a_session_and_both_are_the_
     assert session.username.startswith("session-")
 
 
+def test_a_person_signs_in_with_an_iam_role_and_applies(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    caller = aws_caller.assume(strict, "developer", session="ada@example.com")
+    # A role has one record, whichever Terraform comes first.
+    if aws_caller.trust_records(strict).for_aws_role(caller.role_name) is None:
+        add_aws_trust(strict, caller.role_name, "people/*")
+    own = {
+        "AWS_ACCESS_KEY_ID": caller.credentials.access_key,
+        "AWS_SECRET_ACCESS_KEY": caller.credentials.secret_key,
+        "AWS_SESSION_TOKEN": caller.credentials.token,
+    }
+
+    # The local AWS compares a signature with its own address, so the gateway of the tests cannot be between.
+    session = access_commands.login(strict, address=strict.direct_address, environment=own)
+    apply(network(new_project, strict, f"people/{state}", session))
+    elsewhere = network(new_project, strict, f"dns/{state}", session)
+
+    assert "invalid auth" in elsewhere.refused("init").lower()
+    [version] = strict.versions(f"people/{state}")
+    assert unquote(version.metadata["written-by"]) == access.principal(caller.arn)
+
+
 def test_a_job_of_another_repository_gets_nothing(
     strict: Team, state: str, new_project: NewProject, issuer: Issuer
 ) -> None:
@@ -147,12 +170,13 @@ def test_the_trail_tells_who_did_what(
 
     apply(network(new_project, strict, name, Credentials("oidc", token)))
     assert strict.client_with(outsider).read(name).status == 403
+    assert strict.client("maintainer").delete(name).status == 200
 
     def told() -> list[dict[str, Any]]:
         return [event for event in audit_events(aws, strict) if event.get("state") == name]
 
-    wait_until(lambda: any(event["event"] == "request.refused" for event in told()), "the refusal is there")
-    wait_until(lambda: any(event["event"] == "lock.released" for event in told()), "the release is there")
+    awaited = {"state.written", "lock.released", "request.refused", "state.deleted"}
+    wait_until(lambda: awaited <= {event["event"] for event in told()}, "all of it is in the trail")
     events = told()
     principal = access.principal(f"oidc:{issuer.address}#{SUBJECT}")
     done = [event["event"] for event in events if event["principal"] == principal]
@@ -167,3 +191,6 @@ def test_the_trail_tells_who_did_what(
     assert written["subject"] == f"{issuer.address}#{SUBJECT}"
     [refused] = [event for event in events if event["event"] == "request.refused"]
     assert (refused["principal"], refused["error"]) == (f"token:{outsider.username}", "not_allowed")
+    [deleted] = [event for event in events if event["event"] == "state.deleted"]
+    assert deleted["principal"] == f"token:{strict.token('maintainer').username}"
+    assert deleted["version_id"] == version.id
