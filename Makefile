@@ -7,6 +7,8 @@ CDK = PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/cdk
 TEAMS_ASKED = $(if $(findstring command line,$(origin TEAMS)), --teams '$(TEAMS)')
 PIP_COMPILE = $(BIN)/pip-compile --quiet --upgrade --no-emit-index-url --no-emit-trusted-host \
 	--no-emit-find-links --generate-hashes --strip-extras --allow-unsafe --no-header --no-annotate
+# As many tests at once as there are cores; not those that deploy, which share one local AWS.
+AT_ONCE = -n auto
 
 # The targets share one set-up and one local AWS.
 .NOTPARALLEL:
@@ -31,7 +33,8 @@ clean: ## stop it and remove .local WITH ALL STATES, build output and caches
 	@$(or $(wildcard $(BIN)/python),python3) -m local_aws clean
 
 test: lint ## lint, types, all tests and the quick safety run
-	$(BIN)/pytest tests/unit tests/contract tests/safety tests/e2e
+	$(BIN)/pytest $(AT_ONCE) tests/unit tests/contract
+	$(BIN)/pytest tests/safety tests/e2e
 	@$(BIN)/python -m tests.safety quick
 
 lint: set-up ## ruff and mypy
@@ -40,10 +43,10 @@ lint: set-up ## ruff and mypy
 	$(BIN)/mypy
 
 unit: set-up ## only the tests that deploy nothing
-	$(BIN)/pytest tests/unit
+	$(BIN)/pytest $(AT_ONCE) tests/unit
 
 contract: set-up ## only the tests of our S3 requests against two S3 servers
-	$(BIN)/pytest tests/contract
+	$(BIN)/pytest $(AT_ONCE) tests/contract
 
 e2e: set-up ## only the tests with a deployed stack and a real Terraform
 	$(BIN)/pytest tests/e2e
