@@ -126,7 +126,7 @@ def test_a_person_signs_in_with_an_iam_role_and_applies(
     own = {
         "AWS_ACCESS_KEY_ID": caller.credentials.access_key,
         "AWS_SECRET_ACCESS_KEY": caller.credentials.secret_key,
-        "AWS_SESSION_TOKEN": caller.credentials.token,
+        "AWS_SESSION_TOKEN": caller.credentials.token or "",
     }
 
     # The local AWS compares a signature with its own address, so the gateway of the tests cannot be between.
