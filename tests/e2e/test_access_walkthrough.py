@@ -1,4 +1,4 @@
-"""docs/access-walkthrough.md: every block is typed as it stands, and prints what stands below it.
+"""The walk through docs/access.md: every block is typed as it stands, and prints what stands below it.
 
 But for three things: another folder and other ports than a user has, so that both can be at work; and the
 block that waits for a minute, which tests/e2e/test_access_revocation.py measures.
@@ -20,7 +20,7 @@ from local_aws.terraform import terraforms
 from tests.e2e.test_local_aws_front_door import TIME_LIMIT, FrontDoor, cleaned
 from tests.free_port import free_port
 
-DOCUMENT: Final = ROOT / "docs" / "access-walkthrough.md"
+DOCUMENT: Final = ROOT / "docs" / "access.md"
 ISSUER: Final = "127.0.0.1:4570"
 FOLDER: Final = "/tmp/access"  # noqa: S108 what stands in the document
 WAITS: Final = "sleep 60\n"
@@ -42,7 +42,7 @@ class Step:
 
 
 def steps() -> list[Step]:
-    """The blocks of the document, in order."""
+    """The blocks that are typed into a shell, in order."""
     blocks = re.findall(r"^```(sh)?\n(.*?)^```$", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
     return [
         Step(text, tuple(after.splitlines()) if not below else ())
