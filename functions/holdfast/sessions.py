@@ -203,7 +203,7 @@ def seconds(body: bytes) -> int:
     if not body:
         return DEFAULT_SECONDS
     try:
-        document = json_object.parse(body)
+        document = json_object.parse_unique(body)
     except ValueError as error:
         raise InvalidBody(f'The body {error}; send none, or {{"seconds": {DEFAULT_SECONDS}}}.') from None
     if unknown := sorted(document.keys() - {"seconds"}):

@@ -146,6 +146,7 @@ def test_a_request_says_how_long_its_session_shall_last(body: bytes, seconds: in
         (b"seconds=300", "no JSON document"),
         (b"[300]", "no JSON object"),
         (b"\xff", "no JSON document"),
+        (b'{"seconds": 3600, "seconds": 300}', "twice"),
         (b'{"seconds": 299}', "from 300 to 43200"),
         (b'{"seconds": 43201}', "from 300 to 43200"),
         (b'{"seconds": -3600}', "from 300 to 43200"),
