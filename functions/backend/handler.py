@@ -32,6 +32,9 @@ _VERSION: Final = os.environ["HOLDFAST_VERSION"]
 _REQUIRE_LOCK: Final = {"true": True, "false": False}[os.environ["HOLDFAST_REQUIRE_LOCK"]]
 _RETENTION: Final = _retention()
 
+# CloudWatch cuts long lines in two, and half a line is no event of the audit trail.
+_LOGGED_OPERATION: Final = 100  # characters
+
 # Text that has no UTF-8 form must not cost the line.
 _log = Logger(json_serializer=partial(json.dumps, default=str))
 _s3 = connect()
@@ -127,7 +130,8 @@ def _delete(request: Request) -> Answer:
 def _acquire(request: Request) -> Answer:
     name, caller = request.name, request.caller
     acquired = locks.acquire(request.store, name, request.body(), caller)
-    return Answer("lock.acquired", logged={"lock_id": acquired.info.id, "operation": acquired.info.operation})
+    operation = acquired.info.operation[:_LOGGED_OPERATION]
+    return Answer("lock.acquired", logged={"lock_id": acquired.info.id, "operation": operation})
 
 
 def _release(request: Request) -> Answer:

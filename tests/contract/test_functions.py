@@ -367,6 +367,17 @@ def test_every_request_leaves_one_line_without_content_or_secrets(backend: Handl
     assert "confidential" not in "".join(log)
 
 
+def test_a_lock_with_a_very_long_operation_leaves_a_line_that_cloudwatch_does_not_cut(
+    backend: Handle, log: list[str]
+) -> None:
+    operation = "\x7f" * 65_000  # a byte of the request, six of the line
+    body = lock_info("one").decode().replace("OperationTypeApply", operation)
+    assert ask(backend, "PUT", LOCKS, caller=ADA, body=body)["statusCode"] == 200
+    (line,) = log
+    assert len(line) < 4096
+    assert json.loads(line)["operation"] == operation[:100]
+
+
 def test_a_forced_removal_that_met_the_next_holder_is_in_the_log_with_what_it_removed(
     backend: Handle, moto: Server, log: list[str]
 ) -> None:
