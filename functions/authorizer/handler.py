@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 _BUCKET: Final = os.environ["HOLDFAST_BUCKET"]
-_LOGGED_SUBJECT: Final = 300  # characters
 
 _log = Logger()
 _s3 = connect()
@@ -154,8 +153,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
                 "source": source,
                 "trust": trust_name,
             }
-            extra = {**_logged(event, attempt), **who, "subject": subject[:_LOGGED_SUBJECT]}
-            _log.info("sign_in.accepted", extra=extra)
+            _log.info("sign_in.accepted", extra={**_logged(event, attempt), **who, "subject": subject})
             more = {
                 "scope": json.dumps(caller.scope),
                 "trust_id": trust_id,
