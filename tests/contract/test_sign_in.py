@@ -359,6 +359,20 @@ def test_every_refusal_looks_the_same_and_its_reason_is_in_the_log(
     assert (line["reason"], line["s3_requests"]) == (attempt.reason, attempt.requests)
 
 
+def test_nothing_decides_but_what_the_gateway_remembers_the_answer_by(functions: Functions) -> None:
+    token, secret = stored_token(functions)
+    good, bad = basic(token.id, secret), basic(token.id, "wrong")
+    for remembered, beside in ((bad, good), (good, bad)):
+        event = sign_in(remembered)
+        event["headers"] = {"authorization": beside, "Authorization": beside, "x-api-key": beside}
+        event["cookies"] = [f"authorization={beside}"]
+        event["queryStringParameters"] = {"authorization": beside}
+        event["requestContext"]["authorizer"] = {"lambda": {"principal": "token:x", "role": "maintainer"}}
+        answer = functions.modules["authorizer"].handle(event, Context())
+        assert answer == functions.authorize(remembered)
+        assert answer["isAuthorized"] is (remembered == good)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -538,8 +552,13 @@ def test_a_session_is_made_for_an_id_token_and_for_nothing_else(functions: Funct
     session, session_secret = stored_session(functions, rests_on)
     token, secret = stored_token(functions, role=Role.MAINTAINER)
     before = functions.stored()
-    for header in (basic(token.id, secret), basic(session.id, session_secret)):
-        assert error(functions.make_session("/sessions", verified(functions, header))) == (403, "not_allowed")
+    for header, source in (
+        (basic(token.id, secret), "token"),
+        (basic(session.id, session_secret), "session"),
+    ):
+        answer = functions.make_session("/sessions", verified(functions, header))
+        assert error(answer) == (403, "not_allowed")
+        assert f"signed in with a {source};" in answer["body"]
     whole = verified(functions, bearer())["lambda"]
     nobodies: list[object] = [None, {}, {"lambda": None}, {"lambda": {}}, {"iam": {"userArn": ARN}}]
     for nobody in nobodies:

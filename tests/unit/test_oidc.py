@@ -498,6 +498,18 @@ def test_an_unknown_key_id_at_an_issuer_that_is_down_is_no_refusal(published: Is
     assert is_verified(published.verify(signed(two, claims())))
 
 
+def test_unknown_key_ids_are_bounded_again_once_the_issuer_is_back(published: Issuer) -> None:
+    published.documents.clear()
+    with pytest.raises(IssuerUnreachable):
+        published.verify(with_key_id("two"))
+    published.publish(RSA)
+    published.now += 5
+    for _ in range(10):
+        assert published.verify(with_key_id("two")) == Refused("unknown_key")
+        published.now += 0.9
+    assert published.fetches() == 1
+
+
 def test_a_clock_that_goes_back_keeps_no_keys_for_ever(published: Issuer) -> None:
     published.verify(signed(RSA, claims()))
     published.now -= 100_000
