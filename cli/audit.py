@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from cli.output import Progress
 
 Event = dict[str, Any]
+
+_LONGEST_PATTERN: Final = 1024
+"""Characters of a filter (API reference of FilterLogEvents)."""
 
 _IN_FULL = {"principal": "subject"}
 """A long principal is a digest; who was refused before there was one has a subject alone."""
@@ -87,9 +90,14 @@ def _pattern(fields: Mapping[str, str]) -> str:
     A quoted term is looked for in the whole line. See
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
     """
-    # What JSON escapes stands otherwise in the line: then nothing is narrowed down.
-    terms = [value for value in fields.values() if json.dumps(value) == f'"{value}"']
-    return " ".join(f'"{term}"' for term in terms)
+    pattern = ""
+    for value in fields.values():
+        term = f'"{value}"'
+        longer = f"{pattern} {term}".lstrip()
+        # What JSON escapes stands otherwise in the line: then nothing is narrowed down.
+        if json.dumps(value) == term and len(longer) <= _LONGEST_PATTERN:
+            pattern = longer
+    return pattern
 
 
 def _event(message: str) -> Event | None:

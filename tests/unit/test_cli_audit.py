@@ -319,6 +319,17 @@ def test_the_log_is_asked_for_the_values_in_quotes_and_for_the_time(aws: Aws) ->
     ]
 
 
+def test_a_value_that_is_longer_than_a_filter_may_be_is_left_to_this_command(aws: Aws) -> None:
+    subject = f"https://issuer.example.com#{'x' * 1000}"
+    wanted = event("1", 5, "state.read", state="network/prod", subject=subject)
+    with pages(page(wanted, READ)) as (environment, asked):
+        arguments = ("--state", "network/prod", "--principal", subject, "--event", "state.read")
+        printed = aws.output("audit", "--json", "--team", "payments", *arguments, **environment)
+
+    assert [json.loads(line)["id"] for line in printed.splitlines()] == ["1"]
+    assert [one["filterPattern"] for one in asked] == ['"network/prod" "state.read"']
+
+
 def test_without_a_time_the_last_30_days_are_asked_for(aws: Aws) -> None:
     with pages(page()) as (environment, asked):
         aws.output("audit", "--team", "payments", **environment)
