@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _HEADERS: Final = {"Content-Type": "application/json", "Cache-Control": "no-store"}
 
 _HEALTH: Final = "ANY /health"
-_WHO: Final = ("principal", "subject", "source", "role", "trust")
+_WHO: Final = ("principal", "source", "role", "trust")
 """What the log says of a caller, as the authorizer found it."""
 
 
@@ -43,6 +43,15 @@ class Request:
             "lambda"
         ) or {}
         return context
+
+    @property
+    def signer(self) -> str | None:
+        """The ARN of who has signed the request, as AWS found it; None if AWS was not asked."""
+        try:
+            arn = self.event["requestContext"]["authorizer"]["iam"]["userArn"]
+        except (KeyError, TypeError):
+            return None
+        return arn if isinstance(arn, str) and arn else None
 
     def header(self, name: str) -> str:
         """A header by its lower-case name, empty if it is missing."""
@@ -165,6 +174,7 @@ def _who_and_what(request: Request) -> dict[str, Any]:
         **trail,
         "state": (event.get("pathParameters") or {}).get("name"),
         **{name: request.verified.get(name) for name in _WHO},
+        "subject": request.verified.get("subject") or request.signer,
         "source_ip": context["http"].get("sourceIp"),
         "method": context["http"]["method"],
         "request_id": context["requestId"],

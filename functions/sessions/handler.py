@@ -81,20 +81,20 @@ def _for_aws_role(request: Request) -> Answer:
     The gateway lets nobody here whom it has not verified. Where it is not set up so, or is not AWS's, it may
     let through a request that AWS never saw: what it says of the caller is the only proof.
     """
-    arn = _caller_arn(request)
+    arn = request.signer
+    if arn is None:
+        raise NotSigned("The request is not signed with AWS credentials; use `holdfast login`.")
     role_session = _ROLE_SESSION.fullmatch(arn)
     if role_session is None:
         raise NotAllowed(
-            f"{arn} is no session of an IAM role in the account {_ACCOUNT}; sign in with such a role.",
-            {"subject": arn},
+            f"{arn} is no session of an IAM role in the account {_ACCOUNT}; sign in with such a role."
         )
     found = request.store.read(trust.KEY)
     records = trust.parse(found.body) if found else trust.Records()
     record = records.for_aws_role(role_session[1])
     if record is None:
         raise NotAllowed(
-            f"No trust record names the IAM role {role_session[1]}; add one with `holdfast trust add`.",
-            {"subject": arn},
+            f"No trust record names the IAM role {role_session[1]}; add one with `holdfast trust add`."
         )
     session, secret = sessions.create(
         principal=principal(arn),
@@ -106,17 +106,6 @@ def _for_aws_role(request: Request) -> Answer:
         seconds=sessions.seconds(request.body()),
     )
     return _stored(request.store, session, secret, record.role, record.scope)
-
-
-def _caller_arn(request: Request) -> str:
-    """Who AWS says has signed the request."""
-    try:
-        arn = request.event["requestContext"]["authorizer"]["iam"]["userArn"]
-    except (KeyError, TypeError):
-        arn = None
-    if not isinstance(arn, str) or not arn:
-        raise NotSigned("The request is not signed with AWS credentials; use `holdfast login`.")
-    return arn
 
 
 def _stored(store: Store, session: Session, secret: str, role: Role, scope: Sequence[str]) -> Answer:

@@ -683,6 +683,22 @@ def test_who_is_no_role_of_the_account_gets_no_session_and_no_request_is_made(
     assert (line["message"], line["subject"], line["level"]) == ("request.refused", arn, "WARNING")
 
 
+def test_whoever_signed_a_request_stands_in_the_log_also_if_it_was_no_good(
+    functions: Functions, log: list[str]
+) -> None:
+    functions.trust(deployers())
+    functions.make_session("/sessions/aws", aws(ARN), body='{"seconds": 1}')
+    functions.make_session("/sessions/aws", aws(ARN), method="PUT")
+    functions.put(trust.KEY, b"damaged")
+    functions.make_session("/sessions/aws", aws(ARN))
+    lines = [json.loads(line) for line in log]
+    assert [(line["message"], line["status"], line["subject"]) for line in lines] == [
+        ("request.refused", 400, ARN),
+        ("request.refused", 405, ARN),
+        ("request.failed", 500, ARN),
+    ]
+
+
 @pytest.mark.parametrize("name", ["deployer", "Deployer2", "Deploye", "Admin"])
 def test_a_role_that_no_trust_record_names_gets_no_session(functions: Functions, name: str) -> None:
     arn = f"arn:aws:sts::{ACCOUNT}:assumed-role/{name}/ada"
