@@ -58,12 +58,15 @@ def time(value: object) -> datetime:
 
     Raises:
         TypeError: it is no text.
-        ValueError: it is no time, or has no zone.
+        ValueError: it is no time, has no zone, or is none of the years 1 to 9999 in UTC.
     """
     read = datetime.fromisoformat(text(value))
     if read.tzinfo is None:
         raise ValueError("expected a time with its zone")
-    return read
+    try:
+        return read.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("expected a time of the years 1 to 9999") from None
 
 
 def optional_time(value: object) -> datetime | None:

@@ -203,6 +203,7 @@ def test_what_is_no_record_is_an_error_and_no_refusal(record: bytes) -> None:
         {"expires": 0},
         {"expires": ""},
         {"expires": False},
+        {"expires": "0001-01-01T00:00:00+14:00"},
         {"id": 7},
         {"id": "../states/a"},
         {"secret_sha256": None},
