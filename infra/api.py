@@ -20,7 +20,8 @@ from infra.lambdas import Functions, audit_log
 AUTHORIZER_CACHE = Duration.seconds(60)
 """How long the gateway remembers whose credentials these are: the time that a revocation takes."""
 
-# Without the query string, which holds lock IDs, and without any header.
+# Without the query string, which holds lock IDs, and without any header. The gateway escapes nothing, so the
+# principal comes percent-encoded.
 ACCESS_LOG_LINE = {
     "requestId": "$context.requestId",
     "ip": "$context.identity.sourceIp",
@@ -30,7 +31,7 @@ ACCESS_LOG_LINE = {
     "status": "$context.status",
     "responseLength": "$context.responseLength",
     "latency": "$context.responseLatency",
-    "principal": "$context.authorizer.principal",
+    "principal": "$context.authorizer.access_log",
 }
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from aws_lambda_powertools import Logger
 
-from holdfast import audit, credentials, sessions, tokens, trust
+from holdfast import audit, credentials, object_metadata, sessions, tokens, trust
 from holdfast.access import Caller
 from holdfast.credentials import IdToken, SessionCredentials, TokenCredentials
 from holdfast.sessions import Session
@@ -159,6 +159,8 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
                 "trust_id": trust_id,
                 "subject": subject,
                 "ends": str(ends),
+                # The gateway puts it into its access log as it is, and a subject may hold quotes.
+                "access_log": object_metadata.encode(caller.principal),
             }
             return {"isAuthorized": True, "context": {**who, **more}}
 

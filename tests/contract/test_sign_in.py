@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
+from urllib.parse import unquote
 from uuid import uuid4
 
 import pytest
@@ -195,6 +196,7 @@ def test_a_token_signs_in_with_one_request(functions: Functions) -> None:
                 "trust_id": "",
                 "subject": "",
                 "ends": "0",
+                "access_log": f"token:{token.id}",
             },
         }
     ]
@@ -221,6 +223,7 @@ def test_a_session_signs_in_with_two_requests(functions: Functions) -> None:
                 "trust_id": rests_on.id,
                 "subject": ARN,
                 "ends": "0",
+                "access_log": ARN,
             },
         }
     ]
@@ -253,11 +256,23 @@ def test_an_id_token_signs_in_with_one_request_and_asks_its_issuer_once(
                     "trust": "network",
                     "trust_id": rests_on.id,
                     "subject": f"{ISSUER}#{SUBJECT}",
+                    "access_log": f"oidc:{ISSUER}%23{SUBJECT}",
                 },
             }
         ]
         * 2
     )
+
+
+@pytest.mark.usefixtures("issuer")
+@pytest.mark.parametrize("length", [0, 1, 500])
+def test_a_subject_forges_no_field_of_the_gateways_access_log(functions: Functions, length: int) -> None:
+    functions.trust(record())
+    subject = "a" * length + 'repo:acme/network:ref:refs/heads/x","ip":"192.0.2.1","status":"200\\'
+    context = functions.authorize(bearer(sub=subject))["context"]
+    line = f'{{"ip": "198.51.100.7", "principal": "{context["access_log"]}"}}'  # as the gateway fills it in
+    assert json.loads(line)["ip"] == "198.51.100.7"
+    assert unquote(json.loads(line)["principal"]) == context["principal"]
 
 
 # --- who is not -----------------------------------------------------------------------------------

@@ -479,7 +479,7 @@ def test_the_stage_throttles_and_logs_no_secret(stack: Synthesized) -> None:
         "status": "$context.status",
         "responseLength": "$context.responseLength",
         "latency": "$context.responseLatency",
-        "principal": "$context.authorizer.principal",
+        "principal": "$context.authorizer.access_log",
     }
 
 
