@@ -122,6 +122,21 @@ def test_a_fault_is_raised_so_that_the_lines_are_handed_over_again(trail: Trail)
         trail.logs.create_log_group(logGroupName=trail.group)
 
 
+@pytest.mark.parametrize("call", ["put_log_events", "create_log_stream"])
+@pytest.mark.parametrize(
+    "code", ["AccessDeniedException", "ServiceUnavailableException", "ThrottlingException"]
+)
+def test_whatever_cloudwatch_refuses_is_raised_and_not_taken_for_written(
+    trail: Trail, monkeypatch: pytest.MonkeyPatch, call: str, code: str
+) -> None:
+    def refuse(**_: object) -> None:
+        raise ClientError({"Error": {"Code": code}}, call)
+
+    monkeypatch.setattr(vars(sys.modules["audit_trail.handler"])["_logs"], call, refuse)
+    with pytest.raises(ClientError, match=code):
+        trail.handle(delivery(line(), since=now()), None)
+
+
 def test_what_cloudwatch_takes_no_more_is_told_without_what_it_says(
     trail: Trail, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

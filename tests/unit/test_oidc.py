@@ -498,6 +498,16 @@ def test_an_unknown_key_id_at_an_issuer_that_is_down_is_no_refusal(published: Is
     assert is_verified(published.verify(signed(two, claims())))
 
 
+def test_a_token_without_a_key_id_is_content_with_the_keys_at_hand(published: Issuer) -> None:
+    jwt = signed(RSA, claims(), kid=None)
+    for _ in range(2):
+        assert is_verified(published.verify(jwt))
+        published.now += 1800
+    assert published.fetches() == 1
+    published.documents.clear()
+    assert is_verified(published.verify(jwt))
+
+
 def test_unknown_key_ids_are_bounded_again_once_the_issuer_is_back(published: Issuer) -> None:
     published.documents.clear()
     with pytest.raises(IssuerUnreachable):
