@@ -311,7 +311,9 @@ def _expires(token: "Token") -> str:
 
 def _old(token: "Token") -> str:
     until = _old_until(token)
-    return "has ended" if until is None else f"works until {output.moment(until)}"
+    return (
+        "is refused everywhere within 60 seconds" if until is None else f"works until {output.moment(until)}"
+    )
 
 
 def _created_text(stack: "Stack", token: "Token", secret: str) -> str:

@@ -9,6 +9,7 @@ ID token or the trust record behind it, may go on for at most 60 s.
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -69,6 +70,7 @@ class SignIn:
     """One attempt, and what the log says of it beside what came of it."""
 
     store: Store
+    seconds_left: Callable[[], float]
     logged: dict[str, Any] = field(default_factory=dict)
 
     def with_token(self, sent: TokenCredentials) -> Accepted | Refused:
@@ -98,7 +100,10 @@ class SignIn:
         """One request to S3, and two to the issuer if its keys are not at hand."""
         from holdfast import oidc
 
-        match oidc.verify(sent.jwt, self._records(), oidc.process_issuers):
+        records = self._records()
+        # What is left when S3 took long: whoever is stopped forgets all keys, and says nothing in the log.
+        seconds = min(oidc.BUDGET, self.seconds_left() - 1)
+        match oidc.verify(sent.jwt, records, oidc.process_issuers, seconds):
             case oidc.Refused(reason):
                 return Refused(reason)
             case verified:
@@ -126,7 +131,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     # The identity source is what the gateway remembers the answer by, so it is all that may decide it.
     (authorization,) = event["identitySource"]
     store = Store(_s3, _BUCKET, deadline=deadline(context.get_remaining_time_in_millis()))
-    attempt = SignIn(store)
+    attempt = SignIn(store, lambda: context.get_remaining_time_in_millis() / 1000)
     outcome: Accepted | Refused
     try:
         match credentials.parse(authorization):

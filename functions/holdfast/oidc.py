@@ -4,14 +4,15 @@ It loads the JWT library, which takes longer than all else that signs somebody i
 token has come.
 """
 
+import socket
 import time
 from base64 import urlsafe_b64decode
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Thread, Timer
 from typing import Any, Final, Literal, TypeGuard
 from urllib.parse import urlsplit
 
@@ -123,8 +124,13 @@ class Issuers:
         self._tried: dict[str, float] = {}
         self._failures: dict[str, tuple[float, IssuerUnreachable]] = {}
 
-    def keys(self, issuer: str, key_id: str | None) -> Sequence[Mapping[str, Any]]:
+    def keys(self, issuer: str, key_id: str | None, seconds: float = BUDGET) -> Sequence[Mapping[str, Any]]:
         """The keys of an issuer (RFC 7517), with that key ID among them if the issuer has it.
+
+        Args:
+            issuer: whose.
+            key_id: that a token names; None if it names none.
+            seconds: that it may take to ask the issuer.
 
         Raises:
             IssuerUnreachable: there are none at hand, or not that one, and the issuer could not be asked.
@@ -136,7 +142,7 @@ class Issuers:
             if self._within(self._tried[issuer], REFRESH_PAUSE) and issuer not in self._failures:
                 return known.jwks
         try:
-            known = self._refreshed(issuer)
+            known = self._refreshed(issuer, seconds)
         except IssuerUnreachable:
             if not (known and known.know(key_id) and self._within(known.fetched, KEPT_WITHOUT_ISSUER)):
                 raise
@@ -145,14 +151,14 @@ class Issuers:
     def _within(self, since: float, seconds: float) -> bool:
         return 0 <= self._clock() - since < seconds
 
-    def _refreshed(self, issuer: str) -> _Keys:
+    def _refreshed(self, issuer: str, seconds: float) -> _Keys:
         if failure := self._failures.get(issuer):
             when, error = failure
             if self._within(when, FAILURE_KEPT):
                 raise IssuerUnreachable(str(error))
         self._tried[issuer] = self._clock()
         try:
-            jwks = _within_budget(issuer, lambda: _published_keys(issuer, self._fetch))
+            jwks = _loaded_within(seconds, issuer, lambda: _published_keys(issuer, self._fetch))
         except IssuerUnreachable as error:
             self._failures[issuer] = (self._clock(), error)
             raise
@@ -161,7 +167,9 @@ class Issuers:
         return self._keys[issuer]
 
 
-def verify(jwt: str, records: Records, issuers: Issuers) -> VerifiedIdToken | Refused:
+def verify(
+    jwt: str, records: Records, issuers: Issuers, seconds: float = BUDGET
+) -> VerifiedIdToken | Refused:
     """Decide what an ID token (OpenID Connect Core section 3.1.3.7, RFC 8725) gives its bearer.
 
     No issuer is asked for its keys before a trust record fits what the token says of itself, and where they
@@ -171,6 +179,7 @@ def verify(jwt: str, records: Records, issuers: Issuers) -> VerifiedIdToken | Re
         jwt: the token.
         records: the team's trust records.
         issuers: their keys.
+        seconds: that it may take to ask the issuer for its keys.
 
     Raises:
         IssuerUnreachable: its issuer's keys could not be had.
@@ -187,7 +196,7 @@ def verify(jwt: str, records: Records, issuers: Issuers) -> VerifiedIdToken | Re
     # What `crit` names must be understood (RFC 7515 section 4.1.11), and here nothing is.
     if algorithm not in _KEY_KINDS or "crit" in header:
         return Refused("wrong_algorithm")
-    published = issuers.keys(claims["iss"], key_id)
+    published = issuers.keys(claims["iss"], key_id, seconds)
     fitting = [jwk for jwk in published if _fits(jwk, algorithm, key_id)]
     if len(fitting) != 1:
         return Refused("unknown_key")
@@ -308,11 +317,12 @@ def _get(address: str) -> bytes:
         with closing(connection_to(parts.hostname or "", parts.port, timeout=_CONNECT_TIMEOUT)) as connection:
             connection.connect()
             connection.sock.settimeout(_READ_TIMEOUT)
-            connection.request("GET", path, headers=headers)
-            with connection.getresponse() as answer:
-                if answer.status != 200:
-                    raise IssuerUnreachable(f"{address} answered {answer.status}")
-                body = answer.read(MAX_BYTES + 1)
+            with _ended_after(BUDGET, connection.sock):
+                connection.request("GET", path, headers=headers)
+                with connection.getresponse() as answer:
+                    if answer.status != 200:
+                        raise IssuerUnreachable(f"{address} answered {answer.status}")
+                    body = answer.read(MAX_BYTES + 1)
     except (OSError, HTTPException) as error:
         raise IssuerUnreachable(f"{address} did not answer: {type(error).__name__}") from error
     if len(body) > MAX_BYTES:
@@ -320,14 +330,29 @@ def _get(address: str) -> bytes:
     return body
 
 
+@contextmanager
+def _ended_after(seconds: float, connected: socket.socket) -> Iterator[None]:
+    """End a connection when the time is up: its own time-outs let an answer trickle for ever."""
+
+    def end() -> None:
+        with suppress(OSError):  # it has ended meanwhile
+            # Not TLS's own, which would take the session away from under whoever reads.
+            socket.socket.shutdown(connected, socket.SHUT_RDWR)
+
+    timer = Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 _Jwks = Sequence[Mapping[str, Any]]
 
 
-def _within_budget(issuer: str, load: Callable[[], _Jwks]) -> _Jwks:
-    """Do it in a thread, and leave that to itself when the time is up.
-
-    The time-outs of a connection do not end an answer that trickles, and none ends the search for an address.
-    """
+def _loaded_within(seconds: float, issuer: str, load: Callable[[], _Jwks]) -> _Jwks:
+    """Do it in a thread, left to itself when the time is up: nothing ends the search for an address."""
     outcome: SimpleQueue[_Jwks | IssuerUnreachable] = SimpleQueue()
 
     def run() -> None:
@@ -338,9 +363,9 @@ def _within_budget(issuer: str, load: Callable[[], _Jwks]) -> _Jwks:
 
     Thread(target=run, daemon=True).start()
     try:
-        found = outcome.get(timeout=BUDGET)
+        found = outcome.get(timeout=max(seconds, 0))
     except Empty:
-        raise IssuerUnreachable(f"{issuer} did not answer within {BUDGET:.0f} s") from None
+        raise IssuerUnreachable(f"{issuer} did not answer within {seconds:.0f} s") from None
     if isinstance(found, IssuerUnreachable):
         raise found
     return found

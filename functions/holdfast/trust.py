@@ -46,6 +46,17 @@ _OWNER_CLAIMS: Final[Mapping[str, frozenset[str]]] = {
             "enterprise_id",
         }
     ),
+    "https://accounts.google.com": frozenset({"sub", "email", "hd"}),
+    "https://agent.buildkite.com": frozenset({"sub", "organization_slug", "organization_id", "pipeline_id"}),
+    "https://app.terraform.io": frozenset(
+        {
+            "sub",
+            "terraform_organization_id",
+            "terraform_organization_name",
+            "terraform_project_id",
+            "terraform_workspace_id",
+        }
+    ),
     "https://gitlab.com": frozenset({"sub", "project_path", "project_id", "namespace_path", "namespace_id"}),
 }
 

@@ -48,9 +48,9 @@ class Functions:
     bucket: str
     modules: Mapping[str, Any]
 
-    def authorize(self, authorization: str) -> Answer:
+    def authorize(self, authorization: str, context: Context | None = None) -> Answer:
         """The authorizer's answer to a header."""
-        answer: Answer = self.modules["authorizer"].handle(sign_in(authorization), Context())
+        answer: Answer = self.modules["authorizer"].handle(sign_in(authorization), context or Context())
         return answer
 
     def make_session(self, route: str, authorizer: object, *, method: str = "POST", **more: Any) -> Answer:
@@ -518,6 +518,29 @@ def error(answer: Answer) -> tuple[int, str]:
     document = json.loads(answer["body"])
     assert document["message"]
     return answer["statusCode"], document["error"]
+
+
+@pytest.mark.parametrize(("left", "seconds"), [(10.0, oidc.BUDGET), (4.0, 3.0)])
+def test_an_issuer_gets_no_more_time_than_the_function_has_left(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch, left: float, seconds: float
+) -> None:
+    class SlowStart(Context):
+        """When it begins there is more time than after S3 has answered."""
+
+        def get_remaining_time_in_millis(self) -> int:
+            asked.append(0)
+            return 10_000 if len(asked) == 1 else round(left * 1000)
+
+    asked: list[int] = []
+    given: list[float] = []
+
+    def verify(_jwt: str, _records: Records, _issuers: oidc.Issuers, for_issuer: float) -> oidc.Refused:
+        given.append(for_issuer)
+        return oidc.Refused("expired")
+
+    monkeypatch.setattr(oidc, "verify", verify)
+    functions.authorize(bearer(), SlowStart())
+    assert given == [seconds]
 
 
 @pytest.mark.usefixtures("issuer")

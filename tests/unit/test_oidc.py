@@ -8,6 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -722,13 +723,14 @@ def test_a_document_of_256_kib_is_read_and_a_larger_one_is_not(server: Server) -
 
 
 def test_an_issuer_that_keeps_silent_or_trickles_costs_no_more_than_5_seconds(server: Server) -> None:
-    ended = threading.Event()
+    ended, hung_up = threading.Event(), threading.Event()
 
     def trickle(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(200)
-        handler.end_headers()
-        while not ended.wait(0.2):
-            handler.wfile.write(b" ")
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+        with suppress(ConnectionError):
+            while not ended.wait(0.2):
+                handler.wfile.write(b"x")
+        hung_up.set()
 
     def keep_silent(_: BaseHTTPRequestHandler) -> None:
         ended.wait()
@@ -740,6 +742,7 @@ def test_an_issuer_that_keeps_silent_or_trickles_costs_no_more_than_5_seconds(se
             with pytest.raises(IssuerUnreachable):
                 verify_at(server)
             assert least < time.monotonic() - started < 6
+        assert hung_up.wait(2), "nobody waits for it any more, and it goes on"
     finally:
         ended.set()
 

@@ -218,6 +218,9 @@ def test_an_issuer_is_taken_as_it_is_written(issuer: str) -> None:
         (GITHUB, {"job_workflow_ref": "acme/ci/.github/workflows/a.yml@main"}, "signs for everybody"),
         (GITHUB + "/", {"ref": "refs/heads/main"}, "signs for everybody"),
         (GITLAB, {"ref": "main"}, "signs for everybody"),
+        ("https://accounts.google.com", {"email_verified": "true"}, "signs for everybody"),
+        ("https://agent.buildkite.com", {"build_branch": "main"}, "signs for everybody"),
+        ("https://app.terraform.io", {"terraform_run_phase": "apply"}, "signs for everybody"),
         (GITLAB, {"repository": "acme/network"}, "signs for everybody"),
     ],
 )
