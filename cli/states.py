@@ -8,6 +8,7 @@ from botocore.exceptions import ClientError
 
 from cli.aws_errors import as_command_errors, explain
 from cli.errors import CommandError, with_notes
+from cli.output import plain
 from holdfast import states
 from holdfast.access import Caller, Role, principal
 from holdfast.errors import HoldfastError, Locked, StorageRefused, Undecided
@@ -52,7 +53,7 @@ def _line(error: HoldfastError, bucket: str, name: StateName) -> str:
     match error:
         case Locked():
             # Whoever locks can write anything there.
-            who, operation, lock_id = (_plain(error.holder[field]) for field in ("Who", "Operation", "ID"))
+            who, operation, lock_id = (plain(error.holder[field]) for field in ("Who", "Operation", "ID"))
             return (
                 f"The state {name} is locked by {who or 'somebody'} ({operation or 'no operation'}), lock ID "
                 f"{lock_id}: wait until they are done, or, if nobody is at work any more, free it with "
@@ -66,7 +67,3 @@ def _line(error: HoldfastError, bucket: str, name: StateName) -> str:
             )
         case _:
             return error.message
-
-
-def _plain(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aws_lambda_powertools import Logger
 
-from backend import payload
-from holdfast import audit, locks, names, retention, states
+from gateway import http, payload
+from gateway.http import Answer, respond
+from holdfast import locks, names, retention, states
 from holdfast.access import Caller, Role
 from holdfast.errors import NotAuthenticated
 from holdfast.store import Store, connect, deadline
@@ -38,12 +39,6 @@ _LOGGED_OPERATION: Final = 100  # characters
 # Text that has no UTF-8 form must not cost the line.
 _log = Logger(json_serializer=partial(json.dumps, default=str))
 _s3 = connect()
-
-_HEADERS: Final = {"Content-Type": "application/json", "Cache-Control": "no-store"}
-
-_HEALTH: Final = "ANY /health"
-_WHO: Final = ("principal", "subject", "source", "role", "trust")
-"""What the log says of a caller, as the authorizer found it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,45 +169,3 @@ _ROUTES: Final[Mapping[str, Mapping[str, Callable[[Request], Answer]]]] = {
     },
     "/health": {"GET": _health},
 }
-
-
-def _success(answer: Answer) -> dict[str, Any]:
-    if answer.body is None:
-        return {"statusCode": answer.status, "headers": _HEADERS, "body": ""}
-    return {
-        "statusCode": answer.status,
-        "headers": {**_HEADERS, **answer.body.headers},
-        "body": answer.body.text,
-        "isBase64Encoded": answer.body.is_base64,
-    }
-
-
-def _failure(status: int, body: str, headers: Mapping[str, str]) -> dict[str, Any]:
-    return {"statusCode": status, "headers": {**_HEADERS, **headers}, "body": body}
-
-
-def _fault(request_id: str) -> dict[str, str]:
-    return {
-        "error": "fault",
-        "message": f"A fault in Holdfast. The function's log says where, under the ID {request_id}.",
-    }
-
-
-def _who_and_what(event: Mapping[str, Any]) -> dict[str, Any]:
-    """What every line says, whatever came of the request."""
-    context = event["requestContext"]
-    authorizer = (context.get("authorizer") or {}).get("lambda") or {}
-    # Anybody may ask for the health, as often as they like: that is no event.
-    trail = {} if event["routeKey"] == _HEALTH else {audit.FIELD: audit.MARK}
-    return {
-        **trail,
-        "state": (event.get("pathParameters") or {}).get("name"),
-        **{name: authorizer.get(name) for name in _WHO},
-        "source_ip": context["http"].get("sourceIp"),
-        "method": context["http"]["method"],
-        "request_id": context["requestId"],
-    }
-
-
-def _md5(body: bytes) -> str:
-    return base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
