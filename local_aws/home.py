@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from local_aws.failure import LocalAwsError
+from local_aws.port_file import read_port, write_port
 from local_aws.private_file import write_private
 from local_aws.server import ACCOUNT, REGION, ROOT
 
@@ -122,13 +123,11 @@ class Home:
 
     def port(self) -> int | None:
         """The port that was used last, or None."""
-        with suppress(FileNotFoundError, ValueError):
-            return int(self._port.read_text())
-        return None
+        return read_port(self._port)
 
     def remember_port(self, port: int) -> None:
         """Use this port again next time."""
-        write_private(self._port, f"{port}\n")
+        write_port(self._port, port)
 
     def deployment(self) -> Deployment | None:
         """The last deployment, or None; a record that cannot be read is as good as none: deploy again."""

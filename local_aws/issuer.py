@@ -6,7 +6,7 @@ Keys and signatures are made by another library than the one that Holdfast verif
 import http.client
 import json
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -21,6 +21,7 @@ from joserfc.jwk import ECKey, KeySet, RSAKey
 
 from local_aws.failure import LocalAwsError
 from local_aws.home import Home
+from local_aws.port_file import read_port, write_port
 from local_aws.private_file import write_private
 from local_aws.server import HOST
 
@@ -292,13 +293,11 @@ class KeptIssuer:
 
     def port(self) -> int | None:
         """The port that was used last, or None."""
-        with suppress(FileNotFoundError, ValueError):
-            return int(self._port.read_text())
-        return None
+        return read_port(self._port)
 
     def remember_port(self, port: int) -> None:
         """Use this port again next time."""
-        write_private(self._port, f"{port}\n")
+        write_port(self._port, port)
 
     @property
     def address(self) -> str:
