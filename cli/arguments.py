@@ -135,6 +135,10 @@ def team(value: str) -> str:
 
 def scope(value: str) -> str:
     """A scope pattern."""
+    if "**" in value:
+        raise argparse.ArgumentTypeError(
+            f"{value!r} has '**'; everything below a name is 'name/*', every state '*'"
+        )
     try:
         return check_pattern(value)
     except ValueError as error:

@@ -25,6 +25,7 @@ _LONGEST_PATTERN: Final = 1024
 
 _IN_FULL = {"principal": "subject"}
 """A long principal is a digest; who was refused before there was one has a subject alone."""
+_TOKEN: Final = "token:"  # noqa: S105 what a token's principal begins with
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +93,11 @@ def _pattern(fields: Mapping[str, str]) -> str:
     """
     pattern = ""
     for value in fields.values():
-        term = f'"{value}"'
+        # Where a token was refused its ID alone stands in the line.
+        term = f'"{value.removeprefix(_TOKEN)}"'
         longer = f"{pattern} {term}".lstrip()
         # What JSON escapes stands otherwise in the line: then nothing is narrowed down.
-        if json.dumps(value) == term and len(longer) <= _LONGEST_PATTERN:
+        if json.dumps(value.removeprefix(_TOKEN)) == term and len(longer) <= _LONGEST_PATTERN:
             pattern = longer
     return pattern
 
@@ -109,5 +111,11 @@ def _event(message: str) -> Event | None:
 
 def _fits(event: Event, fields: Mapping[str, str]) -> bool:
     return all(
-        value in (event.get(name), event.get(_IN_FULL.get(name, name))) for name, value in fields.items()
+        value in (event.get(name), event.get(_IN_FULL.get(name, name))) or _tried(event, name, value)
+        for name, value in fields.items()
     )
+
+
+def _tried(event: Event, name: str, value: str) -> bool:
+    """Whether somebody was refused with a token's ID: that has no principal."""
+    return name == "principal" and event.get(name) is None and value == f"{_TOKEN}{event.get('token')}"

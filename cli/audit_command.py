@@ -3,18 +3,26 @@
 import argparse
 import json
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cli import arguments, output
 from cli.errors import UsageError
+from holdfast.credentials import is_token_id
 
 if TYPE_CHECKING:
     from cli.arguments import Commands
 
+EVENTS: Final = (
+    *("sign_in.accepted", "sign_in.refused", "sign_in.failed", "session.created"),
+    *("lock.acquired", "lock.released", "lock.force_unlocked"),
+    *("state.read", "state.absent", "state.written", "state.unchanged", "state.deleted"),
+    *("request.refused", "request.failed"),
+)
+"""What the functions tell the audit log."""
+
 _SINCE = timedelta(days=30)
 # Name of the option's value to the event's field.
 _FIELDS = ("state", "event", "principal", "version_id", "lock_id")
-# The terminal cuts what is last.
 _DETAILS = (
     *("error", "reason", "serial_before", "serial", "version_id", "lock_id", "held_by", "operation"),
     *("source_ip", "token", "session", "trust", "role"),
@@ -41,12 +49,12 @@ examples:
 """,
     )
     audit.add_argument("--state", type=arguments.state, metavar="STATE", help="only what was done to it")
-    audit.add_argument("--event", type=_value, metavar="EVENT", help="only this, as state.written")
+    audit.add_argument("--event", type=_event, metavar="EVENT", help="only this, as state.written")
     audit.add_argument(
         "--principal",
-        type=_value,
+        type=_principal,
         metavar="WHO",
-        help="only by them: a principal as token:<id>, or a subject in full",
+        help="only by them: a token's ID, another principal, or a subject in full",
     )
     audit.add_argument("--version-id", type=_value, metavar="ID", help="only about this version of a state")
     audit.add_argument("--lock-id", type=_value, metavar="ID", help="only about this lock")
@@ -61,6 +69,16 @@ examples:
     arguments.add_json(audit, "one JSON object per line")
 
 
+def _event(value: str) -> str:
+    if value not in EVENTS:
+        raise argparse.ArgumentTypeError(f"{value!r} is no event; there are {', '.join(EVENTS)}")
+    return value
+
+
+def _principal(value: str) -> str:
+    return f"token:{value}" if is_token_id(value) else _value(value)
+
+
 def _value(value: str) -> str:
     if not arguments.unicode_text(value):
         raise argparse.ArgumentTypeError("it is empty, and no event has that")
@@ -72,7 +90,8 @@ def _run(asked: argparse.Namespace) -> None:
     since = asked.since or now - _SINCE
     until = asked.until or now + timedelta(minutes=1)  # clocks differ
     if since >= until:
-        raise UsageError("--since must be before --until.")
+        default = "" if asked.since and asked.until else " By default they are 30 days ago and now."
+        raise UsageError(f"--since must be before --until.{default}")
 
     from cli import audit, stack  # the SDK is loaded only by what talks to AWS
 
@@ -98,7 +117,8 @@ def _table(events: list[dict[str, Any]]) -> str:
         for event in events
     ]
     headings = ("TIME", "EVENT", "PRINCIPAL", "STATE", "DETAILS")
-    return output.table(headings, rows, cut=("DETAILS", "PRINCIPAL", "STATE"))
+    # An ID that is cut is of no use: rather let the terminal wrap the lines.
+    return output.table(headings, rows, cut=())
 
 
 def _time(event: dict[str, Any]) -> str:

@@ -131,10 +131,10 @@ def _read(answer: Answer, address: str) -> Session:
                 f"{host} answers what is no session of Holdfast: check the address, and that this command "
                 "has the version of what is deployed."
             ) from error
-    if answer.status == HTTPStatus.NOT_FOUND:
+    if answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED):
         raise CommandError(
-            f"{host} answers 404: check the address, and deploy the team's stack again if it is older than "
-            "`holdfast login`."
+            f"{host} answers {answer.status}: check the address, and deploy the team's stack again if it is "
+            "older than `holdfast login`."
         )
     said = _error(answer)
     if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR or answer.status == HTTPStatus.TOO_MANY_REQUESTS:

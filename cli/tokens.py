@@ -61,7 +61,10 @@ def create(
     undecided = (
         "run the command again. A record that was stored all the same is of no use without its secret."
     )
-    with as_lines(bucket, undecided=undecided):
+    interrupted = (
+        "`holdfast token list` shows whether a token was made, whose secret is lost then: revoke it."
+    )
+    with as_lines(bucket, undecided=undecided, interrupted=interrupted):
         identity = caller_arn(session)
         now = datetime.now(UTC)
         try:

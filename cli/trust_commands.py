@@ -138,6 +138,10 @@ def _claim(value: str) -> tuple[str, str]:
     name, equals, wanted = arguments.unicode_text(value).partition("=")
     if not (name and equals and wanted):
         raise argparse.ArgumentTypeError(f"{value!r} is no claim: name=value, as in repository=acme/network")
+    if "*" in wanted:
+        raise argparse.ArgumentTypeError(
+            f"{value!r} has a '*', and a claim must be exactly what the token says"
+        )
     return name, wanted
 
 

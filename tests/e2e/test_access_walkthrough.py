@@ -42,8 +42,9 @@ class Step:
 
 
 def steps() -> list[Step]:
-    """The blocks that are typed into a shell, in order."""
-    blocks = re.findall(r"^```(sh)?\n(.*?)^```$", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
+    """The blocks of the walk, in order."""
+    _, _, walk = DOCUMENT.read_text().partition("\n## Try it on this machine\n")
+    blocks = re.findall(r"^```(sh)?\n(.*?)^```$", walk, re.MULTILINE | re.DOTALL)
     return [
         Step(text, tuple(after.splitlines()) if not below else ())
         for (kind, text), (below, after) in pairwise([*blocks, ("sh", "")])

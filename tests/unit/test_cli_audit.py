@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from cli.audit_command import EVENTS
 from tests.free_port import free_port
 from tests.unit import cli_account
 from tests.unit.cli_account import HOLDFAST, REGION, Aws
@@ -57,6 +59,23 @@ def found(aws: Aws, *arguments: str) -> list[Any]:
     """IDs of the events that the command prints."""
     lines = aws.output("audit", "--json", *arguments).splitlines()
     return [json.loads(line)["id"] for line in lines]
+
+
+@pytest.mark.parametrize("who", [ADA, ADA.removeprefix("token:")])
+def test_a_token_is_found_by_its_id_also_where_it_was_refused(aws: Aws, who: str) -> None:
+    tried = event("4", 50, "sign_in.refused", token=ADA.removeprefix("token:"), principal=None)
+    other = event("5", 40, "sign_in.refused", token="0" * 20, principal=None)
+    aws.make_audit_log("payments", REFUSED, WRITTEN, tried, other)
+
+    assert found(aws, "--principal", who) == ["1", "4"]
+
+
+def test_every_event_of_the_document_can_be_asked_for_and_no_other() -> None:
+    document = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
+    _, _, table = document.partition("| Event | When |")
+    rows = [row for row in table.partition("\n\n")[0].splitlines() if row.startswith("| `")]
+
+    assert sorted(EVENTS) == sorted(name for row in rows for name in re.findall(r"`([a-z_]+\.[a-z_]+)`", row))
 
 
 def test_events_are_a_table_oldest_first(aws: Aws) -> None:
@@ -212,7 +231,8 @@ def test_logs_that_nobody_serves_are_one_line(aws: Aws) -> None:
         (["--since", "2026-13-01"], "no day"),
         (["--since", "1h", "--until", "2h"], "before --until"),
         (["--state", "a//b"], "empty"),
-        (["--event", ""], "empty"),
+        (["--event", "state.wrote"], "'state.wrote' is no event; there are sign_in.accepted"),
+        (["--until", "2020-01-01"], "By default they are 30 days ago and now"),
         (["--team", "A"], "no team name"),
         (["more"], "unrecognized"),
     ],
@@ -314,7 +334,7 @@ def test_the_log_is_asked_for_the_values_in_quotes_and_for_the_time(aws: Aws) ->
             "logGroupName": "/holdfast/payments/audit",
             "startTime": midnight,
             "endTime": midnight + 24 * 3600 * 1000 - 1,
-            "filterPattern": f'"network/prod" "{ADA}"',
+            "filterPattern": f'"network/prod" "{ADA.removeprefix("token:")}"',
         }
     ]
 

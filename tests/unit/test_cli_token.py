@@ -466,6 +466,7 @@ def test_an_expired_session_is_one_line_that_says_to_sign_in(aws: Aws) -> None:
         (["token", "create", "--role", "writer"], "--scope"),
         (["token", "create", "--role", "owner", "--scope", "*"], "invalid choice: 'owner'"),
         (["token", "create", "--role", "writer", "--scope", "a//b"], "scope pattern 'a//b'"),
+        (["token", "create", "--role", "writer", "--scope", "a/**"], "everything below a name is 'name/*'"),
         ([*CREATE, "--team", "Payments"], "no team name"),
         ([*CREATE, "--expires", "tomorrow"], "no expiry"),
         ([*CREATE, "--expires", "90"], "no expiry"),

@@ -226,6 +226,7 @@ def test_an_addition_whose_answer_is_lost_before_others_add_more_is_there_once(a
         ([*ADD, *FROM_GITHUB, "--claim", "repository=acme/dns"], "named twice"),
         ([*ADD, *FROM_GITHUB, "--claim", "=x"], "no claim"),
         ([*ADD, *FROM_GITHUB, "--claim", "ref"], "no claim"),
+        ([*ADD, *FROM_GITHUB, "--claim", "ref=refs/heads/*"], "exactly what the token says"),
         ([*ADD, *FROM_GITHUB, "--audience", ""], "audience"),
         ([*ADD, *FROM_AWS, "--claim", "a=b"], "go with --issuer"),
         ([*ADD, *FROM_AWS, "--audience", "x"], "go with --issuer"),
