@@ -338,6 +338,7 @@ COMMANDS: Final[Mapping[tuple[str, int], Lines]] = {
         ("state.written", STATE, f"version_id={told.versions[1]}"),
         ("state.written", STATE, f"version_id={told.versions[2]}"),
         ("request.refused", STATE, "error=not_allowed"),
+        ("sign_in.refused", f"token={told.alice}", "reason=unknown_or_wrong"),
     ],
     ("Who signed in with this trust record?", 1): lambda told: [
         ('"event": "session.created"', told.session, told.subject)
