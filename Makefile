@@ -7,7 +7,7 @@ CDK = PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/cdk
 TEAMS_ASKED = $(if $(findstring command line,$(origin TEAMS)), --teams '$(TEAMS)')
 PIP_COMPILE = $(BIN)/pip-compile --quiet --upgrade --no-emit-index-url --no-emit-trusted-host \
 	--no-emit-find-links --generate-hashes --strip-extras --allow-unsafe --no-header --no-annotate
-# As many tests at once as there are cores; not those that deploy, which share one local AWS.
+# As many tests at once as there are cores; not the end-to-end tests, which share one local AWS.
 AT_ONCE = -n auto
 
 # The targets share one set-up and one local AWS.
@@ -33,8 +33,8 @@ clean: ## stop it and remove .local WITH ALL STATES, build output and caches
 	@$(or $(wildcard $(BIN)/python),python3) -m local_aws clean
 
 test: lint ## lint, types, all tests and the quick safety run
-	$(BIN)/pytest $(AT_ONCE) tests/unit tests/contract
-	$(BIN)/pytest tests/safety tests/e2e
+	$(BIN)/pytest $(AT_ONCE) tests/unit tests/contract tests/safety
+	$(BIN)/pytest tests/e2e
 	@$(BIN)/python -m tests.safety quick
 
 lint: set-up ## ruff and mypy
