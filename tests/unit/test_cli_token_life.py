@@ -1,7 +1,6 @@
 """`holdfast token list | show | rotate | revoke`, against moto's server over HTTP."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -22,7 +21,7 @@ from tests.fault_relay import Fault
 from tests.free_port import free_port
 from tests.s3_fault_proxy import running
 from tests.unit import cli_account
-from tests.unit.cli_account import HOLDFAST, Aws, bucket
+from tests.unit.cli_account import HOLDFAST, Aws, bucket, unread
 
 MOTOS_ARN = "arn:aws:sts::123456789012:user/moto"
 UNKNOWN = "a" * 20
@@ -576,31 +575,10 @@ def test_an_interrupted_revocation_says_to_repeat_it(aws: Aws, moto: str) -> Non
 # --- output that does not get out ----------------------------------------------------------------
 
 
-def with_closed_output(aws: Aws, *arguments: str) -> str:
-    """Run the command, which cannot write its output, and return its one line."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    try:
-        done = subprocess.run(
-            [HOLDFAST, *arguments],
-            env=aws.environment,
-            stdout=writer,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-    finally:
-        os.close(writer)
-    assert done.returncode == 1
-    [line] = done.stderr.splitlines()
-    return line
-
-
 def test_a_rotated_secret_that_could_not_be_shown_is_said_to_be_lost(aws: Aws) -> None:
     token, old = make(aws)
 
-    line = with_closed_output(aws, "token", "rotate", token.id)
+    line = unread(aws.environment, "token", "rotate", token.id)
 
     assert f"The token {token.id} was rotated and its new secret is lost" in line
     assert "the old one works until" in line
@@ -611,7 +589,7 @@ def test_a_rotated_secret_that_could_not_be_shown_is_said_to_be_lost(aws: Aws) -
 def test_a_revocation_that_could_not_be_told_is_told_in_the_error(aws: Aws) -> None:
     token, _ = make(aws)
 
-    line = with_closed_output(aws, "token", "revoke", token.id)
+    line = unread(aws.environment, "token", "revoke", token.id)
 
     assert f"Revoked the token {token.id}" in line
     assert stored(aws, token).revoked is not None
@@ -621,7 +599,7 @@ def test_a_revocation_that_could_not_be_told_is_told_in_the_error(aws: Aws) -> N
 def test_a_reader_that_went_away_is_one_line(aws: Aws, arguments: list[str]) -> None:
     token, _ = make(aws)
 
-    line = with_closed_output(aws, *arguments, *([token.id] if arguments[-1] == "show" else []))
+    line = unread(aws.environment, *arguments, *([token.id] if arguments[-1] == "show" else []))
 
     assert "output could not be written" in line
 
