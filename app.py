@@ -29,9 +29,9 @@ def main() -> None:
         if lock:
             lock.check(where)
         bundles = Bundles(
-            backend=bundle("backend", target.name),
+            backend=bundle("terraform_http", target.name),
             authorizer=bundle("authorizer", target.name),
-            sessions=bundle("sessions", target.name),
+            sessions=bundle("session_exchange", target.name),
             audit_trail=bundle("audit_trail", target.name),
         )
         stacks = [TeamStack(app, team, target, bundles) for team in teams]

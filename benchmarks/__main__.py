@@ -13,8 +13,8 @@ from benchmarks.figures import Comparison, Verb
 from benchmarks.stack import deployed
 from local_aws.failure import LocalAwsError
 from local_aws.terraform import terraforms
-from tests.free_port import free_port
-from tests.user_settings import forget_user_settings
+from tests.support.free_port import free_port
+from tests.support.user_settings import forget_user_settings
 
 _EXAMPLES = """examples:
   make benchmark

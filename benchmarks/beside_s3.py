@@ -8,8 +8,8 @@ from typing import Final
 
 from benchmarks.figures import Comparison, compare
 from benchmarks.stack import Stack
-from cli.backend_config import to_hcl
 from holdfast import names
+from holdfast_cli.backend_config import to_hcl
 from local_aws.terraform import Terraform
 
 _LIMIT: Final = 1.5

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.figures import Comparison, compare
-from holdfast import tokens, trust
 from holdfast.access import Role
+from holdfast.identity import tokens, trust
 from infra.bundle import bundle
-from tests.id_tokens import RSA, Published, claims, record, signed
+from tests.support.id_tokens import RSA, Published, claims, record, signed
 
 _LIMIT: Final = 1.3
 _ID_TOKEN_LIMIT: Final = 1.5  # with the JWT library
@@ -42,8 +42,8 @@ header, objects, documents = json.load(sys.stdin)
 read = lambda store, key: types.SimpleNamespace(body=objects[key].encode())
 handler.Store.read = read
 if documents:
-    from holdfast import oidc
-    oidc.process_issuers = oidc.Issuers(fetch=lambda address: json.dumps(documents[address]).encode())
+    from holdfast.identity.oidc import verify
+    verify.process_issuers = verify.Issuers(fetch=lambda address: json.dumps(documents[address]).encode())
 event = {"identitySource": [header], "requestContext": {"http": {}, "requestId": ""}}
 context = types.SimpleNamespace(get_remaining_time_in_millis=lambda: 9000)
 assert handler.handle(event, context)["isAuthorized"]
@@ -60,7 +60,7 @@ def measure(rounds: int) -> list[Comparison]:
     return [
         *(
             _compare(f"start-up of {name}", bundle(name, "local").path, f"import {name}.handler", rounds)
-            for name in ("backend", "authorizer", "sessions")
+            for name in ("terraform_http", "authorizer", "session_exchange")
         ),
         _compare("authorizer, token", authorizer, _SIGN_IN, rounds, given=_token()),
         _compare(

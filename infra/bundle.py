@@ -1,5 +1,6 @@
 """Builds what Lambda runs, without Docker: a folder per function with our code and its dependencies."""
 
+import ast
 import compileall
 import hashlib
 import py_compile
@@ -7,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -21,9 +22,6 @@ _FOR_LAMBDA: Final = (
     *("--platform", "manylinux2014_aarch64", "--platform", "manylinux_2_28_aarch64"),
     *("--implementation", "cp", "--python-version", LAMBDA_PYTHON),
 )
-
-_PACKAGES: Final = {"backend": ("gateway",), "sessions": ("gateway",)}
-"""What a function ships of our own beside itself and `holdfast`."""
 
 _BOTOCORE_SERVICES: Final = {"audit_trail": "logs"}
 """What a function calls if it is not S3; the models of all 400 services are nine tenths of botocore."""
@@ -42,11 +40,13 @@ class Bundle:
     """A function's code, ready to be deployed.
 
     Attributes:
+        function: the name of its folder below `functions/`.
         path: the folder.
         digest: hexadecimal SHA-256 of what it was made from. It is the same on every machine, so an unchanged
             function is not deployed again.
     """
 
+    function: str
     path: Path
     digest: str
 
@@ -72,7 +72,6 @@ def bundle(
     Raises:
         BundleError: a source is missing or wrong, or pip failed.
     """
-    packages = ("holdfast", *_PACKAGES.get(function, ()), function)
     service = _BOTOCORE_SERVICES.get(function, "s3")
     requirements = functions / function / "requirements.txt"
     if not requirements.is_file():
@@ -80,12 +79,7 @@ def bundle(
     for needed in (functions / function / "handler.py", requirements):
         if not needed.is_file():
             raise BundleError(f"{needed} is missing: the function '{function}' cannot be bundled without it")
-    sources = {
-        path.relative_to(functions): path.read_bytes()
-        for package in packages
-        for path in _sources(functions / package)
-    }
-    _check_syntax(sources)
+    sources = _sources(functions, function)
     environment = _environment(target)
     inputs = {"requirements.txt": requirements.read_bytes(), "bundle.py": Path(__file__).read_bytes()}
     dependencies_digest = _digest(f"{environment} {service}", inputs)
@@ -103,30 +97,66 @@ def bundle(
         for path, source in sources.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(source)
-        for package in packages:
+        for package in {path.parts[0] for path in sources}:
             _compile(folder / package, target)
         # Lambda reads the files as another user, whatever the umask was here.
         for path in folder.rglob("*"):
             path.chmod(0o755 if path.is_dir() else 0o644)
 
-    return Bundle(_built(build / f"{function}-{target}-{digest[:12]}", assemble), digest)
+    return Bundle(function, _built(build / f"{function}-{target}-{digest[:12]}", assemble), digest)
 
 
-def _sources(package: Path) -> Iterator[Path]:
-    for path in sorted(package.rglob("*")):
-        parts = path.relative_to(package).parts
-        left_out = any(part in ("__pycache__", "tests") or part.startswith(".") for part in parts)
-        if path.is_file() and not left_out and path.stem != "requirements":
-            yield path
+def _sources(functions: Path, function: str) -> dict[Path, bytes]:
+    """Return what a function ships of our own: its folder, and every module that is imported from there on.
 
-
-def _check_syntax(sources: dict[Path, bytes]) -> None:
-    for path, source in sources.items():
+    Raises:
+        BundleError: a module is not Python that could be deployed.
+    """
+    own = (path for path in sorted((functions / function).rglob("*")) if _is_shipped(path, functions))
+    waiting = list(own)
+    sources: dict[Path, bytes] = {}
+    while waiting:
+        path = waiting.pop()
+        relative = path.relative_to(functions)
+        if relative in sources:
+            continue
+        sources[relative] = path.read_bytes()
         if path.suffix == ".py":
-            try:
-                compile(source, path, "exec", dont_inherit=True)
-            except (SyntaxError, ValueError) as error:
-                raise BundleError(f"{path} is no Python that could be deployed: {error}") from None
+            waiting += _imported(functions, path, sources[relative])
+    return sources
+
+
+def _is_shipped(path: Path, functions: Path) -> bool:
+    parts = path.relative_to(functions).parts
+    left_out = any(part in ("__pycache__", "tests") or part.startswith(".") for part in parts)
+    return path.is_file() and not left_out and path.stem != "requirements"
+
+
+def _imported(functions: Path, path: Path, source: bytes) -> Iterator[Path]:
+    """Yield the modules below `functions` that a module imports, each with the packages around it."""
+    try:
+        tree = ast.parse(source, path)
+    except (SyntaxError, ValueError) as error:
+        raise BundleError(f"{path} is not Python that could be deployed: {error}") from None
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                modules = [alias.name for alias in names]
+            case ast.ImportFrom(module=str(module), names=names):
+                modules = [module, *(f"{module}.{alias.name}" for alias in names)]
+            case _:
+                continue
+        for module in modules:
+            yield from _files(functions, module.split("."))
+
+
+def _files(functions: Path, module: Sequence[str]) -> Iterator[Path]:
+    """Yield the files of a module: its own, and `__init__.py` of the packages around it."""
+    for length in range(1, len(module) + 1):
+        place = functions.joinpath(*module[:length])
+        for file in (place / "__init__.py", place.with_suffix(".py")):
+            if file.is_file():
+                yield file
 
 
 def _environment(target: Literal["aws", "local"]) -> str:

@@ -184,15 +184,18 @@ class Functions(Construct):
         acknowledged: Sequence[Acknowledgment],
         snap_start: bool = True,
     ) -> tuple[lambda_.Function, logs.LogGroup]:
-        folder = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-        log_group = audit_log(self, f"{name}Log", f"/holdfast/{team.name}/{folder}", days=team.log_retention)
+        # The name of the log group is stored in audit events, and kept log groups are found by it.
+        log_name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+        log_group = audit_log(
+            self, f"{name}Log", f"/holdfast/{team.name}/{log_name}", days=team.log_retention
+        )
         log_streams = _allow(
             "OwnLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log_group.log_group_arn]
         )
         role = iam.Role(
             self,
             f"{name}Role",
-            description=f"Holdfast {folder} of team {team.name}",
+            description=f"Holdfast {log_name} of team {team.name}",
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
             inline_policies={"permissions": iam.PolicyDocument(statements=[*statements, log_streams])},
         )
@@ -201,9 +204,9 @@ class Functions(Construct):
         function = lambda_.Function(
             self,
             name,
-            description=f"Holdfast {folder} of team {team.name}",
+            description=f"Holdfast {log_name} of team {team.name}",
             code=lambda_.Code.from_asset(str(bundle.path), asset_hash=bundle.digest),
-            handler=f"{folder}.handler.handle",
+            handler=f"{bundle.function}.handler.handle",
             runtime=lambda_.Runtime.PYTHON_3_14,
             architecture=lambda_.Architecture.ARM_64,
             memory_size=memory_mb,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.user_settings import forget_user_settings
+from tests.support.user_settings import forget_user_settings
 
 GeneratedFile = Callable[[Path, str], None]
 """Compares a file of the repository with the text that it is generated as."""

@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from aws_lambda_powertools import Logger
 
-from holdfast import audit, credentials, object_metadata, sessions, tokens, trust
+from holdfast import audit
 from holdfast.access import Caller
-from holdfast.credentials import IdToken, SessionCredentials, TokenCredentials
-from holdfast.sessions import Session
-from holdfast.store import Store, connect, deadline
-from holdfast.tokens import Token
-from holdfast.trust import Records
+from holdfast.identity import credentials, sessions, tokens, trust
+from holdfast.identity.credentials import IdToken, SessionCredentials, TokenCredentials
+from holdfast.identity.sessions import Session
+from holdfast.identity.tokens import Token
+from holdfast.identity.trust import Records
+from holdfast.s3 import object_metadata
+from holdfast.s3.store import Store, connect, deadline
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -98,7 +100,7 @@ class SignIn:
 
     def with_id_token(self, sent: IdToken) -> Accepted | Refused:
         """One request to S3, and two to the issuer if its keys are not at hand."""
-        from holdfast import oidc
+        from holdfast.identity.oidc import verify as oidc
 
         records = self._records()
         # What is left when S3 took long: whoever is stopped forgets all keys, and says nothing in the log.

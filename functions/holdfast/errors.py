@@ -155,14 +155,14 @@ class LockNotMatched(HoldfastError):
     code = "lock_not_matched"
 
 
-class UnlockUndecided(HoldfastError):
+class UnlockOutcomeUnknown(HoldfastError):
     """S3 did not decide a force-unlock that names no ID, or refused it; it must not be repeated unseen."""
 
     status = 409
     code = "unlock_undecided"
 
 
-class DeleteUndecided(HoldfastError):
+class DeleteOutcomeUnknown(HoldfastError):
     """The lock of a delete was broken while it was under way."""
 
     status = 409
@@ -183,7 +183,7 @@ class UnreadableVersion(HoldfastError):
     code = "unreadable_version"
 
 
-class UndeleteUndecided(HoldfastError):
+class UndeleteOutcomeUnknown(HoldfastError):
     """The lock of an undelete was broken while it was under way."""
 
     status = 409
@@ -235,7 +235,7 @@ class StorageRefused(HoldfastError):
     code = "storage_refused"
 
 
-class Undecided(HoldfastError):
+class OutcomeUnknown(HoldfastError):
     """S3 was unreachable, throttled, or did not decide in time. Repeating the request is safe."""
 
     status = 503

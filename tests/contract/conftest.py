@@ -13,10 +13,10 @@ import pytest
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from moto.server import ThreadedMotoServer
 
-from holdfast.store import Store, connect
+from holdfast.s3.store import Store, connect
 from local_aws.server import LocalAws
-from tests.free_port import free_port
-from tests.s3_fault_proxy import S3FaultProxy, running
+from tests.support.free_port import free_port
+from tests.support.s3_fault_proxy import S3FaultProxy, running
 
 if TYPE_CHECKING:
     from pathlib import Path

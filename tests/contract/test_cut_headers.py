@@ -14,22 +14,22 @@ from typing import Final, TypeVar
 import boto3
 import pytest
 
-from holdfast import names, store
+from holdfast import names
 from holdfast.errors import StorageRefused
-from holdfast.store import (
-    Changed,
+from holdfast.s3 import store
+from holdfast.s3.store import (
     Deleted,
-    Head,
     IfAbsent,
     IfMatch,
-    NotStored,
     Object,
+    ObjectVersion,
+    PreconditionFailed,
     Protected,
     Store,
     Stored,
 )
 from tests.contract.conftest import Bucket
-from tests.fault_relay import Exchange, Fault, Injected, Relay, Request
+from tests.support.fault_relay import Exchange, Fault, Injected, Relay, Request
 
 KEY: Final = names.parse("cut").state_key
 METADATA: Final = {"sha256": "0" * 64, "serial": "123", "lineage": "a-lineage", "over-serial": "122"}
@@ -100,10 +100,10 @@ def cut_everywhere(
 
 def test_a_head_is_whole_or_asked_for_again(bucket: Bucket) -> None:
     bucket.direct_store().write(KEY, b'{"serial":123}', IfAbsent(), metadata=METADATA)
-    whole = bucket.direct_store().head(KEY)
+    whole = bucket.direct_store().read_version(KEY)
     assert whole is not None
     assert (whole.size, whole.metadata) == (14, METADATA)
-    for after, head in cut_everywhere(bucket, lambda asking, _: asking.head(KEY)):
+    for after, head in cut_everywhere(bucket, lambda asking, _: asking.read_version(KEY)):
         assert head == whole, after
 
 
@@ -112,7 +112,7 @@ def test_a_body_is_whole_with_all_that_is_known_of_it_or_read_again(bucket: Buck
     whole = found(bucket)
     for after, read in cut_everywhere(bucket, lambda asking, _: asking.read(KEY)):
         assert read is not None, after
-        assert (read.head, read.body) == (whole.head, whole.body), after
+        assert (read.version, read.body) == (whole.version, whole.body), after
         assert read.read_at.tzinfo is not None
 
 
@@ -123,7 +123,7 @@ def found(bucket: Bucket) -> Object:
 
 
 def test_a_missing_key_is_missing_only_if_s3_says_so_itself(bucket: Bucket) -> None:
-    for after, head in cut_everywhere(bucket, lambda asking, _: asking.head(KEY)):
+    for after, head in cut_everywhere(bucket, lambda asking, _: asking.read_version(KEY)):
         assert head is None, after
     for after, read in cut_everywhere(bucket, lambda asking, _: asking.read(KEY)):
         assert read is None, after
@@ -132,7 +132,7 @@ def test_a_missing_key_is_missing_only_if_s3_says_so_itself(bucket: Bucket) -> N
 def test_a_bucket_that_is_gone_never_reads_as_a_missing_key(bucket: Bucket) -> None:
     def refused(asking: Store, _: int) -> str:
         with pytest.raises(StorageRefused) as caught:
-            asking.head(KEY)
+            asking.read_version(KEY)
         return str(caught.value)
 
     for after, message in cut_everywhere(bucket, refused, name="holdfast-gone"):
@@ -142,8 +142,8 @@ def test_a_bucket_that_is_gone_never_reads_as_a_missing_key(bucket: Bucket) -> N
 @pytest.mark.parametrize("number", [0, 1], ids=["of the first byte", "of the whole"])
 def test_a_head_of_zero_bytes_is_whole_too_but_for_its_metadata(bucket: Bucket, number: int) -> None:
     bucket.s3.put_object(Bucket=bucket.name, Key=KEY, Body=b"", Metadata={"a": "b"})
-    whole = found(bucket).head
-    for after, head in cut_everywhere(bucket, lambda asking, _: asking.head(KEY), number=number):
+    whole = found(bucket).version
+    for after, head in cut_everywhere(bucket, lambda asking, _: asking.read_version(KEY), number=number):
         assert head is not None, after
         # Nothing comes after the metadata that would tell: an object of zero bytes is never one of ours.
         assert (head.etag, head.version_id, head.size, head.last_modified) == (
@@ -153,17 +153,19 @@ def test_a_head_of_zero_bytes_is_whole_too_but_for_its_metadata(bucket: Bucket, 
 
 
 def test_a_write_is_told_with_its_true_etag_and_version_or_not_at_all(bucket: Bucket) -> None:
-    def write(asking: Store, after: int) -> tuple[Stored | NotStored, Head | None]:
+    def write(asking: Store, after: int) -> tuple[Stored | PreconditionFailed, ObjectVersion | None]:
         key = f"{KEY}.{after}"
-        return asking.write(key, b"{}", IfAbsent(), metadata=METADATA), bucket.direct_store().head(key)
+        return asking.write(key, b"{}", IfAbsent(), metadata=METADATA), bucket.direct_store().read_version(
+            key
+        )
 
     outcomes = []
     for after, (stored, head) in cut_everywhere(bucket, write):
         assert head is not None, after
-        assert stored in (NotStored(), Stored(head.etag, head.version_id)), after
+        assert stored in (PreconditionFailed(), Stored(head.etag, head.version_id)), after
         outcomes.append(type(stored))
     assert outcomes[0] is Stored
-    assert outcomes[1] is NotStored
+    assert outcomes[1] is PreconditionFailed
 
 
 def test_a_write_that_was_refused_is_refused_wherever_the_answer_ends(bucket: Bucket) -> None:
@@ -171,11 +173,13 @@ def test_a_write_that_was_refused_is_refused_wherever_the_answer_ends(bucket: Bu
     assert isinstance(first, Stored)
     for condition in (IfAbsent(), IfMatch('"0"')):
 
-        def write(asking: Store, _: int, condition: IfAbsent | IfMatch = condition) -> Stored | NotStored:
+        def write(
+            asking: Store, _: int, condition: IfAbsent | IfMatch = condition
+        ) -> Stored | PreconditionFailed:
             return asking.write(KEY, b"[]", condition, metadata={})
 
         for after, outcome in cut_everywhere(bucket, write):
-            assert outcome == NotStored(), after
+            assert outcome == PreconditionFailed(), after
     assert bucket.bodies(KEY) == [b"{}"]
 
 
@@ -249,7 +253,7 @@ def cut_then_whole(whole: bytes, ask: Callable[[Store], T], *, then: bytes = b""
 def test_a_cut_refusal_never_reads_as_a_decision() -> None:
     gone = error_answer(404, "NoSuchBucket")
     for ask in (
-        lambda asking: asking.head(KEY),
+        lambda asking: asking.read_version(KEY),
         lambda asking: asking.read(KEY),
         lambda asking: asking.write(KEY, b"{}", IfMatch('"0"'), metadata={}),
         lambda asking: asking.delete(KEY, IfMatch('"0"')),
@@ -268,12 +272,12 @@ def test_a_cut_refusal_never_reads_as_a_decision() -> None:
 @pytest.mark.parametrize(
     ("status", "code", "ask", "decided"),
     [
-        (404, "NoSuchKey", lambda asking: asking.head(KEY), None),
+        (404, "NoSuchKey", lambda asking: asking.read_version(KEY), None),
         (404, "NoSuchKey", lambda asking: asking.read(KEY), None),
         (404, "NoSuchVersion", lambda asking: asking.read(KEY, "one"), None),
         (405, "MethodNotAllowed", lambda asking: asking.read(KEY, "one"), None),
         (404, "NoSuchKey", lambda asking: asking.delete(KEY, IfMatch('"0"')), Deleted()),
-        (412, "PreconditionFailed", lambda asking: asking.delete(KEY, IfMatch('"0"')), Changed()),
+        (412, "PreconditionFailed", lambda asking: asking.delete(KEY, IfMatch('"0"')), PreconditionFailed()),
         (403, "AccessDenied", lambda asking: asking.remove_version(KEY, "one"), Protected()),
     ],
 )
@@ -297,7 +301,7 @@ def test_a_passing_refusal_that_is_cut_is_not_final() -> None:
 def test_a_write_in_the_order_of_aws_is_told_with_its_version_and_etag_or_asked_for_again() -> None:
     told = Stored('"fbacf535f27731c9771645a398633287"', "43jfkodU8493jnFJD9fjj3HHNVfdsQUI")
 
-    def write(asking: Store) -> tuple[Stored | NotStored, int]:
+    def write(asking: Store) -> tuple[Stored | PreconditionFailed, int]:
         before = len(asking.requests)
         return asking.write(KEY, b"{}", IfAbsent(), metadata={}), len(asking.requests) - before
 
@@ -310,7 +314,7 @@ def test_an_etag_that_comes_last_is_whole_or_asked_for_again() -> None:
     etag = b'ETag: "fbacf535f27731c9771645a398633287"\r\n'
     otherwise = PUT_ANSWER.replace(etag, b"").replace(b"Server: AmazonS3\r\n", etag)
 
-    def write(asking: Store) -> Stored | NotStored:
+    def write(asking: Store) -> Stored | PreconditionFailed:
         return asking.write(KEY, b"{}", IfAbsent(), metadata={})
 
     for after, stored in cut_then_whole(otherwise, write):

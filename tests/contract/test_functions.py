@@ -12,12 +12,12 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast import locks
 from holdfast.access import Caller, Role
+from holdfast.state import locks
 from tests.contract.conftest import Server
-from tests.documents import ADA, BOB, OPERATOR, encrypted_state, lock_info, only_id, state
-from tests.events import Context, request
-from tests.s3_fault_proxy import Fault
+from tests.support.documents import ADA, BOB, OPERATOR, encrypted_state, lock_info, only_id, state
+from tests.support.events import Context, request
+from tests.support.s3_fault_proxy import Fault
 
 BUCKET = "holdfast-functions"
 LOCK_KEY = "states/a.tfstate.tflock"
@@ -49,7 +49,7 @@ def function(moto: Server) -> Iterator[Handle]:
             "AWS_ENDPOINT_URL_S3": moto.proxy.endpoint,
         }.items():
             environment.setenv(name, value)
-        yield cast("Handle", import_module("backend.handler").handle)
+        yield cast("Handle", import_module("terraform_http.handler").handle)
 
 
 @pytest.fixture
@@ -302,8 +302,8 @@ def test_a_fault_of_ours_answers_500_and_neither_answer_nor_log_holds_content(
 def started(monkeypatch: pytest.MonkeyPatch, retention: str) -> Handle:
     """Another backend function, started with this retention."""
     monkeypatch.setenv("HOLDFAST_RETENTION", retention)
-    monkeypatch.delitem(sys.modules, "backend.handler")
-    return cast("Handle", import_module("backend.handler").handle)
+    monkeypatch.delitem(sys.modules, "terraform_http.handler")
+    return cast("Handle", import_module("terraform_http.handler").handle)
 
 
 @pytest.mark.usefixtures("backend")

@@ -6,20 +6,21 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import locks, names
+from holdfast import names
 from holdfast.access import Caller
 from holdfast.errors import (
     Locked,
     LockNotMatched,
     NotAllowed,
+    OutcomeUnknown,
     StorageRefused,
-    Undecided,
-    UnlockUndecided,
+    UnlockOutcomeUnknown,
 )
-from holdfast.locks import Acquired, ForceUnlocked, Released
+from holdfast.state import locks
+from holdfast.state.locks import ForceUnlocked, LockIdentity, Released
 from tests.contract.conftest import Bucket
-from tests.documents import ADA, BOB, OPERATOR, lock_info, only_id
-from tests.s3_fault_proxy import Fault
+from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id
+from tests.support.s3_fault_proxy import Fault
 
 NAME = names.parse("network/prod")
 KEY = NAME.lock_key
@@ -44,7 +45,7 @@ def wait_until_older_than_the_minimum(bucket: Bucket, name: names.StateName) -> 
     while time.monotonic() < limit:
         held = locks.read(bucket.direct_store(), name)
         assert held is not None
-        if held.object.read_at - held.object.head.last_modified > locks.FORCE_UNLOCK_MIN_AGE:
+        if held.read_at - held.version.last_modified > locks.FORCE_UNLOCK_MIN_AGE:
             return
         time.sleep(0.5)
     pytest.fail("the lock does not grow older")
@@ -109,7 +110,7 @@ def test_a_lock_that_is_released_while_it_is_looked_at_is_acquired(bucket: Bucke
 
 def test_an_acquire_that_never_gets_a_decision_ends_undecided(bucket: Bucket) -> None:
     bucket.proxy.fail("PUT", KEY, Fault.CONFLICT, times=1000)
-    with pytest.raises(Undecided):
+    with pytest.raises(OutcomeUnknown):
         locks.acquire(bucket.store(seconds=0.5), NAME, lock_info("one"), ADA)
     assert bucket.proxy.end_rules() < 1000
     assert stored_lock(bucket) is None
@@ -253,11 +254,11 @@ def test_a_force_unlock_without_an_id_that_stays_undecided_gets_no_status_that_i
     locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
     wait_until_older_than_the_minimum(bucket, NAME)
     bucket.proxy.fail("DELETE", KEY, Fault.SLOW_DOWN, times=1000)
-    with pytest.raises(UnlockUndecided) as undecided:
+    with pytest.raises(UnlockOutcomeUnknown) as undecided:
         locks.release(bucket.store(seconds=0.5), NAME, b"", OPERATOR)
     assert undecided.value.status == 409
     assert undecided.value.logged == {"lock_id": "one", "held_by": "token:ada"}
-    with pytest.raises(Undecided) as named:
+    with pytest.raises(OutcomeUnknown) as named:
         locks.release(bucket.store(seconds=0.5), NAME, only_id("one"), OPERATOR)
     assert named.value.logged == {"lock_id": "one", "held_by": "token:ada"}
     assert bucket.proxy.end_rules() < 1000
@@ -275,7 +276,7 @@ def test_a_force_unlock_that_worked_and_cannot_be_looked_at_gets_no_status_that_
 ) -> None:
     locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
     bucket.proxy.before("DELETE", KEY, lambda: bucket.proxy.fail("GET", KEY, Fault.SLOW_DOWN, times=1000))
-    with pytest.raises(Undecided if body else UnlockUndecided) as undecided:
+    with pytest.raises(OutcomeUnknown if body else UnlockOutcomeUnknown) as undecided:
         locks.release(bucket.store(seconds=1), NAME, body, OPERATOR)
     assert bucket.proxy.end_rules() < 1000
     assert stored_lock(bucket) is None
@@ -293,7 +294,7 @@ def test_a_force_unlock_without_an_id_that_s3_refuses_after_it_worked_gets_no_st
         bucket.proxy.fail("DELETE", KEY, Fault.DENIED, times=2)
     else:
         bucket.proxy.before("DELETE", KEY, lambda: bucket.proxy.fail("GET", KEY, Fault.DENIED))
-    with pytest.raises(UnlockUndecided) as undecided:
+    with pytest.raises(UnlockOutcomeUnknown) as undecided:
         locks.release(bucket.store(), NAME, b"", OPERATOR)
     assert undecided.value.status == 409
     assert stored_lock(bucket) is None
@@ -326,7 +327,7 @@ def test_unlocking_what_is_not_locked_succeeds(bucket: Bucket, body: bytes) -> N
 
 
 def test_a_client_that_locks_with_only_an_id_can_release_its_lock(bucket: Bucket) -> None:
-    assert isinstance(locks.acquire(bucket.store(), NAME, b'{"ID": "x"}', ADA), Acquired)
+    assert isinstance(locks.acquire(bucket.store(), NAME, b'{"ID": "x"}', ADA), LockIdentity)
     assert locks.release(bucket.store(), NAME, b'{"ID": "x"}', ADA) == Released("x")
     assert stored_lock(bucket) is None
 
@@ -353,7 +354,7 @@ def take_over(bucket: Bucket) -> None:
 
 def held_version(bucket: Bucket) -> str | None:
     held = locks.read(bucket.direct_store(), NAME)
-    return held.version_id if held else None
+    return held.identity.version_id if held else None
 
 
 @pytest.mark.parametrize(
@@ -448,7 +449,7 @@ def test_a_lock_whose_removal_s3_does_not_allow_at_all_is_a_fault_and_stays(buck
 def test_a_function_that_may_not_remove_versions_still_releases(bucket: Bucket) -> None:
     locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
     bucket.proxy.fail("DELETE", KEY, Fault.DENIED)
-    assert locks.release(bucket.store(), NAME, lock_info("one"), ADA) == Released("one", marker_left=True)
+    assert locks.release(bucket.store(), NAME, lock_info("one"), ADA) == Released("one", marker_created=True)
     assert stored_lock(bucket) is None
     assert bucket.delete_markers(KEY) == 1
 

@@ -4,10 +4,15 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast import locks, names, states
+from holdfast import names
 from holdfast.errors import Locked
+from holdfast.state import locks
+from holdfast.state.delete import delete
+from holdfast.state.read import read
+from holdfast.state.undelete import undelete
+from holdfast.state.write import write
 from tests.contract.conftest import Bucket
-from tests.documents import ADA, BOB, OPERATOR, lock_info, only_id, state
+from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id, state
 
 NAME = names.parse("network/prod")
 ONE = lock_info("one")
@@ -22,24 +27,24 @@ def acquire_held(bucket: Bucket) -> None:
         locks.acquire(bucket.store(), NAME, lock_info("two"), BOB)
 
 
-def read(bucket: Bucket) -> None:
-    assert states.read(bucket.store(), NAME, ADA) == state(1)
+def read_state(bucket: Bucket) -> None:
+    assert read(bucket.store(), NAME, ADA) == state(1)
 
 
 def read_nothing(bucket: Bucket) -> None:
-    assert states.read(bucket.store(), NAME, ADA) is None
+    assert read(bucket.store(), NAME, ADA) is None
 
 
 def write_first(bucket: Bucket) -> None:
-    states.write(bucket.store(), NAME, state(1), "one", ADA, require_lock=True)
+    write(bucket.store(), NAME, state(1), "one", ADA, require_lock=True)
 
 
 def write_next(bucket: Bucket) -> None:
-    states.write(bucket.store(), NAME, state(2), "one", ADA, require_lock=True)
+    write(bucket.store(), NAME, state(2), "one", ADA, require_lock=True)
 
 
 def write_same(bucket: Bucket) -> None:
-    states.write(bucket.store(), NAME, state(1), "one", ADA, require_lock=True)
+    write(bucket.store(), NAME, state(1), "one", ADA, require_lock=True)
 
 
 def release(bucket: Bucket) -> None:
@@ -55,15 +60,15 @@ def retain(bucket: Bucket) -> None:
 
 
 def write_unlocked(bucket: Bucket) -> None:
-    states.write(bucket.store(), NAME, state(1), None, ADA, require_lock=False)
+    write(bucket.store(), NAME, state(1), None, ADA, require_lock=False)
 
 
-def delete(bucket: Bucket) -> None:
-    states.delete(bucket.store(), NAME, OPERATOR)
+def delete_state(bucket: Bucket) -> None:
+    delete(bucket.store(), NAME, OPERATOR)
 
 
-def undelete(bucket: Bucket) -> None:
-    states.undelete(bucket.store(), NAME, OPERATOR, None)
+def undelete_state(bucket: Bucket) -> None:
+    undelete(bucket.store(), NAME, OPERATOR, None)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +77,7 @@ def undelete(bucket: Bucket) -> None:
         ([], acquire_free, ["PUT"]),
         ([acquire_free], acquire_held, ["PUT", "GET"]),
         ([], read_nothing, ["GET"]),
-        ([acquire_free, write_first], read, ["GET"]),
+        ([acquire_free, write_first], read_state, ["GET"]),
         ([acquire_free], write_first, ["GET", "GET", "PUT", "GET"]),
         ([acquire_free, write_first], write_next, ["GET", "GET", "PUT", "GET"]),
         ([acquire_free, write_first], write_same, ["GET", "GET"]),
@@ -80,11 +85,11 @@ def undelete(bucket: Bucket) -> None:
         ([retain, acquire_free], release, ["GET", "DELETE", "DELETE"]),
         ([acquire_free], force_unlock, ["GET", "DELETE", "GET"]),
         ([retain, acquire_free], force_unlock, ["GET", "DELETE", "DELETE", "GET"]),
-        ([], delete, ["GET", "GET"]),
-        ([write_unlocked], delete, ["GET", "PUT", "DELETE", "GET", "DELETE"]),
+        ([], delete_state, ["GET", "GET"]),
+        ([write_unlocked], delete_state, ["GET", "PUT", "DELETE", "GET", "DELETE"]),
         (
-            [write_unlocked, delete],
-            undelete,
+            [write_unlocked, delete_state],
+            undelete_state,
             ["GET", "PUT", "GET", "GET", "GET", "PUT", "GET", "DELETE"],
         ),
     ],

@@ -14,16 +14,17 @@ from uuid import uuid4
 
 import pytest
 
-from holdfast import oidc, sessions, tokens, trust
 from holdfast.access import Role
-from holdfast.oidc import IssuerUnreachable
-from holdfast.sessions import Session
-from holdfast.tokens import Token
-from holdfast.trust import Records
+from holdfast.identity import sessions, tokens, trust
+from holdfast.identity.oidc import verify as oidc
+from holdfast.identity.oidc.verify import IssuerUnreachable
+from holdfast.identity.sessions import Session
+from holdfast.identity.tokens import Token
+from holdfast.identity.trust import Records
 from tests.contract.conftest import Server, noted
-from tests.events import Context, request, sign_in
-from tests.id_tokens import ISSUER, RSA, SUBJECT, Published, claims, record, signed
-from tests.s3_fault_proxy import Fault
+from tests.support.events import Context, request, sign_in
+from tests.support.id_tokens import ISSUER, RSA, SUBJECT, Published, claims, record, signed
+from tests.support.s3_fault_proxy import Fault
 
 ACCOUNT = "123456789012"
 FULLWIDTH = "".join(chr(ord(digit) + 0xFEE0) for digit in ACCOUNT)

@@ -8,10 +8,10 @@ from functools import partial
 import pytest
 from botocore.exceptions import TokenRetrievalError
 
-from holdfast import locks, names, states
+from holdfast import names
 from holdfast.access import Caller, Role
 from holdfast.errors import (
-    DeleteUndecided,
+    DeleteOutcomeUnknown,
     InvalidState,
     LineageChanged,
     Locked,
@@ -21,21 +21,26 @@ from holdfast.errors import (
     NotAllowed,
     NotDeleted,
     NoVersions,
+    OutcomeUnknown,
     RacedWriter,
     SerialNotNewer,
     StorageRefused,
-    Undecided,
-    UndeleteUndecided,
+    UndeleteOutcomeUnknown,
     UnreadableState,
     UnreadableVersion,
 )
-from holdfast.retention import Retention
-from holdfast.state_file import Position
-from holdfast.states import Removed, Undeleted, Written
-from holdfast.store import Store
+from holdfast.s3.retention import Retention
+from holdfast.s3.store import Store
+from holdfast.state import locks
+from holdfast.state import undelete as undelete_module
+from holdfast.state.delete import Removed, delete
+from holdfast.state.document import Revision
+from holdfast.state.read import read
+from holdfast.state.undelete import Undeleted, undelete
+from holdfast.state.write import Written, write
 from tests.contract.conftest import Bucket
-from tests.documents import ADA, BOB, LINEAGE, OPERATOR, encrypted_state, lock_info, only_id, state
-from tests.s3_fault_proxy import Fault
+from tests.support.documents import ADA, BOB, LINEAGE, OPERATOR, encrypted_state, lock_info, only_id, state
+from tests.support.s3_fault_proxy import Fault
 
 NAME = names.parse("network/prod")
 KEY = NAME.state_key
@@ -58,20 +63,20 @@ class Team:
         locks.release(self.bucket.direct_store(), NAME, body, caller)
 
     def write(self, body: bytes, lock_id: str | None = "one", caller: Caller = ADA) -> Written:
-        return states.write(self.bucket.direct_store(), NAME, body, lock_id, caller, require_lock=True)
+        return write(self.bucket.direct_store(), NAME, body, lock_id, caller, require_lock=True)
 
     def write_through_faults(
         self, body: bytes, lock_id: str | None = "one", caller: Caller = ADA, *, seconds: float = 20.0
     ) -> Written:
         store = self.bucket.store(seconds=seconds)
-        return states.write(store, NAME, body, lock_id, caller, require_lock=True)
+        return write(store, NAME, body, lock_id, caller, require_lock=True)
 
     def write_unlocked(self, body: bytes, caller: Caller = ADA) -> Written:
-        return states.write(self.bucket.store(), NAME, body, None, caller, require_lock=False)
+        return write(self.bucket.store(), NAME, body, None, caller, require_lock=False)
 
     def write_beside(self, body: bytes) -> None:
         """Somebody else's unlocked write."""
-        states.write(self.bucket.direct_store(), NAME, body, None, BOB, require_lock=False)
+        write(self.bucket.direct_store(), NAME, body, None, BOB, require_lock=False)
 
     def put_beside(self, body: bytes) -> None:
         """A write of another program, which knows no lock."""
@@ -81,7 +86,7 @@ class Team:
         locks.release(self.bucket.direct_store(), NAME, only_id(lock_id), OPERATOR)
 
     def current(self) -> bytes | None:
-        return states.read(self.bucket.direct_store(), NAME, READER)
+        return read(self.bucket.direct_store(), NAME, READER)
 
     def versions(self) -> list[bytes]:
         return self.bucket.bodies(KEY)
@@ -113,8 +118,8 @@ def test_a_state_is_stored_and_returned_byte_for_byte_with_what_its_writer_noted
     team.lock()
     body = state(1, content="ümläut \u2028 \\u0000")
     store = team.bucket.store()
-    written = states.write(store, NAME, body, "one", ADA, require_lock=True)
-    assert written == Written(Position(1, LINEAGE), None, written.version_id, "one", new_version=True)
+    written = write(store, NAME, body, "one", ADA, require_lock=True)
+    assert written == Written(Revision(1, LINEAGE), None, written.version_id, "one", new_version=True)
     assert sorted(store.requests) == ["GetObject", "GetObject", "GetObject", "PutObject"]
     assert team.current() == body
     head = team.bucket.s3.head_object(Bucket=team.bucket.name, Key=KEY)
@@ -136,7 +141,7 @@ def test_a_read_takes_one_request(team: Team) -> None:
     team.lock()
     team.write(state(1))
     store = team.bucket.store()
-    assert states.read(store, NAME, READER) == state(1)
+    assert read(store, NAME, READER) == state(1)
     assert store.requests == ["GetObject"]
 
 
@@ -219,14 +224,14 @@ def test_a_write_without_a_lock_is_refused_where_the_team_requires_one(team: Tea
 def test_a_reader_cannot_write_and_s3_is_not_asked(team: Team) -> None:
     store = team.bucket.store()
     with pytest.raises(NotAllowed, match="writer"):
-        states.write(store, NAME, state(1), None, READER, require_lock=False)
+        write(store, NAME, state(1), None, READER, require_lock=False)
     assert store.requests == []
 
 
 def test_a_body_that_is_no_state_is_refused_before_s3_is_asked(team: Team) -> None:
     store = team.bucket.store()
     with pytest.raises(InvalidState):
-        states.write(store, NAME, b"[]", None, ADA, require_lock=False)
+        write(store, NAME, b"[]", None, ADA, require_lock=False)
     assert store.requests == []
 
 
@@ -351,7 +356,7 @@ def test_a_write_that_is_not_decided_in_time_says_so_and_its_retry_is_written_on
     team.lock()
     team.bucket.proxy.fail("PUT", KEY, Fault.ANSWER_LOST)
     team.bucket.proxy.fail("PUT", KEY, Fault.SLOW_DOWN, times=1000)
-    with pytest.raises(Undecided):
+    with pytest.raises(OutcomeUnknown):
         team.write_through_faults(state(1), seconds=1)
     assert team.bucket.proxy.end_rules() < 1000
     assert team.versions() == [state(1)]
@@ -526,8 +531,8 @@ def test_the_holders_own_writes_count_however_much_later_than_its_lock(team: Tea
 # --- delete --------------------------------------------------------------------------------------------
 
 
-def delete(team: Team, caller: Caller = OPERATOR) -> Removed:
-    return states.delete(team.bucket.store(), NAME, caller)
+def delete_as(team: Team, caller: Caller = OPERATOR) -> Removed:
+    return delete(team.bucket.store(), NAME, caller)
 
 
 def nobody_holds_the_lock(team: Team) -> bool:
@@ -542,7 +547,7 @@ def held_id(team: Team) -> str:
 
 def test_a_delete_leaves_the_versions_and_no_lock(team: Team) -> None:
     team.write_unlocked(state(1))
-    assert delete(team).version_id is not None
+    assert delete_as(team).version_id is not None
     assert team.current() is None
     assert team.versions() == [state(1)]
     assert team.bucket.history(LOCK_KEY) == []
@@ -553,14 +558,14 @@ def test_a_delete_leaves_one_marker_on_the_state(team: Team, retained: bool) -> 
     if retained:
         team.bucket.retain_everything()
     team.write_unlocked(state(1))
-    delete(team)
+    delete_as(team)
     assert team.bucket.delete_markers(KEY) == 1
     assert team.versions() == [state(1)]
     assert nobody_holds_the_lock(team)
 
 
 def test_deleting_nothing_succeeds(team: Team) -> None:
-    assert delete(team) == Removed(None)
+    assert delete_as(team) == Removed(None)
     assert nobody_holds_the_lock(team)
 
 
@@ -569,11 +574,11 @@ def test_a_bucket_that_is_gone_is_a_fault_for_every_verb(bucket: Bucket) -> None
         return Store(bucket.s3, "holdfast-gone", deadline=time.monotonic() + 20)
 
     for verb in (
-        lambda: states.read(gone(), NAME, READER),
-        lambda: states.write(gone(), NAME, state(1), "one", ADA, require_lock=True),
-        lambda: states.write(gone(), NAME, state(1), None, ADA, require_lock=False),
-        lambda: states.delete(gone(), NAME, OPERATOR),
-        lambda: states.undelete(gone(), NAME, OPERATOR, None),
+        lambda: read(gone(), NAME, READER),
+        lambda: write(gone(), NAME, state(1), "one", ADA, require_lock=True),
+        lambda: write(gone(), NAME, state(1), None, ADA, require_lock=False),
+        lambda: delete(gone(), NAME, OPERATOR),
+        lambda: undelete(gone(), NAME, OPERATOR, None),
         lambda: locks.acquire(gone(), NAME, ONE, ADA),
         lambda: locks.release(gone(), NAME, ONE, ADA),
     ):
@@ -585,13 +590,13 @@ def test_a_delete_while_somebody_holds_the_lock_is_refused(team: Team) -> None:
     team.lock()
     team.write(state(1))
     with pytest.raises(Locked):
-        delete(team)
+        delete_as(team)
     assert team.current() == state(1)
 
 
 def test_a_writer_cannot_delete(team: Team) -> None:
     with pytest.raises(NotAllowed, match="maintainer"):
-        delete(team, ADA)
+        delete_as(team, ADA)
 
 
 @pytest.mark.parametrize(("verb", "key"), [("PUT", LOCK_KEY), ("DELETE", KEY)])
@@ -599,7 +604,7 @@ def test_a_delete_does_not_remove_what_was_written_meanwhile(team: Team, verb: s
     team.write_unlocked(state(1))
     team.bucket.proxy.before(verb, key, lambda: team.put_beside(state(2)))
     with pytest.raises(RacedWriter):
-        delete(team)
+        delete_as(team)
     assert team.current() == state(2)
     assert nobody_holds_the_lock(team)
 
@@ -621,7 +626,7 @@ def test_a_delete_whose_lock_was_broken_does_not_remove_what_the_next_holder_wro
 
     team.bucket.proxy.before("DELETE", KEY, another_holder_in_between)
     with pytest.raises(RacedWriter):
-        delete(team)
+        delete_as(team)
     assert team.current() == state(2)
 
 
@@ -635,8 +640,8 @@ def test_a_delete_whose_lock_was_broken_is_not_acknowledged(team: Team, taken: b
             team.lock(TWO, BOB)
 
     team.bucket.proxy.before("DELETE", KEY, broken)
-    with pytest.raises(DeleteUndecided):
-        delete(team)
+    with pytest.raises(DeleteOutcomeUnknown):
+        delete_as(team)
     assert nobody_holds_the_lock(team) is not taken
 
 
@@ -647,11 +652,11 @@ def test_a_delete_whose_lock_was_broken_and_taken_again_by_its_repeat_is_not_ack
         held = locks.read(team.bucket.direct_store(), NAME)
         assert held is not None
         team.break_lock(held.info.id)
-        locks.take(team.bucket.direct_store(), NAME, held.info, OPERATOR)
+        locks.acquire_own(team.bucket.direct_store(), NAME, held.info, OPERATOR)
 
     team.bucket.proxy.before("DELETE", KEY, broken_and_taken_again)
-    with pytest.raises(DeleteUndecided):
-        delete(team)
+    with pytest.raises(DeleteOutcomeUnknown):
+        delete_as(team)
 
 
 def test_a_late_delete_leaves_the_lock_of_a_later_delete_alone(team: Team) -> None:
@@ -661,12 +666,12 @@ def test_a_late_delete_leaves_the_lock_of_a_later_delete_alone(team: Team) -> No
         break_whatever_lock_there_is(team)
         team.write_unlocked(state(2))
         with pytest.MonkeyPatch.context() as patch:  # the later one is under way: it keeps its lock
-            patch.setattr(locks, "give_back", lambda *_: None)
-            states.delete(team.bucket.direct_store(), NAME, OPERATOR)
+            patch.setattr(locks, "release_own", lambda *_: None)
+            delete(team.bucket.direct_store(), NAME, OPERATOR)
 
     team.bucket.proxy.before("DELETE", KEY, another_state_and_its_delete_in_between)
-    with pytest.raises(DeleteUndecided):
-        delete(team)
+    with pytest.raises(DeleteOutcomeUnknown):
+        delete_as(team)
     assert not nobody_holds_the_lock(team)
 
 
@@ -678,20 +683,20 @@ def test_a_delete_gives_back_no_lock_that_its_repeat_has_taken_since(team: Team)
         held = locks.read(team.bucket.direct_store(), NAME)
         assert held is not None
         team.break_lock(held.info.id)
-        versions.append(locks.take(team.bucket.direct_store(), NAME, held.info, OPERATOR).version_id)
+        versions.append(locks.acquire_own(team.bucket.direct_store(), NAME, held.info, OPERATOR).version_id)
 
     team.bucket.proxy.before("DELETE", LOCK_KEY, broken_and_taken_again)
-    delete(team)
+    delete_as(team)
     held = locks.read(team.bucket.direct_store(), NAME)
     assert held is not None
-    assert [held.version_id] == versions
+    assert [held.identity.version_id] == versions
 
 
 def test_a_delete_that_fails_gives_its_lock_back(team: Team) -> None:
     team.write_unlocked(state(1))
     team.bucket.proxy.fail("DELETE", KEY, Fault.DENIED)
     with pytest.raises(StorageRefused):
-        delete(team)
+        delete_as(team)
     assert nobody_holds_the_lock(team)
 
 
@@ -699,19 +704,19 @@ def test_a_delete_that_is_repeated_after_its_lock_was_left_behind_knows_its_own_
     team.write_unlocked(state(1))
     team.bucket.proxy.fail("PUT", LOCK_KEY, Fault.ANSWER_LOST)
     team.bucket.proxy.fail("PUT", LOCK_KEY, Fault.SLOW_DOWN, times=1000)
-    with pytest.raises(Undecided):
-        states.delete(team.bucket.store(seconds=0.5), NAME, OPERATOR)
+    with pytest.raises(OutcomeUnknown):
+        delete(team.bucket.store(seconds=0.5), NAME, OPERATOR)
     assert team.bucket.proxy.end_rules() < 1000
     assert not nobody_holds_the_lock(team)
-    assert delete(team).version_id is not None
+    assert delete_as(team).version_id is not None
     assert nobody_holds_the_lock(team)
 
 
 def a_delete_that_leaves_its_lock(team: Team, caller: Caller = OPERATOR) -> None:
     """It takes effect, and S3 stalls then."""
     team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.SLOW_DOWN, times=1000)
-    with pytest.raises(Undecided):
-        states.delete(team.bucket.store(seconds=1), NAME, caller)
+    with pytest.raises(OutcomeUnknown):
+        delete(team.bucket.store(seconds=1), NAME, caller)
     assert team.bucket.proxy.end_rules() < 1000
     assert team.current() is None
     assert not nobody_holds_the_lock(team)
@@ -725,7 +730,7 @@ def test_a_delete_that_is_repeated_after_it_worked_gives_back_the_lock_that_was_
         team.bucket.retain_everything()
     team.write_unlocked(state(1))
     a_delete_that_leaves_its_lock(team)
-    assert delete(team) == Removed(None)
+    assert delete_as(team) == Removed(None)
     assert nobody_holds_the_lock(team)
 
 
@@ -733,23 +738,23 @@ def test_a_repeated_delete_whose_own_answer_was_lost_gives_its_lock_back(team: T
     team.write_unlocked(state(1))
     team.bucket.proxy.fail("DELETE", KEY, Fault.ANSWER_LOST)
     team.bucket.proxy.fail("DELETE", KEY, Fault.SLOW_DOWN, times=1000)
-    with pytest.raises(Undecided):
-        states.delete(team.bucket.store(seconds=1), NAME, OPERATOR)
+    with pytest.raises(OutcomeUnknown):
+        delete(team.bucket.store(seconds=1), NAME, OPERATOR)
     assert team.bucket.proxy.end_rules() < 1000
-    assert delete(team) == Removed(None)
+    assert delete_as(team) == Removed(None)
     assert nobody_holds_the_lock(team)
 
 
 def test_a_delete_of_nothing_leaves_the_lock_of_somebody_elses_delete(team: Team) -> None:
     team.write_unlocked(state(1))
     a_delete_that_leaves_its_lock(team, Caller("token:another", Role.MAINTAINER, ("*",)))
-    assert delete(team) == Removed(None)
+    assert delete_as(team) == Removed(None)
     assert not nobody_holds_the_lock(team)
 
 
 def test_a_delete_of_nothing_leaves_a_lock_that_the_caller_took_for_something_else(team: Team) -> None:
     team.lock(ONE, OPERATOR)
-    assert delete(team) == Removed(None)
+    assert delete_as(team) == Removed(None)
     assert not nobody_holds_the_lock(team)
 
 
@@ -758,12 +763,12 @@ def test_a_delete_of_nothing_leaves_the_lock_of_a_later_delete_that_is_still_to_
         team.write_unlocked(state(1))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Store, "delete", lambda *_: pytest.fail("is not as far as this"))
-            patch.setattr(locks, "give_back", lambda *_: None)
+            patch.setattr(locks, "release_own", lambda *_: None)
             with pytest.raises(pytest.fail.Exception):
-                states.delete(team.bucket.direct_store(), NAME, OPERATOR)
+                delete(team.bucket.direct_store(), NAME, OPERATOR)
 
     team.bucket.proxy.before("GET", LOCK_KEY, a_new_state_and_the_lock_of_its_delete)
-    assert delete(team) == Removed(None)
+    assert delete_as(team) == Removed(None)
     assert team.current() == state(1)
     assert not nobody_holds_the_lock(team)
 
@@ -793,8 +798,8 @@ def test_without_versioning_a_delete_gives_back_no_lock_that_somebody_took_since
         team.lock(TWO, BOB)
 
     unversioned.proxy.before("DELETE", KEY, broken_and_taken)
-    with pytest.raises(DeleteUndecided):
-        delete(team)
+    with pytest.raises(DeleteOutcomeUnknown):
+        delete_as(team)
     assert held_id(team) == "two"
 
 
@@ -808,7 +813,7 @@ def test_a_delete_has_the_same_lock_id_in_every_try_and_another_for_each_version
         team.bucket.proxy.fail("DELETE", KEY, Fault.DENIED)
         team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
         with pytest.raises(StorageRefused):
-            delete(team, caller)
+            delete_as(team, caller)
         lock_id = held_id(team)
         team.break_lock(lock_id)
         return lock_id
@@ -823,7 +828,7 @@ def test_a_delete_has_the_same_lock_id_in_every_try_and_another_for_each_version
 
 def test_a_first_write_after_a_delete_may_start_anew(team: Team) -> None:
     team.write_unlocked(state(5))
-    delete(team)
+    delete_as(team)
     team.lock()
     team.write(state(1, lineage="new"))
     assert team.current() == state(1, lineage="new")
@@ -832,8 +837,8 @@ def test_a_first_write_after_a_delete_may_start_anew(team: Team) -> None:
 # --- undelete ------------------------------------------------------------------------------------------
 
 
-def undelete(team: Team, caller: Caller = OPERATOR, *, seconds: float = 20.0) -> Undeleted:
-    return states.undelete(team.bucket.store(seconds=seconds), NAME, caller, None)
+def undelete_as(team: Team, caller: Caller = OPERATOR, *, seconds: float = 20.0) -> Undeleted:
+    return undelete(team.bucket.store(seconds=seconds), NAME, caller, None)
 
 
 def deleted(team: Team, *bodies: bytes) -> None:
@@ -842,7 +847,7 @@ def deleted(team: Team, *bodies: bytes) -> None:
     for body in bodies or (state(1), state(2)):
         team.write(body)
     team.unlock()
-    states.delete(team.bucket.direct_store(), NAME, OPERATOR)
+    delete(team.bucket.direct_store(), NAME, OPERATOR)
 
 
 def version_ids(team: Team) -> list[str]:
@@ -854,16 +859,16 @@ def version_ids(team: Team) -> list[str]:
 def test_an_undelete_brings_the_newest_version_back_as_a_new_one_and_leaves_no_lock(team: Team) -> None:
     deleted(team, state(1), state(2, content="ümläut"))
     [newest, first] = version_ids(team)
-    undeleted = undelete(team)
+    undeleted = undelete_as(team)
     assert team.current() == state(2, content="ümläut")
     assert version_ids(team) == [undeleted.version_id, newest, first]
-    assert (undeleted.position, undeleted.from_version) == (Position(2, LINEAGE), newest)
+    assert (undeleted.revision, undeleted.from_version) == (Revision(2, LINEAGE), newest)
     assert team.bucket.history(LOCK_KEY) == []
 
 
 def test_an_undeleted_state_notes_who_brought_it_back_under_which_lock(team: Team) -> None:
     deleted(team)
-    undelete(team)
+    undelete_as(team)
     noted = team.bucket.s3.head_object(Bucket=team.bucket.name, Key=KEY)["Metadata"]
     assert noted.pop("sha256")
     assert noted.pop("lock-id")
@@ -879,7 +884,7 @@ def test_an_undeleted_state_notes_who_brought_it_back_under_which_lock(team: Tea
 
 def test_work_goes_on_with_the_next_serial_after_an_undelete(team: Team) -> None:
     deleted(team)
-    undelete(team)
+    undelete_as(team)
     team.lock()
     with pytest.raises(SerialNotNewer):
         team.write(state(2, content="other"))
@@ -889,20 +894,20 @@ def test_work_goes_on_with_the_next_serial_after_an_undelete(team: Team) -> None
 def test_a_state_that_was_deleted_twice_comes_back_with_its_last_version(team: Team) -> None:
     deleted(team, state(7))
     deleted(team, state(1, lineage="new"))
-    assert undelete(team).position == Position(1, "new")
+    assert undelete_as(team).revision == Revision(1, "new")
     assert team.current() == state(1, lineage="new")
 
 
 def test_a_state_comes_back_though_another_ones_name_begins_with_its_own(team: Team) -> None:
     deleted(team)
     longer = names.parse("network/prod.tfstate.old")
-    states.write(team.bucket.direct_store(), longer, state(9), None, ADA, require_lock=False)
-    assert undelete(team).position.serial == 2
+    write(team.bucket.direct_store(), longer, state(9), None, ADA, require_lock=False)
+    assert undelete_as(team).revision.serial == 2
 
 
 def test_an_encrypted_state_comes_back_byte_for_byte(team: Team) -> None:
     deleted(team, encrypted_state(4, "AAAA"))
-    assert undelete(team).position.serial == 4
+    assert undelete_as(team).revision.serial == 4
     assert team.current() == encrypted_state(4, "AAAA")
 
 
@@ -910,7 +915,7 @@ def test_a_state_that_is_not_deleted_stays_and_nothing_is_written(team: Team) ->
     team.write_unlocked(state(5))
     store = team.bucket.store()
     with pytest.raises(NotDeleted, match="terraform state push"):
-        states.undelete(store, NAME, OPERATOR, None)
+        undelete(store, NAME, OPERATOR, None)
     assert store.requests == ["ListObjectVersions"]
     assert team.versions() == [state(5)]
     assert team.bucket.history(LOCK_KEY) == []
@@ -920,14 +925,14 @@ def test_an_empty_object_is_not_written_over(team: Team) -> None:
     deleted(team)
     team.put_beside(b"")
     with pytest.raises(NotDeleted):
-        undelete(team)
+        undelete_as(team)
     assert team.versions() == [state(1), state(2), b""]
 
 
 def test_what_never_was_cannot_come_back(team: Team) -> None:
     store = team.bucket.store()
     with pytest.raises(NoVersions, match="Check the name"):
-        states.undelete(store, NAME, OPERATOR, None)
+        undelete(store, NAME, OPERATOR, None)
     assert store.requests == ["ListObjectVersions"]
 
 
@@ -936,7 +941,7 @@ def test_a_state_of_which_only_the_delete_marker_is_left_cannot_come_back(team: 
     [only] = version_ids(team)
     team.bucket.s3.delete_object(Bucket=team.bucket.name, Key=KEY, VersionId=only)
     with pytest.raises(NoVersions):
-        undelete(team)
+        undelete_as(team)
     assert team.bucket.history(LOCK_KEY) == []
 
 
@@ -946,7 +951,7 @@ def test_a_newest_version_that_is_no_state_is_not_brought_back(team: Team, body:
     team.put_beside(body)
     team.bucket.s3.delete_object(Bucket=team.bucket.name, Key=KEY)
     with pytest.raises(UnreadableVersion, match=version_ids(team)[0]):
-        undelete(team)
+        undelete_as(team)
     assert team.current() is None
     assert team.versions() == [state(1), body]
     assert team.bucket.history(LOCK_KEY) == []
@@ -956,7 +961,7 @@ def test_an_undelete_while_somebody_holds_the_lock_is_refused_with_the_holder(te
     deleted(team)
     team.lock(TWO, BOB)
     with pytest.raises(Locked) as refused:
-        undelete(team)
+        undelete_as(team)
     assert refused.value.body()["Who"] == "bob@desk"
     assert team.current() is None
     assert not nobody_holds_the_lock(team)
@@ -972,7 +977,7 @@ def test_others_see_who_is_undeleting(team: Team) -> None:
         seen.append((held.info.operation, held.info.who))
 
     team.bucket.proxy.before("PUT", KEY, look)
-    undelete(team)
+    undelete_as(team)
     assert seen == [("undelete", "token:operator")]
 
 
@@ -983,7 +988,7 @@ def test_an_undelete_never_writes_over_a_state_that_was_made_just_before_it_land
     deleted(team)
     team.bucket.proxy.before("PUT", KEY, lambda: team.put_beside(theirs))
     with pytest.raises(NotDeleted) as refused:
-        undelete(team)
+        undelete_as(team)
     # Its own lock is given back: whoever frees one now frees the next holder's.
     assert "force-unlock" not in refused.value.message
     assert team.versions() == [state(1), state(2), theirs]
@@ -994,7 +999,7 @@ def test_an_undelete_finds_a_state_that_was_made_before_it_had_the_lock(team: Te
     deleted(team)
     team.bucket.proxy.before("PUT", LOCK_KEY, lambda: team.write_beside(state(3)))
     with pytest.raises(NotDeleted):
-        undelete(team)
+        undelete_as(team)
     assert team.versions() == [state(1), state(2), state(3)]
     assert team.bucket.history(LOCK_KEY) == []
 
@@ -1002,7 +1007,7 @@ def test_an_undelete_finds_a_state_that_was_made_before_it_had_the_lock(team: Te
 def test_an_undelete_brings_back_what_was_the_newest_under_its_lock(team: Team) -> None:
     deleted(team)
     team.bucket.proxy.before("PUT", LOCK_KEY, lambda: deleted(team, state(8, lineage="new")))
-    assert undelete(team).position == Position(8, "new")
+    assert undelete_as(team).revision == Revision(8, "new")
     assert team.current() == state(8, lineage="new")
 
 
@@ -1017,7 +1022,7 @@ def test_a_state_that_is_made_and_deleted_while_an_undelete_lands_is_left_delete
 
     team.bucket.proxy.before("PUT", KEY, made_and_deleted)
     with pytest.raises(RacedWriter):
-        undelete(team)
+        undelete_as(team)
     assert team.current() is None
     assert team.bucket.history(LOCK_KEY) == []
 
@@ -1035,7 +1040,7 @@ def test_an_undelete_whose_answer_from_s3_was_lost_brings_back_one_version(
 ) -> None:
     deleted(team)
     team.bucket.proxy.fail(verb, key, Fault.ANSWER_LOST)
-    undeleted = undelete(team)
+    undeleted = undelete_as(team)
     assert team.versions() == [state(1), state(2), state(2)]
     assert version_ids(team)[0] == undeleted.version_id
     assert team.bucket.history(LOCK_KEY) == []
@@ -1045,18 +1050,18 @@ def test_an_undelete_whose_answer_from_s3_was_lost_brings_back_one_version(
 def test_an_undelete_that_s3_did_not_take_is_repeated(team: Team, fault: Fault) -> None:
     deleted(team)
     team.bucket.proxy.fail("PUT", KEY, fault, times=2)
-    undelete(team)
+    undelete_as(team)
     assert team.versions() == [state(1), state(2), state(2)]
 
 
 def test_an_undelete_that_is_not_decided_in_time_gives_its_lock_back_and_can_be_repeated(team: Team) -> None:
     deleted(team)
     team.bucket.proxy.fail("PUT", KEY, Fault.SLOW_DOWN, times=1000)
-    with pytest.raises(Undecided):
-        undelete(team, seconds=1)
+    with pytest.raises(OutcomeUnknown):
+        undelete_as(team, seconds=1)
     assert team.bucket.proxy.end_rules() < 1000
     assert team.bucket.history(LOCK_KEY) == []
-    undelete(team)
+    undelete_as(team)
     assert team.current() == state(2)
 
 
@@ -1064,7 +1069,7 @@ def test_an_undelete_that_fails_gives_its_lock_back(team: Team) -> None:
     deleted(team)
     team.bucket.proxy.fail("PUT", KEY, Fault.DENIED)
     with pytest.raises(StorageRefused):
-        undelete(team)
+        undelete_as(team)
     assert team.bucket.history(LOCK_KEY) == []
 
 
@@ -1072,7 +1077,7 @@ def test_an_undelete_that_cannot_give_its_lock_back_says_so(team: Team) -> None:
     deleted(team)
     team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
     with pytest.raises(LockLeft) as left:
-        undelete(team)
+        undelete_as(team)
     assert team.current() == state(2)
     assert f"is back as version {version_ids(team)[0]}" in left.value.message
     assert f"terraform force-unlock {held_id(team)}" in left.value.message
@@ -1087,7 +1092,7 @@ def test_an_undelete_that_fails_and_cannot_give_its_lock_back_names_it(team: Tea
     team.bucket.s3.delete_object(Bucket=team.bucket.name, Key=KEY)
     team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
     with pytest.raises(UnreadableVersion) as failed:
-        undelete(team)
+        undelete_as(team)
     assert f"lock {held_id(team)} of this undelete may be left" in notes(failed.value)
 
 
@@ -1095,11 +1100,11 @@ def test_an_undelete_that_never_heard_of_its_lock_names_it_and_its_repeat_takes_
     deleted(team)
     team.bucket.proxy.fail("PUT", LOCK_KEY, Fault.ANSWER_LOST)
     team.bucket.proxy.fail("PUT", LOCK_KEY, Fault.SLOW_DOWN, times=1000)
-    with pytest.raises(Undecided) as undecided:
-        undelete(team, seconds=1)
+    with pytest.raises(OutcomeUnknown) as undecided:
+        undelete_as(team, seconds=1)
     assert team.bucket.proxy.end_rules() < 1000
     assert f"lock {held_id(team)} of this undelete may be left" in notes(undecided.value)
-    undelete(team)
+    undelete_as(team)
     assert team.bucket.history(LOCK_KEY) == []
 
 
@@ -1110,9 +1115,9 @@ def test_an_undelete_whose_release_fails_for_any_other_reason_says_so(
         raise TokenRetrievalError(provider="sso", error_msg="expired")
 
     deleted(team)
-    monkeypatch.setattr(locks, "give_back", session_has_ended)
+    monkeypatch.setattr(locks, "release_own", session_has_ended)
     with pytest.raises(LockLeft):
-        undelete(team)
+        undelete_as(team)
 
 
 def test_an_undelete_that_is_interrupted_gives_its_lock_back(
@@ -1123,9 +1128,9 @@ def test_an_undelete_that_is_interrupted_gives_its_lock_back(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(states, "_write_anew", interrupt)
+    monkeypatch.setattr(undelete_module, "_write_again", interrupt)
     with pytest.raises(KeyboardInterrupt) as interrupted:
-        undelete(team)
+        undelete_as(team)
     assert notes(interrupted.value) == ""
     assert team.bucket.history(LOCK_KEY) == []
 
@@ -1135,11 +1140,11 @@ def test_an_undelete_knows_the_lock_that_an_earlier_try_left(team: Team) -> None
     team.bucket.proxy.fail("PUT", KEY, Fault.DENIED)
     team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
     with pytest.raises(StorageRefused):
-        undelete(team)
+        undelete_as(team)
     assert not nobody_holds_the_lock(team)
     with pytest.raises(Locked):
-        undelete(team, Caller("token:another", Role.MAINTAINER, ("*",)))
-    undelete(team)
+        undelete_as(team, Caller("token:another", Role.MAINTAINER, ("*",)))
+    undelete_as(team)
     assert team.bucket.history(LOCK_KEY) == []
 
 
@@ -1154,8 +1159,8 @@ def test_an_undelete_whose_lock_is_broken_before_it_writes_writes_nothing(team: 
 
     # Its first reading of a lock.
     team.bucket.proxy.before("GET", LOCK_KEY, broken)
-    with pytest.raises(UndeleteUndecided):
-        undelete(team)
+    with pytest.raises(UndeleteOutcomeUnknown):
+        undelete_as(team)
     assert team.current() is None
     assert nobody_holds_the_lock(team) is not taken
 
@@ -1172,8 +1177,8 @@ def test_an_undelete_whose_lock_is_broken_while_it_writes_is_not_acknowledged(
             team.lock(TWO, BOB)
 
     team.bucket.proxy.before("PUT", KEY, broken)
-    with pytest.raises(UndeleteUndecided, match="Look whether"):
-        undelete(team)
+    with pytest.raises(UndeleteOutcomeUnknown, match="Look whether"):
+        undelete_as(team)
     assert nobody_holds_the_lock(team) is not taken
 
 
@@ -1189,11 +1194,11 @@ def test_an_undelete_whose_lock_went_to_another_run_of_it_is_not_acknowledged_an
         held = locks.read(team.bucket.direct_store(), NAME)
         assert held is not None
         team.break_lock(held.info.id)
-        locks.take(team.bucket.direct_store(), NAME, held.info, OPERATOR)
+        locks.acquire_own(team.bucket.direct_store(), NAME, held.info, OPERATOR)
 
     team.bucket.proxy.before("PUT", KEY, broken_and_taken_again)
-    with pytest.raises(UndeleteUndecided):
-        undelete(team)
+    with pytest.raises(UndeleteOutcomeUnknown):
+        undelete_as(team)
     assert not nobody_holds_the_lock(team)
 
 
@@ -1204,12 +1209,12 @@ def test_an_undelete_leaves_the_lock_of_somebody_elses_undelete_alone(team: Team
     def theirs_instead() -> None:
         break_whatever_lock_there_is(team)
         with pytest.MonkeyPatch.context() as patch:  # theirs is under way: it keeps its lock
-            patch.setattr(locks, "give_back", lambda *_: None)
-            states.undelete(team.bucket.direct_store(), NAME, another, None)
+            patch.setattr(locks, "release_own", lambda *_: None)
+            undelete(team.bucket.direct_store(), NAME, another, None)
 
     team.bucket.proxy.before("PUT", KEY, theirs_instead)
-    with pytest.raises(UndeleteUndecided):
-        undelete(team)
+    with pytest.raises(UndeleteOutcomeUnknown):
+        undelete_as(team)
     held = locks.read(team.bucket.direct_store(), NAME)
     assert held is not None
     assert held.principal == "token:another"
@@ -1224,7 +1229,7 @@ def test_an_undelete_of_a_version_that_is_removed_meanwhile_brings_nothing_back(
 
     team.bucket.proxy.before("GET", KEY, remove)
     with pytest.raises(NoVersions, match="removed just now"):
-        undelete(team)
+        undelete_as(team)
     assert team.current() is None
     assert team.bucket.history(LOCK_KEY) == []
 
@@ -1232,7 +1237,7 @@ def test_an_undelete_of_a_version_that_is_removed_meanwhile_brings_nothing_back(
 def test_an_undelete_works_where_the_bucket_retains_everything(team: Team) -> None:
     team.bucket.retain_everything()
     deleted(team)
-    undelete(team)
+    undelete_as(team)
     assert team.current() == state(2)
     assert nobody_holds_the_lock(team)
 
@@ -1253,7 +1258,7 @@ def test_every_version_that_is_written_with_retention_has_it_and_its_lock_has_no
     team.lock()
     for serial in (1, 2):
         store = team.bucket.store()
-        written = states.write(store, NAME, state(serial), "one", ADA, require_lock=True, retention=RETENTION)
+        written = write(store, NAME, state(serial), "one", ADA, require_lock=True, retention=RETENTION)
         assert retained(team, written.version_id)
     assert "ObjectLockMode" not in team.bucket.s3.head_object(Bucket=team.bucket.name, Key=LOCK_KEY)
     assert not retained(team, team.write(state(3)).version_id)
@@ -1264,11 +1269,11 @@ def test_every_version_that_is_written_with_retention_has_it_and_its_lock_has_no
 def test_a_state_under_retention_is_deleted_and_undeleted_and_keeps_every_version(team: Team) -> None:
     team.lock()
     store = team.bucket.store()
-    states.write(store, NAME, state(1), "one", ADA, require_lock=True, retention=RETENTION)
+    write(store, NAME, state(1), "one", ADA, require_lock=True, retention=RETENTION)
     team.unlock()
-    delete(team)
+    delete_as(team)
     assert team.current() is None
-    undeleted = states.undelete(team.bucket.store(), NAME, OPERATOR, RETENTION)
+    undeleted = undelete(team.bucket.store(), NAME, OPERATOR, RETENTION)
     assert retained(team, undeleted.version_id)
     assert team.versions() == [state(1), state(1)]
     assert team.bucket.history(LOCK_KEY) == []

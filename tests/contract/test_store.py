@@ -9,15 +9,14 @@ from datetime import UTC, datetime, timedelta, tzinfo
 import boto3
 import pytest
 
-from holdfast.errors import StorageRefused, Undecided
-from holdfast.retention import Retention
-from holdfast.store import (
-    Changed,
+from holdfast.errors import OutcomeUnknown, StorageRefused
+from holdfast.s3.retention import Retention
+from holdfast.s3.store import (
     Deleted,
     IfAbsent,
     IfMatch,
-    NotStored,
     Object,
+    PreconditionFailed,
     Protected,
     Store,
     Stored,
@@ -25,13 +24,13 @@ from holdfast.store import (
     is_unique,
 )
 from tests.contract.conftest import Bucket
-from tests.free_port import free_port
-from tests.s3_fault_proxy import Fault
+from tests.support.free_port import free_port
+from tests.support.s3_fault_proxy import Fault
 
 KEY = "states/a.tfstate"
 
 
-def put(store: Store, body: bytes, condition: IfAbsent | IfMatch) -> Stored | NotStored:
+def put(store: Store, body: bytes, condition: IfAbsent | IfMatch) -> Stored | PreconditionFailed:
     return store.write(KEY, body, condition, metadata={})
 
 
@@ -49,7 +48,7 @@ def found(store: Store) -> Object:
 
 def test_an_object_is_created_only_where_there_is_none(bucket: Bucket) -> None:
     assert isinstance(put(bucket.store(), b"one", IfAbsent()), Stored)
-    assert isinstance(put(bucket.store(), b"two", IfAbsent()), NotStored)
+    assert isinstance(put(bucket.store(), b"two", IfAbsent()), PreconditionFailed)
     assert bucket.bodies(KEY) == [b"one"]
 
 
@@ -57,7 +56,7 @@ def test_a_delete_marker_counts_as_absent(bucket: Bucket) -> None:
     create(bucket)
     bucket.s3.delete_object(Bucket=bucket.name, Key=KEY)
     assert bucket.store().read(KEY) is None
-    assert bucket.store().head(KEY) is None
+    assert bucket.store().read_version(KEY) is None
     assert isinstance(put(bucket.store(), b"two", IfAbsent()), Stored)
     assert bucket.bodies(KEY) == [b"one", b"two"]
 
@@ -66,7 +65,7 @@ def test_an_object_is_replaced_only_by_who_names_its_etag(bucket: Bucket) -> Non
     first = create(bucket)
     second = put(bucket.store(), b"two", IfMatch(first.etag))
     assert isinstance(second, Stored)
-    assert isinstance(put(bucket.store(), b"three", IfMatch(first.etag)), NotStored)
+    assert isinstance(put(bucket.store(), b"three", IfMatch(first.etag)), PreconditionFailed)
     assert found(bucket.store()).body == b"two"
     assert bucket.bodies(KEY) == [b"one", b"two"]
 
@@ -74,17 +73,17 @@ def test_an_object_is_replaced_only_by_who_names_its_etag(bucket: Bucket) -> Non
 def test_a_write_over_an_object_that_is_gone_is_not_stored(bucket: Bucket) -> None:
     first = create(bucket)
     bucket.s3.delete_object(Bucket=bucket.name, Key=KEY)
-    assert isinstance(put(bucket.store(), b"two", IfMatch(first.etag)), NotStored)
+    assert isinstance(put(bucket.store(), b"two", IfMatch(first.etag)), PreconditionFailed)
     assert bucket.store().read(KEY) is None
 
 
 def test_an_object_is_deleted_only_by_who_names_its_etag(bucket: Bucket) -> None:
     first = create(bucket)
     assert isinstance(put(bucket.store(), b"two", IfMatch(first.etag)), Stored)
-    assert bucket.store().delete(KEY, IfMatch(first.etag)) == Changed()
+    assert bucket.store().delete(KEY, IfMatch(first.etag)) == PreconditionFailed()
     read = found(bucket.store())
     assert read.body == b"two"
-    assert bucket.store().delete(KEY, IfMatch(read.head.etag)) == Deleted()
+    assert bucket.store().delete(KEY, IfMatch(read.version.etag)) == Deleted()
     assert bucket.store().read(KEY) is None
     assert bucket.bodies(KEY) == [b"one", b"two"]
 
@@ -97,7 +96,7 @@ def test_deleting_what_is_gone_counts_as_deleted(bucket: Bucket) -> None:
 
 def test_missing_keys_read_as_none(bucket: Bucket) -> None:
     assert bucket.store().read(KEY) is None
-    assert bucket.store().head(KEY) is None
+    assert bucket.store().read_version(KEY) is None
 
 
 def test_a_missing_bucket_is_a_fault_and_never_reads_as_a_missing_key(bucket: Bucket) -> None:
@@ -115,12 +114,12 @@ def test_what_is_written_is_read_back_with_what_s3_knows_of_it(bucket: Bucket) -
     )
     read = found(bucket.store())
     assert read.body == body
-    assert stored == Stored(read.head.etag, read.head.version_id)
-    assert read.head.size == len(body)
-    assert read.head.metadata == {"who": "ada@büro 100%\n", "serial": "7"}
-    assert bucket.store().head(KEY) == read.head
+    assert stored == Stored(read.version.etag, read.version.version_id)
+    assert read.version.size == len(body)
+    assert read.version.metadata == {"who": "ada@büro 100%\n", "serial": "7"}
+    assert bucket.store().read_version(KEY) == read.version
     assert abs(read.read_at - datetime.now(UTC)) < timedelta(minutes=1)
-    assert timedelta(0) <= read.read_at - read.head.last_modified < timedelta(minutes=1)
+    assert timedelta(0) <= read.read_at - read.version.last_modified < timedelta(minutes=1)
     tags = bucket.s3.get_object_tagging(Bucket=bucket.name, Key=KEY)["TagSet"]
     assert tags == [{"Key": "holdfast", "Value": "lock"}]
     assert bucket.s3.head_object(Bucket=bucket.name, Key=KEY)["ContentType"] == "application/json"
@@ -150,9 +149,9 @@ def test_a_request_that_s3_did_not_take_is_repeated(bucket: Bucket, fault: Fault
     assert isinstance(put(store, b"one", IfAbsent()), Stored)
     assert store.requests == ["PutObject"] * 4
     bucket.proxy.fail("GET", KEY, fault)
-    head = bucket.store().head(KEY)
+    head = bucket.store().read_version(KEY)
     bucket.proxy.fail("GET", KEY, fault)
-    assert head == found(bucket.store()).head
+    assert head == found(bucket.store()).version
 
 
 def test_a_read_that_broke_off_is_repeated(bucket: Bucket) -> None:
@@ -163,7 +162,7 @@ def test_a_read_that_broke_off_is_repeated(bucket: Bucket) -> None:
 
 def test_a_write_whose_answer_was_lost_comes_back_as_not_stored_once(bucket: Bucket) -> None:
     bucket.proxy.fail("PUT", KEY, Fault.ANSWER_LOST)
-    assert isinstance(put(bucket.store(), b"one", IfAbsent()), NotStored)
+    assert isinstance(put(bucket.store(), b"one", IfAbsent()), PreconditionFailed)
     assert bucket.bodies(KEY) == [b"one"]
 
 
@@ -182,7 +181,7 @@ def test_a_delete_in_conflict_with_another_request_is_repeated(bucket: Bucket) -
 
 def test_when_s3_keeps_throttling_the_request_ends_undecided_at_its_deadline(bucket: Bucket) -> None:
     bucket.proxy.fail("GET", KEY, Fault.SLOW_DOWN, times=1000)
-    with pytest.raises(Undecided, match="SlowDown") as undecided:
+    with pytest.raises(OutcomeUnknown, match="SlowDown") as undecided:
         bucket.store(seconds=0.5).read(KEY)
     assert undecided.value.headers() == {"Retry-After": "1"}
     assert bucket.proxy.end_rules() < 1000
@@ -191,13 +190,13 @@ def test_when_s3_keeps_throttling_the_request_ends_undecided_at_its_deadline(buc
 def test_an_s3_that_cannot_be_connected_to_ends_undecided() -> None:
     session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
     nobody = connect(session, endpoint_url=f"http://127.0.0.1:{free_port()}")
-    with pytest.raises(Undecided, match="EndpointConnectionError"):
+    with pytest.raises(OutcomeUnknown, match="EndpointConnectionError"):
         Store(nobody, "bucket", deadline=time.monotonic() + 0.2).read(KEY)
 
 
 def test_no_request_starts_after_the_deadline(bucket: Bucket) -> None:
     late = Store(bucket.s3, bucket.name, deadline=time.monotonic())
-    with pytest.raises(Undecided, match="no time"):
+    with pytest.raises(OutcomeUnknown, match="no time"):
         put(late, b"one", IfAbsent())
     assert late.requests == []
     assert bucket.bodies(KEY) == []
@@ -210,13 +209,13 @@ def test_a_refusal_by_s3_is_a_fault_and_never_reads_as_a_missing_key(bucket: Buc
         bucket.store().read(KEY)
     bucket.proxy.fail("GET", KEY, Fault.DENIED)
     with pytest.raises(StorageRefused, match="AccessDenied"):
-        bucket.store().head(KEY)
+        bucket.store().read_version(KEY)
 
 
 # --- one version ------------------------------------------------------------------------------------
 
 
-def version_of(stored: Stored | NotStored) -> str:
+def version_of(stored: Stored | PreconditionFailed) -> str:
     assert isinstance(stored, Stored)
     return stored.version_id
 
@@ -245,7 +244,7 @@ def test_removing_a_version_again_never_touches_the_same_bytes_written_since(buc
     assert bucket.store().remove_version(KEY, first) == Deleted()
     second = version_of(create(bucket, b"same"))
     assert bucket.store().remove_version(KEY, first) == Deleted()
-    assert found(bucket.store()).head.version_id == second
+    assert found(bucket.store()).version.version_id == second
 
 
 @pytest.mark.parametrize("mode", ["GOVERNANCE", "COMPLIANCE"])
@@ -278,7 +277,7 @@ def test_a_removal_that_may_not_be_done_is_protected(bucket: Bucket) -> None:
     first = version_of(create(bucket))
     bucket.proxy.fail("DELETE", KEY, Fault.DENIED)
     assert bucket.store().remove_version(KEY, first) == Protected()
-    assert found(bucket.store()).head.version_id == first
+    assert found(bucket.store()).version.version_id == first
 
 
 def test_a_removal_from_a_bucket_that_is_gone_is_a_fault(bucket: Bucket) -> None:
@@ -299,13 +298,13 @@ def test_what_names_no_version_is_never_removed(bucket: Bucket, version_id: str)
 def test_without_versioning_no_version_id_is_unique(unversioned: Bucket) -> None:
     stored = put(unversioned.store(), b"one", IfAbsent())
     assert not is_unique(version_of(stored))
-    assert not is_unique(found(unversioned.store()).head.version_id)
+    assert not is_unique(found(unversioned.store()).version.version_id)
 
 
 def test_the_version_ids_of_a_versioned_bucket_are_unique(bucket: Bucket) -> None:
     stored = create(bucket)
     assert is_unique(stored.version_id)
-    assert found(bucket.store()).head.version_id == stored.version_id
+    assert found(bucket.store()).version.version_id == stored.version_id
 
 
 # --- the history ----------------------------------------------------------------------------------------
@@ -332,7 +331,7 @@ def test_the_history_is_that_of_the_key_alone_and_newest_first(bucket: Bucket, p
     assert [version.is_current for version in history] == [True, False, False, False, False, False]
     # MiniStack lists milliseconds, which AWS does not.
     listed = by_id[made[2]].last_modified.replace(microsecond=0)
-    assert listed == found_version(bucket, made[2]).head.last_modified
+    assert listed == found_version(bucket, made[2]).version.last_modified
     assert history.index(by_id[made[2]]) in (2, 3)
     assert {history[4].id, history[5].id} == {made[0], made[1]}
 
@@ -392,7 +391,7 @@ def test_an_old_version_is_read_by_its_id(bucket: Bucket) -> None:
     put(bucket.store(), b"two", IfMatch(first.etag))
     marker = bucket.s3.delete_object(Bucket=bucket.name, Key=KEY)["VersionId"]
     read = found_version(bucket, first.version_id)
-    assert (read.body, read.head.version_id) == (b"one", first.version_id)
+    assert (read.body, read.version.version_id) == (b"one", first.version_id)
     assert bucket.store().read(KEY, marker) is None
     bucket.s3.delete_object(Bucket=bucket.name, Key=KEY, VersionId=first.version_id)
     assert bucket.store().read(KEY, first.version_id) is None
@@ -423,7 +422,7 @@ def test_a_repeated_write_asks_for_the_same_date(bucket: Bucket, monkeypatch: py
             cls.days += 1
             return datetime.now(tz) + timedelta(days=cls.days)
 
-    monkeypatch.setattr("holdfast.store.datetime", Later)
+    monkeypatch.setattr("holdfast.s3.store.datetime", Later)
     bucket.proxy.fail("PUT", KEY, Fault.SLOW_DOWN, times=2)
     with bucket.sent("x-amz-object-lock-retain-until-date") as sent:
         bucket.store().write(KEY, b"one", IfAbsent(), metadata={}, retention=Retention("GOVERNANCE", 30))

@@ -17,12 +17,12 @@ from local_aws.deploy import bootstrap, deploy
 from local_aws.server import LocalAws
 from local_aws.terraform import Terraform, terraforms
 from local_aws.tls import Certificates, create_certificates
-from tests.aws_gateway import AwsGateway
-from tests.e2e.deployed import FUNCTIONS, DeployedRole, stack
-from tests.e2e.http_client import Credentials
-from tests.e2e.project import NewProject, Project, backend, clean_environment
-from tests.e2e.team import Team
-from tests.free_port import free_port
+from tests.support.aws_gateway import AwsGateway
+from tests.support.deployed import FUNCTIONS, DeployedRole, stack
+from tests.support.free_port import free_port
+from tests.support.http_client import Credentials
+from tests.support.project import NewProject, Project, backend, clean_environment
+from tests.support.team import Team
 
 TEAMS_FILE = Path(__file__).with_name("teams.toml")
 TEAMS = tuple(tomllib.loads(TEAMS_FILE.read_text())["teams"])

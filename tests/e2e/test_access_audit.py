@@ -12,13 +12,12 @@ from typing import Any, Final, get_args, get_type_hints
 
 import pytest
 
-from holdfast import access, sessions, tokens
-from holdfast import oidc as verifier
 from holdfast.access import Role
+from holdfast.identity import principals, sessions, tokens
+from holdfast.identity.oidc import verify as verifier
 from local_aws.server import ROOT, LocalAws
-from tests import documents
-from tests.e2e import insights, oidc
-from tests.e2e.access_records import (
+from tests.support import documents, insights, oidc
+from tests.support.access_records import (
     add_oidc_trust,
     basic,
     exchange,
@@ -26,12 +25,12 @@ from tests.e2e.access_records import (
     session_of,
     with_header,
 )
-from tests.e2e.audit_events import audit_events
-from tests.e2e.deployed import FUNCTIONS, client
-from tests.e2e.insights import Row
-from tests.e2e.oidc import Issuer
-from tests.e2e.team import HOLDFAST, Team
-from tests.waiting import wait_until
+from tests.support.audit_events import audit_events
+from tests.support.deployed import FUNCTIONS, client
+from tests.support.insights import Row
+from tests.support.oidc import Issuer
+from tests.support.team import HOLDFAST, Team
+from tests.support.waiting import wait_until
 
 DOCUMENT: Final = ROOT / "docs" / "audit.md"
 STATE: Final = "audit/of/one/state"
@@ -71,7 +70,7 @@ class Story:
     @property
     def job(self) -> str:
         """The principal of the CI job."""
-        return access.principal(f"oidc:{self.subject}")
+        return principals.principal(f"oidc:{self.subject}")
 
 
 TOLD: Final = (

@@ -17,10 +17,10 @@ import pytest
 
 from holdfast.access import Role
 from local_aws.issuer import DISCOVERY, Algorithm, SigningKeys
-from tests.e2e.access_records import add_oidc_trust, alike, new_token, with_header
-from tests.e2e.access_records import basic as basic_pair
-from tests.e2e.http_client import Client
-from tests.e2e.oidc import (
+from tests.support.access_records import add_oidc_trust, alike, new_token, with_header
+from tests.support.access_records import basic as basic_pair
+from tests.support.http_client import Client
+from tests.support.oidc import (
     NETWORK,
     Fault,
     Issuer,
@@ -32,11 +32,11 @@ from tests.e2e.oidc import (
     read_header,
     signed_well,
 )
-from tests.e2e.oidc import (
+from tests.support.oidc import (
     with_header as with_jwt_header,
 )
-from tests.e2e.team import Team
-from tests.waiting import wait_until
+from tests.support.team import Team
+from tests.support.waiting import wait_until
 
 FAULT_REMEMBERED = 5.0
 """Seconds for which the authorizer does not ask an issuer again that it did not reach."""

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from holdfast.access import Role
-from holdfast.trust import OidcTrust
+from holdfast.identity.trust import OidcTrust
 from infra.api import AUTHORIZER_CACHE
 from local_aws.terraform import terraforms
 from local_aws.tls import Certificates
-from tests.e2e import access_commands, oidc
-from tests.e2e.access_records import (
+from tests.support import access_commands, oidc
+from tests.support.access_records import (
     CACHE,
     add_oidc_trust,
     exchange,
@@ -26,9 +26,9 @@ from tests.e2e.access_records import (
     session_of,
     with_header,
 )
-from tests.e2e.oidc import Issuer
-from tests.e2e.project import Project, backend, clean_environment
-from tests.e2e.team import Team
+from tests.support.oidc import Issuer
+from tests.support.project import Project, backend, clean_environment
+from tests.support.team import Team
 
 PATIENCE = 2.0
 """Seconds that the last requests may take."""

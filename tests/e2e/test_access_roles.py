@@ -12,10 +12,10 @@ from typing import Final
 import pytest
 
 from holdfast.access import Role
-from tests import documents
-from tests.e2e.http_client import Client, Response
-from tests.e2e.project import NewProject
-from tests.e2e.team import Team
+from tests.support import documents
+from tests.support.http_client import Client, Response
+from tests.support.project import NewProject
+from tests.support.team import Team
 
 TABLE: Final = """
 request                   prepared       outputs reader writer maintainer | outside the scope of any role

@@ -9,12 +9,11 @@ from urllib.parse import unquote, urlencode
 
 import pytest
 
-from holdfast import access, sessions, tokens
 from holdfast.access import Role
+from holdfast.identity import principals, sessions, tokens
 from local_aws.server import ACCOUNT
-from tests import documents
-from tests.e2e import aws_caller, oidc
-from tests.e2e.access_records import (
+from tests.support import aws_caller, documents, oidc
+from tests.support.access_records import (
     add_aws_trust,
     add_oidc_trust,
     alike,
@@ -26,10 +25,10 @@ from tests.e2e.access_records import (
     session_record,
     with_header,
 )
-from tests.e2e.aws_caller import AwsCaller
-from tests.e2e.http_client import Credentials
-from tests.e2e.oidc import Issuer
-from tests.e2e.team import Team
+from tests.support.aws_caller import AwsCaller
+from tests.support.http_client import Credentials
+from tests.support.oidc import Issuer
+from tests.support.team import Team
 
 SUBJECT = "repo:acme/network:ref:refs/heads/main"
 
@@ -80,7 +79,7 @@ def test_an_id_token_is_exchanged_for_a_session_of_an_hour(
         "trust": "sessions-ci",
         "seconds": 3600,
     }
-    assert made["principal"] == access.principal(f"oidc:{issuer.address}#{SUBJECT}")
+    assert made["principal"] == principals.principal(f"oidc:{issuer.address}#{SUBJECT}")
     ends = datetime.fromisoformat(made["expires"]) - timedelta(hours=1)
     assert before - timedelta(seconds=1) <= ends <= after + timedelta(seconds=1)
     record = session_record(strict, made["id"])
@@ -100,7 +99,7 @@ def test_a_session_does_what_its_trust_record_says_and_nothing_else(
     assert client.delete(name).error == (403, "not_allowed")
     assert client.read(state).error == (403, "not_allowed")
     [version] = strict.versions(name)
-    assert unquote(version.metadata["written-by"]) == access.principal(f"oidc:{issuer.address}#{SUBJECT}")
+    assert unquote(version.metadata["written-by"]) == principals.principal(f"oidc:{issuer.address}#{SUBJECT}")
 
 
 def test_what_was_begun_with_the_id_token_is_finished_with_the_session(
@@ -276,7 +275,7 @@ def test_a_session_of_a_trusted_role_gets_one_of_holdfast(strict: Team, admin: A
     assert answer.status == 200, answer
     made = answer.json()
     assert (made["role"], made["scope"], made["seconds"]) == ("maintainer", ["people/*"], 3600)
-    assert made["principal"] == access.principal(admin.arn)
+    assert made["principal"] == principals.principal(admin.arn)
     session = session_of(answer)
     assert status(strict, session, "people/none") == 204
     assert status(strict, session, "ci/none") == 403
@@ -371,7 +370,7 @@ def test_a_signed_request_is_for_whom_it_was_signed_whatever_else_it_carries(
         answer = admin.ask_for_session(strict, **carried)
         assert answer.status in (200, 400), place
         if answer.status == 200:
-            assert answer.json()["principal"] == access.principal(admin.arn)
+            assert answer.json()["principal"] == principals.principal(admin.arn)
 
 
 def test_the_signed_route_answers_nothing_but_post(strict: Team, admin: AwsCaller) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from holdfast.access import Role
-from holdfast.credentials import new_id
-from tests import documents
-from tests.e2e import oidc
-from tests.e2e.access_records import (
+from holdfast.identity.credentials import new_id
+from tests.e2e.conftest import Roles
+from tests.support import documents, oidc
+from tests.support.access_records import (
     add_oidc_trust,
     basic,
     exchange,
@@ -21,9 +21,8 @@ from tests.e2e.access_records import (
     session_of,
     with_header,
 )
-from tests.e2e.conftest import Roles
-from tests.e2e.oidc import Issuer
-from tests.e2e.team import Team
+from tests.support.oidc import Issuer
+from tests.support.team import Team
 
 
 @pytest.fixture(scope="module")

@@ -7,16 +7,17 @@ from urllib.parse import unquote
 
 import pytest
 
-from holdfast import access
+from holdfast.access import Role
+from holdfast.identity import principals
 from local_aws.server import LocalAws
-from tests.e2e import access_commands, aws_caller
-from tests.e2e.access_records import add_aws_trust, add_oidc_trust, new_token
-from tests.e2e.audit_events import audit_events
-from tests.e2e.http_client import Credentials
-from tests.e2e.oidc import Issuer
-from tests.e2e.project import NewProject, Project
-from tests.e2e.team import Team
-from tests.waiting import wait_until
+from tests.support import access_commands, aws_caller
+from tests.support.access_records import add_aws_trust, add_oidc_trust, new_token
+from tests.support.audit_events import audit_events
+from tests.support.http_client import Credentials
+from tests.support.oidc import Issuer
+from tests.support.project import NewProject, Project
+from tests.support.team import Team
+from tests.support.waiting import wait_until
 
 NETWORK = """
 resource "terraform_data" "subnet" {
@@ -109,7 +110,7 @@ def test_a_ci_job_applies_with_its_id_token_and_with_a_session_and_both_are_the_
     session = access_commands.login(strict, "--oidc", environment={"HOLDFAST_ID_TOKEN": token})
     apply(network(new_project, strict, f"network/{state}/two", session))
 
-    principal = access.principal(f"oidc:{issuer.address}#{SUBJECT}")
+    principal = principals.principal(f"oidc:{issuer.address}#{SUBJECT}")
     for name in ("one", "two"):
         [version] = strict.versions(f"network/{state}/{name}")
         assert unquote(version.metadata["written-by"]) == principal
@@ -136,7 +137,7 @@ def test_a_person_signs_in_with_an_iam_role_and_applies(
 
     assert "invalid auth" in elsewhere.refused("init").lower()
     [version] = strict.versions(f"people/{state}")
-    assert unquote(version.metadata["written-by"]) == access.principal(caller.arn)
+    assert unquote(version.metadata["written-by"]) == principals.principal(caller.arn)
 
 
 def test_a_job_of_another_repository_gets_nothing(
@@ -166,7 +167,7 @@ def test_the_trail_tells_who_did_what(
     name = f"network/{state}/prod"
     add_oidc_trust(strict, issuer, f"network/{state}/*", claims={"environment": state})
     token = issuer.token({"environment": state}, subject=SUBJECT)
-    _, outsider = new_token(strict, access.Role.READER, "elsewhere/*")
+    _, outsider = new_token(strict, Role.READER, "elsewhere/*")
 
     apply(network(new_project, strict, name, Credentials("oidc", token)))
     assert strict.client_with(outsider).read(name).status == 403
@@ -178,7 +179,7 @@ def test_the_trail_tells_who_did_what(
     awaited = {"state.written", "lock.released", "request.refused", "state.deleted"}
     wait_until(lambda: awaited <= {event["event"] for event in told()}, "all of it is in the trail")
     events = told()
-    principal = access.principal(f"oidc:{issuer.address}#{SUBJECT}")
+    principal = principals.principal(f"oidc:{issuer.address}#{SUBJECT}")
     done = [event["event"] for event in events if event["principal"] == principal]
     assert [each for each in done if each not in ("state.read", "state.absent")] == [
         "lock.acquired",

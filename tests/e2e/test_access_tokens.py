@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from holdfast import tokens
 from holdfast.access import Role
-from holdfast.credentials import new_id, new_secret
-from tests.e2e.access_records import alike, basic, new_token, put_token, with_header
+from holdfast.identity import tokens
+from holdfast.identity.credentials import new_id, new_secret
 from tests.e2e.conftest import Roles
-from tests.e2e.http_client import Client, Credentials
-from tests.e2e.team import Team
+from tests.support.access_records import alike, basic, new_token, put_token, with_header
+from tests.support.http_client import Client, Credentials
+from tests.support.team import Team
 
 SAMPLES = 60
 MOST_APART = 3.0

@@ -18,7 +18,7 @@ from typing import Final
 from local_aws.server import ROOT
 from local_aws.terraform import terraforms
 from tests.e2e.test_local_aws_front_door import TIME_LIMIT, FrontDoor, cleaned
-from tests.free_port import free_port
+from tests.support.free_port import free_port
 
 DOCUMENT: Final = ROOT / "docs" / "access.md"
 ISSUER: Final = "127.0.0.1:4570"

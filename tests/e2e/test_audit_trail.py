@@ -3,11 +3,11 @@
 import json
 from typing import Any
 
-from tests import documents
-from tests.e2e.audit_trail import events, wait_for_events
-from tests.e2e.aws_caller import trust_role
-from tests.e2e.http_client import Credentials
-from tests.e2e.team import Team
+from tests.support import documents
+from tests.support.audit_trail import events, wait_for_events
+from tests.support.aws_caller import trust_role
+from tests.support.http_client import Credentials
+from tests.support.team import Team
 
 CONTENT = "a value that is nobody's business"
 

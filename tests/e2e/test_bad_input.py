@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests import documents
-from tests.e2e.http_client import Client, Credentials
-from tests.e2e.team import Team
+from tests.support import documents
+from tests.support.http_client import Client, Credentials
+from tests.support.team import Team
 
 VERBS = [("GET", "states"), ("POST", "states"), ("DELETE", "states"), ("PUT", "locks"), ("DELETE", "locks")]
 

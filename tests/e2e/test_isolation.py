@@ -9,14 +9,14 @@ from typing import Any, Final
 import pytest
 from botocore.exceptions import ClientError
 
-from holdfast import trust
+from holdfast.identity import trust
 from local_aws.server import LocalAws
-from tests import documents
-from tests.e2e.aws_caller import assume, trust_role
 from tests.e2e.conftest import Roles
-from tests.e2e.deployed import client
-from tests.e2e.http_client import Client, Response
-from tests.e2e.team import Team
+from tests.support import documents
+from tests.support.aws_caller import assume, trust_role
+from tests.support.deployed import client
+from tests.support.http_client import Client, Response
+from tests.support.team import Team
 
 STATE, LOCK, TOKEN = "states/{}.tfstate", "states/{}.tfstate.tflock", "tokens/{}.json"
 SESSION, TRUST = "sessions/{}.json", trust.KEY

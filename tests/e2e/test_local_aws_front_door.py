@@ -21,7 +21,7 @@ from infra.config import load_teams
 from local_aws.clients import s3_client
 from local_aws.deploy import bucket_differences
 from local_aws.server import ROOT, LocalAws, Running, find_running
-from tests.free_port import free_port
+from tests.support.free_port import free_port
 
 TIME_LIMIT = 300
 

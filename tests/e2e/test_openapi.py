@@ -16,8 +16,8 @@ from schemathesis.core.result import Ok
 from holdfast import errors
 from holdfast.errors import HoldfastError
 from local_aws.server import LocalAws
-from tests.e2e.deployed import client
-from tests.e2e.team import Team
+from tests.support.deployed import client
+from tests.support.team import Team
 
 DOCS = Path(__file__).parents[2] / "docs"
 DOCUMENT: dict[str, Any] = yaml.safe_load((DOCS / "openapi.yaml").read_text())
@@ -61,7 +61,7 @@ def handled(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mapping[str, Mapping[st
         monkeypatch.setenv(name, value)
     with pytest.MonkeyPatch.context() as modules:
         routes: dict[str, Mapping[str, object]] = {}
-        for name in ("backend.handler", "sessions.handler"):
+        for name in ("terraform_http.handler", "session_exchange.handler"):
             modules.delitem(sys.modules, name, raising=False)
             routes |= vars(import_module(name))["_ROUTES"]
             # Nobody else gets this one, whose settings are made up.

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from local_aws.server import ACCOUNT, REGION, LocalAws
-from tests import permissions_document
-from tests.aws_permissions import (
+from tests.conftest import GeneratedFile
+from tests.e2e.conftest import TEAMS, Roles
+from tests.support import aws_caller, permissions_document
+from tests.support.aws_permissions import (
     WRITES_LOG,
     Demand,
     allowed,
@@ -22,13 +24,10 @@ from tests.aws_permissions import (
     superfluous,
     without,
 )
-from tests.conftest import GeneratedFile
-from tests.e2e import aws_caller
-from tests.e2e.conftest import TEAMS, Roles
-from tests.e2e.deployed import FUNCTIONS, DeployedRole, callers, client, deploying_roles
-from tests.e2e.permissions_drive import drive
-from tests.e2e.team import Team
-from tests.iam_policy import Request, evaluate
+from tests.support.deployed import FUNCTIONS, DeployedRole, callers, client, deploying_roles
+from tests.support.iam_policy import Request, evaluate
+from tests.support.permissions_drive import drive
+from tests.support.team import Team
 
 pytestmark = pytest.mark.last
 

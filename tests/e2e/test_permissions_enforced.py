@@ -10,15 +10,15 @@ from typing import Final
 
 import pytest
 
-from tests import documents
-from tests.aws_permissions import OBJECTS, allowed
-from tests.e2e.audit_trail import audit_group, wait_for_events
-from tests.e2e.aws_caller import assume, aws_client, trust_role
 from tests.e2e.conftest import TEAMS, Roles
-from tests.e2e.deployed import FUNCTIONS, DeployedRole
-from tests.e2e.http_client import Client, Response
-from tests.e2e.permissions_drive import new_client, retain_lock, without_trust
-from tests.e2e.team import Team
+from tests.support import documents
+from tests.support.audit_trail import audit_group, wait_for_events
+from tests.support.aws_caller import assume, aws_client, trust_role
+from tests.support.aws_permissions import OBJECTS, allowed
+from tests.support.deployed import FUNCTIONS, DeployedRole
+from tests.support.http_client import Client, Response
+from tests.support.permissions_drive import new_client, retain_lock, without_trust
+from tests.support.team import Team
 
 Request = Callable[[], str]
 """Sends a request and tells what came of it."""

@@ -6,8 +6,8 @@ from http import HTTPStatus
 
 import pytest
 
-from tests import documents
-from tests.e2e.team import Team
+from tests.support import documents
+from tests.support.team import Team
 
 
 def test_health_is_open_and_tells_the_version(strict: Team) -> None:

@@ -13,11 +13,11 @@ from botocore.exceptions import ClientError
 from infra.config import TeamConfig, load_teams
 from local_aws.deploy import bucket_differences
 from local_aws.server import LocalAws
-from tests import documents
 from tests.e2e.conftest import TEAMS, TEAMS_FILE, Roles
-from tests.e2e.deployed import client
-from tests.e2e.project import NewProject
-from tests.e2e.team import HOLDFAST, Team
+from tests.support import documents
+from tests.support.deployed import client
+from tests.support.project import NewProject
+from tests.support.team import HOLDFAST, Team
 
 DAY = timedelta(days=1)
 CLOCKS = timedelta(minutes=5)

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
-from tests import documents
-from tests.aws_gateway import MAX_INVOCATION, Exchange, event_size
-from tests.e2e.http_client import Client, Response
-from tests.e2e.project import NewProject
-from tests.e2e.team import Team
+from tests.support import documents
+from tests.support.aws_gateway import MAX_INVOCATION, Exchange, event_size
+from tests.support.http_client import Client, Response
+from tests.support.project import NewProject
+from tests.support.team import Team
 
 ROUNDS = 50
 CROWD = 32

@@ -12,8 +12,8 @@ from botocore.exceptions import ClientError
 
 from local_aws.server import LocalAws
 from local_aws.tls import Certificates
-from tests import documents
-from tests.e2e.team import Team
+from tests.support import documents
+from tests.support.team import Team
 
 
 def test_iam_refuses_who_has_no_permission(aws: LocalAws, strict: Team, certificates: Certificates) -> None:

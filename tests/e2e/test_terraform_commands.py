@@ -3,9 +3,9 @@
 import hashlib
 import json
 
-from tests import documents
-from tests.e2e.project import NewProject, Project, backend
-from tests.e2e.team import Team
+from tests.support import documents
+from tests.support.project import NewProject, Project, backend
+from tests.support.team import Team
 
 FRUIT = """
 resource "terraform_data" "apple" {

@@ -3,11 +3,11 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-from holdfast.locks import FORCE_UNLOCK_MIN_AGE
-from tests import documents
-from tests.e2e.project import WAITS, NewProject, Project
-from tests.e2e.team import Team
-from tests.waiting import wait_until
+from holdfast.state.locks import FORCE_UNLOCK_MIN_AGE
+from tests.support import documents
+from tests.support.project import WAITS, NewProject, Project
+from tests.support.team import Team
+from tests.support.waiting import wait_until
 
 
 def project_that_waits(new_project: NewProject, team: Team, state: str) -> Project:

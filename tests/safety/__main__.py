@@ -28,7 +28,7 @@ from tests.safety.model.scenarios import BY_NAME
 from tests.safety.model.search import Search
 from tests.safety.wire import authorizer, load, restart, terraform, timeout
 from tests.safety.wire.stack import Stack, deployed
-from tests.user_settings import forget_user_settings
+from tests.support.user_settings import forget_user_settings
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _DOCUMENT: Final = _ROOT / "docs" / "safety-figures.md"

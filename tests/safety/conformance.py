@@ -33,13 +33,13 @@ from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from moto.server import ThreadedMotoServer
 
-from holdfast.store import CONTENT_TYPE, connect
+from holdfast.s3.store import CONTENT_TYPE, connect
 from local_aws.server import LocalAws
-from tests.free_port import free_port
 from tests.safety.figures import Figures
 from tests.safety.model import s3
 from tests.safety.model.production import AsksForMore, Clock, Replay
 from tests.safety.model.s3 import Answer, Bucket, Effect, Request
+from tests.support.free_port import free_port
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

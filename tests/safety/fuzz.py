@@ -30,10 +30,10 @@ import yaml
 from jsonschema_rs import Draft202012Validator
 
 from holdfast.access import Role
-from tests import documents
-from tests.aws_gateway import AwsGateway
 from tests.safety.figures import Figures
 from tests.safety.fuzz_requests import DOCUMENT, Ground, Request, from_hypothesis, from_schemathesis
+from tests.support import documents
+from tests.support.aws_gateway import AwsGateway
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

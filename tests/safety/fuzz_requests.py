@@ -21,8 +21,8 @@ from schemathesis import Case, GenerationMode
 from schemathesis.core import SCHEMATHESIS_TEST_CASE_HEADER
 from schemathesis.core.result import Ok
 
-from tests import documents
-from tests.aws_gateway import METHODS
+from tests.support import documents
+from tests.support.aws_gateway import METHODS
 
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "openapi.yaml"
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.access import Role
-from tests.e2e.http_client import Credentials
 from tests.safety.figures import Figures
 from tests.safety.fuzz import Answer, History, Target, faults, fuzz
 from tests.safety.fuzz_requests import Ground, Request, from_hypothesis, from_schemathesis
+from tests.support.http_client import Credentials
 
 TOKENS = {role.value: Credentials(role.value, "secret").header for role in Role}
 JSON = {"content-type": "application/json"}

@@ -57,8 +57,8 @@ def test_everything_holds_in_some_histories() -> None:
         ),
         (
             "holdfast/locks.py",
-            "        raise Locked(held.info.for_client())\n    raise Undecided",
-            "        return Acquired(info, held.version_id)\n    raise Undecided",
+            "        raise Locked(held.info.for_client())\n    raise OutcomeUnknown",
+            "        return Acquired(info, held.version_id)\n    raise OutcomeUnknown",
             "invariant 1",
         ),
     ],

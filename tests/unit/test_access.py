@@ -2,9 +2,11 @@
 
 import pytest
 
-from holdfast import names, object_metadata
-from holdfast.access import Action, Caller, Role, check_pattern, matches, principal
+from holdfast import names
+from holdfast.access import Action, Caller, Role, check_pattern, matches
 from holdfast.errors import NotAllowed
+from holdfast.identity.principals import principal
+from holdfast.s3 import object_metadata
 
 PROD = names.parse("network/prod")
 

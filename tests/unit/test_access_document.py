@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.main import parser
-from tests.unit import cli_account
-from tests.unit.cli_account import Aws, bucket
+from holdfast_cli.main import parser
+from tests.support import cli_account
+from tests.support.cli_account import Aws, bucket
 
 TEXT = (Path(__file__).parents[2] / "docs" / "access.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```([a-z]*)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)

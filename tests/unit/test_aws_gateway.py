@@ -15,8 +15,15 @@ from threading import Thread
 import pytest
 
 from local_aws.tls import Certificates, create_certificates
-from tests.aws_gateway import MAX_HEAD, MAX_INVOCATION, MAX_PAYLOAD, AwsGateway, answer_size, event_size
-from tests.free_port import free_port
+from tests.support.aws_gateway import (
+    MAX_HEAD,
+    MAX_INVOCATION,
+    MAX_PAYLOAD,
+    AwsGateway,
+    answer_size,
+    event_size,
+)
+from tests.support.free_port import free_port
 
 JSON = {"Content-Type": "application/json"}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.aws_permissions import (
+from tests.support.aws_permissions import (
     TABLE,
     WRITES_LOG,
     Call,

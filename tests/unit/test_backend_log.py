@@ -13,7 +13,7 @@ from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from audit_trail.events import received
 from holdfast import audit
 from holdfast.access import Caller, Role
-from tests.events import Context, request
+from tests.support.events import Context, request
 from tests.unit.test_audit_events import delivery
 
 Handle = Callable[[dict[str, Any], Context], dict[str, Any]]
@@ -36,10 +36,10 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Iterator[Handle]:
     }.items():
         monkeypatch.setenv(name, value)
     with pytest.MonkeyPatch.context() as modules:
-        modules.delitem(sys.modules, "backend.handler", raising=False)
-        yield cast("Handle", import_module("backend.handler").handle)
+        modules.delitem(sys.modules, "terraform_http.handler", raising=False)
+        yield cast("Handle", import_module("terraform_http.handler").handle)
         # Nobody else gets this one, whose settings are made up.
-        del sys.modules["backend.handler"]
+        del sys.modules["terraform_http.handler"]
 
 
 @pytest.fixture

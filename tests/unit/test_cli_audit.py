@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from cli.audit_command import EVENTS
-from tests.free_port import free_port
-from tests.unit import cli_account
-from tests.unit.cli_account import REGION, Aws, unread
+from holdfast_cli.commands.audit import EVENTS
+from tests.support import cli_account
+from tests.support.cli_account import REGION, Aws, unread
+from tests.support.free_port import free_port
 
 ADA = "token:k2v9x0q7m3c1d8f5a6b4"
 NOW = datetime.now(UTC).replace(microsecond=0)  # other tests may run between here and these

@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from cli.backend_config import quote_hcl
+from holdfast_cli.backend_config import quote_hcl
 from local_aws.terraform import terraforms
 
 HOLDFAST = Path(sys.executable).with_name("holdfast")

@@ -17,12 +17,12 @@ import boto3
 import pytest
 from botocore.awsrequest import AWSRequest
 
-from cli import api, sessions
+from holdfast_cli import api, sessions
 from local_aws.tls import Certificates, create_certificates
-from tests.free_port import free_port
-from tests.unit import api_stub, cli_account
-from tests.unit.api_stub import ApiStub, Asked, Reply, made, refused, session
-from tests.unit.cli_account import HOLDFAST, REGION, unread
+from tests.support import api_stub, cli_account
+from tests.support.api_stub import ApiStub, Asked, Reply, made, refused, session
+from tests.support.cli_account import HOLDFAST, REGION, unread
+from tests.support.free_port import free_port
 
 SECRET_KEY = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 AWS = {

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from cli.output import Progress, table
+from holdfast_cli.output import Progress, table
 
 
 class Terminal(io.StringIO):

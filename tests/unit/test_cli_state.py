@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from botocore.exceptions import TokenRetrievalError
 
-from cli.aws_errors import as_command_errors
-from cli.errors import CommandError
-from cli.main import main
-from tests.documents import LINEAGE, lock_info, state
-from tests.free_port import free_port
-from tests.s3_fault_proxy import Fault, running
-from tests.unit import cli_account
-from tests.unit.cli_account import HOLDFAST, Aws, bucket
+from holdfast_cli.aws_errors import as_command_errors
+from holdfast_cli.errors import CommandError
+from holdfast_cli.main import main
+from tests.support import cli_account
+from tests.support.cli_account import HOLDFAST, Aws, bucket
+from tests.support.documents import LINEAGE, lock_info, state
+from tests.support.free_port import free_port
+from tests.support.s3_fault_proxy import Fault, running
 
 NAME = "network/prod"
 KEY = f"states/{NAME}.tfstate"
@@ -335,7 +335,7 @@ def test_a_bucket_that_nobody_serves_is_one_line_that_says_to_repeat(
     for name, value in aws.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{free_port()}")
-    monkeypatch.setattr("cli.states._PATIENCE", 0.2)
+    monkeypatch.setattr("holdfast_cli.states._PATIENCE", 0.2)
 
     assert main(UNDELETE) == 1
 

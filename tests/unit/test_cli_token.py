@@ -18,15 +18,15 @@ from typing import Any
 
 import pytest
 
-from holdfast import tokens, trust
 from holdfast.access import Role
-from holdfast.credentials import TokenCredentials
-from holdfast.tokens import Token, verify
-from tests.documents import state
-from tests.free_port import free_port
-from tests.s3_fault_proxy import Fault, running
-from tests.unit import cli_account
-from tests.unit.cli_account import HOLDFAST, REGION, Aws, bucket
+from holdfast.identity import tokens, trust
+from holdfast.identity.credentials import TokenCredentials
+from holdfast.identity.tokens import Token, verify
+from tests.support import cli_account
+from tests.support.cli_account import HOLDFAST, REGION, Aws, bucket
+from tests.support.documents import state
+from tests.support.free_port import free_port
+from tests.support.s3_fault_proxy import Fault, running
 
 CREATE = ("token", "create", "--role", "writer", "--scope", "network/*")
 EXAMPLE: dict[str, Any] = {
@@ -539,7 +539,7 @@ def test_every_example_of_the_help_works_as_it_stands(aws: Aws, tmp_path: Path, 
 def test_help_does_not_wait_for_the_aws_sdk(aws: Aws) -> None:
     script = """
 import sys
-from cli.main import main
+from holdfast_cli.main import main
 try:
     main(sys.argv[1:])
 except SystemExit:

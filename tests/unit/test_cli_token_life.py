@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from holdfast import tokens
 from holdfast.access import Role
-from holdfast.credentials import TokenCredentials
-from holdfast.tokens import Token
-from tests.fault_relay import Fault
-from tests.free_port import free_port
-from tests.s3_fault_proxy import running
-from tests.unit import cli_account
-from tests.unit.cli_account import HOLDFAST, Aws, bucket, unread
+from holdfast.identity import tokens
+from holdfast.identity.credentials import TokenCredentials
+from holdfast.identity.tokens import Token
+from tests.support import cli_account
+from tests.support.cli_account import HOLDFAST, Aws, bucket, unread
+from tests.support.fault_relay import Fault
+from tests.support.free_port import free_port
+from tests.support.s3_fault_proxy import running
 
 MOTOS_ARN = "arn:aws:sts::123456789012:user/moto"
 UNKNOWN = "a" * 20

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from holdfast import trust
 from holdfast.access import Role
-from holdfast.trust import AwsTrust, OidcTrust, Records, Trust
-from tests.fault_relay import Fault
-from tests.free_port import free_port
-from tests.s3_fault_proxy import running
-from tests.unit import cli_account
-from tests.unit.cli_account import Aws, bucket, unread
+from holdfast.identity import trust
+from holdfast.identity.trust import AwsTrust, OidcTrust, Records, Trust
+from tests.support import cli_account
+from tests.support.cli_account import Aws, bucket, unread
+from tests.support.fault_relay import Fault
+from tests.support.free_port import free_port
+from tests.support.s3_fault_proxy import running
 
 MOTOS_ARN = "arn:aws:sts::123456789012:user/moto"
 GITHUB = "https://token.actions.githubusercontent.com"

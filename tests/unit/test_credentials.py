@@ -5,8 +5,8 @@ import string
 
 import pytest
 
-from holdfast import credentials
-from holdfast.credentials import IdToken, SessionCredentials, TokenCredentials, parse
+from holdfast.identity import credentials
+from holdfast.identity.credentials import IdToken, SessionCredentials, TokenCredentials, parse
 
 TOKEN_ID = "a1" * 10
 SESSION_ID = f"session-{TOKEN_ID}"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.iam_policy import Request, bucket_policy, evaluate, matching, resolved
+from tests.support.iam_policy import Request, bucket_policy, evaluate, matching, resolved
 
 GET = Request("s3:GetObject", "arn:aws:s3:::states/a/b.tfstate")
 

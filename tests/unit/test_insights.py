@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.insights import query
+from tests.support.insights import query
 
 EVENTS = [
     {"@timestamp": 3, "event": "state.written", "serial": 12, "state": "a|b", "left": True},

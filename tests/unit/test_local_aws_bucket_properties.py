@@ -10,7 +10,7 @@ import pytest
 from local_aws.bucket_properties import UnsupportedTemplateError, apply, differences
 from local_aws.clients import s3_client
 from local_aws.server import LocalAws
-from tests.free_port import free_port
+from tests.support.free_port import free_port
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

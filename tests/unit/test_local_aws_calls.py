@@ -13,7 +13,7 @@ import pytest
 from botocore.config import Config
 
 from local_aws.server import ACCOUNT, REGION, LocalAws
-from tests.free_port import free_port
+from tests.support.free_port import free_port
 
 
 def client(aws: LocalAws, service: Any, *, config: Any = None, **credentials: Any) -> Any:

@@ -21,7 +21,7 @@ from joserfc.jwk import KeySet
 
 from local_aws.issuer import DISCOVERY, Algorithm, SigningKeys, answer, id_token
 from local_aws.server import ROOT
-from tests.free_port import free_port
+from tests.support.free_port import free_port
 
 NOW = datetime(2026, 11, 20, 10, tzinfo=UTC)
 

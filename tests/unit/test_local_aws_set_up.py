@@ -11,7 +11,7 @@ import local_aws.set_up
 from local_aws.failure import LocalAwsError
 from local_aws.server import LocalAws
 from local_aws.set_up import Part, set_up
-from tests.free_port import free_port
+from tests.support.free_port import free_port
 
 
 class Workshop:

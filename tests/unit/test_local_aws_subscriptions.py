@@ -12,7 +12,7 @@ from typing import Any
 import boto3
 
 from local_aws.server import ACCOUNT, REGION, LocalAws
-from tests.free_port import free_port
+from tests.support.free_port import free_port
 
 CODE = "def handle(event, context):\n    print('got ' + event['awslogs']['data'])\n"
 

@@ -21,7 +21,7 @@ from local_aws.failure import LocalAwsError
 from local_aws.home import Connection, DeployedTeam, Deployment, Home
 from local_aws.server import ROOT, LocalAws
 from local_aws.up import Situation, Step, asked_teams, holdfast, steps, teams_to_deploy
-from tests.free_port import free_port
+from tests.support.free_port import free_port
 
 PLATFORM = DeployedTeam("platform", "http://127.0.0.1:4566/api", "holdfast-platform-000000000000-us-east-1")
 PAYMENTS = DeployedTeam("payments", "http://127.0.0.1:4566/other", "holdfast-payments-000000000000-us-east-1")

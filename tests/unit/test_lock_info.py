@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast import lock_info
 from holdfast.errors import InvalidLockInfo, TooLarge
-from tests.documents import lock_info as document
-from tests.documents import only_id
+from holdfast.state import lock_info
+from tests.support.documents import lock_info as document
+from tests.support.documents import only_id
 
 PATH = "bucket/states/a.tfstate.tflock"
 CREATED = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)

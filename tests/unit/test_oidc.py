@@ -17,12 +17,12 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 
-from holdfast import oidc
 from holdfast.access import Role
-from holdfast.oidc import Issuers, IssuerUnreachable, Refused, VerifiedIdToken
-from holdfast.trust import Records
+from holdfast.identity.oidc import verify as oidc
+from holdfast.identity.oidc.verify import Issuers, IssuerUnreachable, Refused, VerifiedIdToken
+from holdfast.identity.trust import Records
 from local_aws.tls import create_certificates
-from tests.id_tokens import (
+from tests.support.id_tokens import (
     AUDIENCE,
     DISCOVERY,
     ISSUER,

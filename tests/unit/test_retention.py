@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.retention import Retention, parse
+from holdfast.s3.retention import Retention, parse
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from holdfast import sessions, trust
 from holdfast.access import Caller, Role
-from holdfast.credentials import SessionCredentials
 from holdfast.errors import InvalidBody
-from holdfast.sessions import Session, verify, why_refused
-from holdfast.trust import Records
+from holdfast.identity import sessions, trust
+from holdfast.identity.credentials import SessionCredentials
+from holdfast.identity.sessions import Session, verify, why_refused
+from holdfast.identity.trust import Records
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from holdfast import tokens
 from holdfast.access import Caller, Role
-from holdfast.credentials import TokenCredentials
-from holdfast.tokens import Token, verify, why_refused
+from holdfast.identity import tokens
+from holdfast.identity.credentials import TokenCredentials
+from holdfast.identity.tokens import Token, verify, why_refused
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 DAY = timedelta(days=1)

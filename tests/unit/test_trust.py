@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from holdfast import trust
 from holdfast.access import Role
-from holdfast.trust import AwsTrust, OidcTrust, Records
+from holdfast.identity import trust
+from holdfast.identity.trust import AwsTrust, OidcTrust, Records
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 GITHUB = "https://token.actions.githubusercontent.com"

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.user_settings import forget_user_settings
+from tests.support.user_settings import forget_user_settings
 
 
 def test_settings_for_aws_proxies_and_terraform_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

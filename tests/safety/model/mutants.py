@@ -65,7 +65,7 @@ _SECOND_READING: Final = "if not _is_same_lock(first_lock, locks.read(store, nam
 _FIRST_READING: Final = "check_lock(lock, lock_id, caller, require_lock=require_lock)"
 _READ_STATE: Final = "current = _read_current(store, name)"
 _READ_LOCK: Final = "lock = locks.read(store, name)"
-_OUTCOMES: Final = "outcomes: dict[int, Stored | NotStored] = {404: NotStored(), 412: NotStored()}"
+_OUTCOMES: Final = "outcomes: dict[int, Stored | PreconditionFailed] = {404: PreconditionFailed(), 412: PreconditionFailed()}"
 
 
 def _mutant(
@@ -94,7 +94,7 @@ MUTANTS: Final = (
         Promise.ONE_HOLDER,
         "two-applies",
         (0, 0, 0),
-        (_STORE, _OUTCOMES, _OUTCOMES.replace("412: NotStored()", '412: Stored("", "none")')),
+        (_STORE, _OUTCOMES, _OUTCOMES.replace("412: PreconditionFailed()", '412: Stored("", "none")')),
     ),
     _mutant(
         "an acquire whose 412 is always somebody else's lock",
@@ -404,7 +404,7 @@ MUTANTS: Final = (
         (0, 0, 0),
         (
             _STATES,
-            "        locks.give_back(store, name, acquired)\n    if isinstance(deleted",
+            "        locks.release_own(store, name, acquired)\n    if isinstance(deleted",
             "        pass\n    if isinstance(deleted",
         ),
     ),
@@ -415,7 +415,7 @@ MUTANTS: Final = (
         (0, 0, 0),
         (
             _STATES,
-            "    acquired = locks.take(store, name, lock, caller)\n    try:\n        deleted",
+            "    acquired = locks.acquire_own(store, name, lock, caller)\n    try:\n        deleted",
             '    acquired = Acquired(lock, "none")\n    try:\n        deleted',
         ),
     ),

@@ -106,15 +106,15 @@ class Production:
         )
         os.environ.pop("HOLDFAST_RETENTION", None)
         sys.path[:] = [str(functions), *(path for path in sys.path if Path(path).resolve() != FUNCTIONS)]
-        self._handler: Any = import_module("backend.handler")
+        self._handler: Any = import_module("terraform_http.handler")
         found = Path(str(self._handler.__file__)).resolve().parent.parent
         if found != functions.resolve():
             raise RuntimeError(f"the production code was imported from {found}, not from {functions}")
-        self._states: Any = import_module("holdfast.states")
+        self._states: Any = import_module("holdfast.state.undelete")
         self._access: Any = import_module("holdfast.access")
         self._errors: Any = import_module("holdfast.errors")
         self._names: Any = import_module("holdfast.names")
-        self._store: Any = import_module("holdfast.store")
+        self._store: Any = import_module("holdfast.s3.store")
         self._clock = Clock()
         vars(self._store)["time"] = self._clock
         self._points: list[Point] = []

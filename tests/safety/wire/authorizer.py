@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from holdfast import tokens
 from holdfast.access import Role
-from tests.e2e.http_client import Credentials
+from holdfast.identity import tokens
 from tests.safety.figures import Figures
 from tests.safety.wire.proxy import NONE, Fault, FaultProxy, Plan
 from tests.safety.wire.stack import AUTHORIZER, Stack
+from tests.support.http_client import Credentials
 
 Say = Callable[[str], None]
 

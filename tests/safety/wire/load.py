@@ -24,7 +24,7 @@ from tests.safety.wire.verdict import EMPTY_BODY_AGE, Findings, Operation, opera
 from tests.safety.wire.witness import Content, Settings, content
 
 if TYPE_CHECKING:
-    from tests.e2e.http_client import Credentials
+    from tests.support.http_client import Credentials
 
 Say = Callable[[str], None]
 

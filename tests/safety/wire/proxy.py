@@ -11,7 +11,7 @@ from enum import Enum
 from types import TracebackType
 from typing import Final, Self
 
-from tests.fault_relay import REFUSALS, Exchange, Fault, Injected, Relay, Request, s3_refusal
+from tests.support.fault_relay import REFUSALS, Exchange, Fault, Injected, Relay, Request, s3_refusal
 
 __all__ = ["API_FAULTS", "NONE", "S3_FAULTS", "Exchange", "Fault", "FaultProxy", "Plan", "Side"]
 

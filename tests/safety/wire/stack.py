@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 from local_aws.clients import s3_client
 from local_aws.deploy import bootstrap, deploy
 from local_aws.server import LocalAws, find_running, for_local_commands
-from tests.e2e.deployed import client as aws_client
-from tests.e2e.http_client import Credentials
-from tests.free_port import free_port
+from tests.support.deployed import client as aws_client
+from tests.support.free_port import free_port
+from tests.support.http_client import Credentials
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

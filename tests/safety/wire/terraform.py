@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
-from cli.backend_config import to_hcl
 from holdfast import names
+from holdfast_cli.backend_config import to_hcl
 from local_aws.terraform import Terraform, terraforms
-from tests import documents
-from tests.e2e.project import Done, Project, Run
 from tests.safety.figures import Figures
 from tests.safety.wire.proxy import NONE, Exchange, Fault, FaultProxy, Plan, Side, api_faults, s3_faults
 from tests.safety.wire.stack import Stack
+from tests.support import documents
+from tests.support.project import Done, Project, Run
 
 Say = Callable[[str], None]
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.safety.wire.proxy import NONE, Exchange, Fault, FaultProxy, Plan, Side
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 BODY = b"0123456789" * 20
 ANSWER = b"abcdefghij" * 20

@@ -7,12 +7,12 @@ import pytest
 
 from holdfast import names
 from local_aws.terraform import terraforms
-from tests import documents
 from tests.safety.wire import authorizer
 from tests.safety.wire.proxy import NONE, Exchange, FaultProxy
 from tests.safety.wire.stack import Stack, deployed
 from tests.safety.wire.terraform import Checkout, Told, holds, judge
 from tests.safety.wire.timeout import Spot
+from tests.support import documents
 
 FORMER, OTHER = documents.state(1), documents.state(2, content="other")
 FIRST, SECOND = documents.state(2), documents.state(3)

@@ -117,10 +117,10 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> Bundles:
     code = tmp_path_factory.mktemp("code")
     (code / "handler.py").touch()
     return Bundles(
-        backend=Bundle(code, "b" * 64),
-        authorizer=Bundle(code, "a" * 64),
-        sessions=Bundle(code, "c" * 64),
-        audit_trail=Bundle(code, "d" * 64),
+        backend=Bundle("terraform_http", code, "b" * 64),
+        authorizer=Bundle("authorizer", code, "a" * 64),
+        sessions=Bundle("session_exchange", code, "c" * 64),
+        audit_trail=Bundle("audit_trail", code, "d" * 64),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from infra.config import AWS, AccessLogs, Retention, TeamConfig
 from tests.conftest import GeneratedFile
-from tests.iam_policy import ACCOUNT, REGION, Request, Statement, bucket_policy, evaluate, matching
+from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, bucket_policy, evaluate, matching
 from tests.unit.infra.conftest import ROOT, Synthesize, Synthesized
 
 # The teams whose policies differ, named after what differs.

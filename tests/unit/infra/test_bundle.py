@@ -76,12 +76,22 @@ def test_a_bundle_stays_under_its_limit_with_bytecode_and_without(
     assert max(sizes.values()) < limit * MEGABYTE
 
 
-def test_a_bundle_holds_this_function_the_library_and_no_test(for_aws: Path, function: str) -> None:
+SHIPPED = {
+    "audit_trail": {"audit_trail", "holdfast"},
+    "authorizer": {"authorizer", "holdfast", "holdfast/identity", "holdfast/identity/oidc", "holdfast/s3"},
+    "session_exchange": {"gateway", "holdfast", "holdfast/identity", "holdfast/s3", "session_exchange"},
+    "terraform_http": {"gateway", "holdfast", "holdfast/s3", "holdfast/state", "terraform_http"},
+}
+"""Of our own packages, what each function ships: those that it imports."""
+
+
+def test_a_bundle_holds_the_packages_that_the_function_imports_and_no_test(
+    for_aws: Path, function: str
+) -> None:
     files = contents(for_aws)
-    assert {f"{function}/handler.py", "holdfast/locks.py"} <= files
-    ours = {path.parent.name for path in (ROOT / "functions").glob("*/__init__.py")}
-    shared = {"backend": {"gateway"}, "sessions": {"gateway"}}.get(function, set())
-    assert {name.partition("/")[0] for name in files} & ours == {function, "holdfast"} | shared
+    functions = ROOT / "functions"
+    ours = {path.parent.relative_to(functions).as_posix() for path in functions.rglob("__init__.py")}
+    assert {name.rpartition("/")[0] for name in files} & ours == SHIPPED[function]
     assert not any("requirements" in name for name in files)
     assert not any(
         re.search(r"(^|/)(tests?/|test_[^/]*$|conftest\.py$|[^/]*_test\.py$)", name) for name in files
@@ -109,11 +119,11 @@ SETTINGS = {
     "HOLDFAST_VERSION": "1",
 }
 CALL_S3 = """
-from holdfast.errors import Undecided
-from holdfast.store import Store, connect
+from holdfast.errors import OutcomeUnknown
+from holdfast.s3.store import Store, connect
 try:
     Store(connect(), "bucket", deadline=time.monotonic() + 0.1).read("states/a.tfstate")
-except Undecided:
+except OutcomeUnknown:
     pass
 """
 CALL_LOGS = """
@@ -209,7 +219,7 @@ def test_a_bundle_talks_to_s3_with_nothing_but_what_is_in_it(for_here: Path, s3_
     script = (
         f"import sys; sys.path.insert(0, {str(for_here)!r})\n"
         "import time\n"
-        "from holdfast.store import Store, connect\n"
+        "from holdfast.s3.store import Store, connect\n"
         "store = Store(connect(), 'bucket', deadline=time.monotonic() + 5)\n"
         "print(store.read('states/a.tfstate').body)\n"
     )
@@ -272,12 +282,12 @@ def test_the_authorizer_loads_the_jwt_library_only_when_an_id_token_comes() -> N
     code = """
 import base64, types
 import authorizer.handler as handler
-from holdfast import tokens, trust
+from holdfast.identity import tokens, trust
 from holdfast.access import Role
 from datetime import UTC, datetime
 
 def loaded():
-    return [name for name in ("jwt", "cryptography", "holdfast.oidc") if name in sys.modules]
+    return [name for name in ("jwt", "cryptography", "holdfast.identity.oidc.verify") if name in sys.modules]
 
 now = datetime.now(UTC)
 token, secret = tokens.create(Role.READER, ["*"], description="", created_by="", now=now, expires=None)
@@ -297,7 +307,7 @@ print(sign_in("oidc", "e30.e30.e30"), loaded())
     assert run_alone(code, bundle("authorizer", "local").path).splitlines() == [
         "[]",
         "True False False []",
-        "False ['jwt', 'cryptography', 'holdfast.oidc']",
+        "False ['jwt', 'cryptography', 'holdfast.identity.oidc.verify']",
     ]
 
 
@@ -367,10 +377,12 @@ def test_a_bundle_is_the_code_and_what_the_requirements_name(
 
 
 def test_a_function_may_have_requirements_and_packages_of_its_own(functions: Path, tmp_path: Path) -> None:
-    for name in ("backend", "authorizer", "audit_trail"):
+    for name in ("terraform_http", "authorizer", "audit_trail"):
         shutil.copytree(functions / "greeter", functions / name)
     (functions / "gateway").mkdir()
-    (functions / "gateway" / "http.py").touch()
+    for module in ("http", "unused"):
+        (functions / "gateway" / f"{module}.py").touch()
+    (functions / "terraform_http" / "handler.py").write_text("def f():\n    from gateway import http\n")
     shutil.copy(functions / "requirements.txt", functions / "authorizer")
     shutil.copy(functions / "requirements.txt", functions / "authorizer" / "requirements.in")
     (functions / "requirements.txt").write_text("# nothing\n")
@@ -382,8 +394,10 @@ def test_a_function_may_have_requirements_and_packages_of_its_own(functions: Pat
     assert {"authorizer/handler.py", "botocore/__init__.py"} <= found
     assert not any("requirements" in name or name.startswith("gateway/") for name in found)
     shutil.copy(functions / "authorizer" / "requirements.txt", functions)
-    assert "gateway/http.py" in files("backend")
-    for function, service in (("backend", "s3"), ("audit_trail", "logs")):
+    found = files("terraform_http")
+    assert "gateway/http.py" in found
+    assert "gateway/unused.py" not in found
+    for function, service in (("terraform_http", "s3"), ("audit_trail", "logs")):
         models = {name.split("/")[2] for name in files(function) if name.startswith("botocore/data/")}
         assert models == {"endpoints.json", service}
 
@@ -490,8 +504,10 @@ def test_a_missing_source_is_named(functions: Path, tmp_path: Path, missing: str
 
 
 def test_code_that_is_no_python_is_not_bundled(functions: Path, tmp_path: Path) -> None:
-    (functions / "holdfast" / "locks.py").write_text("def acquire(:\n")
+    broken = functions / "holdfast" / "locks.py"
+    broken.write_text("def acquire(:\n")
+    (functions / "greeter" / "handler.py").write_text("from holdfast import locks\n")
     with pytest.raises(BundleError) as error:
         bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
-    assert str(error.value).startswith("holdfast/locks.py is no Python that could be deployed: ")
+    assert str(error.value).startswith(f"{broken} is not Python that could be deployed: ")
     assert "line 1" in str(error.value)

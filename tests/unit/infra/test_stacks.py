@@ -100,7 +100,7 @@ OWN_LOG = may_log("BackendLog")
 
 
 def test_the_backend_may_use_states_and_locks_and_nothing_else(default: Synthesized) -> None:
-    assert statements_of(default, "backend.handler.handle") == [
+    assert statements_of(default, "terraform_http.handler.handle") == [
         *STATES_AND_LOCKS,
         MISSING_KEYS_ARE_404,
         USE_THE_KEY,
@@ -111,7 +111,7 @@ def test_the_backend_may_use_states_and_locks_and_nothing_else(default: Synthesi
 def test_the_backend_may_retain_states_where_it_has_to(synthesize: Synthesize) -> None:
     team = TeamConfig(name="ops", retention=Retention(mode="governance", days=30))
     (stack,) = synthesize([team], AWS).values()
-    assert statements_of(stack, "backend.handler.handle") == [
+    assert statements_of(stack, "terraform_http.handler.handle") == [
         *STATES_AND_LOCKS,
         {"Effect": "Allow", "Action": "s3:PutObjectRetention", "Resource": STATES},
         MISSING_KEYS_ARE_404,
@@ -121,7 +121,7 @@ def test_the_backend_may_retain_states_where_it_has_to(synthesize: Synthesize) -
 
 
 def test_the_functions_need_no_key_and_no_retention_that_s3_sees_to(settled: Synthesized) -> None:
-    assert statements_of(settled, "backend.handler.handle") == [
+    assert statements_of(settled, "terraform_http.handler.handle") == [
         *STATES_AND_LOCKS,
         MISSING_KEYS_ARE_404,
         OWN_LOG,
@@ -131,7 +131,7 @@ def test_the_functions_need_no_key_and_no_retention_that_s3_sees_to(settled: Syn
         MISSING_KEYS_ARE_404,
         may_log("AuthorizerLog"),
     ]
-    assert statements_of(settled, "sessions.handler.handle") == [
+    assert statements_of(settled, "session_exchange.handler.handle") == [
         *MAKE_SESSIONS,
         MISSING_KEYS_ARE_404,
         may_log("SessionsLog"),
@@ -148,7 +148,7 @@ def test_the_authorizer_may_read_tokens_sessions_and_trust_and_nothing_else(stac
 
 
 def test_the_sessions_function_may_read_trust_and_write_sessions_and_nothing_else(stack: Synthesized) -> None:
-    assert statements_of(stack, "sessions.handler.handle") == [
+    assert statements_of(stack, "session_exchange.handler.handle") == [
         *MAKE_SESSIONS,
         MISSING_KEYS_ARE_404,
         USE_THE_KEY,
@@ -185,9 +185,9 @@ def test_no_role_has_a_wildcard_action_or_the_bare_resource(stack: Synthesized, 
 @pytest.mark.parametrize(
     ("handler", "memory", "timeout"),
     [
-        ("backend.handler.handle", 1769, 25),
+        ("terraform_http.handler.handle", 1769, 25),
         ("authorizer.handler.handle", 512, 10),
-        ("sessions.handler.handle", 512, 25),
+        ("session_exchange.handler.handle", 512, 25),
     ],
 )
 def test_a_function_runs_python_3_14_on_arm64_from_a_snapshot(
@@ -204,9 +204,9 @@ def test_a_function_runs_python_3_14_on_arm64_from_a_snapshot(
 @pytest.mark.parametrize(
     ("handler", "memory"),
     [
-        ("backend.handler.handle", 1024),
+        ("terraform_http.handler.handle", 1024),
         ("authorizer.handler.handle", 256),
-        ("sessions.handler.handle", 256),
+        ("session_exchange.handler.handle", 256),
     ],
 )
 def test_a_team_may_have_other_memory_and_no_snapshots(
@@ -228,7 +228,7 @@ def test_nobody_waits_for_the_audit_trail_so_it_has_no_snapshot(stack: Synthesiz
 def test_the_functions_know_their_bucket_and_their_version(default: Synthesized) -> None:
     powertools = {"POWERTOOLS_SERVICE_NAME": "holdfast", "POWERTOOLS_LOG_LEVEL": "INFO"}
     bucket = {"HOLDFAST_BUCKET": "<StateBucket>"}
-    _, backend = default.function("backend.handler.handle")
+    _, backend = default.function("terraform_http.handler.handle")
     _, authorizer = default.function("authorizer.handler.handle")
     assert default.resolve(backend["Environment"]["Variables"]) == {
         **bucket,
@@ -241,7 +241,7 @@ def test_the_functions_know_their_bucket_and_their_version(default: Synthesized)
         **powertools,
         "HOLDFAST_VERSION": f"{__version__}+aaaaaaaaaaaa",
     }
-    _, sessions = default.function("sessions.handler.handle")
+    _, sessions = default.function("session_exchange.handler.handle")
     assert default.resolve(sessions["Environment"]["Variables"]) == {
         **bucket,
         **powertools,
@@ -257,12 +257,12 @@ def test_the_functions_know_their_bucket_and_their_version(default: Synthesized)
 
 
 def test_the_sessions_function_knows_the_account_that_it_takes_callers_of(settled: Synthesized) -> None:
-    _, sessions = settled.function("sessions.handler.handle")
+    _, sessions = settled.function("session_exchange.handler.handle")
     assert sessions["Environment"]["Variables"]["HOLDFAST_ACCOUNT"] == "123456789012"
 
 
 def test_a_team_may_do_without_locks(settled: Synthesized) -> None:
-    _, backend = settled.function("backend.handler.handle")
+    _, backend = settled.function("terraform_http.handler.handle")
     assert backend["Environment"]["Variables"]["HOLDFAST_REQUIRE_LOCK"] == "false"
 
 
@@ -279,7 +279,7 @@ def test_backend_and_command_line_know_the_retention_of_each_write(
     synthesize: Synthesize, retention: Retention | None, asked: str | None
 ) -> None:
     (stack,) = synthesize([TeamConfig(name="ops", retention=retention)], AWS).values()
-    _, backend = stack.function("backend.handler.handle")
+    _, backend = stack.function("terraform_http.handler.handle")
     _, authorizer = stack.function("authorizer.handler.handle")
     assert backend["Environment"]["Variables"].get("HOLDFAST_RETENTION") == asked
     assert "HOLDFAST_RETENTION" not in authorizer["Environment"]["Variables"]
@@ -386,7 +386,7 @@ def test_new_code_answers_only_once_the_bucket_policy_is_the_new_one(stack: Synt
         for name, policy in stack.resources("AWS::S3::BucketPolicy").items()
         if policy["Properties"]["Bucket"] == {"Ref": "StateBucket"}
     )
-    alias = live_alias(stack, "backend.handler.handle")
+    alias = live_alias(stack, "terraform_http.handler.handle")
     assert policy in stack.template["Resources"][alias]["DependsOn"]
 
 
@@ -453,11 +453,11 @@ def test_only_this_api_may_call_the_functions_and_only_their_aliases(stack: Synt
         for permission in permissions
         if permission["Principal"] == "apigateway.amazonaws.com"
     } == {
-        (f"<{live_alias(stack, 'backend.handler.handle')}>", f"{here}/*/*/states/{{name+}}"),
-        (f"<{live_alias(stack, 'backend.handler.handle')}>", f"{here}/*/*/locks/{{name+}}"),
-        (f"<{live_alias(stack, 'backend.handler.handle')}>", f"{here}/*/*/health"),
-        (f"<{live_alias(stack, 'sessions.handler.handle')}>", f"{here}/*/*/sessions"),
-        (f"<{live_alias(stack, 'sessions.handler.handle')}>", f"{here}/*/*/sessions/aws"),
+        (f"<{live_alias(stack, 'terraform_http.handler.handle')}>", f"{here}/*/*/states/{{name+}}"),
+        (f"<{live_alias(stack, 'terraform_http.handler.handle')}>", f"{here}/*/*/locks/{{name+}}"),
+        (f"<{live_alias(stack, 'terraform_http.handler.handle')}>", f"{here}/*/*/health"),
+        (f"<{live_alias(stack, 'session_exchange.handler.handle')}>", f"{here}/*/*/sessions"),
+        (f"<{live_alias(stack, 'session_exchange.handler.handle')}>", f"{here}/*/*/sessions/aws"),
         (f"<{live_alias(stack, 'authorizer.handler.handle')}>", f"{here}/authorizers/<{authorizer}>"),
     }
 

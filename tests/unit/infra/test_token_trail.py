@@ -5,7 +5,7 @@ It is looked at in the template and nowhere else: the local AWS's CloudFormation
 
 import pytest
 
-from tests.iam_policy import ACCOUNT, REGION, Request, bucket_policy, evaluate
+from tests.support.iam_policy import ACCOUNT, REGION, Request, bucket_policy, evaluate
 from tests.unit.infra.conftest import Synthesized
 
 TRAIL_ARN = f"arn:aws:cloudtrail:{REGION}:{ACCOUNT}:trail/holdfast-ops"

@@ -1,0 +1,1 @@
+"""Callers: credentials, the records that prove them, and sign-in."""

@@ -1,0 +1,288 @@
+"""Access tokens: their records, and who holds one."""
+
+import hmac
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+
+from holdfast import json_object
+from holdfast.access import Caller, Role, check_pattern
+from holdfast.identity import records as record_fields
+from holdfast.identity.credentials import TokenCredentials, is_token_id, new_id, new_secret, secret_sha256
+from holdfast.identity.records import whole_seconds, written
+
+DEFAULT_LIFETIME: Final = timedelta(days=90)
+"""How long a token lasts unless its maker says otherwise."""
+
+Status = Literal["active", "expired", "revoked"]
+
+_NO_SECRET = secret_sha256("")  # compared with where there is no other, and never taken for a match
+
+
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """The secret that a rotation replaced.
+
+    Attributes:
+        secret_sha256: SHA-256 of the secret, hexadecimal.
+        until: when it ends.
+    """
+
+    secret_sha256: str
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """An access token's record, as it lies in the bucket; it holds the secret's hash, never the secret.
+
+    Attributes:
+        id: the user name of HTTP Basic.
+        secret_sha256: SHA-256 of the secret, hexadecimal.
+        role: what the bearer may do.
+        scope: to which states.
+        description: the operator's note.
+        created: when.
+        created_by: the AWS identity that made it.
+        expires: when it ends, or None for never.
+        rotated: when it got its secret, if that is not the first one.
+        rotated_by: the AWS identity that gave it.
+        previous: the secret before that, while it may be valid.
+        revoked: when it was revoked, or None.
+        revoked_by: the AWS identity that revoked it.
+    """
+
+    id: str
+    secret_sha256: str
+    role: Role
+    scope: tuple[str, ...]
+    description: str
+    created: datetime
+    created_by: str
+    expires: datetime | None = None
+    rotated: datetime | None = None
+    rotated_by: str = ""
+    previous: Previous | None = None
+    revoked: datetime | None = None
+    revoked_by: str = ""
+
+    @property
+    def key(self) -> str:
+        """The S3 key of the record."""
+        return token_key(self.id)
+
+    @property
+    def caller(self) -> Caller:
+        """The caller that a bearer of this token is."""
+        return Caller(f"token:{self.id}", self.role, self.scope)
+
+    def status(self, now: datetime) -> Status:
+        """Whether it is valid; a token that was revoked stays so when it would have expired."""
+        if self.revoked is not None:
+            return "revoked"
+        if self.expires is not None and now >= self.expires:
+            return "expired"
+        return "active"
+
+    def to_json(self) -> bytes:
+        """The record as it is stored."""
+        previous = self.previous
+        return json.dumps(
+            {
+                "id": self.id,
+                "secret_sha256": self.secret_sha256,
+                "role": self.role,
+                "scope": self.scope,
+                "description": self.description,
+                "created": written(self.created),
+                "created_by": self.created_by,
+                "expires": written(self.expires),
+                "rotated": written(self.rotated),
+                "rotated_by": self.rotated_by,
+                "previous": previous
+                and {"secret_sha256": previous.secret_sha256, "until": written(previous.until)},
+                "revoked": written(self.revoked),
+                "revoked_by": self.revoked_by,
+            },
+            indent=2,
+        ).encode()
+
+    @classmethod
+    def from_json(cls, body: bytes) -> "Token":
+        """Read a stored record.
+
+        Raises:
+            ValueError: it is no token record.
+        """
+        try:
+            document = json_object.parse(body)
+            return cls(
+                id=_id(document["id"]),
+                secret_sha256=record_fields.sha256(document["secret_sha256"]),
+                role=Role(document["role"]),
+                scope=record_fields.scope(document["scope"]),
+                description=record_fields.text(document["description"]),
+                created=record_fields.time(document["created"]),
+                created_by=record_fields.text(document["created_by"]),
+                expires=record_fields.optional_time(document["expires"]),
+                # Not in the records of version 0.1.0.
+                rotated=record_fields.optional_time(document.get("rotated")),
+                rotated_by=record_fields.text(document.get("rotated_by", "")),
+                previous=_previous(document.get("previous")),
+                revoked=record_fields.optional_time(document.get("revoked")),
+                revoked_by=record_fields.text(document.get("revoked_by", "")),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"no token record: {error!r}") from error
+
+
+def _id(value: object) -> str:
+    if not is_token_id(record_fields.text(value)):
+        raise ValueError("expected the ID of a token")
+    return record_fields.text(value)
+
+
+def _previous(value: Any) -> Previous | None:
+    if value is None:
+        return None
+    return Previous(record_fields.sha256(value["secret_sha256"]), record_fields.time(value["until"]))
+
+
+def token_key(token_id: str) -> str:
+    """The S3 key of a token's record."""
+    return f"tokens/{token_id}.json"
+
+
+def create(
+    role: Role,
+    scope: Sequence[str],
+    *,
+    description: str,
+    created_by: str,
+    now: datetime,
+    expires: datetime | None,
+) -> tuple[Token, str]:
+    """Make an access token.
+
+    Args:
+        role: what the bearer may do.
+        scope: to which states.
+        description: the operator's note.
+        created_by: the AWS identity that makes it.
+        now: the time.
+        expires: when it ends, or None for never.
+
+    Returns:
+        The record to store, and the secret to show once.
+
+    Raises:
+        ValueError: the scope is empty, a pattern is malformed, or it would have ended already.
+    """
+    if not scope:
+        raise ValueError("a token needs at least one scope pattern; '*' is every state")
+    secret = new_secret()
+    token = Token(
+        id=new_id(),
+        secret_sha256=secret_sha256(secret),
+        role=role,
+        scope=tuple(check_pattern(pattern) for pattern in scope),
+        description=description,
+        created=whole_seconds(now),
+        created_by=created_by,
+        expires=_end(expires, now),
+    )
+    return token, secret
+
+
+def rotate(
+    token: Token, *, rotated_by: str, now: datetime, keep: timedelta, expires: datetime | None
+) -> tuple[Token, str]:
+    """Give a token a new secret. The one before it stays valid for a while, one that is older does not.
+
+    Args:
+        token: its record.
+        rotated_by: the AWS identity that asks for it.
+        now: the time.
+        keep: how long the old secret stays valid; it ends with the token at the latest.
+        expires: when the token ends from now on, or None for never.
+
+    Returns:
+        The record to store, and the new secret to show once.
+
+    Raises:
+        ValueError: the token is revoked or expired, it would have ended already, or `keep` is negative.
+    """
+    status = token.status(now)
+    if status != "active":
+        raise ValueError(f"the token {token.id} is {status}; make a new one")
+    if keep < timedelta(0):
+        raise ValueError("an old secret cannot be kept for less than no time")
+    secret = new_secret()
+    expires = _end(expires, now)
+    until = whole_seconds(now) + keep
+    rotated = replace(
+        token,
+        secret_sha256=secret_sha256(secret),
+        expires=expires,
+        rotated=whole_seconds(now),
+        rotated_by=rotated_by,
+        previous=Previous(token.secret_sha256, min(until, expires or until)) if keep else None,
+    )
+    return rotated, secret
+
+
+def _end(expires: datetime | None, now: datetime) -> datetime | None:
+    if expires is None:
+        return None
+    if expires <= now:
+        raise ValueError(f"the token would have ended already, on {expires:%Y-%m-%d %H:%M:%S %Z}")
+    return whole_seconds(expires)
+
+
+def lifetime(token: Token) -> timedelta | None:
+    """For how long a token was made or last rotated, or None for ever: a rotation renews it by that."""
+    return None if token.expires is None else token.expires - (token.rotated or token.created)
+
+
+def revoke(token: Token, *, revoked_by: str, now: datetime) -> Token:
+    """End a token for good; one that is revoked already stays as it is."""
+    if token.revoked is not None:
+        return token
+    return replace(token, revoked=whole_seconds(now), revoked_by=revoked_by)
+
+
+def verify(credentials: TokenCredentials, token: Token | None, *, now: datetime) -> Caller | None:
+    """Decide whether credentials are those of a token.
+
+    An unknown ID costs the same comparisons as a wrong secret, so the two cannot be told apart.
+
+    Returns:
+        The caller, or None for an unknown, wrong, expired or revoked token.
+    """
+    has_secret = _has_secret(credentials, token, now)
+    if token is None or not has_secret or token.status(now) != "active":
+        return None
+    return token.caller
+
+
+def why_refused(
+    credentials: TokenCredentials, token: Token | None, *, now: datetime
+) -> Literal["unknown_or_wrong", "expired", "revoked"]:
+    """Why `verify` refused credentials; for the log, as it tells more than the bearer may learn."""
+    if token is not None and _has_secret(credentials, token, now):
+        status = token.status(now)
+        if status != "active":
+            return status
+    return "unknown_or_wrong"
+
+
+def _has_secret(credentials: TokenCredentials, token: Token | None, now: datetime) -> bool:
+    previous = token.previous if token else None
+    given = secret_sha256(credentials.secret)
+    is_current = hmac.compare_digest(given, token.secret_sha256 if token else _NO_SECRET)
+    is_previous = hmac.compare_digest(given, previous.secret_sha256 if previous else _NO_SECRET)
+    if token is None or token.id != credentials.token_id:
+        return False
+    return is_current or (is_previous and previous is not None and now < previous.until)

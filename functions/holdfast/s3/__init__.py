@@ -1,0 +1,1 @@
+"""All requests to S3: conditional writes, reads, lists, retries."""

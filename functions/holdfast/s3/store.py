@@ -1,0 +1,484 @@
+"""S3 with conditions: the only module that talks to S3.
+
+Every write says what it expects to find. A failed precondition is an outcome (`PreconditionFailed`), not an
+error: the caller looks again and decides. A request whose response was lost is retried with the same
+condition until S3 decides or the deadline passes. So a failed precondition can mean "your own first attempt
+took effect": the caller compares what it finds.
+
+A response of which only the beginning came is a lost one. The SDK does not notice: it takes the end of the
+connection for the end of the headers. So every response is checked here, and nothing is read by a HEAD,
+whose response ends with its headers and could lack any of them.
+"""
+
+import heapq
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import unquote, urlencode
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import (
+    ClientError,
+    CredentialRetrievalError,
+    FlexibleChecksumError,
+    HTTPClientError,
+    IncompleteReadError,
+)
+from botocore.exceptions import ConnectionError as UnreachableError
+from urllib3.exceptions import HTTPError as TransportError
+
+from holdfast import __version__
+from holdfast.errors import OutcomeUnknown, StorageRefused
+from holdfast.s3 import object_metadata
+from holdfast.s3.retention import Retention
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import ListObjectVersionsOutputTypeDef
+
+CONTENT_TYPE: Final = "application/json"
+
+CONNECT_TIMEOUT: Final = 2.0
+"""Seconds for a connection to S3; with READ_TIMEOUT it bounds how late a request may still land."""
+READ_TIMEOUT: Final = 5.0
+"""Seconds without a byte from S3 before a request is repeated."""
+
+_BUDGET = 15.0
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectVersion:
+    """What S3 knows of an object without its body.
+
+    Attributes:
+        etag: opaque; the condition of the next write.
+        version_id: which of the key's versions this is; empty in a bucket without versioning.
+        size: bytes.
+        last_modified: when S3 took it, in whole seconds.
+        metadata: user metadata, decoded.
+    """
+
+    etag: str
+    version_id: str
+    size: int
+    last_modified: datetime
+    metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """An object with its body.
+
+    Attributes:
+        version: what S3 tells about it.
+        body: its bytes.
+        read_at: S3's clock when it answered, in whole seconds.
+    """
+
+    version: ObjectVersion
+    body: bytes
+    read_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One entry in the history of a key.
+
+    Attributes:
+        id: which version it is.
+        last_modified: when S3 took it; AWS tells whole seconds.
+        is_current: whether it is the newest entry.
+        is_delete_marker: whether it says that the key was deleted; it then has no body.
+    """
+
+    id: str
+    last_modified: datetime
+    is_current: bool
+    is_delete_marker: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IfAbsent:
+    """Write only if the key has no current object; a delete marker counts as none."""
+
+
+@dataclass(frozen=True, slots=True)
+class IfMatch:
+    """Write only over the object with this ETag."""
+
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The write took effect."""
+
+    etag: str
+    version_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PreconditionFailed:
+    """The condition did not hold: nothing was written or deleted, unless an earlier attempt took effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """The object is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Protected:
+    """S3 does not let the version go: it is under retention, or the caller may not.
+
+    It is still there, unless an earlier attempt, whose answer was lost, took effect.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class _Empty:
+    """There is an object, of zero bytes: it has no first byte."""
+
+
+class _CutShortError(Exception):
+    """S3's answer ended before its end."""
+
+
+def connect(session: boto3.Session | None = None, *, endpoint_url: str | None = None) -> "S3Client":
+    """Make an S3 client that leaves repeating to `Store`; keep it as long as the process lives.
+
+    No connection is opened before the first request.
+
+    Args:
+        session: whose credentials and region; by default those of the environment.
+        endpoint_url: where S3 is; by default what the environment says, else AWS.
+    """
+    config = Config(
+        connect_timeout=CONNECT_TIMEOUT,
+        read_timeout=READ_TIMEOUT,
+        retries={"mode": "standard", "total_max_attempts": 1},
+        user_agent=f"holdfast/{__version__}",  # botocore would put its own together for every request
+    )
+    return (session or boto3.Session()).client("s3", config=config, endpoint_url=endpoint_url)
+
+
+def is_unique(version_id: str) -> bool:
+    """Whether a version ID names one object alone, for ever.
+
+    Not where the bucket's versioning is off or suspended: there every object has none, or is the version
+    `null`.
+    """
+    return version_id not in ("", "null")
+
+
+def deadline(remaining_milliseconds: int) -> float:
+    """Until when a function that has this much time left may start requests, in `time.monotonic()` seconds.
+
+    Early enough for the last one to time out before the function is stopped: no write lands long after it
+    was answered.
+    """
+    last_request = CONNECT_TIMEOUT + READ_TIMEOUT
+    return time.monotonic() + min(_BUDGET, remaining_milliseconds / 1000 - last_request - 1)
+
+
+class Store:
+    """One bucket, for the time of one request.
+
+    Args:
+        client: an S3 client made by `connect`.
+        bucket: the bucket's name.
+        deadline: `time.monotonic()` seconds after which no request starts any more.
+
+    Attributes:
+        requests: the name of every request that was sent to S3, repeats included.
+    """
+
+    def __init__(self, client: "S3Client", bucket: str, *, deadline: float) -> None:
+        self.bucket = bucket
+        self.requests: list[str] = []
+        self._client = client
+        self._deadline = deadline
+
+    def prolong(self, seconds: float) -> None:
+        """See to it that requests may start for at least so many seconds from now."""
+        self._deadline = max(self._deadline, time.monotonic() + seconds)
+
+    def read(self, key: str, version_id: str | None = None) -> Object | None:
+        """Read an object, or None if there is none.
+
+        Args:
+            key: which object.
+            version_id: which of its versions; the current one by default. A delete marker reads as None.
+
+        Raises:
+            OutcomeUnknown: S3 did not answer in time.
+            StorageRefused: S3 refuses the function.
+        """
+        which = {} if version_id is None else {"VersionId": version_id}
+        # 405 is what a delete marker answers that is asked for by its version.
+        absent: dict[int, Object | None] = {404: None} if version_id is None else {404: None, 405: None}
+        return self._decided("GetObject", lambda: self._get(key, **which), absent)
+
+    def read_version(self, key: str) -> ObjectVersion | None:
+        """Read what S3 knows of an object, or None if there is none.
+
+        By reading its first byte: that the byte came tells that all headers before it did. An object of zero
+        bytes has none, and costs a second request.
+
+        Raises:
+            OutcomeUnknown: S3 did not answer in time.
+            StorageRefused: S3 refuses the function.
+        """
+        outcomes: dict[int, Object | _Empty | None] = {404: None, 416: _Empty()}
+        found = self._decided("GetObject", lambda: self._get(key, Range="bytes=0-0"), outcomes)
+        if isinstance(found, _Empty):
+            found = self.read(key)
+        return found.version if found else None
+
+    def _get(self, key: str, **which: Any) -> Object:
+        """Read an object, or the part of it that is asked for."""
+        try:
+            answer = self._client.get_object(Bucket=self.bucket, Key=key, **which)
+            body = answer["Body"].read()
+            _require_whole(answer, body)
+            read_at = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
+            return Object(_object_version(answer), body, read_at)
+        except (KeyError, ValueError) as error:  # a field is missing, or cut
+            raise _CutShortError from error
+
+    def versions(self, key: str, *, page_size: int = 1000) -> Iterator[HistoryEntry]:
+        """List the history of exactly this key, newest first, page by page as it is asked for.
+
+        S3 tells versions and delete markers apart in two lists, each in its order, and times in whole
+        seconds: which of a version and a marker of the same second came first is not told, but for the
+        current one.
+
+        Args:
+            key: which object.
+            page_size: entries that one request asks for.
+
+        Raises:
+            OutcomeUnknown: S3 did not answer in time.
+            StorageRefused: S3 refuses the caller.
+        """
+        after: dict[str, str] = {}
+        while True:
+            page = self._list_versions(Prefix=key, MaxKeys=page_size, **after)
+            versions, markers = page.get("Versions", []), page.get("DeleteMarkers", [])
+            yield from heapq.merge(
+                [_version(entry, is_delete_marker=False) for entry in versions if entry["Key"] == key],
+                [_version(entry, is_delete_marker=True) for entry in markers if entry["Key"] == key],
+                key=_newest_first,
+            )
+            # Keys come in order: of those that begin with this one, it is the first itself.
+            if not page["IsTruncated"] or any(entry["Key"] != key for entry in (*versions, *markers)):
+                return
+            after = {"KeyMarker": page["NextKeyMarker"], "VersionIdMarker": page["NextVersionIdMarker"]}
+
+    def _list_versions(self, **request: Any) -> "ListObjectVersionsOutputTypeDef":
+        def list_versions() -> "ListObjectVersionsOutputTypeDef":
+            page = self._client.list_object_versions(Bucket=self.bucket, **request)
+            if "IsTruncated" not in page:  # the SDK reads a missing body as an empty one
+                raise _CutShortError
+            return page
+
+        return self._decided("ListObjectVersions", list_versions, {})
+
+    def write(
+        self,
+        key: str,
+        body: bytes,
+        condition: IfAbsent | IfMatch,
+        *,
+        metadata: Mapping[str, str],
+        tags: Mapping[str, str] | None = None,
+        retention: Retention | None = None,
+    ) -> Stored | PreconditionFailed:
+        """Write an object under a condition.
+
+        Args:
+            key: where to.
+            body: the object.
+            condition: what must lie there.
+            metadata: user metadata; values are encoded and cut.
+            tags: for lifecycle rules.
+            retention: how long S3 keeps this version from being deleted; None leaves that to the bucket.
+
+        Raises:
+            OutcomeUnknown: S3 did not decide in time; the write may have taken effect.
+            StorageRefused: S3 refuses the function.
+        """
+        request: dict[str, Any] = {
+            "Bucket": self.bucket,
+            "Key": key,
+            "Body": body,
+            "ContentType": CONTENT_TYPE,
+            # Said here, because a setting of the environment can switch the SDK's own off and a write with
+            # retention is refused without.
+            "ChecksumAlgorithm": "SHA256",
+            "Metadata": {name: object_metadata.encode(value) for name, value in metadata.items()},
+        }
+        match condition:
+            case IfAbsent():
+                request["IfNoneMatch"] = "*"
+            case IfMatch(etag):
+                request["IfMatch"] = etag
+        if tags:
+            request["Tagging"] = urlencode(tags)
+        if retention:
+            request["ObjectLockMode"] = retention.mode
+            request["ObjectLockRetainUntilDate"] = retention.until(datetime.now(UTC))
+
+        def put() -> Stored:
+            answer = self._client.put_object(**request)
+            _require_whole(answer, b"")
+            return Stored(answer["ETag"], answer.get("VersionId", ""))
+
+        outcomes: dict[int, Stored | PreconditionFailed] = {
+            404: PreconditionFailed(),
+            412: PreconditionFailed(),
+        }
+        return self._decided("PutObject", put, outcomes)
+
+    def delete(self, key: str, condition: IfMatch) -> Deleted | PreconditionFailed:
+        """Delete an object under a condition; one that is gone already counts as deleted.
+
+        Raises:
+            OutcomeUnknown: S3 did not decide in time; the delete may have taken effect.
+            StorageRefused: S3 refuses the function.
+        """
+
+        def delete() -> Deleted:
+            self._client.delete_object(Bucket=self.bucket, Key=key, IfMatch=condition.etag)
+            return Deleted()
+
+        outcomes: dict[int, Deleted | PreconditionFailed] = {404: Deleted(), 412: PreconditionFailed()}
+        return self._decided("DeleteObject", delete, outcomes)
+
+    def remove_version(self, key: str, version_id: str) -> Deleted | Protected:
+        """Remove one version for good; one that is gone already counts as deleted.
+
+        Every other version of the key stays as it is, whenever and however often the request arrives. If the
+        version is the current one, the one before it becomes current.
+
+        Raises:
+            OutcomeUnknown: S3 did not decide in time; the removal may have taken effect.
+            StorageRefused: S3 refuses the function for another reason than the version's protection.
+        """
+        if not is_unique(version_id):
+            raise ValueError("without versioning there is no version to remove")  # it would be any object
+
+        def remove() -> Deleted:
+            self._client.delete_object(Bucket=self.bucket, Key=key, VersionId=version_id)
+            return Deleted()
+
+        outcomes: dict[int, Deleted | Protected] = {403: Protected(), 404: Deleted()}
+        return self._decided("DeleteObject", remove, outcomes)
+
+    def _decided(self, operation: str, call: Callable[[], _T], outcomes: Mapping[int, _T]) -> _T:
+        """Make a call until S3 decides it; the statuses in `outcomes` are decisions too."""
+        pause = 0.05
+        reason = "no time was left to ask"
+        while time.monotonic() < self._deadline:
+            self.requests.append(operation)
+            try:
+                return call()
+            except ClientError as error:
+                status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+                reason = error.response["Error"]["Code"]
+                # The SDK gives the status for the code where the body, which tells it, did not come whole.
+                final = reason not in _TRANSIENT and reason != str(status)
+                # A bucket that is gone is 404 as well, and must never read as "no state, no lock".
+                if final and status in outcomes and reason != "NoSuchBucket":
+                    return outcomes[status]
+                # 409: another request to the key was in flight.
+                if final and status < 500 and status not in (409, 429):
+                    raise StorageRefused(
+                        f"S3 answered {status} {reason}. This is a fault of the deployment: check the "
+                        "function's role, the bucket policy and the key, then deploy again."
+                    ) from error
+            except _LOST as error:
+                reason = type(error).__name__
+            time.sleep(pause * _JITTER.uniform(0.5, 1.0))
+            pause = min(pause * 2, 1.0)
+        raise OutcomeUnknown(f"S3 did not decide in time (last: {reason}). Repeating the request is safe.")
+
+
+# The request may or may not have reached S3, or S3's answer us.
+_LOST = (
+    UnreachableError,
+    HTTPClientError,
+    IncompleteReadError,
+    FlexibleChecksumError,
+    CredentialRetrievalError,
+    TransportError,  # within the body of an error, where the SDK lets it through
+    _CutShortError,
+)
+
+# What S3 and the services behind it send with a final status for a passing condition.
+_TRANSIENT = frozenset(
+    {
+        "BadDigest",
+        "BandwidthLimitExceeded",
+        "IncompleteBody",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "RequestTimeout",
+        "RequestTimeTooSkewed",
+        "SlowDown",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+
+# From the system: a snapshot's copies would all draw the same numbers from a seed.
+_JITTER = random.SystemRandom()
+
+
+def _require_whole(answer: Mapping[str, Any], body: bytes) -> None:
+    """Find out whether an answer has come to its end.
+
+    Of one with a body the body tells, for it comes last. Of one without, only that each field is there which
+    S3 always sends, and whole: a field that stands behind all of these can still be missing or cut.
+
+    Raises:
+        _CutShortError: it has not.
+    """
+    headers = answer["ResponseMetadata"]["HTTPHeaders"]
+    if not (
+        headers.get("content-length") == str(len(body))
+        and headers.get("date", "").endswith(" GMT")
+        and headers.get("etag", "")[1:].endswith('"')
+    ):
+        raise _CutShortError
+
+
+def _object_version(answer: Mapping[str, Any]) -> ObjectVersion:
+    # "bytes 0-0/123" is the range of an answer that has not all of the object.
+    _, _, size = answer.get("ContentRange", "").rpartition("/")
+    return ObjectVersion(
+        etag=answer["ETag"],
+        version_id=answer.get("VersionId", ""),
+        size=int(size or answer["ContentLength"]),
+        last_modified=answer["LastModified"],
+        metadata={name: unquote(value) for name, value in answer["Metadata"].items()},
+    )
+
+
+def _version(entry: Mapping[str, Any], *, is_delete_marker: bool) -> HistoryEntry:
+    last_modified = entry["LastModified"].astimezone(UTC)  # the SDK gives it in the zone of this machine
+    return HistoryEntry(entry["VersionId"], last_modified, entry["IsLatest"], is_delete_marker)
+
+
+def _newest_first(version: HistoryEntry) -> tuple[bool, float]:
+    return not version.is_current, -version.last_modified.timestamp()

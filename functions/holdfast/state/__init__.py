@@ -1,0 +1,1 @@
+"""States and their locks: documents, guards, and the verbs that read and change them."""

@@ -1,0 +1,106 @@
+"""The current state as a write compares itself with it, and the metadata in which each version notes it.
+
+A version that Holdfast wrote tells its revision in user metadata, so that one byte of the object is read. A
+version that another program wrote is read whole.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.access import Caller
+from holdfast.errors import InvalidState
+from holdfast.names import StateName
+from holdfast.s3.store import ObjectVersion, Store
+from holdfast.state import document
+from holdfast.state.document import Revision, StateDocument
+from holdfast.state.locks import HeldLock
+
+METADATA_NAMES: Final = (
+    *("sha256", "serial", "lineage", "terraform-version", "lock-id", "who", "operation", "written-by"),
+    *("over-serial", "over-lineage"),
+)
+"""The user metadata of a state version; `over-*` is the superseded revision. The names are stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentState:
+    """The current state, as far as a write is compared with it.
+
+    Attributes:
+        version: the object version.
+        sha256: of its bytes, hexadecimal.
+        revision: its serial and lineage; None if it is not a state document.
+        superseded: the last acknowledged revision that it replaced, if its writer noted one.
+        lock_id: the lock under which it was written; empty for an unlocked write.
+        fenced: whether Holdfast wrote it.
+    """
+
+    version: ObjectVersion
+    sha256: str
+    revision: Revision | None
+    superseded: Revision | None
+    lock_id: str
+    fenced: bool
+
+
+def read_current(store: Store, name: StateName) -> CurrentState | None:
+    """Read what a write must know of the current state; one more request if its metadata does not tell.
+
+    Raises:
+        OutcomeUnknown: S3 did not answer in time.
+        StorageRefused: S3 refuses the function.
+    """
+    version = store.read_version(name.state_key)
+    if version is None:
+        return None
+    noted = version.metadata
+    revision = _noted_revision(noted, "serial", "lineage")
+    if revision is not None and "sha256" in noted:
+        superseded = _noted_revision(noted, "over-serial", "over-lineage")
+        return CurrentState(
+            version, noted["sha256"], revision, superseded, noted.get("lock-id", ""), fenced=True
+        )
+    found = store.read(name.state_key)
+    if found is None:
+        return None
+    try:
+        revision = document.parse(found.body).revision
+    except InvalidState:
+        revision = None
+    return CurrentState(
+        found.version, hashlib.sha256(found.body).hexdigest(), revision, None, "", fenced=False
+    )
+
+
+def _noted_revision(metadata: Mapping[str, str], serial: str, lineage: str) -> Revision | None:
+    value = metadata.get(serial, "")
+    return Revision(int(value), metadata.get(lineage, "")) if value.isdecimal() else None
+
+
+def version_metadata(
+    new: StateDocument, sha256: str, superseded: Revision | None, lock: HeldLock | None, caller: Caller
+) -> dict[str, str]:
+    """Return the user metadata of a new state version, without empty values.
+
+    Args:
+        new: the document that is written.
+        sha256: of its bytes, hexadecimal.
+        superseded: the last acknowledged revision.
+        lock: the lock under which it is written, None for an unlocked write.
+        caller: who writes.
+    """
+    noted = {
+        "sha256": sha256,
+        "serial": str(new.revision.serial),
+        "lineage": new.revision.lineage,
+        "terraform-version": new.terraform_version,
+        "lock-id": lock.info.id if lock else "",
+        "who": lock.info.who if lock else "",
+        "operation": lock.info.operation if lock else "",
+        "written-by": caller.principal,
+    }
+    if superseded is not None:
+        noted |= {"over-serial": str(superseded.serial), "over-lineage": superseded.lineage}
+    return {name: value for name, value in noted.items() if value}

@@ -1,0 +1,139 @@
+"""Pure decisions of a write: may it go ahead, given the lock and the current state that were read?
+
+Nothing here talks to S3. `write` reads, asks these functions, and writes.
+"""
+
+from typing import Final
+
+from holdfast.access import Caller
+from holdfast.errors import (
+    LineageChanged,
+    Locked,
+    LockLost,
+    LockRequired,
+    SerialNotNewer,
+    UnreadableState,
+)
+from holdfast.state.current_state import CurrentState
+from holdfast.state.document import Revision
+from holdfast.state.locks import HeldLock, LockIdentity, identity
+
+COMPARED_BY_CLIENT: Final = frozenset({"state-push", "migration destination state"})
+"""Lock operations whose client has compared serial and lineage itself, or was forced by its user."""
+
+
+def check_lock(lock: HeldLock | None, lock_id: str | None, caller: Caller, *, require_lock: bool) -> None:
+    """Decide whether a write may go ahead under the lock that was read.
+
+    Args:
+        lock: the lock that is held, None if the state is not locked.
+        lock_id: the ID of the lock that the client says it holds, None if it names none.
+        caller: who writes.
+        require_lock: whether the team refuses writes without a lock.
+
+    Raises:
+        Locked: somebody else holds the lock, or the client named none.
+        LockLost: the client named a lock, and none is held.
+        LockRequired: no lock is held and the team requires one.
+    """
+    if lock is not None:
+        # The ID alone proves nothing: everybody who is refused learns it.
+        if lock.info.id != lock_id or lock.principal != caller.principal:
+            raise Locked(lock.info.for_client())
+    elif lock_id is not None:
+        raise _lock_lost(lock_id)
+    elif require_lock:
+        raise LockRequired(
+            "This team takes no write without a lock. Run the command without '-lock=false', and set "
+            "lock_address and unlock_address in the backend block."
+        )
+
+
+def check_same_lock(first: LockIdentity | None, lock: HeldLock | None, lock_id: str | None) -> None:
+    """Decide whether the lock that was read is still the very same lock object, or still none.
+
+    Args:
+        first: the lock of the first reading, None for an unlocked write.
+        lock: the lock of a later reading.
+        lock_id: the ID of the lock that the client says it holds.
+
+    Raises:
+        LockLost: it is another lock object, also one with the same document, or it is gone.
+    """
+    if identity(lock) != first:
+        raise _lock_lost(lock_id)
+
+
+def check_succession(new: Revision, current: CurrentState | None, lock: HeldLock | None) -> None:
+    """Decide whether a revision may follow the current state: same lineage, higher serial.
+
+    Args:
+        new: the revision of the write.
+        current: the current state, None if there is none.
+        lock: the lock under which the write goes ahead.
+
+    Raises:
+        SerialNotNewer: the serial is not higher than the last acknowledged one.
+        LineageChanged: the lineage is another one.
+        UnreadableState: the current object is not a state document, so there is nothing to compare with.
+    """
+    if current is None or current.version.size == 0:
+        return
+    if lock is not None and lock.info.operation in COMPARED_BY_CLIENT:
+        return
+    if current.revision is None and not was_never_acknowledged(current, lock):
+        raise UnreadableState(
+            "The current object is not a state document, so this write cannot be compared with it. Restore "
+            "an earlier version, or delete the state first."
+        )
+    base = last_acknowledged_revision(current, lock)
+    if base is None:
+        return
+    if not new.same_lineage(base):
+        raise LineageChanged(
+            f"This write has the lineage {new.lineage!r}, the current state {base.lineage!r}: they are "
+            "different states. Check the address; to replace the state on purpose use "
+            "'terraform state push -force'."
+        )
+    if new.serial <= base.serial:
+        raise SerialNotNewer(
+            f"This write has the serial {new.serial}, the current state {base.serial}: it was made from an "
+            "older state. Pull the current state and apply again; to go back on purpose use "
+            "'terraform state push -force'."
+        )
+
+
+def was_never_acknowledged(current: CurrentState, lock: HeldLock | None) -> bool:
+    """Return whether the current state was written by somebody else while this lock was held.
+
+    Such a writer read the lock a second time, found this one and was refused. S3's times have whole
+    seconds: within the same second the write counts as acknowledged.
+    """
+    return (
+        lock is not None
+        and current.fenced
+        and current.lock_id != lock.info.id
+        and current.version.last_modified > lock.version.last_modified
+    )
+
+
+def last_acknowledged_revision(current: CurrentState | None, lock: HeldLock | None) -> Revision | None:
+    """Return the last acknowledged revision.
+
+    It is stored with the next version, so that an unacknowledged write in between cannot lower it.
+    """
+    if current is None:
+        return None
+    return current.superseded if was_never_acknowledged(current, lock) else current.revision
+
+
+def _lock_lost(lock_id: str | None) -> LockLost:
+    if lock_id is None:
+        return LockLost(
+            "Somebody locked the state while this unlocked write was in progress, so it does not count. "
+            "Wait until they are done, then pull the state and run the command again."
+        )
+    return LockLost(
+        f"The lock {lock_id} is no longer held: it was released or force-unlocked. This write does not "
+        "count. Keep errored.tfstate, pull the current state, compare, then push or apply again."
+    )

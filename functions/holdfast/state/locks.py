@@ -1,0 +1,301 @@
+"""Locks: acquire, release, force-unlock.
+
+A lock is an object that exists. It is acquired with a PutObject that only creates, and released with a
+DeleteObject that names the very version that was read before: whatever is lost, retried or late, nobody's
+lock is ever replaced or removed by mistake, and nothing of a lock stays in the bucket. Only where S3 does not
+let the version go is the lock deleted by its ETag, which leaves a version and a delete marker.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from holdfast.access import Action, Caller
+from holdfast.errors import Locked, LockNotMatched, OutcomeUnknown, StorageRefused, UnlockOutcomeUnknown
+from holdfast.names import StateName
+from holdfast.s3.store import Deleted, IfAbsent, IfMatch, ObjectVersion, Store, Stored, is_unique
+from holdfast.state import lock_info
+from holdfast.state.lock_info import LockInfo
+
+TAGS: Final = {"holdfast": "lock"}
+"""By this tag a lifecycle rule finds the lock versions that could not be removed. A rule filters by the
+beginning of a key and by tags, and the keys of locks and states begin alike."""
+
+FORCE_UNLOCK_MIN_AGE: Final = timedelta(seconds=10)
+"""How old a lock must be before a force-unlock that names no ID removes it."""
+
+_ATTEMPTS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class LockIdentity:
+    """Which lock object it is. Two readings saw the same lock if and only if these are equal.
+
+    The version ID alone decides in a bucket with versioning: a lock that is acquired again, even with the
+    same document, is another version. Without versioning document and principal are all there is.
+
+    Attributes:
+        version_id: of the lock object.
+        info: its lock info, as stored.
+        principal: who acquired it, or None if another program than Holdfast did.
+    """
+
+    version_id: str
+    info: LockInfo
+    principal: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLock:
+    """A lock as it was read.
+
+    Attributes:
+        identity: which lock object it is.
+        version: what S3 tells about that object.
+        read_at: S3's clock when it was read, in whole seconds.
+    """
+
+    identity: LockIdentity
+    version: ObjectVersion
+    read_at: datetime
+
+    @property
+    def info(self) -> LockInfo:
+        """The holder's lock info."""
+        return self.identity.info
+
+    @property
+    def principal(self) -> str | None:
+        """Who acquired it, or None if another program than Holdfast did."""
+        return self.identity.principal
+
+
+def identity(lock: HeldLock | None) -> LockIdentity | None:
+    """Return which lock object was read, None if the state was not locked."""
+    return lock.identity if lock else None
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The caller's lock is no longer held.
+
+    Attributes:
+        lock_id: its ID.
+        marker_created: whether S3 did not let its version go, so that a delete marker was created over it.
+    """
+
+    lock_id: str | None
+    marker_created: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ForceUnlocked:
+    """Somebody's lock was removed on behalf of a maintainer.
+
+    Attributes:
+        info: the lock's, None if there was no lock.
+        principal: who held it, None if another program than Holdfast did.
+        marker_created: whether S3 did not let its version go, so that a delete marker was created over it.
+    """
+
+    info: LockInfo | None
+    principal: str | None
+    marker_created: bool = False
+
+
+def read(store: Store, name: StateName) -> HeldLock | None:
+    """Read the lock, or None if the state is not locked.
+
+    Raises:
+        OutcomeUnknown: S3 did not answer in time.
+        StorageRefused: S3 refuses the function.
+    """
+    found = store.read(name.lock_key)
+    if found is None:
+        return None
+    version = found.version
+    path = f"{store.bucket}/{name.lock_key}"
+    info = lock_info.read_stored(found.body, path=path, created=version.last_modified)
+    lock = LockIdentity(version.version_id, info, version.metadata.get("locked-by"))
+    return HeldLock(lock, version, found.read_at)
+
+
+def acquire(store: Store, name: StateName, body: bytes, caller: Caller) -> LockIdentity:
+    """Acquire the lock for a client.
+
+    Args:
+        store: the bucket.
+        name: of the state.
+        body: the lock info as received.
+        caller: who acquires it.
+
+    Raises:
+        NotAllowed: the caller may not lock this state.
+        InvalidLockInfo, TooLarge: the body is not lock info.
+        Locked: somebody else holds it.
+        OutcomeUnknown: S3 did not decide in time.
+    """
+    caller.require(Action.LOCK, name)
+    return acquire_own(store, name, lock_info.parse(body), caller)
+
+
+def acquire_own(store: Store, name: StateName, info: LockInfo, caller: Caller) -> LockIdentity:
+    """Acquire the lock for a verb whose caller is allowed to.
+
+    Raises:
+        Locked: somebody else holds it.
+        OutcomeUnknown: S3 did not decide in time.
+    """
+    info = _with_path(info, store, name)
+    for _ in range(_ATTEMPTS):
+        stored = store.write(
+            name.lock_key,
+            info.to_json(),
+            IfAbsent(),
+            metadata={"locked-by": caller.principal},
+            tags=TAGS,
+        )
+        if isinstance(stored, Stored):
+            return LockIdentity(stored.version_id, info, caller.principal)
+        held = read(store, name)
+        if held is None:
+            continue  # released in between
+        if _was_acquired_with(held, info, caller):
+            return held.identity  # our own first attempt, whose response was lost
+        raise Locked(held.info.for_client())
+    raise OutcomeUnknown("The lock keeps changing hands. A retry is safe.")
+
+
+def release_own(store: Store, name: StateName, acquired: LockIdentity) -> None:
+    """Release what `acquire_own` acquired: that very lock object, and none with the same document after it.
+
+    Raises:
+        OutcomeUnknown: S3 did not decide in time.
+    """
+    if _remove_version(store, name, acquired.version_id):
+        return
+    held = read(store, name)
+    if held is not None and held.identity == acquired:
+        _delete_by_etag(store, name, held)
+
+
+def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Released | ForceUnlocked:
+    """Release the caller's lock, or force-unlock on behalf of a maintainer.
+
+    Which of the two is meant shows in the body: the document that acquired the lock releases it; nothing
+    (Terraform's `force-unlock`), only an ID (OpenTofu's), or the ID with another document or caller is
+    a force-unlock.
+
+    Args:
+        store: the bucket.
+        name: of the state.
+        body: the body as received.
+        caller: who releases it.
+
+    Returns:
+        `Released` also when somebody else has locked since: there is nothing left to release.
+
+    Raises:
+        NotAllowed: the caller may not unlock this state, or not force it.
+        InvalidLockInfo, TooLarge: the body is neither empty nor lock info.
+        LockNotMatched: a force-unlock does not mean the lock that is held now.
+        UnlockOutcomeUnknown: S3 did not decide a force-unlock that names no ID.
+        OutcomeUnknown: S3 did not decide in time.
+    """
+    caller.require(Action.UNLOCK, name)
+    if not body:
+        caller.require(Action.FORCE_UNLOCK, name)
+        return _force_unlock(store, name, read(store, name), None)
+    received = lock_info.parse(body)
+    info = _with_path(received, store, name)
+    held = read(store, name)
+    if held is None:
+        return Released(info.id)
+    if _was_acquired_with(held, info, caller):
+        # Should it be gone by now, somebody removed it: there is nothing left to release.
+        return Released(info.id, marker_created=_remove(store, name, held))
+    if info.id != held.info.id and not received.names_only_its_id:
+        return Released(info.id)  # a retry that meets the next holder's lock, which stays
+    caller.require(Action.FORCE_UNLOCK, name)
+    return _force_unlock(store, name, held, info.id)
+
+
+def _with_path(info: LockInfo, store: Store, name: StateName) -> LockInfo:
+    """Fill `Path` with the address of the state, not of the lock, as `backend "s3"` does."""
+    return info.at(f"{store.bucket}/{name.state_key}")
+
+
+def _was_acquired_with(held: HeldLock, info: LockInfo, caller: Caller) -> bool:
+    """Return whether that caller acquired the lock with that very document."""
+    return held.info == info and held.principal == caller.principal
+
+
+def _force_unlock(store: Store, name: StateName, held: HeldLock | None, lock_id: str | None) -> ForceUnlocked:
+    if held is None:
+        return ForceUnlocked(None, None)
+    _check_force_unlock(held, lock_id)
+    # From here on nothing but the log may know of this lock any more.
+    removed = {"lock_id": held.info.id, "held_by": held.principal}
+    try:
+        marker_created = _remove(store, name, held)
+        # S3 answers the removal of a version that was gone already like any other: only this tells.
+        now = read(store, name)
+    except (OutcomeUnknown, StorageRefused) as error:
+        if lock_id is not None:
+            error.logged = removed
+            raise
+        # A status that the client retries by itself would let the retry meet the next holder's lock.
+        raise UnlockOutcomeUnknown(
+            f"S3 did not say whether the lock {held.info.id} was removed. See who holds the state before you "
+            "unlock it again.",
+            removed | ({"reason": error.message} if isinstance(error, StorageRefused) else {}),
+        ) from error
+    if now is not None:
+        raise LockNotMatched(
+            f"The lock {held.info.id} is gone, and {now.info.who or 'somebody'} has locked the state since, "
+            f"lock ID {now.info.id}; their lock stays.",
+            removed,
+        )
+    return ForceUnlocked(held.info, held.principal, marker_created)
+
+
+def _check_force_unlock(held: HeldLock, lock_id: str | None) -> None:
+    """Decide whether a force-unlock means the lock that is held.
+
+    Raises:
+        LockNotMatched: it names another ID, or none and the lock is too young.
+    """
+    if lock_id is None:
+        age = held.read_at - held.version.last_modified
+        # Both times are cut to the second, so that the lock can be up to a second younger than this.
+        if age <= FORCE_UNLOCK_MIN_AGE:
+            raise LockNotMatched(
+                f"The lock {held.info.id} was acquired only just now, and this force-unlock names no lock. "
+                f"If it is the one that you mean, repeat the command in "
+                f"{FORCE_UNLOCK_MIN_AGE.seconds + 1} seconds."
+            )
+    elif lock_id != held.info.id:
+        raise LockNotMatched(
+            f"The lock that is held now has the ID {held.info.id}, not {lock_id}. Nothing was unlocked."
+        )
+
+
+def _remove(store: Store, name: StateName, held: HeldLock) -> bool:
+    """Remove the lock object that was read, and no other that may lie there by now.
+
+    Returns:
+        Whether a delete marker was created.
+    """
+    if _remove_version(store, name, held.identity.version_id):
+        return False
+    return _delete_by_etag(store, name, held)
+
+
+def _remove_version(store: Store, name: StateName, version_id: str) -> bool:
+    """Return whether a lock object is gone now; False where S3 keeps its versions, or has none."""
+    return is_unique(version_id) and isinstance(store.remove_version(name.lock_key, version_id), Deleted)
+
+
+def _delete_by_etag(store: Store, name: StateName, held: HeldLock) -> bool:
+    """Create a delete marker over the lock object that was read; return whether that was still current."""
+    return isinstance(store.delete(name.lock_key, IfMatch(held.version.etag)), Deleted)

@@ -1,0 +1,195 @@
+"""Undelete a state: write its newest version again, under a lock of its own.
+
+It only ever creates, so it is not the write of `write`, which may replace what is older.
+"""
+
+import hashlib
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from holdfast.access import Caller
+from holdfast.errors import (
+    InvalidState,
+    LockLeft,
+    NotDeleted,
+    NoVersions,
+    OutcomeUnknown,
+    RacedWriter,
+    UndeleteOutcomeUnknown,
+    UnreadableVersion,
+)
+from holdfast.names import StateName
+from holdfast.s3.retention import Retention
+from holdfast.s3.store import HistoryEntry, IfAbsent, Store, Stored
+from holdfast.state import document, lock_info, locks
+from holdfast.state.current_state import read_current, version_metadata
+from holdfast.state.document import Revision
+from holdfast.state.locks import LockIdentity, identity
+
+_RELEASE_SECONDS: Final = 10.0
+"""The least time that an undelete has to release its lock, however long the rest took."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undeleted:
+    """The state is current again: a noncurrent version was written again.
+
+    Attributes:
+        revision: what is current now.
+        from_version: the version that was written again.
+        from_time: when S3 stored that one.
+        version_id: the version that is current now.
+    """
+
+    revision: Revision
+    from_version: str
+    from_time: datetime
+    version_id: str
+
+
+def undelete(store: Store, name: StateName, caller: Caller, retention: Retention | None) -> Undeleted:
+    """Restore the newest version of a deleted state by writing it again, under a lock of its own.
+
+    It only ever creates: where a state is current, whoever made it and whenever, it stays. No role is asked
+    for: whoever can do this can do it in the bucket, too.
+
+    An error has a note where this lock may be left.
+
+    Args:
+        store: the bucket.
+        name: of the state.
+        caller: whose lock it is.
+        retention: how long S3 keeps the new version from being deleted; None leaves that to the bucket.
+
+    Raises:
+        NotDeleted: there is a current state.
+        NoVersions: there is no version of this state.
+        UnreadableVersion: the newest version is not a state document.
+        Locked: somebody holds the lock.
+        RacedWriter: somebody made and deleted a state at the same time; nothing was restored.
+        UndeleteOutcomeUnknown: the lock was broken meanwhile.
+        LockLeft: the state is restored, and the lock of the undelete may be left.
+        OutcomeUnknown: S3 did not decide in time; a retry is safe.
+    """
+    marker, _ = _deleted(store, name)
+    # The same lock info for every try of this caller to undo this deletion: a retry meets its own lock.
+    info = lock_info.of_verb(
+        f"{store.bucket}/{name.state_key}?versionId={marker.id}",
+        caller,
+        operation="undelete",
+        info="holdfast state undelete",
+    )
+    may_be_left = (
+        f"The lock {info.id} of this undelete may be left: run the command again, which takes it up, or, if "
+        f"it still is held, free it with 'terraform force-unlock {info.id}'."
+    )
+    try:
+        acquired = locks.acquire_own(store, name, info, caller)
+    except OutcomeUnknown as error:
+        error.add_note(may_be_left)
+        raise
+    try:
+        undeleted = _write_again(store, name, acquired, caller, retention)
+    except BaseException as error:  # an interrupt, too
+        if not _was_released(store, name, acquired):
+            error.add_note(may_be_left)
+        raise
+    if not _was_released(store, name, acquired):
+        raise LockLeft(
+            f"The state '{name}' is restored as version {undeleted.version_id}, but the lock {info.id} of "
+            f"this undelete may be left: if it still is held, run 'terraform force-unlock {info.id}'."
+        )
+    return undeleted
+
+
+def _was_released(store: Store, name: StateName, acquired: LockIdentity) -> bool:
+    """Release an undelete's lock, whatever time is left: nobody else would."""
+    store.prolong(_RELEASE_SECONDS)
+    with suppress(Exception):
+        locks.release_own(store, name, acquired)
+        return True
+    return False
+
+
+def _deleted(store: Store, name: StateName) -> tuple[HistoryEntry, HistoryEntry]:
+    """Return the delete marker of a deleted state, and its newest version.
+
+    Raises:
+        NotDeleted, NoVersions: it is not deleted.
+    """
+    history = store.versions(name.state_key)
+    current = next(history, None)
+    if current is not None and not current.is_delete_marker:
+        raise _not_deleted(name, current.id)
+    newest = next((entry for entry in history if not entry.is_delete_marker), None)
+    if current is None or newest is None:
+        raise NoVersions(
+            f"There is no version of the state '{name}' in the bucket {store.bucket}. Check the name and the "
+            "team."
+        )
+    return current, newest
+
+
+def _not_deleted(name: StateName, version_id: str) -> NotDeleted:
+    return NotDeleted(
+        f"The state '{name}' is not deleted: its version {version_id} is current, and stays. To go back to "
+        "an earlier version, push it with 'terraform state push'."
+    )
+
+
+def _write_again(
+    store: Store, name: StateName, acquired: LockIdentity, caller: Caller, retention: Retention | None
+) -> Undeleted:
+    """Create the state from its newest version, under the lock that was acquired."""
+    # Only what is found under the lock stays the newest.
+    _, newest = _deleted(store, name)
+    old = store.read(name.state_key, newest.id)
+    if old is None:
+        raise NoVersions(
+            f"The version {newest.id} of the state '{name}' was removed just now. Run the command again."
+        )
+    try:
+        new = document.parse(old.body)
+    except InvalidState:
+        raise UnreadableVersion(
+            f"The newest version of the state '{name}', {newest.id}, is not a state document, so it "
+            "is not restored. Fetch an earlier one with 'aws s3api get-object --version-id' and push it "
+            "with 'terraform state push'."
+        ) from None
+    sha256 = hashlib.sha256(old.body).hexdigest()
+    # As in `write`: the lock is read before the PutObject, and after it.
+    lock = locks.read(store, name)
+    if identity(lock) != acquired:
+        raise _outcome_unknown(name)
+    stored = store.write(
+        name.state_key,
+        old.body,
+        IfAbsent(),
+        metadata=version_metadata(new, sha256, None, lock, caller),
+        retention=retention,
+    )
+    if isinstance(stored, Stored):
+        version_id = stored.version_id
+    else:
+        # Our own first attempt, whose response was lost, or somebody's new state.
+        current = read_current(store, name)
+        if current is None:
+            raise RacedWriter(
+                f"Somebody made and deleted the state '{name}' while it was being restored. Look at its "
+                "versions, then run the command again."
+            )
+        if current.sha256 != sha256:
+            raise _not_deleted(name, current.version.version_id)
+        version_id = current.version.version_id
+    if identity(locks.read(store, name)) != acquired:
+        raise _outcome_unknown(name)
+    return Undeleted(new.revision, newest.id, newest.last_modified, version_id)
+
+
+def _outcome_unknown(name: StateName) -> UndeleteOutcomeUnknown:
+    return UndeleteOutcomeUnknown(
+        f"The lock of this undelete of '{name}' was broken while the undelete was in progress. Look whether "
+        "the state is there before you run the command again."
+    )

@@ -1,0 +1,115 @@
+"""Write a state, fenced by lock, ETag, serial and lineage.
+
+Why a write reads the lock twice: between the first reading and the PutObject the lock can be broken and
+acquired by somebody else. A write is acknowledged only if the very same lock is still there afterwards, so
+every acknowledged write happened while its lock was held, and the next holder has read it. Serials alone
+stop nobody twice: Terraform raises the serial before it writes and does not lower it when the write is
+refused, so a refused writer comes back with the next one.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.access import Action, Caller
+from holdfast.errors import RacedWriter
+from holdfast.names import StateName
+from holdfast.s3.retention import Retention
+from holdfast.s3.store import IfAbsent, IfMatch, Store, Stored
+from holdfast.state import document, guards, locks
+from holdfast.state.current_state import read_current, version_metadata
+from holdfast.state.document import Revision
+from holdfast.state.locks import LockIdentity, identity
+
+_ATTEMPTS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The write is acknowledged.
+
+    Attributes:
+        revision: what was written.
+        superseded: the revision that it replaced, None for the first state.
+        version_id: the version that holds it.
+        lock_id: the lock that was held, None for an unlocked write.
+        new_version: False if the current state had the same bytes already.
+    """
+
+    revision: Revision
+    superseded: Revision | None
+    version_id: str
+    lock_id: str | None
+    new_version: bool
+
+
+def write(
+    store: Store,
+    name: StateName,
+    body: bytes,
+    lock_id: str | None,
+    caller: Caller,
+    *,
+    require_lock: bool,
+    retention: Retention | None = None,
+) -> Written:
+    """Write the state, fenced.
+
+    Args:
+        store: the bucket.
+        name: of the state.
+        body: the state document; stored byte for byte.
+        lock_id: the ID of the lock that the client says it holds, None if it names none.
+        caller: who writes.
+        require_lock: whether a write without a lock is refused.
+        retention: how long S3 keeps the new version from being deleted; None leaves that to the bucket.
+
+    Raises:
+        NotAllowed: the caller may not write this state.
+        InvalidState: the body is not a state document.
+        Locked: somebody else holds the lock.
+        LockRequired: no lock is held and the team requires one.
+        LockLost: the lock that was held is gone; the write does not count.
+        SerialNotNewer, LineageChanged, UnreadableState: it does not follow the current state.
+        RacedWriter: somebody else kept writing.
+        OutcomeUnknown: S3 did not decide in time; a retry is safe.
+    """
+    caller.require(Action.WRITE, name)
+    new = document.parse(body)
+    sha256 = hashlib.sha256(body).hexdigest()
+    first: LockIdentity | None = None
+    for attempt in range(_ATTEMPTS):
+        # The state before the lock: a lock that is ours afterwards was ours when the state was read, and
+        # nobody else's write since it was acquired has been acknowledged. The other way round the state
+        # could be the next holder's already.
+        current = read_current(store, name)
+        lock = locks.read(store, name)
+        guards.check_lock(lock, lock_id, caller, require_lock=require_lock)
+        if attempt == 0:
+            first = identity(lock)
+        else:  # the lock can be broken and acquired again, by an acquire that arrives late
+            guards.check_same_lock(first, lock, lock_id)
+        superseded = current.revision if current else None
+        if current and current.sha256 == sha256:
+            # No second reading here: it guards a PutObject that can land after the lock was broken, and
+            # nothing is put. These bytes were current when the state was read, and the lock was ours then.
+            return Written(new.revision, superseded, current.version.version_id, lock_id, new_version=False)
+        guards.check_succession(new.revision, current, lock)
+        stored = store.write(
+            name.state_key,
+            body,
+            IfMatch(current.version.etag) if current else IfAbsent(),
+            metadata=version_metadata(
+                new, sha256, guards.last_acknowledged_revision(current, lock), lock, caller
+            ),
+            retention=retention,
+        )
+        # A failed precondition may be our own first attempt, whose response was lost: the next round tells.
+        if isinstance(stored, Stored):
+            # The second reading: only the very same lock, or still none, acknowledges the write.
+            guards.check_same_lock(first, locks.read(store, name), lock_id)
+            return Written(new.revision, superseded, stored.version_id, lock_id, new_version=True)
+    raise RacedWriter(
+        "Somebody else kept writing this state while this write was in progress. Run the command again; "
+        "without locking, make sure that nobody else works on this state."
+    )

@@ -1,0 +1,176 @@
+"""Terraform's protocol on API Gateway: event -> library -> answer. It translates and decides nothing."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from aws_lambda_powertools import Logger
+
+from gateway import payload, requests
+from gateway.responses import Answer, respond
+from holdfast import names
+from holdfast.access import Caller, Role
+from holdfast.errors import NotAuthenticated
+from holdfast.s3 import retention
+from holdfast.s3.store import Store, connect, deadline
+from holdfast.state import locks
+from holdfast.state.delete import delete
+from holdfast.state.read import read
+from holdfast.state.write import write
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+
+def _retention() -> retention.Retention | None:
+    value = os.environ.get("HOLDFAST_RETENTION")
+    try:
+        return None if value is None else retention.parse(value)
+    except ValueError as error:
+        raise ValueError(f"HOLDFAST_RETENTION: {error}") from None
+
+
+_BUCKET: Final = os.environ["HOLDFAST_BUCKET"]
+_VERSION: Final = os.environ["HOLDFAST_VERSION"]
+_REQUIRE_LOCK: Final = {"true": True, "false": False}[os.environ["HOLDFAST_REQUIRE_LOCK"]]
+_RETENTION: Final = _retention()
+
+# CloudWatch cuts long lines in two, and half a line is no event of the audit trail.
+_LOGGED_OPERATION: Final = 100  # characters
+
+# Text that has no UTF-8 form must not cost the line.
+_log = Logger(json_serializer=partial(json.dumps, default=str))
+_s3 = connect()
+
+
+@dataclass(frozen=True, slots=True)
+class Request(requests.Request):
+    """A request for a state, a lock or the health."""
+
+    @property
+    def name(self) -> names.StateName:
+        """The state's name. The gateway has decoded the path: it is never decoded again."""
+        return names.parse(self.event["pathParameters"]["name"])
+
+    @property
+    def caller(self) -> Caller:
+        """Whom the authorizer has verified."""
+        verified = self.verified
+        try:
+            return Caller(verified["principal"], Role(verified["role"]), tuple(json.loads(verified["scope"])))
+        except (KeyError, TypeError, ValueError):
+            raise NotAuthenticated("The request carries no verified caller; send an access token.") from None
+
+    @property
+    def lock_id(self) -> str | None:
+        """The lock that the client says it holds."""
+        return (self.event.get("queryStringParameters") or {}).get("ID") or None
+
+    @property
+    def accepts_gzip(self) -> bool:
+        """Whether the answer may be compressed (RFC 9110 section 12.5.3)."""
+        for coding in self.header("accept-encoding").lower().split(","):
+            name, _, weight = coding.replace(" ", "").partition(";q=")
+            if name == "gzip":
+                return weight.strip("0.") != "" or weight == ""
+        return False
+
+
+def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
+    """Answer one request to the API.
+
+    Args:
+        event: an API Gateway HTTP API event, payload format 2.0.
+        context: the invocation's.
+    """
+    store = Store(_s3, _BUCKET, deadline=deadline(context.get_remaining_time_in_millis()))
+    return respond(Request(event, store), _ROUTES, _log)
+
+
+def _read(request: Request) -> Answer:
+    body = read(request.store, request.name, request.caller)
+    if body is None:
+        return Answer("state.absent", 204)
+    encoded = payload.encode(body, accepts_gzip=request.accepts_gzip)
+    return Answer("state.read", 200, encoded, {"bytes": len(body)})
+
+
+def _write(request: Request) -> Answer:
+    name, caller, body = request.name, request.caller, request.body()
+    payload.require_room(body)
+    written = write(
+        request.store,
+        name,
+        body,
+        request.lock_id,
+        caller,
+        require_lock=_REQUIRE_LOCK,
+        retention=_RETENTION,
+    )
+    return Answer(
+        "state.written" if written.new_version else "state.unchanged",
+        logged={
+            "lock_id": written.lock_id,
+            "serial": written.revision.serial,
+            "serial_before": written.superseded.serial if written.superseded else None,
+            "version_id": written.version_id,
+            "bytes": len(body),
+        },
+    )
+
+
+def _delete(request: Request) -> Answer:
+    removed = delete(request.store, request.name, request.caller)
+    return Answer("state.deleted", logged={"version_id": removed.version_id})
+
+
+def _acquire(request: Request) -> Answer:
+    name, caller = request.name, request.caller
+    acquired = locks.acquire(request.store, name, request.body(), caller)
+    operation = acquired.info.operation[:_LOGGED_OPERATION]
+    return Answer("lock.acquired", logged={"lock_id": acquired.info.id, "operation": operation})
+
+
+def _release(request: Request) -> Answer:
+    name, caller = request.name, request.caller
+    match locks.release(request.store, name, request.body(), caller):
+        case locks.Released(lock_id, marker_created):
+            return Answer("lock.released", logged={"lock_id": lock_id, "marker_left": marker_created})
+        case locks.ForceUnlocked(info, principal, marker_created):
+            return Answer(
+                "lock.force_unlocked",
+                logged={
+                    "lock_id": info.id if info else None,
+                    "held_by": principal,
+                    "marker_left": marker_created,
+                },
+            )
+
+
+def _health(request: Request) -> Answer:  # noqa: ARG001 the table's signature
+    text = json.dumps({"status": "ok", "version": _VERSION})
+    return Answer("health", 200, payload.Payload(text, is_base64=False))
+
+
+# No GET on a lock: behind a proxy that turns PUT into GET its 200 would read as "acquired".
+_ROUTES: Final[Mapping[str, Mapping[str, Callable[[Request], Answer]]]] = {
+    "/states/{name+}": {
+        "GET": _read,
+        "POST": _write,
+        "PUT": _write,
+        "DELETE": _delete,
+        "LOCK": _acquire,
+        "UNLOCK": _release,
+    },
+    "/locks/{name+}": {
+        "PUT": _acquire,
+        "POST": _acquire,
+        "LOCK": _acquire,
+        "DELETE": _release,
+        "UNLOCK": _release,
+    },
+    "/health": {"GET": _health},
+}

@@ -1,0 +1,83 @@
+"""What AWS refuses or fails to do, as one line that says what to do about it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from botocore import exceptions
+from botocore.exceptions import BotoCoreError, ClientError
+
+from holdfast_cli.errors import CommandError, with_notes
+
+# https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html, and the names that S3 has for them.
+_EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
+_NOT_VALID = frozenset(
+    {
+        "AuthFailure",
+        "IncompleteSignature",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidToken",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+_LOCAL = "for the local AWS: set -a; . .local/aws.env; set +a"
+_SIGN_IN = "sign in again (`aws sso login`, or however you get credentials) and repeat the command"
+
+
+def explain(error: BotoCoreError | ClientError) -> str:
+    """Say in one line what went wrong and what to do."""
+    match error:
+        case ClientError():
+            return _explain_answer(error)
+        case exceptions.NoCredentialsError() | exceptions.PartialCredentialsError():
+            return f"No AWS credentials were found: sign in or set AWS_PROFILE; {_LOCAL}."
+        case exceptions.ProfileNotFound():
+            return f"{_one_line(error)}: set AWS_PROFILE to one of `aws configure list-profiles`."
+        case exceptions.NoRegionError():
+            return f"No AWS region is set: set AWS_REGION to the region of the team's stack; {_LOCAL}."
+        case exceptions.SSOError() | exceptions.TokenRetrievalError() | exceptions.LoginError():
+            return f"The AWS session has ended: {_SIGN_IN}."
+        case exceptions.SSLError():
+            return f"AWS's certificate was not accepted, check AWS_CA_BUNDLE: {_one_line(error)}"
+        case exceptions.ConnectionError() | exceptions.HTTPClientError():
+            return (
+                "AWS does not answer; check the network, AWS_REGION and AWS_ENDPOINT_URL, "
+                f"and for the local AWS that `make up` has it running: {_one_line(error)}"
+            )
+        case _:
+            return f"The AWS SDK failed, check the AWS settings: {_one_line(error)}"
+
+
+def _explain_answer(error: ClientError) -> str:
+    code = error.response["Error"].get("Code", "")
+    call = error.operation_name
+    if code in _EXPIRED:
+        return f"The AWS session has expired: {_SIGN_IN}."
+    if code in _NOT_VALID:
+        return f"AWS does not know these credentials ({code} for {call}): {_SIGN_IN}."
+    if error.response["ResponseMetadata"].get("HTTPStatusCode") == 403:
+        return f"AWS does not allow {call}; use an identity that may: {_one_line(error)}"
+    return f"AWS refused {call}: {_one_line(error)}"
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+@contextmanager
+def as_command_errors() -> Iterator[None]:
+    """Turn whatever AWS or its SDK raises inside into one helpful line.
+
+    Raises:
+        CommandError: instead of the SDK's errors.
+    """
+    try:
+        yield
+    except (BotoCoreError, ClientError) as error:
+        raise CommandError(with_notes(explain(error), error)) from error
+    except (OSError, ValueError) as error:
+        # An endpoint that is no URL, or a credential_process that is not there, has no error of the SDK's.
+        raise CommandError(
+            f"The AWS settings are of no use, check AWS_ENDPOINT_URL and the profile: {_one_line(error)}"
+        ) from error

@@ -1,0 +1,1 @@
+"""The commands, one module for each group: arguments in, output out."""

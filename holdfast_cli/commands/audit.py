@@ -1,0 +1,145 @@
+"""`holdfast audit`: who did what, from the team's audit log."""
+
+import argparse
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.identity.credentials import is_token_id
+from holdfast_cli import arguments, output
+from holdfast_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from holdfast_cli.arguments import Commands
+
+EVENTS: Final = (
+    *("sign_in.accepted", "sign_in.refused", "sign_in.failed", "session.created"),
+    *("lock.acquired", "lock.released", "lock.force_unlocked"),
+    *("state.read", "state.absent", "state.written", "state.unchanged", "state.deleted"),
+    *("request.refused", "request.failed"),
+)
+"""What the functions tell the audit log."""
+
+_SINCE = timedelta(days=30)
+# Name of the option's value to the event's field.
+_FIELDS = ("state", "event", "principal", "version_id", "lock_id")
+_DETAILS = (
+    *("error", "reason", "serial_before", "serial", "version_id", "lock_id", "held_by", "operation"),
+    *("source_ip", "token", "session", "trust", "role"),
+)
+
+
+def add(commands: "Commands") -> None:
+    """Add the command."""
+    audit = arguments.command(
+        commands,
+        "audit",
+        _run,
+        short="show who did what",
+        description="""\
+Show what the team's audit log has on sign-ins, locks, reads, writes, deletes and
+refusals, oldest first. Needs AWS credentials that may filter the events of that
+log group; for the local AWS: set -a; . .local/aws.env; set +a.""",
+        epilog="""\
+examples:
+  holdfast audit --state network/prod --since 7d
+  holdfast audit --principal token:k2v9x0q7m3c1d8f5a6b4 --since 90d
+  holdfast audit --version-id 01d6982f-9fff-469a-92e6-8e752d47eade
+  holdfast audit --event sign_in.refused --since 2026-11-01 --until 2026-12-01 --json
+""",
+    )
+    audit.add_argument("--state", type=arguments.state, metavar="STATE", help="only what was done to it")
+    audit.add_argument("--event", type=_event, metavar="EVENT", help="only this, as state.written")
+    audit.add_argument(
+        "--principal",
+        type=_principal,
+        metavar="WHO",
+        help="only by them: a token's ID, another principal, or a subject in full",
+    )
+    audit.add_argument("--version-id", type=_value, metavar="ID", help="only about this version of a state")
+    audit.add_argument("--lock-id", type=_value, metavar="ID", help="only about this lock")
+    audit.add_argument(
+        "--since",
+        type=arguments.past,
+        metavar="WHEN",
+        help="from then on: 30d or 12h ago, or a date (UTC) as 2026-11-01; default: 30d",
+    )
+    audit.add_argument("--until", type=arguments.past, metavar="WHEN", help="before then; default: now")
+    arguments.add_team(audit)
+    arguments.add_json(audit, "one JSON object per line")
+
+
+def _event(value: str) -> str:
+    if value not in EVENTS:
+        raise argparse.ArgumentTypeError(f"{value!r} is no event; there are {', '.join(EVENTS)}")
+    return value
+
+
+def _principal(value: str) -> str:
+    return f"token:{value}" if is_token_id(value) else _value(value)
+
+
+def _value(value: str) -> str:
+    if not arguments.unicode_text(value):
+        raise argparse.ArgumentTypeError("it is empty, and no event has that")
+    return value
+
+
+def _run(asked: argparse.Namespace) -> None:
+    now = datetime.now(UTC)
+    since = asked.since or now - _SINCE
+    until = asked.until or now + timedelta(minutes=1)  # clocks differ
+    if since >= until:
+        default = "" if asked.since and asked.until else " By default they are 30 days ago and now."
+        raise UsageError(f"--since must be before --until.{default}")
+
+    from holdfast_cli import audit, stack  # the SDK is loaded only by what talks to AWS
+
+    session = stack.sign_in()
+    team = asked.team or stack.find(session, None).team
+    wanted = {name: str(value) for name in _FIELDS if (value := getattr(asked, name)) is not None}
+    events = audit.read(session, team, audit.Search(wanted, since, until), output.Progress())
+    if asked.json:
+        if events:
+            output.write("\n".join(json.dumps(event) for event in events))
+    elif events:
+        output.write(_table(events))
+    else:
+        output.write(
+            f"The audit log of the team {team} has no such event since {output.moment(since)}; --since looks "
+            "further back."
+        )
+
+
+def _table(events: list[dict[str, Any]]) -> str:
+    rows = [
+        [_time(event), _text(event, "event"), _who(event), _text(event, "state"), _details(event)]
+        for event in events
+    ]
+    headings = ("TIME", "EVENT", "PRINCIPAL", "STATE", "DETAILS")
+    # An ID that is cut is of no use: rather let the terminal wrap the lines.
+    return output.table(headings, rows, cut=())
+
+
+def _time(event: dict[str, Any]) -> str:
+    try:
+        time = datetime.fromisoformat(_text(event, "time"))
+    except ValueError:
+        return _text(event, "time")
+    return output.word(time) if time.tzinfo else _text(event, "time")
+
+
+def _who(event: dict[str, Any]) -> str:
+    """Whose doing it is; of who was refused before that was decided, what they are known by."""
+    return _text(event, "principal") or _text(event, "subject")
+
+
+def _text(event: dict[str, Any], name: str) -> str:
+    value = event.get(name)
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _details(event: dict[str, Any]) -> str:
+    return " ".join(f"{name}={text}" for name in _DETAILS if (text := _text(event, name)))

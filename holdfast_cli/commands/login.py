@@ -1,0 +1,142 @@
+"""`holdfast login`: a session for a person with AWS credentials, or for a CI job with an ID token."""
+
+import argparse
+import json
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.identity.sessions import MAX_SECONDS, MIN_SECONDS
+from holdfast.identity.trust import is_web_address
+from holdfast_cli import arguments, output
+from holdfast_cli.backend_config import quote_shell
+from holdfast_cli.errors import CommandError, UsageError
+
+if TYPE_CHECKING:
+    from holdfast_cli.arguments import Commands
+    from holdfast_cli.sessions import Session
+
+
+def add(commands: "Commands") -> None:
+    """Add the command."""
+    login = arguments.command(
+        commands,
+        "login",
+        _run,
+        short="sign in with AWS credentials or an ID token",
+        description="""\
+Sign in for an hour, and print the two exports with which Terraform and OpenTofu
+use that: for a shell to evaluate. With the AWS credentials of the shell, which
+need an IAM role that a trust record names; or, with --oidc, with a CI job's ID
+token: of a file, of HOLDFAST_ID_TOKEN, or in GitHub Actions asked of GitHub.
+
+The API is that of --address, else of the stack of --team, else HOLDFAST_ADDRESS,
+else of the stack of HOLDFAST_TEAM or of the only one. To find a stack takes AWS
+credentials; for the local AWS: set -a; . .local/aws.env; set +a.""",
+        epilog="""\
+examples:
+  eval "$(holdfast login --team platform)"
+  exports=$(holdfast login --duration 8h) && eval "$exports"
+  holdfast login --address https://abc123.execute-api.eu-central-1.amazonaws.com --json
+  eval "$(holdfast login --oidc --address https://abc123.execute-api.eu-central-1.amazonaws.com)"
+  holdfast login --oidc --id-token-file id-token.txt
+""",
+    )
+    login.add_argument("--oidc", action="store_true", help="with an ID token, not with AWS credentials")
+    login.add_argument(
+        "--id-token-file", type=Path, metavar="FILE", help="with --oidc: where the ID token stands"
+    )
+    login.add_argument(
+        "--audience",
+        type=arguments.unicode_text,
+        metavar="TEXT",
+        help="with --oidc in GitHub Actions: for whom the ID token is; default: the API's address",
+    )
+    login.add_argument(
+        "--duration",
+        type=_duration,
+        metavar="DURATION",
+        help="how long the session lasts, from 5m to 12h; default: 1h",
+    )
+    where = login.add_mutually_exclusive_group()
+    # Without the environment: what is typed goes before all of it.
+    where.add_argument("--team", type=arguments.team, metavar="TEAM", help="whose API")
+    where.add_argument("--address", type=arguments.address, metavar="URL", help="the API's base URL")
+    arguments.add_json(login, "one JSON object, not exports")
+
+
+def _duration(value: str) -> int:
+    seconds = int(arguments.duration(value) / timedelta(seconds=1))
+    if not MIN_SECONDS <= seconds <= MAX_SECONDS:
+        raise argparse.ArgumentTypeError(
+            f"{value!r} is not from {MIN_SECONDS // 60}m to {MAX_SECONDS // 3600}h"
+        )
+    return seconds
+
+
+def _run(asked: argparse.Namespace) -> None:
+    if not asked.oidc and (asked.id_token_file is not None or asked.audience is not None):
+        raise UsageError("--id-token-file and --audience go with --oidc.")
+
+    from holdfast_cli import id_tokens, sessions, stack  # the SDK is loaded only by what talks to AWS
+
+    address = _address(asked)
+    if not is_web_address(address):
+        raise CommandError(f"A session is got over https:// only, and {address} is not.")
+    if asked.oidc:
+        token = id_tokens.find(asked.id_token_file, asked.audience or address)
+        session = sessions.for_id_token(token, address, asked.duration)
+    else:
+        session = sessions.for_aws(stack.sign_in(), address, asked.duration)
+    until = output.moment(session.expires)
+    try:
+        output.write(_json(session, address) if asked.json else _exports(session))
+    except CommandError as failure:
+        raise CommandError(
+            f"{failure} A session was made and its secret is lost; it ends {until}."
+        ) from failure
+    if not asked.json:
+        who = output.plain(f"{session.principal}: {session.role} of {', '.join(session.scope)}")
+        output.tell(f"Signed in as {who}, until {until}.")
+
+
+def _address(asked: argparse.Namespace) -> str:
+    if asked.address is not None:
+        return str(asked.address)
+    team = asked.team
+    try:
+        if team is None and (address := os.environ.get("HOLDFAST_ADDRESS")):
+            return arguments.address(address)
+        if team is None and (name := os.environ.get("HOLDFAST_TEAM")):
+            team = arguments.team(name)
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"HOLDFAST_ADDRESS or HOLDFAST_TEAM: {error}") from error
+
+    from holdfast_cli import stack
+
+    return stack.find(stack.sign_in(), team).api_address
+
+
+def _exports(session: "Session") -> str:
+    return (
+        f"export TF_HTTP_USERNAME={quote_shell(session.id)}\n"
+        f"export TF_HTTP_PASSWORD={quote_shell(session.secret)}"
+    )
+
+
+def _json(session: "Session", address: str) -> str:
+    return json.dumps(
+        {
+            "id": session.id,
+            "secret": session.secret,
+            "principal": session.principal,
+            "role": session.role,
+            "scope": session.scope,
+            "trust": session.trust,
+            "expires": session.expires.isoformat(timespec="seconds"),
+            "seconds": session.seconds,
+            "address": address,
+        },
+        indent=2,
+    )

@@ -1,0 +1,382 @@
+"""`holdfast token`: access tokens."""
+
+import argparse
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from holdfast.access import Role
+from holdfast_cli import arguments, output
+from holdfast_cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from holdfast.identity.tokens import Token
+    from holdfast_cli.arguments import Commands
+    from holdfast_cli.stack import Stack
+
+_NEEDS = """\
+Needs AWS credentials that may {what} the
+team's bucket; for the local AWS: set -a; . .local/aws.env; set +a."""
+_KEEP = timedelta(hours=24)
+
+
+def add(commands: "Commands") -> None:
+    """Add the commands."""
+    token = arguments.group(
+        commands,
+        "token",
+        short="make, look at, rotate and revoke access tokens",
+        description="Access tokens: what Terraform signs in with, as user name and password.",
+        epilog="""\
+examples:
+  holdfast token create --role writer --scope 'network/*'
+  holdfast token list
+  holdfast token create --help
+""",
+    )
+    _add_create(token)
+    _add_list(token)
+    _add_show(token)
+    _add_rotate(token)
+    _add_revoke(token)
+
+
+def _add_create(token: "Commands") -> None:
+    create = arguments.command(
+        token,
+        "create",
+        _create,
+        short="make an access token",
+        description=f"""\
+Make an access token and show its secret, once. It ends after 90 days, or when
+--expires says. {_NEEDS.format(what="write to")}""",
+        epilog=f"""\
+{arguments.ROLES_HELP}
+examples:
+  holdfast token create --role writer --scope 'network/*' --description 'network pipeline'
+  holdfast token create --role reader --scope network/prod --scope 'shared/*' --team payments
+  holdfast token create --role outputs --scope 'network/*' --expires 12h
+  holdfast token create --role maintainer --scope '*' --expires never --json
+""",
+    )
+    arguments.add_role_and_scope(create)
+    _add_expires(create, "default: 90d")
+    arguments.add_description(create)
+    arguments.add_team(create)
+    arguments.add_json(create)
+
+
+def _add_list(token: "Commands") -> None:
+    listing = arguments.command(
+        token,
+        "list",
+        _list,
+        short="list access tokens",
+        description=f"""\
+List the access tokens that are valid, never with a secret.
+{_NEEDS.format(what="list and read")}""",
+        epilog="""\
+examples:
+  holdfast token list
+  holdfast token list --all --team payments
+  holdfast token list --json
+""",
+    )
+    listing.add_argument("--all", action="store_true", help="expired and revoked ones too")
+    arguments.add_team(listing)
+    arguments.add_json(listing, "one JSON array")
+
+
+def _add_show(token: "Commands") -> None:
+    show = arguments.command(
+        token,
+        "show",
+        _show,
+        short="show what is known of an access token",
+        description=f"""\
+Show an access token's role, scope, expiry, and who made, rotated and revoked
+it; never its secret. {_NEEDS.format(what="read")}""",
+        epilog="""\
+examples:
+  holdfast token show k2v9x0q7m3c1d8f5a6b4
+  holdfast token show k2v9x0q7m3c1d8f5a6b4 --json
+""",
+    )
+    _add_id(show)
+    arguments.add_team(show)
+    arguments.add_json(show)
+
+
+def _add_rotate(token: "Commands") -> None:
+    rotate = arguments.command(
+        token,
+        "rotate",
+        _rotate,
+        short="give an access token a new secret",
+        description=f"""\
+Give an access token a new secret and show it, once. The old one goes on working
+for a day, or as long as --keep says; one that is older ends at once. ID, role
+and scope stay; the expiry is renewed by what the token was made for.
+{_NEEDS.format(what="read and write")}""",
+        epilog="""\
+examples:
+  holdfast token rotate k2v9x0q7m3c1d8f5a6b4
+  holdfast token rotate k2v9x0q7m3c1d8f5a6b4 --keep 2h --expires 30d
+  holdfast token rotate k2v9x0q7m3c1d8f5a6b4 --keep 0s --json
+""",
+    )
+    _add_id(rotate)
+    rotate.add_argument(
+        "--keep",
+        type=arguments.duration,
+        default=_KEEP,
+        metavar="DURATION",
+        help="how long the old secret works, as 24h, 30m or 0s; default: 24h",
+    )
+    _add_expires(rotate, "default: as long as it was made for")
+    arguments.add_team(rotate)
+    arguments.add_json(rotate)
+
+
+def _add_revoke(token: "Commands") -> None:
+    revoke = arguments.command(
+        token,
+        "revoke",
+        _revoke,
+        short="end an access token for good",
+        description=f"""\
+End an access token for good: it is refused everywhere within 60 seconds. One
+that is revoked already stays as it is. {_NEEDS.format(what="read and write")}""",
+        epilog="""\
+examples:
+  holdfast token revoke k2v9x0q7m3c1d8f5a6b4
+  holdfast token revoke k2v9x0q7m3c1d8f5a6b4 --team payments --json
+""",
+    )
+    _add_id(revoke)
+    arguments.add_team(revoke)
+    arguments.add_json(revoke)
+
+
+def _add_id(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", type=arguments.token_id, metavar="ID", help="the token's ID, its user name")
+
+
+def _add_expires(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument(
+        "--expires",
+        type=arguments.expiry,
+        metavar="WHEN",
+        help=f"when it ends: from now on as 90d or 12h, a date (UTC) as 2027-01-31, or never; {default}",
+    )
+
+
+# --- what they do: the SDK is loaded only by what talks to AWS -----------------------------------
+
+
+def _create(asked: argparse.Namespace) -> None:
+    from holdfast_cli import stack, tokens
+
+    session = stack.sign_in()
+    found = stack.find(session, asked.team)
+    token, secret = tokens.create(
+        session, found.bucket, Role(asked.role), asked.scope, asked.description, asked.expires
+    )
+    text = _json(_with_secret(found, token, secret)) if asked.json else _created_text(found, token, secret)
+    try:
+        output.write(text)
+    except CommandError as failure:
+        raise CommandError(
+            f"{failure} The token {token.id} was made and its secret is lost: end it with "
+            f"`holdfast token revoke {token.id} --team {found.team}`."
+        ) from failure
+
+
+def _list(asked: argparse.Namespace) -> None:
+    from holdfast_cli import stack, tokens
+
+    session = stack.sign_in()
+    found = stack.find(session, asked.team)
+    listing = tokens.read_all(session, found.bucket, output.Progress())
+    now = datetime.now(UTC)
+    shown = [token for token in listing.tokens if asked.all or token.status(now) == "active"]
+    if asked.json:
+        output.write(_json([_document(token, now) for token in shown]))
+    elif shown:
+        output.write(_table(shown, now))
+    else:
+        hidden = len(listing.tokens)
+        other = f"; {hidden} expired or revoked: --all shows them" if hidden else ""
+        output.write(f"The team {found.team} has no valid tokens{other}.")
+    if listing.unreadable:
+        first, *others = listing.unreadable
+        and_others = f" (and {len(others)} others hold none either)" if others else ""
+        raise CommandError(tokens.unreadable(found.bucket, first) + and_others)
+
+
+def _show(asked: argparse.Namespace) -> None:
+    from holdfast_cli import stack, tokens
+
+    session = stack.sign_in()
+    found = stack.find(session, asked.team)
+    token = tokens.read(session, found.bucket, asked.id)
+    now = datetime.now(UTC)
+    output.write(_json(_document(token, now)) if asked.json else output.listed(_fields(token, now)))
+
+
+def _rotate(asked: argparse.Namespace) -> None:
+    from holdfast_cli import stack, tokens
+
+    session = stack.sign_in()
+    found = stack.find(session, asked.team)
+    token, secret = tokens.rotate(session, found.bucket, asked.id, asked.keep, asked.expires)
+    if asked.json:
+        text = _json(_with_secret(found, token, secret) | {"old_secret_until": _time(_old_until(token))})
+    else:
+        text = _rotated_text(found, token, secret)
+    try:
+        output.write(text)
+    except CommandError as failure:
+        raise CommandError(
+            f"{failure} The token {token.id} was rotated and its new secret is lost; the old one "
+            f"{_old(token)}: make another token, as a second rotation ends the old secret at once."
+        ) from failure
+
+
+def _revoke(asked: argparse.Namespace) -> None:
+    from holdfast_cli import stack, tokens
+
+    session = stack.sign_in()
+    found = stack.find(session, asked.team)
+    token = tokens.revoke(session, found.bucket, asked.id)
+    done = (
+        f"Revoked the token {token.id} of the team {found.team}: it is refused everywhere within 60 seconds."
+    )
+    text = _json(_document(token, datetime.now(UTC))) if asked.json else done
+    try:
+        output.write(text)
+    except CommandError as failure:
+        raise CommandError(f"{failure} {done}") from failure
+
+
+# --- what they print -----------------------------------------------------------------------------
+
+
+def _json(document: object) -> str:
+    return json.dumps(document, indent=2)
+
+
+def _time(time: datetime | None) -> str | None:
+    return None if time is None else time.isoformat(timespec="seconds")
+
+
+def _old_until(token: "Token") -> datetime | None:
+    return token.previous.until if token.previous else None
+
+
+def _document(token: "Token", now: datetime) -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "status": token.status(now),
+        "role": token.role,
+        "scope": token.scope,
+        "expires": _time(token.expires),
+        "description": token.description,
+        "created": _time(token.created),
+        "created_by": token.created_by,
+        "rotated": _time(token.rotated),
+        "rotated_by": token.rotated_by,
+        "old_secret_until": _time(_old_until(token)),
+        "revoked": _time(token.revoked),
+        "revoked_by": token.revoked_by,
+    }
+
+
+def _with_secret(stack: "Stack", token: "Token", secret: str) -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "secret": secret,
+        "role": token.role,
+        "scope": token.scope,
+        "expires": _time(token.expires),
+        "team": stack.team,
+        "description": token.description,
+        "address": stack.api_address,
+    }
+
+
+def _expires(token: "Token") -> str:
+    return output.moment(token.expires) if token.expires else "never"
+
+
+def _old(token: "Token") -> str:
+    until = _old_until(token)
+    return (
+        "is refused everywhere within 60 seconds" if until is None else f"works until {output.moment(until)}"
+    )
+
+
+def _created_text(stack: "Stack", token: "Token", secret: str) -> str:
+    fields = [("ID", token.id), ("secret", secret), ("expires", _expires(token))]
+    return f"""\
+Made a token for the team {stack.team}: {token.role} of {", ".join(token.scope)}
+
+{output.listed(fields)}
+
+{_exports(token, secret)}
+
+and a backend block from `holdfast backend-config STATE --team {stack.team}`."""
+
+
+def _rotated_text(stack: "Stack", token: "Token", secret: str) -> str:
+    fields = [("secret", secret), ("expires", _expires(token)), ("old secret", _old(token))]
+    return f"""\
+Rotated the token {token.id} of the team {stack.team}: {token.role} of {", ".join(token.scope)}
+
+{output.listed(fields)}
+
+{_exports(token, secret)}"""
+
+
+def _exports(token: "Token", secret: str) -> str:
+    return f"""\
+The secret is shown this once and kept nowhere: store it now. Terraform and OpenTofu use it with
+
+  export TF_HTTP_USERNAME='{token.id}'
+  export TF_HTTP_PASSWORD='{secret}'"""
+
+
+def _fields(token: "Token", now: datetime) -> list[tuple[str, str]]:
+    fields = [
+        ("ID", token.id),
+        ("status", token.status(now)),
+        ("role", token.role),
+        ("scope", ", ".join(token.scope)),
+        ("expires", _expires(token)),
+        ("description", token.description or "-"),
+        ("created", f"{output.moment(token.created)} by {token.created_by}"),
+    ]
+    if token.rotated is not None:
+        fields.append(("rotated", f"{output.moment(token.rotated)} by {token.rotated_by}"))
+    until = _old_until(token)
+    if until is not None and now < until and token.revoked is None:
+        fields.append(("old secret", _old(token)))
+    if token.revoked is not None:
+        fields.append(("revoked", f"{output.moment(token.revoked)} by {token.revoked_by}"))
+    return fields
+
+
+def _table(shown: "list[Token]", now: datetime) -> str:
+    rows = [
+        [
+            token.id,
+            token.role,
+            ",".join(token.scope),
+            output.word(token.expires) if token.expires else "never",
+            token.status(now),
+            token.description,
+        ]
+        for token in shown
+    ]
+    headings = ("ID", "ROLE", "SCOPE", "EXPIRES", "STATUS", "DESCRIPTION")
+    return output.table(headings, rows, cut=("DESCRIPTION", "SCOPE"))

@@ -1,0 +1,282 @@
+"""`holdfast trust`: who is let in without a stored secret."""
+
+import argparse
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from holdfast.access import Role
+from holdfast.identity import trust
+from holdfast.identity.trust import AwsTrust, OidcTrust
+from holdfast_cli import arguments, output
+from holdfast_cli.errors import CommandError, UsageError
+
+if TYPE_CHECKING:
+    from holdfast.identity.trust import Trust
+    from holdfast_cli.arguments import Commands
+
+_NEEDS = """\
+Needs AWS credentials that may {what} the team's bucket;
+for the local AWS: set -a; . .local/aws.env; set +a."""
+# Known only once the stack is found; what else is wrong is to be said before.
+_API_ADDRESS = "https://api.invalid"
+
+
+def add(commands: "Commands") -> None:
+    """Add the commands."""
+    group = arguments.group(
+        commands,
+        "trust",
+        short="let CI jobs and people in without a stored secret",
+        description="""\
+Trust records: which ID tokens of an OIDC issuer, and which IAM roles of the
+team's AWS account, get which role and scope.""",
+        epilog="""\
+examples:
+  holdfast trust list
+  holdfast trust add --help
+""",
+    )
+    _add_add(group)
+    _add_list(group)
+    _add_remove(group)
+
+
+def _add_add(group: "Commands") -> None:
+    adding = arguments.command(
+        group,
+        "add",
+        _add,
+        short="add a trust record",
+        description=f"""\
+Let ID tokens of an OIDC issuer in that have all of these claims, or callers with
+an IAM role. Of several records that fit the one with the most claims counts.
+{_NEEDS.format(what="read and write")}""",
+        epilog=f"""\
+{arguments.ROLES_HELP}
+examples:
+  holdfast trust add network-main --role writer --scope 'network/*' \\
+    --issuer https://token.actions.githubusercontent.com \\
+    --claim repository=acme/network --claim ref=refs/heads/main
+  holdfast trust add network-gitlab --role writer --scope 'network/*' \\
+    --issuer https://gitlab.com --audience https://holdfast.example.com --claim project_path=acme/network
+  holdfast trust add developers --role reader --scope '*' --aws-role Developer
+""",
+    )
+    adding.add_argument("name", metavar="NAME", help="lower-case letters, digits and '-'")
+    arguments.add_role_and_scope(adding)
+    who = adding.add_mutually_exclusive_group(required=True)
+    who.add_argument(
+        "--issuer",
+        metavar="URL",
+        type=arguments.unicode_text,
+        help="exactly what the ID tokens have in 'iss'",
+    )
+    who.add_argument(
+        "--aws-role", metavar="ROLE", help="the name of an IAM role in the team's account, without its path"
+    )
+    adding.add_argument(
+        "--audience",
+        type=arguments.unicode_text,
+        metavar="TEXT",
+        help="what the ID tokens have in 'aud'; default: the API's address",
+    )
+    adding.add_argument(
+        "--claim",
+        action="append",
+        default=[],
+        type=_claim,
+        metavar="NAME=VALUE",
+        help="what the ID tokens have there; may be repeated, then all of them",
+    )
+    arguments.add_description(adding)
+    arguments.add_team(adding)
+    arguments.add_json(adding)
+
+
+def _add_list(group: "Commands") -> None:
+    listing = arguments.command(
+        group,
+        "list",
+        _list,
+        short="list trust records",
+        description=f"""\
+List the trust records.
+{_NEEDS.format(what="read")}""",
+        epilog="""\
+examples:
+  holdfast trust list
+  holdfast trust list --team payments --json
+""",
+    )
+    arguments.add_team(listing)
+    arguments.add_json(listing, "one JSON array")
+
+
+def _add_remove(group: "Commands") -> None:
+    remove = arguments.command(
+        group,
+        "remove",
+        _remove,
+        short="remove a trust record",
+        description=f"""\
+Remove a trust record: whom it let in is refused within 60 seconds, with an ID
+token and with a session. {_NEEDS.format(what="read and write")}""",
+        epilog="""\
+examples:
+  holdfast trust remove network-main
+  holdfast trust remove network-main --team payments --json
+""",
+    )
+    remove.add_argument("name", metavar="NAME", help="the record's name")
+    arguments.add_team(remove)
+    arguments.add_json(remove)
+
+
+def _claim(value: str) -> tuple[str, str]:
+    name, equals, wanted = arguments.unicode_text(value).partition("=")
+    if not (name and equals and wanted):
+        raise argparse.ArgumentTypeError(f"{value!r} is no claim: name=value, as in repository=acme/network")
+    if "*" in wanted:
+        raise argparse.ArgumentTypeError(
+            f"{value!r} has a '*', and a claim must be exactly what the token says"
+        )
+    return name, wanted
+
+
+# --- what they do: the SDK is loaded only by what talks to AWS -----------------------------------
+
+
+def _add(asked: argparse.Namespace) -> None:
+    record = _new(asked)
+
+    from holdfast_cli import records, stack, trust_records
+    from holdfast_cli.aws_errors import as_command_errors
+
+    session = stack.sign_in()
+    found = stack.find(session, asked.team)
+    with as_command_errors():
+        record = replace(record, created_by=records.caller_arn(session))
+    if isinstance(record, OidcTrust) and asked.audience is None:
+        record = replace(record, audience=found.api_address)
+    trust_records.add(session, found.bucket, record)
+    done = f"Added the trust record {record.name} of the team {found.team}"
+    text = f"""\
+{done}: {record.role} of {", ".join(record.scope)}
+
+{output.listed(_fields(record))}"""
+    _write(_json(_document(record)) if asked.json else text, done)
+
+
+def _list(asked: argparse.Namespace) -> None:
+    from holdfast_cli import stack, trust_records
+
+    session = stack.sign_in()
+    found = stack.find(session, asked.team)
+    shown = sorted(trust_records.read(session, found.bucket), key=lambda record: record.name)
+    if asked.json:
+        output.write(_json([_document(record) for record in shown]))
+    elif shown:
+        rows = [[record.name, record.role, ",".join(record.scope), _who(record)] for record in shown]
+        output.write(output.table(("NAME", "ROLE", "SCOPE", "WHO"), rows, cut=("WHO", "SCOPE")))
+    else:
+        output.write(f"The team {found.team} has no trust records.")
+
+
+def _remove(asked: argparse.Namespace) -> None:
+    from holdfast_cli import stack, trust_records
+
+    session = stack.sign_in()
+    found = stack.find(session, asked.team)
+    record = trust_records.remove(session, found.bucket, asked.name)
+    whose = "its ID tokens and sessions are" if isinstance(record, OidcTrust) else "its sessions are"
+    done = f"Removed the trust record {record.name} of the team {found.team}"
+    _write(
+        _json(_document(record)) if asked.json else f"{done}: {whose} refused within 60 seconds.", f"{done}."
+    )
+
+
+def _write(text: str, done: str) -> None:
+    try:
+        output.write(text)
+    except CommandError as failure:
+        raise CommandError(f"{failure} {done.rstrip('.')}.") from failure
+
+
+def _new(asked: argparse.Namespace) -> "Trust":
+    """The record that is asked for, but for who asks."""
+    common: dict[str, Any] = {
+        "role": Role(asked.role),
+        "scope": asked.scope,
+        "description": asked.description,
+        "created_by": "",
+        "now": datetime.now(UTC),
+    }
+    claims = dict(asked.claim)
+    if len(claims) < len(asked.claim):
+        raise UsageError(
+            "A claim is named twice: one record cannot ask for two values of it; add two records."
+        )
+    try:
+        if asked.issuer is not None:
+            audience = _API_ADDRESS if asked.audience is None else asked.audience
+            return trust.new_oidc(asked.name, issuer=asked.issuer, audience=audience, claims=claims, **common)
+        if claims or asked.audience is not None:
+            raise UsageError("--claim and --audience go with --issuer: an AWS role has neither.")
+        return trust.new_aws(asked.name, aws_role=asked.aws_role, **common)
+    except ValueError as error:
+        raise UsageError(f"No such trust record can be: {error}.") from error
+
+
+# --- what they print -----------------------------------------------------------------------------
+
+
+def _json(document: object) -> str:
+    return json.dumps(document, indent=2)
+
+
+def _document(record: "Trust") -> dict[str, Any]:
+    who: dict[str, Any] = dict.fromkeys(("issuer", "audience", "claims", "aws_role"))
+    match record:
+        case OidcTrust():
+            kind = "oidc"
+            who |= {"issuer": record.issuer, "audience": record.audience, "claims": dict(record.claims)}
+        case AwsTrust():
+            kind = "aws"
+            who |= {"aws_role": record.aws_role}
+    return {
+        "name": record.name,
+        "id": record.id,
+        "kind": kind,
+        **who,
+        "role": record.role,
+        "scope": record.scope,
+        "description": record.description,
+        "created": record.created.isoformat(timespec="seconds"),
+        "created_by": record.created_by,
+    }
+
+
+def _fields(record: "Trust") -> list[tuple[str, str]]:
+    match record:
+        case OidcTrust():
+            return [
+                ("issuer", record.issuer),
+                ("audience", record.audience),
+                ("claims", ", ".join(_claims(record))),
+            ]
+        case AwsTrust():
+            return [("AWS role", record.aws_role)]
+
+
+def _who(record: "Trust") -> str:
+    match record:
+        case OidcTrust():
+            return " ".join([record.issuer, *_claims(record)])
+        case AwsTrust():
+            return f"AWS role {record.aws_role}"
+
+
+def _claims(record: OidcTrust) -> list[str]:
+    return [f"{name}={value}" for name, value in record.claims.items()]

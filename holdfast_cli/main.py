@@ -1,0 +1,96 @@
+"""The `holdfast` command: its commands, and its exit codes.
+
+Exit codes: 0 done, 1 failed (one line on standard error says what to do), 2 wrong usage, 130 interrupted (one
+line where something may have been changed).
+"""
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import holdfast
+from holdfast_cli import output
+from holdfast_cli.commands import (
+    audit as audit_command,
+)
+from holdfast_cli.commands import (
+    backend_config as backend_config_command,
+)
+from holdfast_cli.commands import (
+    login as login_command,
+)
+from holdfast_cli.commands import (
+    state as state_commands,
+)
+from holdfast_cli.commands import (
+    token as token_commands,
+)
+from holdfast_cli.commands import (
+    trust as trust_commands,
+)
+from holdfast_cli.errors import CommandError, UsageError, with_notes
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        argv: the arguments without the program's name; None for those of the process.
+
+    Returns:
+        The exit code: 0, 1, 2 or 130.
+
+    Raises:
+        SystemExit: with 2 for wrong usage, with 0 after --help and --version.
+    """
+    if sys.stderr is None:
+        # It was closed before the command was started. What is meant for it would be printed on standard
+        # output, which a shell may be about to evaluate.
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 for as long as the process lives
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a description may hold letters that the terminal has not
+    try:
+        with output.checked():
+            arguments = parser().parse_args(argv)
+        arguments.run(arguments)
+    except CommandError as failure:
+        output.tell(f"holdfast: {failure}")
+        return 2 if isinstance(failure, UsageError) else 1
+    except KeyboardInterrupt as interrupt:
+        if line := with_notes("", interrupt):
+            output.tell(f"holdfast: Interrupted.{line}")
+        return 130
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """All that can be typed."""
+    top = argparse.ArgumentParser(
+        prog="holdfast",
+        description="Terraform and OpenTofu state in S3: locked, fenced, with its history.",
+        epilog="""\
+examples:
+  holdfast token create --role writer --scope 'network/*'
+  holdfast backend-config network/prod > backend.tf
+  eval "$(holdfast backend-config network/prod --env)"
+  holdfast state undelete network/prod
+  holdfast trust list
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"holdfast {holdfast.__version__}")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    login_command.add(commands)
+    backend_config_command.add(commands)
+    token_commands.add(commands)
+    trust_commands.add(commands)
+    audit_command.add(commands)
+    state_commands.add(commands)
+    return top
+
+
+if __name__ == "__main__":
+    sys.exit(main())

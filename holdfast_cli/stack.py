@@ -1,0 +1,128 @@
+"""The deployed stack of a team, found through CloudFormation."""
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from holdfast.s3 import retention
+from holdfast.s3.retention import Retention
+from holdfast_cli.aws_errors import as_command_errors
+from holdfast_cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_cloudformation.type_defs import StackTypeDef
+
+_PREFIX = "Holdfast-"
+_TEAM_TAG = "holdfast:team"
+CLIENT_CONFIG = Config(
+    connect_timeout=5, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 3}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A deployed Holdfast stack.
+
+    Attributes:
+        team: whose it is.
+        api_address: the API's base URL, without a trailing slash.
+        bucket: the bucket's name.
+        retention: with which its functions write states; None if they leave that to the bucket.
+    """
+
+    team: str
+    api_address: str
+    bucket: str
+    retention: Retention | None
+
+
+def sign_in() -> boto3.Session:
+    """The AWS settings of the environment, from AWS_REGION to profiles.
+
+    Raises:
+        CommandError: they name a profile that does not exist.
+    """
+    with as_command_errors():
+        # The AWS CLI looks at AWS_REGION first, boto3 does not know it.
+        return boto3.Session(region_name=os.environ.get("AWS_REGION") or None)
+
+
+def find(session: boto3.Session, team: str | None) -> Stack:
+    """Find the stack of a team.
+
+    Args:
+        session: from `sign_in`.
+        team: the team; None for the only one that is deployed.
+
+    Raises:
+        CommandError: there is none, there are several, or AWS does not say.
+    """
+    with as_command_errors():
+        cloudformation: CloudFormationClient = session.client("cloudformation", config=CLIENT_CONFIG)
+        found = _named(cloudformation, team) if team else _only(cloudformation)
+    return _read(found)
+
+
+def _named(cloudformation: "CloudFormationClient", team: str) -> "StackTypeDef":
+    name = _PREFIX + team
+    try:
+        [stack] = cloudformation.describe_stacks(StackName=name)["Stacks"]
+    except ClientError as error:
+        # A missing stack has no code of its own: it is a ValidationError that says so.
+        if error.response["Error"].get("Code") != "ValidationError":
+            raise
+        raise CommandError(
+            f"There is no stack {name} in {cloudformation.meta.region_name}: check the team and AWS_REGION, "
+            f"or deploy it with `npx cdk deploy {name}`."
+        ) from error
+    return stack
+
+
+def _only(cloudformation: "CloudFormationClient") -> "StackTypeDef":
+    stacks = [
+        stack
+        for page in cloudformation.get_paginator("describe_stacks").paginate()
+        for stack in page["Stacks"]
+        if stack["StackName"].startswith(_PREFIX) or any(tag["Key"] == _TEAM_TAG for tag in stack["Tags"])
+    ]
+    if not stacks:
+        raise CommandError(
+            f"There is no Holdfast stack in {cloudformation.meta.region_name}: check AWS_REGION, or deploy "
+            f"one with `npx cdk deploy {_PREFIX}<team>`."
+        )
+    if len(stacks) > 1:
+        teams = ", ".join(sorted(_team(stack) for stack in stacks))
+        raise CommandError(f"There are several teams here: name one of {teams} with --team or HOLDFAST_TEAM.")
+    return stacks[0]
+
+
+def _team(stack: "StackTypeDef") -> str:
+    return stack["StackName"].removeprefix(_PREFIX)
+
+
+def _read(stack: "StackTypeDef") -> Stack:
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+    name = stack["StackName"]
+    written_with = outputs.get("StateRetention")
+    try:
+        return Stack(
+            _team(stack),
+            outputs["ApiAddress"].rstrip("/"),
+            outputs["BucketName"],
+            None if written_with is None else retention.parse(written_with),
+        )
+    except KeyError as error:
+        raise CommandError(
+            f"The stack {name} is {stack['StackStatus']} and has no output {error.args[0]}: "
+            f"deploy it with `npx cdk deploy {name}`."
+        ) from error
+    except ValueError as error:
+        raise CommandError(
+            f"The output StateRetention of the stack {name} is none that this command knows: {error}. "
+            f"Deploy the stack anew with `npx cdk deploy {name}`, or use the command of its version."
+        ) from error

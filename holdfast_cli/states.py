@@ -1,0 +1,70 @@
+"""Bringing deleted states back, straight from a team's bucket."""
+
+import shlex
+import time
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from holdfast.access import Caller, Role
+from holdfast.errors import HoldfastError, Locked, OutcomeUnknown, StorageRefused
+from holdfast.identity.principals import principal
+from holdfast.names import StateName
+from holdfast.s3.store import Store, connect
+from holdfast.state import undelete as undeleting
+from holdfast.state.undelete import Undeleted
+from holdfast_cli.aws_errors import as_command_errors, explain
+from holdfast_cli.errors import CommandError, with_notes
+from holdfast_cli.output import plain
+
+if TYPE_CHECKING:
+    import boto3
+
+    from holdfast_cli.stack import Stack
+
+_PATIENCE = 30.0
+"""Seconds in which S3 has to decide; a state may be large and the line slow."""
+
+
+def undelete(session: "boto3.Session", stack: "Stack", name: StateName) -> Undeleted:
+    """Write the newest version of a deleted state anew.
+
+    Raises:
+        CommandError: it is not deleted, is locked, has no version to bring back, AWS does not allow it or
+            does not answer, or the lock stayed.
+        KeyboardInterrupt: with a note that says what to look at.
+    """
+    with as_command_errors():
+        identity = session.client("sts").get_caller_identity()["Arn"]
+        store = Store(connect(session), stack.bucket, deadline=time.monotonic() + _PATIENCE)
+        caller = Caller(principal(identity), Role.MAINTAINER, ("*",))
+        try:
+            return undeleting.undelete(store, name, caller, stack.retention)
+        except HoldfastError as error:
+            raise CommandError(with_notes(_line(error, stack.bucket, name), error)) from error
+        except KeyboardInterrupt as interrupt:
+            # A write that was on its way may land yet.
+            interrupt.add_note(
+                f"Look whether the state {name} is back, and whether it is locked, before you go on."
+            )
+            raise
+
+
+def _line(error: HoldfastError, bucket: str, name: StateName) -> str:
+    match error:
+        case Locked():
+            # Whoever locks can write anything there.
+            who, operation, lock_id = (plain(error.holder[field]) for field in ("Who", "Operation", "ID"))
+            return (
+                f"The state {name} is locked by {who or 'somebody'} ({operation or 'no operation'}), lock ID "
+                f"{lock_id}: wait until they are done, or, if nobody is at work any more, free it with "
+                f"`terraform force-unlock {shlex.quote(lock_id)}`; then run the command again."
+            )
+        case StorageRefused(__cause__=ClientError() as refused):
+            return f"The bucket {bucket} does not give the state back. {explain(refused)}"
+        case OutcomeUnknown():
+            return (
+                f"The bucket {bucket} does not answer: run the command again, that is safe. {error.message}"
+            )
+        case _:
+            return error.message

@@ -1,0 +1,240 @@
+"""Access tokens in a team's bucket."""
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from holdfast.identity import tokens
+from holdfast.identity.credentials import is_token_id
+from holdfast.identity.tokens import Token, token_key
+from holdfast.s3.store import Store, connect
+from holdfast_cli import records
+from holdfast_cli.errors import CommandError
+from holdfast_cli.records import PATIENCE, as_lines, caller_arn, change, open_bucket
+from holdfast_cli.stack import CLIENT_CONFIG
+
+if TYPE_CHECKING:
+    import boto3
+
+    from holdfast.access import Role
+    from holdfast_cli.arguments import Expiry
+    from holdfast_cli.output import Progress
+
+_PREFIX: Final = "tokens/"
+_AT_ONCE: Final = 8
+"""Records that are read at the same time; the SDK keeps ten connections."""
+_READ: Final = "run the command again."
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The tokens of a team.
+
+    Attributes:
+        tokens: by ID.
+        unreadable: keys of objects that hold no token record.
+    """
+
+    tokens: Sequence[Token]
+    unreadable: Sequence[str]
+
+
+def create(
+    session: "boto3.Session",
+    bucket: str,
+    role: "Role",
+    scope: Sequence[str],
+    description: str,
+    expiry: "Expiry | None",
+) -> tuple[Token, str]:
+    """Make an access token and store its record in a team's bucket.
+
+    Returns:
+        The record, and the secret, which is nowhere else.
+
+    Raises:
+        CommandError: AWS does not allow it or does not answer.
+    """
+    undecided = (
+        "run the command again. A record that was stored all the same is of no use without its secret."
+    )
+    interrupted = (
+        "`holdfast token list` shows whether a token was made, whose secret is lost then: revoke it."
+    )
+    with as_lines(bucket, undecided=undecided, interrupted=interrupted):
+        identity = caller_arn(session)
+        now = datetime.now(UTC)
+        try:
+            token, secret = tokens.create(
+                role,
+                scope,
+                description=description,
+                created_by=identity,
+                now=now,
+                expires=expiry.at if expiry else now + tokens.DEFAULT_LIFETIME,
+            )
+        except ValueError as error:
+            raise CommandError(f"It cannot be made: {error}.") from error
+        if not records.create(open_bucket(session, bucket), token.key, token.to_json()):
+            raise CommandError(f"The token ID {token.id} is taken already: run the command again.")
+    return token, secret
+
+
+def read(session: "boto3.Session", bucket: str, token_id: str) -> Token:
+    """Read a token's record.
+
+    Raises:
+        CommandError: there is none, it is none, or AWS does not allow it or does not answer.
+    """
+    with as_lines(bucket, undecided=_READ):
+        found = open_bucket(session, bucket).read(token_key(token_id))
+        return _parse(found.body if found else None, bucket, token_id)
+
+
+def read_all(session: "boto3.Session", bucket: str, progress: "Progress") -> Listing:
+    """Read every token's record.
+
+    Raises:
+        CommandError: AWS does not allow it or does not answer.
+    """
+    with as_lines(bucket, undecided=_READ):
+        client = connect(session)
+        keys = _keys(session, bucket)
+        found: list[Token] = []
+        unreadable = []
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+
+            def read_one(key: str) -> bytes | None:
+                stored = Store(client, bucket, deadline=time.monotonic() + PATIENCE).read(key)
+                return stored.body if stored else None
+
+            reads = {pool.submit(read_one, key): key for key in keys}
+            try:
+                for count, done in enumerate(as_completed(reads), start=1):
+                    progress.show(f"Reading tokens: {count} of {len(keys)}")
+                    body = done.result()
+                    if body is None:
+                        continue  # removed since it was listed
+                    try:
+                        found.append(_matching(body, reads[done]))
+                    except ValueError:
+                        unreadable.append(reads[done])
+            finally:
+                pool.shutdown(cancel_futures=True)
+                progress.end()
+    return Listing(sorted(found, key=lambda token: token.id), sorted(unreadable))
+
+
+def rotate(
+    session: "boto3.Session", bucket: str, token_id: str, keep: timedelta, expiry: "Expiry | None"
+) -> tuple[Token, str]:
+    """Give a token a new secret.
+
+    Args:
+        session: whose credentials.
+        bucket: of the team.
+        token_id: which token.
+        keep: how long the old secret stays valid.
+        expiry: of the token from now on; None renews it by what it was made for.
+
+    Returns:
+        The record, and the secret, which is nowhere else.
+
+    Raises:
+        CommandError: there is no such token, it is revoked or expired, or AWS does not allow it or does not
+            answer.
+    """
+    look = (
+        f"`holdfast token show {token_id}` says when the token was rotated last. If that was now, the new "
+        "secret is lost and the old one ends: make another token."
+    )
+    with as_lines(bucket, undecided=f"the rotation may have taken effect. {look}", interrupted=look):
+        identity = caller_arn(session)
+        made: list[tuple[Token, str]] = []
+
+        def decide(current: bytes | None) -> bytes:
+            token = _parse(current, bucket, token_id)
+            now = datetime.now(UTC)
+            if expiry is not None:
+                expires = expiry.at
+            else:
+                span = tokens.lifetime(token)
+                expires = None if span is None else now + span
+            try:
+                made.append(tokens.rotate(token, rotated_by=identity, now=now, keep=keep, expires=expires))
+            except ValueError as error:
+                raise CommandError(f"It cannot be rotated: {error}.") from error
+            return made[-1][0].to_json()
+
+        change(open_bucket(session, bucket), token_key(token_id), decide)
+    return made[-1]
+
+
+def revoke(session: "boto3.Session", bucket: str, token_id: str) -> Token:
+    """End a token for good; one that is revoked already stays as it is.
+
+    Returns:
+        The record.
+
+    Raises:
+        CommandError: there is no such token, or AWS does not allow it or does not answer.
+    """
+    again = "run the command again until it says that the token is revoked."
+    with as_lines(bucket, undecided=again, interrupted=again.capitalize()):
+        identity = caller_arn(session)
+        revoked: list[Token] = []
+
+        def decide(current: bytes | None) -> bytes | None:
+            token = _parse(current, bucket, token_id)
+            revoked.append(tokens.revoke(token, revoked_by=identity, now=datetime.now(UTC)))
+            return None if token.revoked is not None else revoked[-1].to_json()
+
+        change(open_bucket(session, bucket), token_key(token_id), decide)
+    return revoked[-1]
+
+
+def _keys(session: "boto3.Session", bucket: str) -> list[str]:
+    """The keys of all token records."""
+    # The store repeats its own requests; here the SDK does.
+    client = session.client("s3", config=CLIENT_CONFIG)
+    keys: list[str] = []
+    for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=_PREFIX):
+        if "IsTruncated" not in page:  # the SDK reads a missing body as an empty one
+            raise CommandError(f"The answer of the bucket {bucket} was cut short: run the command again.")
+        keys += [entry["Key"] for entry in page.get("Contents", []) if _id(entry["Key"]) is not None]
+    return keys
+
+
+def _id(key: str) -> str | None:
+    token_id = key.removeprefix(_PREFIX).removesuffix(".json")
+    return token_id if is_token_id(token_id) and key == token_key(token_id) else None
+
+
+def _matching(body: bytes, key: str) -> Token:
+    token = Token.from_json(body)
+    if token.key != key:
+        raise ValueError("the record of another token")
+    return token
+
+
+def _parse(body: bytes | None, bucket: str, token_id: str) -> Token:
+    if body is None:
+        raise CommandError(
+            f"There is no token {token_id} in the bucket {bucket}: `holdfast token list --all` shows all, "
+            "and --team chooses whose."
+        )
+    try:
+        return _matching(body, token_key(token_id))
+    except ValueError as error:
+        raise CommandError(unreadable(bucket, token_key(token_id))) from error
+
+
+def unreadable(bucket: str, key: str) -> str:
+    """The line about an object that holds no token record."""
+    return (
+        f"s3://{bucket}/{key} holds no token record that this command knows: look at it with `aws s3 cp "
+        f"s3://{bucket}/{key} -`, or remove it with `aws s3 rm`, then nobody gets in with it."
+    )

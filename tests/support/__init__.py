@@ -1,0 +1,1 @@
+"""Fixtures and helpers that several test folders share."""

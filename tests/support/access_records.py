@@ -1,0 +1,151 @@
+"""Tokens and trust records of a team, put straight into its bucket: also those that no command would make."""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any, Final
+
+from holdfast.access import Role
+from holdfast.identity import tokens, trust
+from holdfast.identity.tokens import Token
+from holdfast.identity.trust import AwsTrust, OidcTrust, Records
+from tests.support.http_client import Client, Credentials, Response
+from tests.support.oidc import AUDIENCE, NETWORK, Issuer
+from tests.support.team import Team
+
+CACHE: Final = 60.0
+"""Seconds for which the gateway remembers an answer of the authorizer."""
+
+_NAMES = count(1)
+
+
+def new_token(
+    team: Team,
+    role: Role = Role.WRITER,
+    *scope: str,
+    created: datetime | None = None,
+    expires: datetime | None = None,
+) -> tuple[Token, Credentials]:
+    """A token that nobody has used, so that no authorizer remembers an answer for it."""
+    token, secret = tokens.create(
+        role,
+        scope or ("*",),
+        description="",
+        created_by="a test",
+        now=created or datetime.now(UTC),
+        expires=expires,
+    )
+    put_token(team, token)
+    return token, Credentials(token.id, secret)
+
+
+def put_token(team: Team, token: Token) -> None:
+    """Write a token's record over the one that lies there."""
+    team.put(token.key, token.to_json())
+
+
+def add_oidc_trust(
+    team: Team,
+    issuer: Issuer,
+    *scope: str,
+    role: Role = Role.WRITER,
+    claims: Mapping[str, str] = NETWORK,
+    audience: str = AUDIENCE,
+    name: str | None = None,
+) -> OidcTrust:
+    """Trust what an issuer says, for every state unless told otherwise."""
+    record = trust.new_oidc(
+        name or f"ci-{next(_NAMES)}",
+        issuer=issuer.address,
+        audience=audience,
+        claims=claims,
+        role=role,
+        scope=scope or ("*",),
+        description="",
+        created_by="a test",
+        now=datetime.now(UTC),
+    )
+    _change(team, lambda records: records.added(record))
+    return record
+
+
+def add_aws_trust(team: Team, aws_role: str, *scope: str, role: Role = Role.WRITER) -> AwsTrust:
+    """Trust an IAM role of the account."""
+    record = trust.new_aws(
+        f"people-{next(_NAMES)}",
+        aws_role=aws_role,
+        role=role,
+        scope=scope or ("*",),
+        description="",
+        created_by="a test",
+        now=datetime.now(UTC),
+    )
+    _change(team, lambda records: records.added(record))
+    return record
+
+
+def remove_trust(team: Team, name: str) -> None:
+    """Trust it no more."""
+    _change(team, lambda records: records.without(name))
+
+
+def _change(team: Team, how: Any) -> None:
+    try:
+        found = team.s3.get_object(Bucket=team.bucket, Key=trust.KEY)["Body"].read()
+    except team.s3.exceptions.NoSuchKey:
+        records = Records()
+    else:
+        records = trust.parse(found)
+    team.put(trust.KEY, how(records).to_json())
+
+
+# --- requests with any `Authorization` -----------------------------------------------------------
+
+
+def with_header(
+    team: Team, authorization: str, path: str = "/states/access/none", method: str = "GET", **more: Any
+) -> Response:
+    """Send a request with this `Authorization`; a state that is not there is 204 to whoever may read it."""
+    return Client(team.gateway.address, team.tls, None).request(
+        method, path, headers={"Authorization": authorization, **more.pop("headers", {})}, **more
+    )
+
+
+def basic(user: str | bytes, password: str | bytes) -> str:
+    """The header of HTTP Basic, whatever user and password are."""
+    pair = b":".join(each.encode() if isinstance(each, str) else each for each in (user, password))
+    return f"Basic {base64.b64encode(pair).decode()}"
+
+
+def alike(answer: Response) -> tuple[int, dict[str, str], bytes]:
+    """What can be told apart of an answer: all but its time and its request ID."""
+    changing = {"date", "x-amzn-remapped-date", "apigw-requestid", "x-amzn-requestid", "x-amz-request-id"}
+    headers = {name: value for name, value in answer.headers.items() if name not in changing}
+    return answer.status, headers, answer.body
+
+
+def exchange(team: Team, authorization: str, body: bytes | None = None) -> Response:
+    """`POST /sessions`."""
+    return with_header(team, authorization, "/sessions", "POST", body=body)
+
+
+def session_of(answer: Response) -> Credentials:
+    """The session that was made."""
+    assert answer.status == 200, answer
+    made = answer.json()
+    return Credentials(made["id"], made["secret"])
+
+
+def session_record(team: Team, session_id: str) -> dict[str, Any]:
+    """A session's record as it lies in the bucket."""
+    body = team.s3.get_object(Bucket=team.bucket, Key=f"sessions/{session_id}.json")["Body"].read()
+    found: dict[str, Any] = json.loads(body)
+    return found
+
+
+def backdated(token: Token, by: timedelta) -> Token:
+    """The token as if it had been made earlier."""
+    return replace(token, created=token.created - by)

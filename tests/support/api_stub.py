@@ -1,0 +1,127 @@
+"""An HTTP server on this machine that stands in for the team's API, and notes what it was asked."""
+
+import json
+import ssl
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from holdfast.identity.credentials import new_id, new_secret
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What is answered.
+
+    Attributes:
+        status: of HTTP.
+        body: what the answer announces and sends, but for its end that is cut off.
+        headers: beside its length.
+        cut: bytes of the body that never come.
+        lost: whether the connection is closed instead.
+    """
+
+    status: int = 200
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cut: int = 0
+    lost: bool = False
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class ApiStub:
+    """Gives its replies in their order, the last of them for ever."""
+
+    def __init__(self) -> None:
+        self.address = ""
+        self.asked: list[Asked] = []
+        self.replies: list[Reply] = []
+        self._lock = threading.Lock()
+
+    def reply(self, *replies: Reply) -> None:
+        """Answer so from now on."""
+        self.replies = list(replies)
+
+    def next_reply(self, asked: Asked) -> Reply:
+        """Note a request, and say what it gets."""
+        with self._lock:
+            self.asked.append(asked)
+            return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+
+
+def session(**changed: object) -> dict[str, Any]:
+    """What the API answers where it makes a session."""
+    return {
+        "id": f"session-{new_id()}",
+        "secret": new_secret(),
+        "principal": "arn:aws:sts::123456789012:assumed-role/Developer/ada",
+        "role": "writer",
+        "scope": ["app/*", "shared"],
+        "trust": "developers",
+        "expires": "2099-11-21T16:44:05+00:00",
+        "seconds": 3600,
+    } | changed
+
+
+def made(document: object) -> Reply:
+    """The answer with a session."""
+    return Reply(200, json.dumps(document).encode(), {"Content-Type": "application/json"})
+
+
+def refused(status: int, code: str, message: str) -> Reply:
+    """A refusal of Holdfast's own."""
+    return Reply(status, json.dumps({"error": code, "message": message}).encode())
+
+
+class _Handler(BaseHTTPRequestHandler):
+    stub: ApiStub
+
+    def do_GET(self) -> None:
+        self.do_POST()
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        reply = self.stub.next_reply(Asked(self.command, self.path, headers, body))
+        self.close_connection = True
+        if reply.lost:
+            return
+        self.send_response(reply.status)
+        for name, value in reply.headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(reply.body)))
+        self.end_headers()
+        self.wfile.write(reply.body[: len(reply.body) - reply.cut])
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class names it so
+        pass
+
+
+@contextmanager
+def running(tls: ssl.SSLContext | None = None) -> Iterator[ApiStub]:
+    """Run a stub, with TLS if it is given a certificate, for as long as the context lasts."""
+    stub = ApiStub()
+    handler = type("Handler", (_Handler,), {"stub": stub})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        stub.address = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield stub
+        finally:
+            server.shutdown()
+            thread.join()

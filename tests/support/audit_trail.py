@@ -1,0 +1,34 @@
+"""What the audit trail of a deployed team says."""
+
+import json
+import time
+from typing import Any
+
+from tests.support.aws_caller import aws_client
+from tests.support.team import Team
+
+
+def audit_group(team: Team) -> str:
+    """The name of the log group."""
+    return f"/holdfast/{team.name}/audit"
+
+
+def events(team: Team) -> list[dict[str, Any]]:
+    """All events, by time."""
+    pages = aws_client(team, "logs").get_paginator("filter_log_events")
+    found = [
+        json.loads(event["message"])
+        for page in pages.paginate(logGroupName=audit_group(team))
+        for event in page["events"]
+    ]
+    return sorted(found, key=lambda event: str(event["time"]))
+
+
+def wait_for_events(team: Team, count: int, *, seconds: float = 60, **fields: str) -> list[dict[str, Any]]:
+    """The events with these fields, once there are so many; what there is when the time is up."""
+    ends = time.monotonic() + seconds
+    while True:
+        found = [event for event in events(team) if fields.items() <= event.items()]
+        if len(found) >= count or time.monotonic() > ends:
+            return found
+        time.sleep(0.2)

@@ -1,0 +1,145 @@
+"""Somebody in the team's AWS account, with an IAM role or without, who asks for a session."""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials as AwsCredentials
+
+from holdfast.access import Role
+from holdfast.identity import trust
+from local_aws.server import ACCOUNT, REGION
+from tests.support import http_client
+from tests.support.http_client import Client, Response
+from tests.support.team import Team
+
+PREFIX = "holdfast-e2e-"
+"""Begins the name of every IAM role and user that is made here."""
+
+PATH = "/sessions/aws"
+
+_MAY_USE_APIS = {"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": "*"}
+
+
+@dataclass(frozen=True)
+class AwsCaller:
+    """A session of an IAM role, or another caller.
+
+    Attributes:
+        role_name: of the IAM role; empty for who has none.
+        arn: of the session, or of the caller.
+        credentials: of the session, or of the caller.
+    """
+
+    role_name: str
+    arn: str
+    credentials: AwsCredentials
+
+    def ask_for_session(
+        self,
+        team: Team,
+        body: bytes = b"",
+        *,
+        method: str = "POST",
+        query: str = "",
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
+        """`POST /sessions/aws`, signed, at the API itself: a signature holds for one host name alone."""
+        path = PATH + query
+        request = AWSRequest(method, team.direct_address + path, data=body, headers=dict(headers or {}))
+        SigV4Auth(self.credentials, "execute-api", REGION).add_auth(request)
+        return Client(team.direct_address, team.tls, None).request(
+            method, path, body, {name: str(value) for name, value in request.headers.items()}
+        )
+
+    def session(self, team: Team) -> http_client.Credentials:
+        """A new session with a team that trusts the role."""
+        answer = self.ask_for_session(team)
+        assert answer.status == 200, answer
+        made = answer.json()
+        return http_client.Credentials(made["id"], made["secret"])
+
+
+def assume(team: Team, name: str, *, session: str = "ada", path: str = "/") -> AwsCaller:
+    """Be somebody with a role who may use every API of the account; the role is made if it is not there."""
+    role_name = f"{PREFIX}{name}"
+    iam, sts = aws_client(team, "iam"), aws_client(team, "sts")
+    root = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
+    trusting = {"Effect": "Allow", "Principal": root, "Action": "sts:AssumeRole"}
+    with suppress(iam.exceptions.EntityAlreadyExistsException):
+        iam.create_role(RoleName=role_name, Path=path, AssumeRolePolicyDocument=_policy(trusting))
+    iam.put_role_policy(RoleName=role_name, PolicyName="apis", PolicyDocument=_policy(_MAY_USE_APIS))
+    arn = f"arn:aws:iam::{ACCOUNT}:role{path}{role_name}"
+    assumed = sts.assume_role(RoleArn=arn, RoleSessionName=session)
+    made = assumed["Credentials"]
+    credentials = AwsCredentials(made["AccessKeyId"], made["SecretAccessKey"], made["SessionToken"])
+    return AwsCaller(role_name, assumed["AssumedRoleUser"]["Arn"], credentials)
+
+
+def user(team: Team, name: str) -> AwsCaller:
+    """Be a new IAM user who may use every API of the account."""
+    iam = aws_client(team, "iam")
+    user_name = f"{PREFIX}{name}"
+    arn = iam.create_user(UserName=user_name)["User"]["Arn"]
+    iam.put_user_policy(UserName=user_name, PolicyName="apis", PolicyDocument=_policy(_MAY_USE_APIS))
+    made = iam.create_access_key(UserName=user_name)["AccessKey"]
+    return AwsCaller("", arn, AwsCredentials(made["AccessKeyId"], made["SecretAccessKey"]))
+
+
+def root(team: Team) -> AwsCaller:
+    """Be the account's root user."""
+    environment = team.environment
+    credentials = AwsCredentials(environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"])
+    return AwsCaller("", f"arn:aws:iam::{ACCOUNT}:root", credentials)
+
+
+def ask_unsigned(
+    team: Team, *, query: str = "", body: bytes | None = None, headers: Mapping[str, str] | None = None
+) -> Response:
+    """`POST /sessions/aws` with these headers and no other, through the gateway."""
+    return Client(team.gateway.address, team.tls, None).request("POST", PATH + query, body, headers)
+
+
+def trust_role(team: Team, name: str, role: Role = Role.MAINTAINER) -> AwsCaller:
+    """As `assume`, with a trust record that lets the role's bearers do something to every state."""
+    caller = assume(team, name)
+    records = trust_records(team)
+    if records.for_aws_role(caller.role_name) is None:
+        record = trust.new_aws(
+            name,
+            aws_role=caller.role_name,
+            role=role,
+            scope=["*"],
+            description="",
+            created_by="a test",
+            now=datetime.now(UTC),
+        )
+        team.put(trust.KEY, records.added(record).to_json())
+    return caller
+
+
+def trust_records(team: Team) -> trust.Records:
+    """The team's trust records; none if there is no object with them."""
+    found = team.object(trust.KEY)
+    return trust.parse(found) if found is not None else trust.Records()
+
+
+def aws_client(team: Team, service: Any) -> Any:
+    """A client of root's."""
+    environment = team.environment
+    session = boto3.Session(
+        environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"], region_name=REGION
+    )
+    return session.client(
+        service, endpoint_url=environment["AWS_ENDPOINT_URL"], verify=environment.get("AWS_CA_BUNDLE")
+    )
+
+
+def _policy(statement: dict[str, Any]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})

@@ -1,0 +1,446 @@
+"""Which permissions AWS demands for a call, from its documents, and whether a role has those and no others.
+
+The table is the part to review. Whoever lets a function make a new kind of call meets `UnknownCallError`
+until the table says what AWS demands for it, where that stands, and why the function needs it.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from tests.support.iam_policy import Request, evaluate
+
+Statement = Mapping[str, Any]
+
+OBJECTS: Final = (
+    *("states/*.tfstate", "states/*.tfstate.tflock"),
+    *("tokens/*.json", "sessions/*.json", "trust/records.json"),
+)
+"""The kinds of objects, as a policy names them; every key is of one kind at most."""
+
+
+class UnknownCallError(Exception):
+    """The table does not say what AWS demands for this call."""
+
+
+# --- what is judged --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request that a function made, or that Lambda made with its role.
+
+    Attributes:
+        operation: as AWS names it.
+        bucket: it went to; empty for a call to another service than S3.
+        key: of the object.
+        query: the names of its query parameters.
+        headers: the names of its headers that begin with `if-` or `x-amz-`; values only of those that a
+            bucket policy compares, and of the one that names an operation.
+        status: of the answer.
+        time: when it came, in seconds since 1970.
+    """
+
+    operation: str
+    bucket: str = ""
+    key: str = ""
+    query: frozenset[str] = frozenset()
+    headers: Mapping[str, str | None] = field(default_factory=dict)
+    status: int = 200
+    time: float = 0.0
+
+    @classmethod
+    def noted(cls, line: Mapping[str, Any]) -> "Call":
+        """Read a call as the local AWS notes it."""
+        bucket, _, key = line["path"].removeprefix("/").partition("/")
+        if target := line["headers"].get("x-amz-target"):
+            return cls(
+                target.rpartition(".")[2],
+                query=frozenset(line["query"]),
+                headers=line["headers"],
+                status=line["status"],
+                time=line["time"],
+            )
+        if line["service"] != "s3" or not key:
+            return cls(f"{line['service']}: {line['method']} {line['path']}")
+        return cls(
+            _OPERATIONS.get(line["method"], line["method"]),
+            bucket,
+            key,
+            frozenset(line["query"]),
+            line["headers"],
+            line["status"],
+            line["time"],
+        )
+
+
+_OPERATIONS: Final = {
+    "GET": "GetObject",
+    "PUT": "PutObject",
+    "DELETE": "DeleteObject",
+}
+
+WRITES_LOG: Final = Call("Lambda writes the log")
+"""What Lambda does with the role of a function that ran; it is not the function's own request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a function works on.
+
+    Attributes:
+        bucket: the team's.
+        key_arn: of the KMS key that encrypts the bucket, or None where S3 manages the keys.
+        log_group_arn: of the function's own log, with `:*` at its end.
+        region: of all of them.
+        audit_group_arn: of the team's audit trail, with `:*` at its end.
+    """
+
+    bucket: str
+    key_arn: str | None
+    log_group_arn: str
+    region: str
+    audit_group_arn: str = ""
+
+
+# --- the reviewed table ----------------------------------------------------------------------------
+
+_API: Final = "https://docs.aws.amazon.com/AmazonS3/latest/API/API_"
+_GUIDE: Final = "https://docs.aws.amazon.com/AmazonS3/latest/userguide/"
+
+GET_OBJECT: Final = f"{_API}GetObject.html"
+PUT_OBJECT: Final = f"{_API}PutObject.html"
+DELETE_OBJECT: Final = f"{_API}DeleteObject.html"
+CONDITIONAL_WRITES: Final = f"{_GUIDE}conditional-writes-enforce.html"
+CONDITIONAL_DELETES: Final = f"{_GUIDE}conditional-delete-enforce.html"
+REQUIRED_PERMISSIONS: Final = f"{_GUIDE}using-with-s3-policy-actions.html"
+KMS_ENCRYPTION: Final = f"{_GUIDE}UsingKMSEncryption.html"
+LAMBDA_LOGS: Final = "https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs.html"
+LOGS_PERMISSIONS: Final = (
+    "https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/permissions-reference-cwl.html"
+)
+
+
+class On(Enum):
+    """What a permission is for."""
+
+    OBJECT = "object"
+    BUCKET = "the bucket"
+    KEY = "the team's KMS key"
+    LOG = "the function's own log"
+    AUDIT = "the team's audit trail"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One action that AWS demands for one kind of call.
+
+    Attributes:
+        operation: of the call.
+        action: that AWS demands.
+        on: which resource.
+        why: what needs it.
+        source: the address of AWS's document.
+        header: only with this header.
+        query: only with this query parameter.
+        statuses: only if it is answered with one of these.
+        encrypted: only where a KMS key of the team's encrypts the bucket.
+    """
+
+    operation: str
+    action: str
+    on: On
+    why: str
+    source: str
+    header: str = ""
+    query: str = ""
+    statuses: tuple[int, ...] = ()
+    encrypted: bool = False
+
+    def covers(self, call: Call, reach: Reach) -> bool:
+        """Whether AWS demands this for the call."""
+        return (
+            self.operation == call.operation
+            and (not self.header or self.header in call.headers)
+            and (not self.query or self.query in call.query)
+            and (not self.statuses or call.status in self.statuses)
+            and (not self.encrypted or reach.key_arn is not None)
+        )
+
+    @property
+    def call(self) -> str:
+        """The kind of call in words."""
+        condition = ""
+        if self.header or self.query:
+            condition = f" with `{self.header or self.query}`"
+        elif self.statuses == (404,):
+            condition = " of a missing key"
+        operation = f"`{self.operation}`" if self.operation.isalnum() else self.operation
+        return operation + condition
+
+
+_MISSING = "S3 answers 404; without it 403, as for a fault"
+
+TABLE: Final = (
+    Row("GetObject", "s3:GetObject", On.OBJECT, "reads it", GET_OBJECT),
+    Row(
+        "GetObject",
+        "kms:Decrypt",
+        On.KEY,
+        'S3 decrypts it; only with `key = "kms"`',
+        KMS_ENCRYPTION,
+        statuses=(200, 206),
+        encrypted=True,
+    ),
+    Row("GetObject", "s3:ListBucket", On.BUCKET, _MISSING, GET_OBJECT, statuses=(404,)),
+    Row("PutObject", "s3:PutObject", On.OBJECT, "writes it", PUT_OBJECT),
+    Row(
+        "PutObject",
+        "s3:PutObjectTagging",
+        On.OBJECT,
+        "lifecycle rules know old locks by their tag",
+        PUT_OBJECT,
+        header="x-amz-tagging",
+    ),
+    Row(
+        "PutObject",
+        "s3:PutObjectRetention",
+        On.OBJECT,
+        "only with `retention`, and not where it is the bucket's default",
+        REQUIRED_PERMISSIONS,
+        header="x-amz-object-lock-mode",
+    ),
+    Row(
+        "PutObject",
+        "s3:GetObject",
+        On.OBJECT,
+        "S3 compares with what is there",
+        CONDITIONAL_WRITES,
+        header="if-match",
+    ),
+    Row(
+        "PutObject",
+        "kms:GenerateDataKey",
+        On.KEY,
+        'S3 encrypts it; only with `key = "kms"`',
+        KMS_ENCRYPTION,
+        statuses=(200,),
+        encrypted=True,
+    ),
+    Row("DeleteObject", "s3:DeleteObject", On.OBJECT, "S3 wants it for every delete", DELETE_OBJECT),
+    Row(
+        "DeleteObject",
+        "s3:GetObject",
+        On.OBJECT,
+        "S3 compares with what is there",
+        CONDITIONAL_DELETES,
+        header="if-match",
+    ),
+    Row(
+        "DeleteObject",
+        "s3:DeleteObjectVersion",
+        On.OBJECT,
+        "a lock goes without a trace",
+        DELETE_OBJECT,
+        query="versionId",
+    ),
+    Row(WRITES_LOG.operation, "logs:CreateLogStream", On.LOG, "each environment has its own", LAMBDA_LOGS),
+    Row(WRITES_LOG.operation, "logs:PutLogEvents", On.LOG, "one line for each request", LAMBDA_LOGS),
+    Row(
+        "CreateLogStream",
+        "logs:CreateLogStream",
+        On.AUDIT,
+        "each function has a stream of its own for each day",
+        LOGS_PERMISSIONS,
+    ),
+    Row("PutLogEvents", "logs:PutLogEvents", On.AUDIT, "writes the events", LOGS_PERMISSIONS),
+)
+
+# Parameters for which AWS demands nothing more. A name with `*` at its end covers all that begin so.
+_SIGNATURE = ("x-amz-content-sha256", "x-amz-date", "x-amz-security-token", "x-amz-user-agent")
+_CHECKSUM = ("x-amz-checksum-*", "x-amz-decoded-content-length", "x-amz-sdk-checksum-*", "x-amz-trailer")
+_HARMLESS: Final[Mapping[str, Collection[str]]] = {
+    "GetObject": (*_SIGNATURE, "range", "x-amz-checksum-mode"),
+    # The date of a retention comes with its mode, which is in the table.
+    "PutObject": (
+        *(*_SIGNATURE, *_CHECKSUM, "x-amz-meta-*"),
+        *("if-none-match", "x-amz-object-lock-retain-until-date"),
+    ),
+    "DeleteObject": _SIGNATURE,
+    "CreateLogStream": (*_SIGNATURE, "x-amz-target"),
+    "PutLogEvents": (*_SIGNATURE, "x-amz-target"),
+}
+
+
+# --- judging ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """A permission that one call needs.
+
+    Attributes:
+        row: of the table.
+        resource: the ARN that AWS checks.
+        pattern: the ARN that a policy should name for it: not wider, not narrower.
+        on: the same in words.
+        request: what a policy is asked.
+    """
+
+    row: Row
+    resource: str
+    pattern: str
+    on: str
+    request: Request
+
+
+def demands(call: Call, reach: Reach, principal: str) -> list[Demand]:
+    """What AWS demands for a call.
+
+    Args:
+        call: that a function made.
+        reach: what it works on.
+        principal: the ARN of its role.
+
+    Raises:
+        UnknownCallError: the table does not cover the call with all its parameters.
+    """
+    rows = [row for row in TABLE if row.operation == call.operation]
+    if not rows:
+        raise UnknownCallError(f"{call.operation} is not in the table")
+    parameters = [*call.headers, *call.query]
+    known = {*_HARMLESS.get(call.operation, ()), *(row.header for row in rows), *(row.query for row in rows)}
+    if unknown := [name for name in parameters if not any(fnmatchcase(name, one) for one in known if one)]:
+        raise UnknownCallError(
+            f"{call.operation} with {', '.join(sorted(unknown))} is in no row of the table"
+        )
+    return [_demand(row, call, reach, principal) for row in rows if row.covers(call, reach)]
+
+
+def _demand(row: Row, call: Call, reach: Reach, principal: str) -> Demand:
+    if call.bucket not in ("", reach.bucket):
+        raise UnknownCallError(f"{call.operation} goes to {call.bucket}, the team's bucket is {reach.bucket}")
+    bucket = f"arn:aws:s3:::{reach.bucket}"
+    match row.on:
+        case On.OBJECT:
+            kinds = [kind for kind in OBJECTS if fnmatchcase(call.key, kind)]
+            if len(kinds) != 1:
+                raise UnknownCallError(f"{call.operation} of {call.key}, which is of no known kind")
+            resource, pattern, on = f"{bucket}/{call.key}", f"{bucket}/{kinds[0]}", f"`{kinds[0]}`"
+        case On.BUCKET:
+            resource, pattern, on = bucket, bucket, row.on.value
+        case On.KEY:
+            assert reach.key_arn is not None
+            resource, pattern, on = reach.key_arn, reach.key_arn, row.on.value
+        case On.LOG | On.AUDIT:
+            pattern = reach.log_group_arn if row.on is On.LOG else reach.audit_group_arn
+            resource, on = f"{pattern.removesuffix('*')}log-stream:any", row.on.value
+    context = _context(call, row, reach)
+    return Demand(row, resource, pattern, on, Request(row.action, resource, principal, context))
+
+
+_RETAIN_UNTIL: Final = "s3:object-lock-retain-until-date"
+
+
+def _context(call: Call, row: Row, reach: Reach) -> dict[str, str | list[str]]:
+    """The condition keys that AWS fills in for a call."""
+    context: dict[str, str | list[str]] = {"aws:SecureTransport": "true"}
+    if row.on is On.KEY:
+        context["kms:ViaService"] = f"s3.{reach.region}.amazonaws.com"
+        return context
+    context["s3:TlsVersion"] = "1.2"
+    for name, value in call.headers.items():
+        if name in ("if-match", "if-none-match") or name.startswith("x-amz-server-side-encryption"):
+            context[f"s3:{name}"] = value or "given"
+        elif name.startswith("x-amz-object-lock-") and value:
+            context[f"s3:{name.removeprefix('x-amz-')}"] = value
+    if call.operation == "PutObject":
+        context["s3:ObjectCreationOperation"] = "true"
+    if until := call.headers.get("x-amz-object-lock-retain-until-date"):
+        seconds = datetime.fromisoformat(until).timestamp() - call.time
+        # Whole days, as S3 counts what remains.
+        context["s3:object-lock-remaining-retention-days"] = str(int(seconds // 86_400))
+    return context
+
+
+def distinct(found: Iterable[Demand]) -> list[Demand]:
+    """One of each kind of demand: those that no policy tells apart are the same question.
+
+    A policy sees an object's name only as far as its pattern goes, and of a retention's end only how many
+    days are left.
+    """
+    kinds: dict[object, Demand] = {}
+    for demand in found:
+        context = demand.request.context
+        values = {(key, str(context[key])) for key in context if key != _RETAIN_UNTIL}
+        kinds.setdefault((demand.row, demand.on, frozenset(values)), demand)
+    return list(kinds.values())
+
+
+def missing(needed: Iterable[Demand], statements: Sequence[Statement]) -> list[str]:
+    """What a role lacks: a sentence for each demand that its policy and the bucket's do not allow."""
+    return sorted(
+        {
+            f"{demand.row.action} on {demand.pattern} is demanded for {demand.row.call} and not allowed"
+            for demand in needed
+            if evaluate(statements, demand.request) != "allow"
+        }
+    )
+
+
+def superfluous(needed: Iterable[Demand], statements: Sequence[Statement]) -> list[str]:
+    """What a role could lose: a sentence for each action and resource of its policy that no call demands.
+
+    An action or a resource that is wider than what the calls demand is superfluous as a whole.
+    """
+    demanded = {(demand.row.action, demand.pattern) for demand in needed}
+    return sorted(
+        f"{action} on {resource} is allowed and no call demands it"
+        for action, resource in allowed(statements)
+        if (action, resource) not in demanded
+    )
+
+
+def allowed(statements: Sequence[Statement]) -> Iterator[tuple[str, str]]:
+    """Each action with each resource pattern that the statements allow.
+
+    Raises:
+        ValueError: a statement allows by exclusion, which is never least privilege.
+    """
+    for statement in statements:
+        if statement["Effect"] != "Allow":
+            continue
+        if "NotAction" in statement or "NotResource" in statement:
+            raise ValueError(f"a statement allows everything but something: {statement}")
+        for action in _list(statement["Action"]):
+            for resource in _list(statement["Resource"]):
+                yield action, resource
+
+
+def without(statements: Sequence[Statement], action: str, resource: str) -> list[dict[str, Any]]:
+    """The statements, without this one action on this one resource.
+
+    Raises:
+        ValueError: they do not allow it.
+    """
+    kept: list[dict[str, Any]] = []
+    if (action, resource) not in set(allowed(statements)):
+        raise ValueError(f"{action} on {resource} is not allowed anyway")
+    for statement in statements:
+        if statement["Effect"] != "Allow" or (action, resource) not in set(allowed([statement])):
+            kept.append(dict(statement))
+            continue
+        actions, resources = _list(statement["Action"]), _list(statement["Resource"])
+        rest = {key: value for key, value in statement.items() if key != "Sid"}
+        if others := [one for one in actions if one != action]:
+            kept.append({**rest, "Action": others})
+        if others := [one for one in resources if one != resource]:
+            kept.append({**rest, "Action": action, "Resource": others})
+    return kept
+
+
+def _list(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value

@@ -1,0 +1,254 @@
+"""What a deployed team's template says about its roles, with every reference resolved."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import boto3
+
+from local_aws.server import ACCOUNT, REGION, LocalAws
+from tests.support.aws_permissions import Call, Reach, Statement, without
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+Credentials = Mapping[str, str]
+"""As IAM and STS give them: `AccessKeyId`, `SecretAccessKey` and, of a session, `SessionToken`."""
+
+FUNCTIONS = ("backend", "authorizer", "sessions", "audit_trail")
+
+_PSEUDO_PARAMETERS = {
+    "AWS::AccountId": ACCOUNT,
+    "AWS::Region": REGION,
+    "AWS::Partition": "aws",
+    "AWS::URLSuffix": "amazonaws.com",
+}
+_ARNS = {
+    "AWS::KMS::Key": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{{}}",
+    "AWS::Logs::LogGroup": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{{}}:*",
+    "AWS::S3::Bucket": "arn:aws:s3:::{}",
+}
+
+
+_BY_HAND = "by-hand"
+
+ROOT: Credentials = {"AccessKeyId": "test", "SecretAccessKey": "test"}
+
+
+def client(aws: LocalAws, service: Any, credentials: Credentials = ROOT) -> Any:
+    """A client of the local AWS."""
+    session = boto3.Session(
+        credentials["AccessKeyId"],
+        credentials["SecretAccessKey"],
+        credentials.get("SessionToken"),
+        region_name=REGION,
+    )
+    return session.client(service, endpoint_url=aws.endpoint, verify=str(aws.tls.ca) if aws.tls else None)
+
+
+class DeployedRole:
+    """The role of a deployed function.
+
+    Attributes:
+        function: one of `FUNCTIONS`.
+        name: of the role, in IAM.
+        principal: the ARN of the function's session, which its requests are signed as.
+        by_hand: the ARN of a session that a test makes with this role.
+        statements: of the role's policy.
+        bucket_policy: of the team's bucket.
+        key_policy: of the key that encrypts the bucket; empty where S3 manages the keys.
+        reach: what the function works on.
+        audit_group: the name of the log group of the team's audit trail.
+    """
+
+    def __init__(self, aws: LocalAws, stack: "Stack", function: str) -> None:
+        logical_id, properties = stack.only("AWS::Lambda::Function", Handler=f"{function}.handler.handle")
+        role = properties["Role"]["Fn::GetAtt"][0]
+        ((_, policy),) = (
+            (one["PolicyName"], one["PolicyDocument"])
+            for one in stack.template["Resources"][role]["Properties"]["Policies"]
+        )
+        self._aws = aws
+        self.function = function
+        self.name = stack.physical_ids[role]
+        sessions = f"arn:aws:sts::{ACCOUNT}:assumed-role/{self.name}"
+        self.principal = f"{sessions}/{stack.physical_ids[logical_id]}"
+        self.by_hand = f"{sessions}/{_BY_HAND}"
+        self.statements: list[dict[str, Any]] = stack.resolve(policy)["Statement"]
+        self.bucket_policy = stack.bucket_policy
+        self.key_policy = stack.key_policy
+        log_group = stack.resolve(properties["LoggingConfig"]["LogGroup"])
+        arn = _ARNS["AWS::Logs::LogGroup"].format
+        self.audit_group = stack.physical_ids["Audit"]
+        self.reach = Reach(stack.bucket, stack.key_arn, arn(log_group), REGION, arn(self.audit_group))
+
+    @property
+    def log_group(self) -> str:
+        """The name of the function's log group."""
+        return self.reach.log_group_arn.split(":")[6]
+
+    def calls(self) -> Iterator[Call]:
+        """What the local AWS has noted of the function so far, oldest first."""
+        return (Call.noted(line) for line in _noted(self._aws) if line["principal"] == self.principal)
+
+    def session(self) -> Credentials:
+        """Credentials of this role, as Lambda gets them.
+
+        Only Lambda may assume it, so root is let in for this moment.
+        """
+        iam = client(self._aws, "iam")
+        trust = iam.get_role(RoleName=self.name)["Role"]["AssumeRolePolicyDocument"]
+        assert _principals(trust) == [{"Service": "lambda.amazonaws.com"}]
+        root = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}}
+        opened = {"Version": "2012-10-17", "Statement": [{**root, "Action": "sts:AssumeRole"}]}
+        iam.update_assume_role_policy(RoleName=self.name, PolicyDocument=json.dumps(opened))
+        try:
+            assumed = client(self._aws, "sts").assume_role(
+                RoleArn=f"arn:aws:iam::{ACCOUNT}:role/{self.name}", RoleSessionName=_BY_HAND
+            )
+        finally:
+            iam.update_assume_role_policy(RoleName=self.name, PolicyDocument=json.dumps(trust))
+        credentials: Credentials = assumed["Credentials"]
+        return credentials
+
+    def log_lines(self, *, audit: bool = False) -> list[str]:
+        """The lines of the function's own log, or of the team's audit trail."""
+        logs = client(self._aws, "logs")
+        pages = logs.get_paginator("filter_log_events").paginate(
+            logGroupName=self.audit_group if audit else self.log_group
+        )
+        return [event["message"] for page in pages for event in page["events"]]
+
+    @cached_property
+    def s3(self) -> "S3Client":
+        """An S3 client with this role's permissions, whose requests are not taken for the function's."""
+        found: S3Client = client(self._aws, "s3", self.session())
+        return found
+
+    @contextmanager
+    def lacking(self, action: str, resource: str) -> Iterator[None]:
+        """Take one action on one resource away from the deployed role meanwhile."""
+        iam = client(self._aws, "iam")
+        (name,) = iam.list_role_policies(RoleName=self.name)["PolicyNames"]
+
+        def put(statements: list[dict[str, Any]]) -> None:
+            document = json.dumps({"Version": "2012-10-17", "Statement": statements})
+            iam.put_role_policy(RoleName=self.name, PolicyName=name, PolicyDocument=document)
+
+        put(without(self.statements, action, resource))
+        try:
+            yield
+        finally:
+            put(self.statements)
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A stack as it was deployed.
+
+    Attributes:
+        template: synthesized.
+        physical_ids: logical ID to physical ID.
+    """
+
+    template: Mapping[str, Any]
+    physical_ids: Mapping[str, str]
+
+    @property
+    def bucket(self) -> str:
+        """The name of the bucket with the states."""
+        return self.physical_ids["StateBucket"]
+
+    @property
+    def key_arn(self) -> str | None:
+        """The KMS key that the bucket encrypts with, None if S3 manages the keys."""
+        rules = self.template["Resources"]["StateBucket"]["Properties"]["BucketEncryption"]
+        (rule,) = rules["ServerSideEncryptionConfiguration"]
+        by_default = self.resolve(rule["ServerSideEncryptionByDefault"])
+        found: str | None = by_default.get("KMSMasterKeyID")
+        return found
+
+    @property
+    def bucket_policy(self) -> list[Statement]:
+        """The statements of the policy of the bucket with the states."""
+        _, properties = self.only("AWS::S3::BucketPolicy", Bucket={"Ref": "StateBucket"})
+        found: list[Statement] = self.resolve(properties["PolicyDocument"])["Statement"]
+        return found
+
+    @property
+    def key_policy(self) -> list[Statement]:
+        """The statements of the policy of the KMS key; none if S3 manages the keys."""
+        if self.key_arn is None:
+            return []
+        _, properties = self.only("AWS::KMS::Key")
+        found: list[Statement] = self.resolve(properties["KeyPolicy"])["Statement"]
+        return found
+
+    def only(self, resource_type: str, **wanted: Any) -> tuple[str, dict[str, Any]]:
+        """The logical ID and the properties of the one resource of a type with these properties."""
+        ((logical_id, properties),) = (
+            (logical_id, resource["Properties"])
+            for logical_id, resource in self.template["Resources"].items()
+            if resource["Type"] == resource_type
+            and all(resource["Properties"].get(name) == value for name, value in wanted.items())
+        )
+        return logical_id, properties
+
+    def resolve(self, value: Any) -> Any:
+        """Replace every reference by what it stands for."""
+        match value:
+            case {"Ref": str(name)}:
+                return _PSEUDO_PARAMETERS.get(name) or self.physical_ids[name]
+            case {"Fn::GetAtt": [str(name), "Arn"]}:
+                return _ARNS[self.template["Resources"][name]["Type"]].format(self.physical_ids[name])
+            case {"Fn::Join": [str(separator), list(parts)]}:
+                return separator.join(self.resolve(part) for part in parts)
+            case dict():
+                assert not any(key.startswith("Fn::") for key in value), value
+                return {key: self.resolve(item) for key, item in value.items()}
+            case list():
+                return [self.resolve(item) for item in value]
+        return value
+
+
+def stack(aws: LocalAws, team: str) -> Stack:
+    """The deployed stack of a team."""
+    name = f"Holdfast-{team}"
+    template = json.loads((aws.data_dir / "cdk.out" / f"{name}.template.json").read_text())
+    physical_ids = {
+        resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in _resources(aws, name)
+    }
+    return Stack(template, physical_ids)
+
+
+def callers(aws: LocalAws) -> set[str]:
+    """The ARN of every session of a role, a function's or another, that the local AWS has noted calls of."""
+    return {line["principal"] for line in _noted(aws)}
+
+
+def deploying_roles(aws: LocalAws) -> set[str]:
+    """The names of the roles that CDK takes for a deployment; `cdk bootstrap` made them."""
+    return {
+        resource["PhysicalResourceId"]
+        for resource in _resources(aws, "CDKToolkit")
+        if resource["ResourceType"] == "AWS::IAM::Role"
+    }
+
+
+def _noted(aws: LocalAws) -> Iterator[dict[str, Any]]:
+    assert aws.calls is not None
+    with aws.calls.open() as lines:
+        yield from map(json.loads, lines)
+
+
+def _resources(aws: LocalAws, stack_name: str) -> Iterator[dict[str, Any]]:
+    paginator = client(aws, "cloudformation").get_paginator("list_stack_resources")
+    for page in paginator.paginate(StackName=stack_name):
+        yield from page["StackResourceSummaries"]
+
+
+def _principals(trust: Any) -> list[Any]:
+    return [statement["Principal"] for statement in trust["Statement"]]

@@ -1,0 +1,112 @@
+"""ID tokens as issuers sign them, and what issuers publish, made by another JWT library than ours."""
+
+import base64
+import json
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from joserfc import jws
+from joserfc.jwk import ECKey, OKPKey, RSAKey
+
+from holdfast.access import Role
+from holdfast.identity import trust
+from holdfast.identity.oidc.verify import Issuers, IssuerUnreachable
+
+ISSUER = "https://token.actions.githubusercontent.com"
+DISCOVERY = "/.well-known/openid-configuration"
+AUDIENCE = "holdfast"
+SUBJECT = "repo:acme/network:ref:refs/heads/main"
+
+Key = RSAKey | ECKey | OKPKey
+
+RSA = RSAKey.generate_key(2048, {"kid": "one"})
+
+
+def record(name: str = "network", **changed: Any) -> trust.OidcTrust:
+    """A trust record that fits `claims`."""
+    settings: dict[str, Any] = {
+        "issuer": ISSUER,
+        "audience": AUDIENCE,
+        "claims": {"repository": "acme/network"},
+        "role": Role.WRITER,
+        "scope": ["network/*"],
+        "description": "",
+        "created_by": "x",
+        "now": datetime.now(UTC),
+    }
+    return trust.new_oidc(name, **{**settings, **changed})
+
+
+def claims(**changed: Any) -> dict[str, Any]:
+    """A token's claims; None leaves one out."""
+    now = int(time.time())
+    every = {
+        "iss": ISSUER,
+        "aud": AUDIENCE,
+        "sub": SUBJECT,
+        "repository": "acme/network",
+        "iat": now,
+        "nbf": now,
+        "exp": now + 300,
+        **changed,
+    }
+    return {name: value for name, value in every.items() if value is not None}
+
+
+def signed(key: Key, body: Mapping[str, Any] | str, *, alg: str = "RS256", **header: Any) -> str:
+    """A token with its key's ID, unless it names another or none."""
+    protected = {"alg": alg, "kid": key.as_dict(private=False).get("kid"), **header}
+    protected = {name: value for name, value in protected.items() if value is not None}
+    payload = body if isinstance(body, str) else json.dumps(body)
+    registry = jws.JWSRegistry(algorithms=[alg], strict_check_header=False)
+    return jws.serialize_compact(protected, payload, key, registry=registry)
+
+
+def raw(header: object, body: object, signature: bytes = b"x") -> str:
+    """A token of any content."""
+
+    def part(content: object) -> str:
+        text = content if isinstance(content, bytes) else json.dumps(content).encode()
+        return base64.urlsafe_b64encode(text).decode().rstrip("=")
+
+    return f"{part(header)}.{part(body)}.{part(signature)}"
+
+
+class Published:
+    """What issuers publish, without a network.
+
+    Attributes:
+        documents: by address.
+        asked: every address that was fetched.
+        now: the clock of `issuers`, in seconds.
+        issuers: fetches from here.
+    """
+
+    def __init__(self, *keys: Key, issuer: str = ISSUER) -> None:
+        self.documents: dict[str, Any] = {}
+        self.asked: list[str] = []
+        self.now = 1_000_000.0
+        self.issuers = Issuers(clock=lambda: self.now, fetch=self._fetch)
+        self.publish(*keys, issuer=issuer)
+
+    def publish(self, *keys: Key, issuer: str = ISSUER) -> None:
+        """Replace an issuer's keys."""
+        self.publish_jwks([key.as_dict(private=False) for key in keys], issuer=issuer)
+
+    def publish_jwks(self, jwks: object, *, issuer: str = ISSUER) -> None:
+        """Replace an issuer's keys by anything."""
+        self.documents[f"{issuer}{DISCOVERY}"] = {"issuer": issuer, "jwks_uri": f"{issuer}/keys"}
+        self.documents[f"{issuer}/keys"] = {"keys": jwks}
+
+    def fetches(self) -> int:
+        """How often keys were fetched."""
+        return sum(address.endswith("/keys") for address in self.asked)
+
+    def _fetch(self, address: str) -> bytes:
+        self.asked.append(address)
+        document = self.documents.get(address)
+        if document is None:
+            raise IssuerUnreachable(f"{address} did not answer")
+        return document if isinstance(document, bytes) else json.dumps(document).encode()

@@ -1,0 +1,234 @@
+"""The text of docs/permissions.md: what each function may do, for which call, why, and where AWS says so."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tests.support.aws_permissions import TABLE, Demand
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Something that a function must never be allowed.
+
+    Attributes:
+        functions: which of them.
+        actions: each on each of the resources.
+        on: patterns below the team's bucket, `""` for the bucket itself, or a whole ARN with `{team}`,
+            `{account}` and `{region}` for those of the deployment.
+        why: what it protects.
+        by_bucket: the bucket's policy denies it to everybody, whatever their own policies say.
+    """
+
+    functions: tuple[str, ...]
+    actions: tuple[str, ...]
+    on: tuple[str, ...]
+    why: str
+    by_bucket: bool = False
+
+
+_ALL: Final = ("backend", "authorizer", "sessions", "audit_trail")
+_STATES: Final = ("states/*.tfstate", "states/*.tfstate.tflock")
+_RECORDS: Final = ("tokens/*.json", "sessions/*.json", "trust/records.json")
+_USE: Final = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
+
+REFUSED: Final = (
+    Refused(
+        ("backend",),
+        _USE,
+        _RECORDS,
+        "whoever finds a hole in the protocol finds no tokens behind it, and makes none",
+    ),
+    Refused(
+        ("authorizer", "sessions"),
+        _USE,
+        _STATES,
+        "whoever finds a hole in the sign-in finds no states behind it",
+    ),
+    Refused(
+        ("authorizer",),
+        ("s3:PutObject", "s3:DeleteObject"),
+        _RECORDS,
+        "who verifies credentials makes none",
+    ),
+    Refused(
+        ("sessions",),
+        _USE,
+        ("tokens/*.json",),
+        "tokens are made and removed by people, with their own AWS credentials",
+    ),
+    Refused(
+        ("sessions",),
+        ("s3:PutObject", "s3:DeleteObject"),
+        ("trust/records.json",),
+        "people alone say whom a team trusts",
+    ),
+    Refused(
+        ("sessions",),
+        ("s3:GetObject", "s3:DeleteObject"),
+        ("sessions/*.json",),
+        "who makes sessions sees no other's, and ends none",
+    ),
+    Refused(
+        ("audit_trail",),
+        (*_USE, "s3:ListBucket"),
+        ("", *_STATES, *_RECORDS),
+        "it has lines of logs and nothing else",
+    ),
+    Refused(
+        ("backend", "authorizer", "sessions"),
+        ("logs:PutLogEvents", "logs:CreateLogStream"),
+        ("arn:aws:logs:{region}:{account}:log-group:/holdfast/{team}/audit:log-stream:any",),
+        "what stands in the audit trail came through the log of the function that did it",
+    ),
+    Refused(
+        _ALL,
+        ("logs:DeleteLogStream", "logs:DeleteLogGroup", "logs:PutRetentionPolicy"),
+        ("arn:aws:logs:{region}:{account}:log-group:/holdfast/{team}/audit:log-stream:any",),
+        "nobody who is on the trail takes anything off it",
+    ),
+    Refused(
+        _ALL,
+        ("s3:DeleteObjectVersion", "s3:BypassGovernanceRetention"),
+        ("states/*.tfstate",),
+        "a version of a state stays; only the bucket's lifecycle rules remove old ones",
+        by_bucket=True,
+    ),
+    Refused(
+        _ALL,
+        ("s3:DeleteObjectVersion",),
+        _RECORDS,
+        "a record that was revoked or removed does not come back",
+        by_bucket=True,
+    ),
+    Refused(
+        _ALL,
+        ("s3:GetObjectVersion", "s3:ListBucketVersions"),
+        ("states/*.tfstate", ""),
+        "the history is for the operators, through `holdfast state`",
+    ),
+    Refused(
+        _ALL,
+        (
+            "s3:PutBucketPolicy",
+            "s3:PutBucketVersioning",
+            "s3:PutBucketObjectLockConfiguration",
+            "s3:PutLifecycleConfiguration",
+            "s3:PutEncryptionConfiguration",
+            "s3:DeleteBucket",
+        ),
+        ("",),
+        "the bucket's own rules are changed by a deployment and by nothing else",
+    ),
+    Refused(
+        _ALL,
+        (*_USE, "s3:ListBucket"),
+        ("arn:aws:s3:::holdfast-another-team", "arn:aws:s3:::holdfast-another-team/states/*.tfstate"),
+        "one team's functions reach nothing of another's",
+    ),
+    Refused(
+        ("audit_trail",),
+        ("logs:PutLogEvents",),
+        ("arn:aws:logs:{region}:{account}:log-group:/holdfast/another-team/audit:log-stream:any",),
+        "one team's functions reach nothing of another's",
+    ),
+)
+
+_INTRODUCTION: Final = """\
+# Permissions
+
+What each function may do in AWS, for which of its calls and why, and where AWS's documents say so.
+
+This file is generated. The local AWS of the end-to-end tests notes every call that the deployed functions
+make, with its parameters. A reviewed table, `tests/aws_permissions.py`, says what AWS demands for each. The
+tests compare that with the deployed policies. They fail where a call needs a permission that the policy
+lacks. They also fail where the policy has a permission that no call needs, or one that is wider than the
+calls need. After a change `make generated` writes this file anew.
+
+Each team has its own functions and roles, for its own bucket and key. `*` stands for a state's name, or for
+the ID of a token or a session. S3 uses the permissions of the KMS key on behalf of the function, which never
+calls KMS itself. The key's own policy gives the account's root `kms:*`, which is the CDK's default and leaves
+the decision to IAM. No function's role has more on the key than the tables say.
+"""
+
+_WHAT_THEY_DO: Final = {
+    "backend": "Answers Terraform: reads and writes states, takes and releases locks.",
+    "authorizer": "Verifies access tokens, sessions and ID tokens.",
+    "sessions": "Makes a session for who proved in another way who it is.",
+    "audit_trail": "Copies what happened from the logs of the other three to the audit trail.",
+}
+
+_LISTING: Final = """\
+`s3:ListBucket` also lets a function list the names of the bucket's keys. There is no smaller permission for
+a clean 404. The names tell which states there are, and the IDs of tokens and sessions. They tell neither a
+state's content nor a secret.
+"""
+
+
+def text(needed: Mapping[str, Iterable[Demand]]) -> str:
+    """The whole document.
+
+    Args:
+        needed: what AWS demands for the calls that each function made, of all teams together.
+    """
+    sources = list(dict.fromkeys(row.source for row in TABLE))
+    numbers = {source: number for number, source in enumerate(sources, start=1)}
+    parts = [_INTRODUCTION]
+    for function, what in _WHAT_THEY_DO.items():
+        rows = sorted(
+            {(demand.row.action, demand.on, TABLE.index(demand.row)) for demand in needed[function]},
+            key=lambda row: (not row[0].startswith("s3:"), row),
+        )
+        lines = [
+            f"| `{action}` | {on} | {TABLE[row].call} | {TABLE[row].why} | [{numbers[TABLE[row].source]}] |"
+            for action, on, row in rows
+        ]
+        parts += [
+            f"## The {_name(function)} function\n\n{what}\n",
+            _table(("Action", "On", "For", "Why", "Source"), lines),
+        ]
+    parts += [
+        _LISTING,
+        "## What no function may do\n\nThe same tests ask the deployed policies for all of this.\n",
+    ]
+    parts.append(_table(("Who", "What", "On", "So that"), [_refused(one) for one in REFUSED]))
+    parts.append(
+        "Where it says everybody, the bucket's policy denies it, also to the account's administrators.\n"
+        "Whoever may change that policy can take the denial away, and leaves a trace of it in CloudTrail.\n"
+    )
+    # Definitions of links are not shown, so each address stands in a list too.
+    parts.append("## Sources\n\n" + "".join(f"{number}. <{source}>\n" for source, number in numbers.items()))
+    parts.append("".join(f"[{number}]: {source}\n" for source, number in numbers.items()))
+    return "\n".join(parts)
+
+
+def _table(head: tuple[str, ...], lines: list[str]) -> str:
+    return "\n".join([f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}", *lines]) + "\n"
+
+
+def _refused(one: Refused) -> str:
+    who = "everybody" if one.by_bucket else _who(one.functions)
+    actions = ", ".join(f"`{action}`" for action in one.actions)
+    on = ", ".join(_place(place) for place in one.on)
+    return f"| {who} | {actions} | {on} | {one.why} |"
+
+
+def _who(functions: tuple[str, ...]) -> str:
+    if functions == _ALL:
+        return "every function"
+    *others, last = map(_name, functions)
+    if not others:
+        return f"the {last} function"
+    return f"the {', '.join(others)} and {last} functions"
+
+
+def _place(place: str) -> str:
+    if place.startswith("arn:aws:logs:"):
+        return "another team's audit trail" if "another-team" in place else "the audit trail"
+    if place.startswith("arn:"):
+        return "another team's " + ("states" if "/" in place else "bucket")
+    return f"`{place}`" if place else "the bucket"
+
+
+def _name(function: str) -> str:
+    return function.replace("_", " ")

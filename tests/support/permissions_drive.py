@@ -1,0 +1,134 @@
+"""Makes the functions of a team do everything that they can do, so that no call to AWS is left out."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+from holdfast.access import Role
+from holdfast.identity import tokens, trust
+from tests.support import documents
+from tests.support.aws_caller import assume, trust_role
+from tests.support.http_client import Client, Credentials, Response
+from tests.support.team import Team
+
+
+def new_client(team: Team, role: Role = Role.MAINTAINER) -> Client:
+    """A client with a token that the gateway has never seen, so that it asks the authorizer."""
+    now = datetime.now(UTC)
+    token, secret = tokens.create(role, ["*"], description="", created_by="a test", now=now, expires=None)
+    team.put(token.key, token.to_json())
+    return team.client_with(Credentials(token.id, secret))
+
+
+def retain_lock(team: Team, state: str) -> None:
+    """Put the current lock under retention, as a bucket's default would have."""
+    key = f"states/{state}.tfstate.tflock"
+    team.s3.put_object_retention(
+        Bucket=team.bucket,
+        Key=key,
+        VersionId=team.s3.head_object(Bucket=team.bucket, Key=key)["VersionId"],
+        Retention={"Mode": "GOVERNANCE", "RetainUntilDate": datetime.now(UTC) + timedelta(hours=1)},
+    )
+
+
+def drive(team: Team, name: str, *, require_lock: bool, locks_retained: bool) -> None:
+    """Send every verb, as every role and into every branch that asks AWS for something else.
+
+    Args:
+        team: whose API is used.
+        name: what the names of the states begin with; nobody has used it.
+        require_lock: whether the team does.
+        locks_retained: whether its bucket puts every lock under retention.
+    """
+    _sign_in(team, name)
+    _sessions(team, name)
+    _states(team, f"{name}/states")
+    _locks(team, f"{name}/locks")
+    if not locks_retained:
+        _retained_lock(team, f"{name}/retained")
+    if not require_lock:
+        writer = new_client(team, Role.WRITER)
+        _expect(writer.write(f"{name}/unlocked", documents.state(1)), 200)
+        _expect(writer.write(f"{name}/unlocked", documents.state(2)), 200)
+
+
+def _expect(answer: Response, status: int) -> None:
+    assert answer.status == status, answer
+
+
+def _sign_in(team: Team, name: str) -> None:
+    for role in Role:
+        reading = new_client(team, role)
+        # A state that is not there; to the role `outputs` no state has others than its outputs.
+        _expect(reading.read(f"{name}/none"), 204)
+    unknown = team.client_with(Credentials("0" * 20, "holdfast_unknown"))
+    _expect(unknown.read(f"{name}/none"), 403)
+    _expect(team.client_with(Credentials("x", "no token")).read(f"{name}/none"), 403)
+
+
+def _sessions(team: Team, name: str) -> None:
+    caller = assume(team, "permissions")
+    with without_trust(team):
+        _expect(caller.ask_for_session(team), 403)
+    trust_role(team, "permissions")
+    session = caller.session(team)
+    _expect(team.client_with(session).read(f"{name}/none"), 204)
+    with without_trust(team):
+        # Another header, so that the gateway asks again for the same session.
+        again = Credentials(session.username, f"{session.password}x")
+        _expect(team.client_with(again).read(f"{name}/none"), 403)
+    unknown = Credentials(f"session-{'0' * 20}", "holdfast_unknown")
+    _expect(team.client_with(unknown).read(f"{name}/none"), 403)
+
+
+@contextmanager
+def without_trust(team: Team) -> Iterator[None]:
+    """Take all trust records away meanwhile."""
+    records = team.object(trust.KEY)
+    team.s3.delete_object(Bucket=team.bucket, Key=trust.KEY)
+    try:
+        yield
+    finally:
+        if records is not None:
+            team.put(trust.KEY, records)
+
+
+def _states(team: Team, state: str) -> None:
+    maintainer, info = new_client(team), documents.lock_info()
+    lock_id = documents.lock_id(info)
+    _expect(maintainer.lock(state, info), 200)
+    for serial in (1, 2, 2):  # new, over the one before, and the same bytes
+        _expect(maintainer.write(state, documents.state(serial), lock_id), 200)
+    _expect(maintainer.unlock(state, info), 200)
+    _expect(maintainer.write(state, documents.state(3), lock_id), 409)
+    _expect(maintainer.read(state), 200)
+    _expect(new_client(team, Role.OUTPUTS).read(state), 200)
+
+    # A state that another program wrote has to be read before it is written over.
+    team.put(f"states/{state}.tfstate", documents.state(5))
+    _expect(maintainer.lock(state, info), 200)
+    _expect(maintainer.write(state, documents.state(6), lock_id), 200)
+    _expect(maintainer.unlock(state, info), 200)
+
+    _expect(maintainer.delete(state), 200)
+    _expect(maintainer.delete(state), 200)
+
+
+def _locks(team: Team, state: str) -> None:
+    maintainer, info, other = new_client(team), documents.lock_info(), documents.lock_info(who="bob@laptop")
+    _expect(maintainer.lock(state, info), 200)
+    _expect(maintainer.lock(state, info), 200)
+    _expect(maintainer.lock(state, other), 423)
+    _expect(maintainer.unlock(state, info), 200)
+    _expect(maintainer.unlock(state, info), 200)
+
+    _expect(maintainer.lock(state, info), 200)
+    _expect(maintainer.unlock(state, documents.only_id(documents.lock_id(info))), 200)
+    _expect(maintainer.unlock(state, None), 200)
+
+
+def _retained_lock(team: Team, state: str) -> None:
+    maintainer, info = new_client(team), documents.lock_info()
+    _expect(maintainer.lock(state, info), 200)
+    retain_lock(team, state)
+    _expect(maintainer.unlock(state, info), 200)

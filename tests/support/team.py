@@ -1,0 +1,143 @@
+"""A deployed team as the tests see it: its API from outside, its bucket from inside."""
+
+import json
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.support.aws_gateway import AwsGateway
+from tests.support.http_client import Client, Credentials
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+HOLDFAST = Path(sys.executable).with_name("holdfast")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of a state, in the bucket.
+
+    Attributes:
+        id: S3's.
+        body: its bytes.
+        metadata: as S3 keeps it, encoded.
+    """
+
+    id: str
+    body: bytes
+    metadata: Mapping[str, str]
+
+    @property
+    def serial(self) -> int:
+        """Of the document."""
+        return int(json.loads(self.body)["serial"])
+
+
+@dataclass(frozen=True, eq=False)
+class Team:
+    """A deployed team.
+
+    Attributes:
+        name: of the team.
+        gateway: what clients reach it through, with AWS's limits.
+        direct_address: the API itself, which also passes LOCK and UNLOCK.
+        bucket: its name.
+        s3: a client of root's, which sees and may do everything.
+        tls: trusts the gateway and the API.
+        environment: AWS settings of root's.
+    """
+
+    name: str
+    gateway: AwsGateway
+    direct_address: str
+    bucket: str
+    s3: "S3Client"
+    tls: ssl.SSLContext
+    environment: Mapping[str, str]
+
+    @cache  # noqa: B019 a team lives as long as the tests
+    def token(self, role: str, *scope: str) -> Credentials:
+        """An access token, made by the real command; without a scope for every state."""
+        scopes = [argument for pattern in scope or ("*",) for argument in ("--scope", pattern)]
+        done = subprocess.run(
+            [HOLDFAST, "token", "create", "--team", self.name, "--role", role, *scopes, "--json"],
+            env=dict(self.environment),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+        made = json.loads(done.stdout)
+        return Credentials(made["id"], made["secret"])
+
+    def client(self, role: str | None, *scope: str) -> Client:
+        """A client through the gateway with a token, or with none."""
+        return Client(self.gateway.address, self.tls, self.token(role, *scope) if role else None)
+
+    def client_with(self, credentials: Credentials) -> Client:
+        """A client through the gateway with these credentials."""
+        return Client(self.gateway.address, self.tls, credentials)
+
+    def direct_client(self, role: str) -> Client:
+        """A client that bypasses the gateway."""
+        return Client(self.direct_address, self.tls, self.token(role))
+
+    # --- the bucket ----------------------------------------------------------------------------------
+
+    def versions(self, state: str) -> list[Version]:
+        """Every version of a state, oldest first."""
+        key = f"states/{state}.tfstate"
+        listed = self.s3.list_object_versions(Bucket=self.bucket, Prefix=key).get("Versions", [])
+        found = []
+        for version_id in [item["VersionId"] for item in reversed(listed) if item["Key"] == key]:
+            got = self.s3.get_object(Bucket=self.bucket, Key=key, VersionId=version_id)
+            found.append(Version(version_id, got["Body"].read(), got["Metadata"]))
+        return found
+
+    def current(self, state: str) -> bytes | None:
+        """The bytes of the current state, None if there is none."""
+        return self.object(f"states/{state}.tfstate")
+
+    def lock(self, state: str) -> dict[str, Any] | None:
+        """The lock info that lies in the bucket, None if the state is not locked."""
+        body = self.object(f"states/{state}.tfstate.tflock")
+        return json.loads(body) if body is not None else None
+
+    def object(self, key: str) -> bytes | None:
+        """The bytes of an object, None if there is none."""
+        try:
+            return self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+        except self.s3.exceptions.NoSuchKey:
+            return None
+
+    def put(self, key: str, body: bytes) -> None:
+        """Write an object as another program would: without condition and metadata."""
+        self.s3.put_object(Bucket=self.bucket, Key=key, Body=body)
+
+    def versions_and_markers(self, key: str) -> tuple[int, int]:
+        """How many versions and how many delete markers of an object lie in the bucket."""
+        listed = self.s3.list_object_versions(Bucket=self.bucket, Prefix=key)
+        versions = [item for item in listed.get("Versions", []) if item["Key"] == key]
+        markers = [item for item in listed.get("DeleteMarkers", []) if item["Key"] == key]
+        return len(versions), len(markers)
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Expect that nothing in the whole bucket changes meanwhile."""
+        before = self._everything()
+        yield
+        assert self._everything() == before
+
+    def _everything(self) -> list[tuple[str, str, bool]]:
+        return sorted(
+            (item["Key"], item["VersionId"], item["IsLatest"])
+            for page in self.s3.get_paginator("list_object_versions").paginate(Bucket=self.bucket)
+            for item in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
+        )
