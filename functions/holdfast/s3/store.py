@@ -168,7 +168,7 @@ def deadline(remaining_milliseconds: int) -> float:
     """Return the `time.monotonic()` second after which a function with this much time left starts no request.
 
     Early enough for the last one to time out before the function is stopped: no write lands long after it
-    was answered.
+    was responded to.
     """
     last_request = CONNECT_TIMEOUT + READ_TIMEOUT
     return time.monotonic() + min(_BUDGET, remaining_milliseconds / 1000 - last_request - 1)

@@ -271,7 +271,7 @@ def _check_force_unlock(held: HeldLock, lock_id: str | None) -> None:
         if age <= FORCE_UNLOCK_MIN_AGE:
             raise LockNotMatched(
                 f"The lock {held.info.id} was acquired only just now, and this force-unlock names no lock. "
-                f"If it is the one that you mean, repeat the command in "
+                f"If it is the one that you mean, run the command again in "
                 f"{FORCE_UNLOCK_MIN_AGE.seconds + 1} seconds."
             )
     elif lock_id != held.info.id:
