@@ -45,10 +45,13 @@ def apply(edits: Sequence[Edit], functions: Path) -> None:
         if not file.is_file():
             raise ValueError(f"there is no module {module}")
         tree = ast.parse(file.read_text(encoding="utf-8"))
+        before = ast.dump(tree)
         try:
             edit.change(_function(tree, name))
         except ValueError as error:
             raise ValueError(f"{edit.function}: {error}") from None
+        if ast.dump(tree) == before:
+            raise ValueError(f"{edit.function}: {edit} changes nothing")
         file.write_text(ast.unparse(ast.fix_missing_locations(tree)), encoding="utf-8")
 
 
