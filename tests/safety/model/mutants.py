@@ -70,6 +70,8 @@ _WRITE: Final = "holdfast.state.write:write"
 _DELETE: Final = "holdfast.state.delete:delete"
 _CHECK_LOCK: Final = "holdfast.state.guards:check_lock"
 _CHECK_SUCCESSION: Final = "holdfast.state.guards:check_succession"
+_LAST_ACKNOWLEDGED: Final = "holdfast.state.guards:last_acknowledged_revision"
+_WRITE_AGAIN: Final = "holdfast.state.undelete:_write_again"
 _NEVER_ACKNOWLEDGED: Final = "holdfast.state.guards:was_never_acknowledged"
 
 
@@ -269,6 +271,13 @@ MUTANTS: Final = (
         Returns(_NEVER_ACKNOWLEDGED, "False"),
     ),
     _mutant(
+        "a version notes a revision that nobody acknowledged as the superseded one",
+        Promise.FOLLOWED,
+        "broken-lock",
+        (0, 0, 1),
+        Returns(_LAST_ACKNOWLEDGED, "current.revision if current else None"),
+    ),
+    _mutant(
         "the state is stored in other bytes",
         Promise.KEPT,
         "two-applies",
@@ -391,6 +400,13 @@ MUTANTS: Final = (
         "undelete-broken",
         (0, 0, 0),
         OnlyIf(_PUT, "IfNoneMatch", 'key.endswith(".tflock")'),
+    ),
+    _mutant(
+        "an undelete that does not read the lock again",
+        Promise.SEEN,
+        "undelete-broken",
+        (0, 0, 0),
+        Condition(_WRITE_AGAIN, "acquired", "False", which=-1),
     ),
 )
 """Every mutant."""
