@@ -7,8 +7,9 @@ CDK = PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/cdk
 TEAMS_ASKED = $(if $(findstring command line,$(origin TEAMS)), --teams '$(TEAMS)')
 PIP_COMPILE = $(BIN)/pip-compile --quiet --upgrade --no-emit-index-url --no-emit-trusted-host \
 	--no-emit-find-links --generate-hashes --strip-extras --allow-unsafe --no-header --no-annotate
-# As many tests at once as there are cores; not the end-to-end tests, which share one local AWS.
+# As many tests at once as there are cores. The end-to-end tests run on two local AWSs, file by file.
 AT_ONCE = -n auto
+ON_TWO_LOCAL_AWSS = -n 2 --dist loadgroup --no-loadscope-reorder
 
 # The targets share one set-up and one local AWS.
 .NOTPARALLEL:
@@ -32,10 +33,8 @@ down: ## stop it; states, locks and the token stay in .local
 clean: ## stop it and remove .local WITH ALL STATES, build output and caches
 	@$(or $(wildcard $(BIN)/python),python3) -m local_aws clean
 
-test: lint ## lint, types, all tests and the quick safety run
-	$(BIN)/pytest $(AT_ONCE) tests/unit tests/contract tests/safety
-	$(BIN)/pytest tests/e2e
-	@$(BIN)/python -m tests.safety quick
+test: set-up ## lint, types, all tests and the quick safety run, and what each took
+	@$(BIN)/python -m tests
 
 lint: set-up ## ruff and mypy
 	$(BIN)/ruff check
@@ -49,7 +48,7 @@ contract: set-up ## only the tests of our S3 requests against two S3 servers
 	$(BIN)/pytest $(AT_ONCE) tests/contract
 
 e2e: set-up ## only the tests with a deployed stack and a real Terraform
-	$(BIN)/pytest tests/e2e
+	$(BIN)/pytest $(ON_TWO_LOCAL_AWSS) tests/e2e
 
 safety: set-up ## try to lose a state for half an hour, and write docs/safety-figures.md; MINUTES=120 is longer
 	@$(BIN)/python -m tests.safety long$(if $(findstring command line,$(origin MINUTES)), --minutes '$(MINUTES)')

@@ -15,12 +15,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import BinaryIO, Self
 
 from local_aws.failure import LocalAwsError
-
-if TYPE_CHECKING:
-    from local_aws.tls import Certificates
 
 ROOT = Path(__file__).resolve().parent.parent
 HOST = "127.0.0.1"
@@ -44,6 +41,21 @@ class PortTakenError(LocalAwsError):
         super().__init__(
             f"Port {port} on {HOST} is taken by another program; pick another one: make up PORT={port + 1}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """Paths of PEM files with which a server speaks TLS.
+
+    Attributes:
+        ca: the authority's certificate, which a client has to trust.
+        cert: the server's certificate.
+        key: the server's private key, readable by its owner only.
+    """
+
+    ca: Path
+    cert: Path
+    key: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +134,7 @@ class LocalAws:
         data_dir: Path,
         *,
         iam: bool = False,
-        tls: "Certificates | None" = None,
+        tls: Certificates | None = None,
         calls: Path | None = None,
     ) -> None:
         """Describe it; nothing is started.

@@ -1,11 +1,14 @@
-"""A local AWS with IAM and TLS, the deployed teams of teams.toml, and AWS's limits in front of both."""
+"""A local AWS with IAM and TLS, the deployed teams of teams.toml, and AWS's limits in front of both.
+
+Every worker of pytest-xdist has its own.
+"""
 
 import itertools
 import os
 import re
 import ssl
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -14,13 +17,14 @@ import pytest
 from holdfast.access import Role
 from local_aws.clients import s3_client
 from local_aws.deploy import bootstrap, deploy
-from local_aws.server import LocalAws
+from local_aws.server import Certificates, LocalAws
 from local_aws.terraform import Terraform, terraforms
-from local_aws.tls import Certificates, create_certificates
 from tests.support.aws_gateway import AwsGateway
+from tests.support.certificates import create_certificates
 from tests.support.deployed import FUNCTIONS, DeployedRole, stack
 from tests.support.free_port import free_port
 from tests.support.http_client import Credentials
+from tests.support.permissions_judged import Roles, judge
 from tests.support.project import NewProject, Project, backend, clean_environment
 from tests.support.team import Team
 
@@ -28,9 +32,26 @@ TEAMS_FILE = Path(__file__).with_name("teams.toml")
 TEAMS = tuple(tomllib.loads(TEAMS_FILE.read_text())["teams"])
 
 
+LONGEST_FIRST = (
+    *("test_local_aws_front_door", "test_isolation", "test_access_revocation", "test_speed_and_size"),
+    *("test_terraform_locking", "test_permissions_enforced", "test_bad_input", "test_terraform_commands"),
+)
+"""Where the two workers begin. The rest, each of some seconds, fills what is left at the end."""
+
+_BESIDE = {"test_access_walkthrough": "test_local_aws_front_door"}
+"""Files whose tests use what those of another file have deployed."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `last` judge what all others have made the functions do, so they come after them."""
-    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
+    """Keep the tests of a file on one worker, the longest files first."""
+    ranks = {name: rank for rank, name in enumerate(LONGEST_FIRST)}
+
+    def group(item: pytest.Item) -> str:
+        return _BESIDE.get(item.path.stem, item.path.stem)
+
+    items.sort(key=lambda item: (ranks.get(group(item), len(ranks)), item.path.stem in _BESIDE))
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group(item)))
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +70,10 @@ def aws(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) ->
 
 @pytest.fixture(scope="session")
 def teams(aws: LocalAws, certificates: Certificates) -> Iterator[dict[str, Team]]:
-    """The deployed teams of teams.toml, by name; the strict one with a token of every role."""
+    """The deployed teams of teams.toml, by name; the strict one with a token of every role.
+
+    In the end it is judged whether the functions' roles allow what the tests have made the functions do.
+    """
     deployed = deploy(aws, [f"Holdfast-{name}" for name in TEAMS], teams_file=TEAMS_FILE)
     s3 = s3_client(aws)
     found = {}
@@ -72,6 +96,7 @@ def teams(aws: LocalAws, certificates: Certificates) -> Iterator[dict[str, Team]
         for role in Role:
             found["strict"].token(role)
         yield found
+    judge(aws, deployed_roles(aws))
 
 
 @pytest.fixture(scope="session")
@@ -98,16 +123,18 @@ def whole(teams: dict[str, Team]) -> Team:
     return teams["whole"]
 
 
-Roles = Mapping[tuple[str, str], DeployedRole]
-
-
 @pytest.fixture(scope="session")
-def roles(aws: LocalAws, teams: dict[str, Team]) -> Roles:
+def roles(aws: LocalAws, teams: dict[str, Team]) -> Roles:  # noqa: ARG001 they have to be deployed
     """The deployed roles, by the names of team and function."""
-    stacks = {team: stack(aws, team) for team in teams}
+    return deployed_roles(aws)
+
+
+def deployed_roles(aws: LocalAws) -> Roles:
+    """Return the roles of all teams."""
+    stacks = {team: stack(aws, team) for team in TEAMS}
     return {
         (team, function): DeployedRole(aws, stacks[team], function)
-        for team in teams
+        for team in TEAMS
         for function in FUNCTIONS
     }
 

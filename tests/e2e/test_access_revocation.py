@@ -14,8 +14,8 @@ import pytest
 from holdfast.access import Role
 from holdfast.identity.trust import OidcTrust
 from infra.api import AUTHORIZER_CACHE
+from local_aws.server import Certificates
 from local_aws.terraform import terraforms
-from local_aws.tls import Certificates
 from tests.support import access_commands, oidc
 from tests.support.access_records import (
     CACHE,

@@ -11,7 +11,6 @@ import pytest
 
 from holdfast.access import Role
 from holdfast.identity.credentials import new_id
-from tests.e2e.conftest import Roles
 from tests.support import documents, oidc
 from tests.support.access_records import (
     add_oidc_trust,
@@ -22,6 +21,7 @@ from tests.support.access_records import (
     with_header,
 )
 from tests.support.oidc import Issuer
+from tests.support.permissions_judged import Roles
 from tests.support.team import Team
 
 

@@ -9,10 +9,8 @@ import pytest
 
 from holdfast.access import Role
 from holdfast.identity import principals
-from local_aws.server import LocalAws
-from tests.support import access_commands, aws_caller
+from tests.support import access_commands, audit_trail, aws_caller
 from tests.support.access_records import add_aws_trust, add_oidc_trust, new_token
-from tests.support.audit_events import audit_events
 from tests.support.http_client import Credentials
 from tests.support.oidc import Issuer
 from tests.support.project import NewProject, Project
@@ -162,7 +160,7 @@ def test_a_job_of_another_repository_gets_nothing(
 
 
 def test_the_trail_tells_who_did_what(
-    strict: Team, aws: LocalAws, state: str, new_project: NewProject, issuer: Issuer
+    strict: Team, state: str, new_project: NewProject, issuer: Issuer
 ) -> None:
     name = f"network/{state}/prod"
     add_oidc_trust(strict, issuer, f"network/{state}/*", claims={"environment": state})
@@ -174,7 +172,7 @@ def test_the_trail_tells_who_did_what(
     assert strict.client("maintainer").delete(name).status == 200
 
     def told() -> list[dict[str, Any]]:
-        return [event for event in audit_events(aws, strict) if event.get("state") == name]
+        return [event for event in audit_trail.events(strict) if event.get("state") == name]
 
     awaited = {"state.written", "lock.released", "request.refused", "state.deleted"}
     wait_until(lambda: awaited <= {event["event"] for event in told()}, "all of it is in the trail")

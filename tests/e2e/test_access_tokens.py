@@ -14,9 +14,9 @@ import pytest
 from holdfast.access import Role
 from holdfast.identity import tokens
 from holdfast.identity.credentials import new_id, new_secret
-from tests.e2e.conftest import Roles
 from tests.support.access_records import alike, basic, new_token, put_token, with_header
 from tests.support.http_client import Client, Credentials
+from tests.support.permissions_judged import Roles
 from tests.support.team import Team
 
 SAMPLES = 60

@@ -11,11 +11,11 @@ from botocore.exceptions import ClientError
 
 from holdfast.identity import trust
 from local_aws.server import LocalAws
-from tests.e2e.conftest import Roles
 from tests.support import documents
 from tests.support.aws_caller import assume, trust_role
 from tests.support.deployed import client
 from tests.support.http_client import Client, Response
+from tests.support.permissions_judged import Roles
 from tests.support.team import Team
 
 STATE, LOCK, TOKEN = "states/{}.tfstate", "states/{}.tfstate.tflock", "tokens/{}.json"

@@ -1,35 +1,26 @@
 """Every permission of every role is demanded by a call that its function makes, and every demand is allowed.
 
-The calls are those of the whole session: these tests come last. They are complete when they run alone, too.
+These tests make the functions do everything that they can do. What the other end-to-end tests make them do
+besides is judged when a worker ends, by the fixture `teams`.
 """
 
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from local_aws.server import ACCOUNT, REGION, LocalAws
 from tests.conftest import GeneratedFile
-from tests.e2e.conftest import TEAMS, Roles
-from tests.support import aws_caller, permissions_document
-from tests.support.aws_permissions import (
-    WRITES_LOG,
-    Demand,
-    allowed,
-    demands,
-    distinct,
-    missing,
-    superfluous,
-    without,
-)
-from tests.support.deployed import FUNCTIONS, DeployedRole, callers, client, deploying_roles
+from tests.e2e.conftest import TEAMS
+from tests.support import permissions_document
+from tests.support.aws_permissions import Demand, allowed, missing, superfluous, without
+from tests.support.deployed import FUNCTIONS, DeployedRole, callers, client
 from tests.support.iam_policy import Request, evaluate
 from tests.support.permissions_drive import drive
+from tests.support.permissions_judged import Roles, statements, unknown_callers
+from tests.support.permissions_judged import needed as needed_by
 from tests.support.team import Team
-
-pytestmark = pytest.mark.last
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "permissions.md"
 
@@ -51,7 +42,7 @@ def needed(aws: LocalAws, teams: dict[str, Team], roles: Roles) -> Needed:
         )
     for name in teams:
         _wait_for_the_audit_trail(roles[name, "audit_trail"])
-    return {key: _needed(aws, role) for key, role in roles.items()}
+    return {key: needed_by(aws, role) for key, role in roles.items()}
 
 
 def _wait_for_the_audit_trail(role: DeployedRole) -> None:
@@ -62,29 +53,10 @@ def _wait_for_the_audit_trail(role: DeployedRole) -> None:
         time.sleep(0.2)
 
 
-def _needed(aws: LocalAws, role: DeployedRole) -> list[Demand]:
-    logs = client(aws, "logs")
-    streams = logs.describe_log_streams(logGroupName=role.log_group)["logStreams"]
-    calls = [*role.calls(), *([WRITES_LOG] if streams else [])]
-    return distinct(demand for call in calls for demand in demands(call, role.reach, role.principal))
-
-
 @pytest.mark.usefixtures("needed")
 def test_every_noted_call_is_a_functions_or_one_of_known_others(aws: LocalAws, roles: Roles) -> None:
-    functions = {role.principal for role in roles.values()}
-    # The isolation tests send requests in a role's name, and CDK has roles of its own for a deployment.
-    by_hand = {role.by_hand for role in roles.values()}
-    deploying = deploying_roles(aws)
-    found = callers(aws)
-
-    assert functions - found == set()
-    others = {one.rpartition("/")[0].rpartition("/")[2] for one in found - functions - by_hand}
-    assert {one for one in others - deploying if not one.startswith(aws_caller.PREFIX)} == set()
-
-
-def statements(role: DeployedRole) -> list[Any]:
-    """What decides whether a call is allowed: the role's policy, and what the bucket denies."""
-    return [*role.statements, *(one for one in role.bucket_policy if one["Effect"] == "Deny")]
+    assert {role.principal for role in roles.values()} - callers(aws) == set()
+    assert unknown_callers(aws, roles.values()) == set()
 
 
 @each_role

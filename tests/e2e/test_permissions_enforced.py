@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tests.e2e.conftest import TEAMS, Roles
+from tests.e2e.conftest import TEAMS
 from tests.support import documents
 from tests.support.audit_trail import audit_group, wait_for_events
 from tests.support.aws_caller import assume, aws_client, trust_role
@@ -18,6 +18,7 @@ from tests.support.aws_permissions import OBJECTS, allowed
 from tests.support.deployed import FUNCTIONS, DeployedRole
 from tests.support.http_client import Client, Response
 from tests.support.permissions_drive import new_client, retain_lock, without_trust
+from tests.support.permissions_judged import Roles
 from tests.support.team import Team
 
 Request = Callable[[], str]

@@ -13,9 +13,10 @@ from botocore.exceptions import ClientError
 from infra.config import TeamConfig, load_teams
 from local_aws.deploy import bucket_differences
 from local_aws.server import LocalAws
-from tests.e2e.conftest import TEAMS, TEAMS_FILE, Roles
+from tests.e2e.conftest import TEAMS, TEAMS_FILE
 from tests.support import documents
 from tests.support.deployed import client
+from tests.support.permissions_judged import Roles
 from tests.support.project import NewProject
 from tests.support.team import HOLDFAST, Team
 

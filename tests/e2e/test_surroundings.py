@@ -10,8 +10,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from local_aws.server import LocalAws
-from local_aws.tls import Certificates
+from local_aws.server import Certificates, LocalAws
 from tests.support import documents
 from tests.support.team import Team
 

@@ -1,4 +1,4 @@
-"""What the audit trail of a deployed team says."""
+"""The audit trail of a deployed team, as its log group holds it."""
 
 import json
 import time
@@ -9,12 +9,12 @@ from tests.support.team import Team
 
 
 def audit_group(team: Team) -> str:
-    """The name of the log group."""
+    """Return the name of the log group."""
     return f"/holdfast/{team.name}/audit"
 
 
 def events(team: Team) -> list[dict[str, Any]]:
-    """All events, by time."""
+    """Return all events so far, oldest first."""
     pages = aws_client(team, "logs").get_paginator("filter_log_events")
     found = [
         json.loads(event["message"])
@@ -25,7 +25,7 @@ def events(team: Team) -> list[dict[str, Any]]:
 
 
 def wait_for_events(team: Team, count: int, *, seconds: float = 60, **fields: str) -> list[dict[str, Any]]:
-    """The events with these fields, once there are so many; what there is when the time is up."""
+    """Wait until so many events have these fields, and return them; in the end return what there is."""
     ends = time.monotonic() + seconds
     while True:
         found = [event for event in events(team) if fields.items() <= event.items()]

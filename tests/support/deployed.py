@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 Credentials = Mapping[str, str]
 """As IAM and STS give them: `AccessKeyId`, `SecretAccessKey` and, of a session, `SessionToken`."""
 
-FUNCTIONS = ("backend", "authorizer", "sessions", "audit_trail")
+HANDLERS = {
+    "backend": "terraform_http",
+    "authorizer": "authorizer",
+    "sessions": "session_exchange",
+    "audit_trail": "audit_trail",
+}
+"""By the name of a function, as its log group has it, the folder with its handler."""
+FUNCTIONS = tuple(HANDLERS)
 
 _PSEUDO_PARAMETERS = {
     "AWS::AccountId": ACCOUNT,
@@ -65,7 +72,9 @@ class DeployedRole:
     """
 
     def __init__(self, aws: LocalAws, stack: "Stack", function: str) -> None:
-        logical_id, properties = stack.only("AWS::Lambda::Function", Handler=f"{function}.handler.handle")
+        logical_id, properties = stack.only(
+            "AWS::Lambda::Function", Handler=f"{HANDLERS[function]}.handler.handle"
+        )
         role = properties["Role"]["Fn::GetAtt"][0]
         ((_, policy),) = (
             (one["PolicyName"], one["PolicyDocument"])
@@ -92,7 +101,7 @@ class DeployedRole:
 
     def calls(self) -> Iterator[Call]:
         """What the local AWS has noted of the function so far, oldest first."""
-        return (Call.noted(line) for line in _noted(self._aws) if line["principal"] == self.principal)
+        return (Call.noted(line) for line in _noted(self._aws, self.principal))
 
     def session(self) -> Credentials:
         """Credentials of this role, as Lambda gets them.
@@ -238,10 +247,12 @@ def deploying_roles(aws: LocalAws) -> set[str]:
     }
 
 
-def _noted(aws: LocalAws) -> Iterator[dict[str, Any]]:
+def _noted(aws: LocalAws, principal: str = "") -> Iterator[dict[str, Any]]:
+    """What is noted of a principal, or of all."""
     assert aws.calls is not None
     with aws.calls.open() as lines:
-        yield from map(json.loads, lines)
+        found = (json.loads(line) for line in lines if principal in line)
+        yield from (one for one in found if principal in ("", one["principal"]))
 
 
 def _resources(aws: LocalAws, stack_name: str) -> Iterator[dict[str, Any]]:

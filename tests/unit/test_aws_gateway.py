@@ -14,7 +14,7 @@ from threading import Thread
 
 import pytest
 
-from local_aws.tls import Certificates, create_certificates
+from local_aws.server import Certificates
 from tests.support.aws_gateway import (
     MAX_HEAD,
     MAX_INVOCATION,
@@ -23,6 +23,7 @@ from tests.support.aws_gateway import (
     answer_size,
     event_size,
 )
+from tests.support.certificates import create_certificates
 from tests.support.free_port import free_port
 
 JSON = {"Content-Type": "application/json"}

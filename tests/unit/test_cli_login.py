@@ -18,9 +18,10 @@ import pytest
 from botocore.awsrequest import AWSRequest
 
 from holdfast_cli import api, sessions
-from local_aws.tls import Certificates, create_certificates
+from local_aws.server import Certificates
 from tests.support import api_stub, cli_account
 from tests.support.api_stub import ApiStub, Asked, Reply, made, refused, session
+from tests.support.certificates import create_certificates
 from tests.support.cli_account import HOLDFAST, REGION, unread
 from tests.support.free_port import free_port
 

@@ -24,7 +24,7 @@ import pytest
 from local_aws.clients import s3_client
 from local_aws.failure import LocalAwsError
 from local_aws.server import ROOT, LocalAws, PortTakenError, find_running, for_local_commands
-from local_aws.tls import create_certificates
+from tests.support.certificates import create_certificates
 from tests.support.free_port import free_port
 
 FUNCTION = "import os\n\ndef handle(event, context):\n    return {'pid': os.getpid(), **os.environ}\n"

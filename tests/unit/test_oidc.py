@@ -21,7 +21,7 @@ from holdfast.access import Role
 from holdfast.identity.oidc import verify as oidc
 from holdfast.identity.oidc.verify import Issuers, IssuerUnreachable, Refused, VerifiedIdToken
 from holdfast.identity.trust import Records
-from local_aws.tls import create_certificates
+from tests.support.certificates import create_certificates
 from tests.support.id_tokens import (
     AUDIENCE,
     DISCOVERY,

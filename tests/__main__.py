@@ -1,0 +1,261 @@
+"""`make test`: run every part of the tests, and print what each took.
+
+    python -m tests
+
+The end-to-end tests wait for caches and clocks, so the linter and the type checker work beside them. When a
+part fails, or on Ctrl-C, whatever runs is ended with all that it has started, and no further part begins.
+"""
+
+import ctypes
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+_BIN: Final = Path(sys.executable).parent
+
+WALL_BOUND: Final = 18 * 60
+"""Seconds that all parts may take on two quiet cores; printed, not asserted."""
+CPU_BOUND: Final = 26 * 60
+"""Seconds of processor time, of all cores together; printed, not asserted."""
+
+_OF_OUTER_MAKE: Final = frozenset({"MAKEFLAGS", "MAKELEVEL", "MFLAGS"})
+_TIME_TO_END: Final = 30.0
+_PAUSE: Final = 0.2
+_CLOSING: Final = re.compile(r"=+ .*\b(passed|failed|errors?|no tests ran)\b.* in \d.* =+")
+_SET_CHILD_SUBREAPER: Final = 36  # of prctl(2)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the tests.
+
+    Attributes:
+        name: as it is printed.
+        command: what is run, in the folder of the repository.
+    """
+
+    name: str
+    command: Sequence[str | Path]
+
+
+PARTS: Final[Sequence[Sequence[Part]]] = (
+    (
+        Part(
+            "unit, contract, safety",
+            (_BIN / "pytest", "-n", "auto", "tests/unit", "tests/contract", "tests/safety"),
+        ),
+    ),
+    (
+        Part("end to end", ("make", "--no-print-directory", "--old-file=set-up", "e2e")),
+        Part("lint", ("make", "--no-print-directory", "--old-file=set-up", "lint")),
+    ),
+    (Part("safety, quick", (_BIN / "python", "-m", "tests.safety", "quick")),),
+)
+"""The stages, one after another. The parts of a stage run side by side; the first is seen while it runs."""
+
+
+class Run:
+    """A part that runs, or that has ended.
+
+    Attributes:
+        part: which.
+        pid: its process, which leads a process group of its own.
+        code: its exit code, or None while it runs.
+        stopped: whether it was ended because of something else.
+        wall: seconds that it took, once it has ended.
+        cpu: seconds of processor time, with those of everything that it started.
+        closing: the line with which pytest closed; empty before, and if it is not pytest's.
+    """
+
+    def __init__(self, part: Part, *, seen: bool) -> None:
+        """Start a part.
+
+        Args:
+            part: which.
+            seen: its output is printed while it is written; otherwise when the part has ended.
+        """
+        self.part = part
+        self.code: int | None = None
+        self.stopped = False
+        self.wall = self.cpu = 0.0
+        self.closing = ""
+        self._line = b""
+        self._started = time.monotonic()
+        self._kept: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 lives as long as the part
+        self._process = subprocess.Popen(
+            part.command,
+            cwd=ROOT,
+            env={name: value for name, value in os.environ.items() if name not in _OF_OUTER_MAKE},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if seen else self._kept,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self.pid = self._process.pid
+        self._pipe = self._process.stdout
+
+    def print_output(self, seconds: float) -> None:
+        """Print what it writes within this time."""
+        ends = time.monotonic() + seconds
+        while (left := ends - time.monotonic()) > 0:
+            if self._pipe is None:
+                time.sleep(left)
+            elif select.select([self._pipe], [], [], left)[0]:
+                if written := os.read(self._pipe.fileno(), 65536):
+                    self._print(written)
+                else:
+                    self._pipe = None
+
+    def end(self, status: int, cpu: float) -> None:
+        """Note that it has ended, and print what of its output was not printed yet."""
+        self.code = self._process.returncode = os.waitstatus_to_exitcode(status)
+        self.wall = time.monotonic() - self._started
+        self.cpu += cpu
+        while self._pipe and select.select([self._pipe], [], [], 0)[0]:
+            if not (written := os.read(self._pipe.fileno(), 65536)):
+                break
+            self._print(written)
+        self._kept.seek(0)
+        self._print(self._kept.read())
+        self._kept.close()
+
+    def _print(self, written: bytes) -> None:
+        sys.stdout.buffer.write(written)
+        sys.stdout.flush()
+        *lines, self._line = (self._line + written).split(b"\n")
+        for line in lines:
+            if _CLOSING.fullmatch(text := line.decode(errors="replace").strip()):
+                self.closing = text
+
+    def interrupt(self) -> None:
+        """Have it end and clean up, as Ctrl-C does."""
+        if self.code is None:
+            self.stopped = True
+            os.killpg(self.pid, signal.SIGINT)
+
+    def kill(self) -> None:
+        """Kill it at once, with all of its process group."""
+        if self.code is None:
+            os.killpg(self.pid, signal.SIGKILL)
+
+
+def run_beside(parts: Sequence[Part], runs: list[Run]) -> bool:
+    """Run parts side by side until all have ended or one has failed.
+
+    Args:
+        parts: which; the first one's output is seen while it runs.
+        runs: what was started is added here.
+
+    Returns:
+        Whether all of them succeeded.
+    """
+    started = [Run(part, seen=number == 0) for number, part in enumerate(parts)]
+    runs += started
+    try:
+        while any(run.code is None for run in started) and not any(run.code for run in started):
+            started[0].print_output(_PAUSE)
+            _collect(started)
+    finally:
+        _end(started)
+    return all(run.code == 0 for run in started)
+
+
+def _collect(runs: Sequence[Run]) -> None:
+    """Note which processes have ended: parts, and what they left to us, which counts with the first part."""
+    with suppress(ChildProcessError):
+        while True:
+            pid, status, used = os.wait4(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            cpu = used.ru_utime + used.ru_stime
+            for run in runs:
+                if run.pid == pid:
+                    run.end(status, cpu)
+                    break
+            else:
+                runs[0].cpu += cpu
+
+
+def _end(runs: Sequence[Run]) -> None:
+    """End the parts that still run, and everything that any part has left behind."""
+    for run in runs:
+        run.interrupt()
+    deadline = time.monotonic() + _TIME_TO_END
+    while any(run.code is None for run in runs) and time.monotonic() < deadline:
+        runs[0].print_output(_PAUSE)
+        _collect(runs)
+    for run in runs:
+        run.kill()
+    while left := {*_children(), *(run.pid for run in runs if run.code is None)}:
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_PAUSE)
+        _collect(runs)
+
+
+def _children() -> list[int]:
+    """The processes whose parent is this one; none where the system does not tell."""
+    with suppress(FileNotFoundError):
+        return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+    return []
+
+
+def _adopt_orphans() -> None:
+    """Be the parent of whatever the parts leave behind, so that it is counted, and ended in the end."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def summary(runs: Sequence[Run], wall: float) -> str:
+    """Say what each part took, beside the bounds, and how pytest closed."""
+    rows = [(run.part.name, run.wall, run.cpu) for run in runs]
+    rows.append(("together", wall, sum(run.cpu for run in runs)))
+    rows.append(("at most, on two quiet cores", WALL_BOUND, CPU_BOUND))
+    width = max(len(name) for name, _, _ in rows)
+    lines = [f"{'':{width}}    wall     CPU"]
+    lines += [f"{name:{width}}  {_minutes(of_wall)}  {_minutes(cpu)}" for name, of_wall, cpu in rows]
+    lines += [run.closing for run in runs if run.closing]
+    lines += [f"{run.part.name}: {'stopped' if run.stopped else 'failed'}" for run in runs if run.code]
+    return "\n".join(lines)
+
+
+def _minutes(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes:3}:{rest:02}"
+
+
+def main(parts: Sequence[Sequence[Part]] = PARTS) -> int:
+    """Run all parts.
+
+    Returns:
+        The exit code: 0 if all succeeded, 1 if one failed, 130 if it was interrupted.
+    """
+    # A shell starts a command in the background with Ctrl-C ignored, and whoever it starts ignores it, too.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    _adopt_orphans()
+    runs: list[Run] = []
+    started = time.monotonic()
+    try:
+        succeeded = all(run_beside(stage, runs) for stage in parts)
+    except KeyboardInterrupt:
+        print("\nInterrupted; everything that was started has ended.", file=sys.stderr)
+        return 130
+    print(f"\n{summary(runs, time.monotonic() - started)}", flush=True)
+    return 0 if succeeded else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

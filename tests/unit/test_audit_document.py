@@ -1,0 +1,77 @@
+"""docs/audit.md names the fields and reasons that events have, and its queries use no others.
+
+CloudWatch Logs Insights itself is not asked: the local AWS does not have it.
+"""
+
+import re
+from typing import Final, get_args, get_type_hints
+
+import pytest
+
+from holdfast import audit
+from holdfast.identity import sessions, tokens
+from holdfast.identity.oidc import verify
+from local_aws.server import ROOT
+
+DOCUMENT: Final = (ROOT / "docs" / "audit.md").read_text()
+FIELDS: Final = {*audit.ADDED_FIELDS, *audit.FIELDS}
+
+_COMMANDS: Final = frozenset({"fields", "filter", "sort", "limit", "stats"})
+_WORDS: Final = frozenset({"and", "asc", "by", "count", "desc", "in", "like"})
+
+
+def table(first_cell: str) -> list[str]:
+    """The rows of the table whose heading begins with this cell."""
+    [found] = re.findall(rf"^\| {first_cell} \|.*?\n\n", DOCUMENT, re.MULTILINE | re.DOTALL)
+    rows: list[str] = found.strip().splitlines()
+    return rows[2:]
+
+
+def first_names(rows: list[str]) -> set[str]:
+    """The names in the first cell of each row."""
+    return {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+
+
+def queries() -> list[str]:
+    """Every query of the document: the blocks below the questions that are not commands."""
+    _, _, questions = DOCUMENT.partition("## Questions, and how to ask them\n")
+    blocks = re.findall(r"^```\n(.*?)^```$", questions, re.MULTILINE | re.DOTALL)
+    return [text for text in blocks if not text.startswith("holdfast ")]
+
+
+def used_fields(query: str) -> set[str]:
+    """What stands in a query where a field can, whichever commands it has."""
+    without_values = re.sub(r'"[^"]*"|/[^/]*/|<\w+>|\b\d+\b', "", query)
+    commands = [command.split(None, 1) for command in without_values.split("|")]
+    assert {name for name, _ in commands} <= _COMMANDS, query
+    words = {word for _, rest in commands for word in re.findall(r"@?\b[A-Za-z_]\w*", rest)}
+    return words - _WORDS
+
+
+def test_the_document_names_every_field() -> None:
+    assert first_names(table("Field")) == FIELDS
+
+
+def test_the_document_names_every_reason_of_a_refused_sign_in() -> None:
+    known = {"malformed", *get_args(verify.Reason)}
+    for why in (tokens.why_refused, sessions.why_refused):
+        known |= set(get_args(get_type_hints(why)["return"]))
+
+    assert first_names(table("`reason` of a refused sign-in")) == known
+
+
+def test_there_are_queries() -> None:
+    assert len(queries()) > 5
+
+
+@pytest.mark.parametrize("query", queries())
+def test_a_query_uses_only_fields_that_events_have(query: str) -> None:
+    assert used_fields(query) - {"@timestamp"} <= FIELDS
+
+
+def test_a_field_that_no_event_has_would_be_noticed() -> None:
+    query = (
+        'fields @timestamp, principal, serail\n| filter state = "a" and status > 400\n| stats count(*) by who'
+    )
+
+    assert used_fields(query) == {"@timestamp", "principal", "serail", "state", "status", "who"}
