@@ -13,7 +13,7 @@ ON_TWO_LOCAL_AWSS = -n 2 --dist loadgroup --no-loadscope-reorder
 
 # The targets share one set-up and one local AWS.
 .NOTPARALLEL:
-.PHONY: help up demo issuer down clean test lint unit contract e2e safety safety-quick benchmark year generated synth deploy upgrade set-up
+.PHONY: help up demo issuer down clean test lint unit contract e2e safety safety-quick benchmark generated synth deploy upgrade set-up
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,9 +58,6 @@ safety-quick: set-up ## the same for minutes, as a part of `make test`
 
 benchmark: set-up ## requests and milliseconds, beside Terraform's own s3 backend
 	@$(BIN)/python -m benchmarks
-
-year: set-up ## simulate a year of locking: how many versions and markers lie in the bucket
-	@$(BIN)/python -m benchmarks.year_of_locking
 
 generated: set-up ## write the files anew that are generated from the code; review the difference
 	$(BIN)/pytest -m generated --update-generated

@@ -14,6 +14,8 @@ from urllib.request import Request, urlopen
 import boto3
 from moto.server import ThreadedMotoServer
 
+from tests.support import forked_command
+
 BIN = Path(sys.executable).parent
 HOLDFAST = BIN / "holdfast"
 REGION = "eu-central-1"
@@ -137,14 +139,8 @@ class Aws:
     def run(self, *arguments: str, **environment: str | None) -> subprocess.CompletedProcess[str]:
         """Run the command; a variable that is None is not set."""
         variables = {**self.environment, **environment}
-        return subprocess.run(
-            [HOLDFAST, *arguments],
-            env={name: value for name, value in variables.items() if value is not None},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        set_ones = {name: value for name, value in variables.items() if value is not None}
+        return forked_command.run(arguments, set_ones, timeout=60)
 
     def output(self, *arguments: str, **environment: str | None) -> str:
         """Run the command, which must succeed, and return what it prints."""

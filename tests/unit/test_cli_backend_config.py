@@ -13,6 +13,7 @@ import pytest
 
 from holdfast_cli.backend_config import quote_hcl
 from local_aws.terraform import terraforms
+from tests.support import forked_command
 
 HOLDFAST = Path(sys.executable).with_name("holdfast")
 LOCAL_ADDRESS = "http://127.0.0.1:4566/_aws/execute-api/abc123/$default"
@@ -20,17 +21,13 @@ NO_AWS = {"HOME": "/nonexistent", "PATH": os.environ["PATH"], "AWS_EC2_METADATA_
 
 
 def backend_config(*arguments: str) -> str:
-    done = subprocess.run(
-        [HOLDFAST, "backend-config", *arguments], env=NO_AWS, capture_output=True, text=True, check=False
-    )
+    done = forked_command.run(["backend-config", *arguments], NO_AWS, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
 def usage_error(*arguments: str) -> str:
-    done = subprocess.run(
-        [HOLDFAST, "backend-config", *arguments], env=NO_AWS, capture_output=True, text=True, check=False
-    )
+    done = forked_command.run(["backend-config", *arguments], NO_AWS, timeout=60)
     assert (done.returncode, done.stdout) == (2, "")
     return done.stderr.splitlines()[-1]
 

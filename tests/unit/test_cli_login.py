@@ -19,7 +19,7 @@ from botocore.awsrequest import AWSRequest
 
 from holdfast_cli import api, sessions
 from local_aws.server import Certificates
-from tests.support import api_stub, cli_account
+from tests.support import api_stub, cli_account, forked_command
 from tests.support.api_stub import ApiStub, Asked, Reply, made, refused, session
 from tests.support.certificates import create_certificates
 from tests.support.cli_account import HOLDFAST, REGION, unread
@@ -55,15 +55,8 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 
 def login(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [HOLDFAST, "login", *arguments],
-        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "AWS_EC2_METADATA_DISABLED": "true"}
-        | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    own = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "AWS_EC2_METADATA_DISABLED": "true"}
+    return forked_command.run(["login", *arguments], own | environment, timeout=60)
 
 
 def failure(*arguments: str, **environment: str) -> str:
