@@ -1,4 +1,4 @@
-"""Requests over HTTP to servers outside AWS's own services: the team's API, and issuers of ID tokens for CI jobs."""
+"""Sends HTTP requests to the team's API and to whoever issues ID tokens to CI jobs. AWS has its own SDK."""
 
 import base64
 import os
@@ -44,8 +44,8 @@ def send(
 ) -> Response:
     """Send a request. Retry it if its response is lost or says that the server has a transient error.
 
-    The server's certificate is verified with the bundle that AWS_CA_BUNDLE names, or else with the one that the
-    AWS SDK uses: the command trusts the same authorities in all its requests. Proxies are those of
+    The server's certificate is verified with the bundle that AWS_CA_BUNDLE names, or else with the one that
+    the AWS SDK uses: so the command trusts the same authorities in all its requests. Proxies are those of
     HTTP_PROXY, HTTPS_PROXY and NO_PROXY. No redirect is followed.
 
     Args:

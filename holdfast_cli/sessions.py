@@ -96,13 +96,15 @@ def for_id_token(token: "IdToken", address: str, seconds: int | None) -> Session
     response = _post(f"{address}/sessions", {"Authorization": f"Bearer {token.jwt}"}, seconds, None)
     if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         raise CommandError(
-            "The API does not accept the ID token: it has expired, or no trust record has its issuer, audience and "
-            f"claims. {id_tokens.describe(token)} `holdfast trust list --json` shows operators the records."
+            "The API does not accept the ID token: it has expired, or no trust record has its issuer, "
+            f"audience and claims. {id_tokens.describe(token)} `holdfast trust list --json` shows the "
+            "records."
         )
     if response.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         raise CommandError(
-            f"{urlsplit(address).netloc} responds with 500, after retries too: it may not reach the ID token's "
-            f"issuer. {id_tokens.describe(token)} Run the command again; if it stays so, the audit log says why."
+            f"{urlsplit(address).netloc} responds with 500, after retries too: it may not reach the ID "
+            f"token's issuer. {id_tokens.describe(token)} Run the command again; if that does not help, the "
+            "audit log says why."
         )
     return _read(response, address)
 
@@ -146,14 +148,17 @@ def _read(response: Response, address: str) -> Session:
             ) from error
     if response.status in (HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED):
         raise CommandError(
-            f"{host} responds with {response.status}: check the address, and deploy the team's stack again if it is "
-            "older than `holdfast login`."
+            f"{host} responds with {response.status}: check the address, and deploy the team's stack again "
+            "if it is older than `holdfast login`."
         )
-    said = _error(answer)
-    if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR or response.status == HTTPStatus.TOO_MANY_REQUESTS:
-        reason = f" {said}" if said else ""
-        raise CommandError(f"{host} answers {response.status}, repeatedly: run the command again.{reason}")
-    raise CommandError(f"{host} answers {response.status}: {said or 'check the address.'}")
+    message = _message(response)
+    transient = response.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    if transient or response.status == HTTPStatus.TOO_MANY_REQUESTS:
+        reason = f" {message}" if message else ""
+        raise CommandError(
+            f"{host} responds with {response.status}, after retries too: run the command again.{reason}"
+        )
+    raise CommandError(f"{host} responds with {response.status}: {message or 'check the address.'}")
 
 
 def _session(body: bytes) -> Session:

@@ -57,7 +57,7 @@ def _line(error: HoldfastError, bucket: str, name: StateName) -> str:
             who, operation, lock_id = (plain(error.holder[field]) for field in ("Who", "Operation", "ID"))
             return (
                 f"The state {name} is locked by {who or 'somebody'} ({operation or 'no operation'}), lock ID "
-                f"{lock_id}: wait until it is released, or, if nobody works with it any more, release it with "
+                f"{lock_id}: wait until it is released, or, if nobody uses it any more, release it with "
                 f"`terraform force-unlock {shlex.quote(lock_id)}`; then run the command again."
             )
         case StorageRefused(__cause__=ClientError() as cause):

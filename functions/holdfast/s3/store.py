@@ -292,7 +292,7 @@ class Store:
         return self._decided("ListObjectVersions", list_versions, {})
 
     def list_keys(self, prefix: str, *, page_size: int = 1000) -> Iterator[str]:
-        """List the keys of the current objects that begin with a prefix, in order, page by page as they are read.
+        """List the keys of the current objects that begin with a prefix, page by page.
 
         Args:
             prefix: what the keys begin with.
