@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 
 class HoldfastError(Exception):
-    """A request that ends without success.
+    """A request that ends without success; each cause is a class of its own.
 
     Attributes:
-        status: the HTTP status of the answer.
-        code: a stable word for programs, the `error` of the answer's body.
+        status: the HTTP status of the response.
+        code: a stable word for programs, the `error` of the response's body.
         message: what happened and what to do, for people.
         logged: what the log says of it beside these; never content or a secret. A `reason` makes it an error
             of the deployment and not of the request.
@@ -27,11 +27,11 @@ class HoldfastError(Exception):
         self.logged = logged or {}
 
     def headers(self) -> dict[str, str]:
-        """Headers that the answer needs beside its body."""
+        """Return the headers that the response needs beside its body."""
         return {}
 
     def body(self) -> Mapping[str, Any]:
-        """The answer's body, a JSON object."""
+        """Return the response's body, a JSON object."""
         return {"error": self.code, "message": self.message}
 
 
@@ -43,14 +43,14 @@ class InvalidName(HoldfastError):
 
 
 class InvalidLockInfo(HoldfastError):
-    """The body of a lock or unlock request is no lock info document."""
+    """The body of a lock or unlock request is not a lock info document."""
 
     status = 400
     code = "invalid_lock_info"
 
 
 class InvalidState(HoldfastError):
-    """The body of a write is no state document."""
+    """The body of a write is not a state document."""
 
     status = 400
     code = "invalid_state"
@@ -78,14 +78,14 @@ class NotAllowed(HoldfastError):
 
 
 class NotSigned(HoldfastError):
-    """The request came to a route for AWS credentials without a caller whom AWS has verified."""
+    """The request came to a route for AWS credentials without a caller that AWS verified."""
 
     status = 403
     code = "not_signed"
 
 
 class NoVersions(HoldfastError):
-    """There is nothing in the bucket that could be brought back."""
+    """There is no version in the bucket that could be restored."""
 
     status = 404
     code = "no_versions"
@@ -105,11 +105,11 @@ class MethodNotAllowed(HoldfastError):
     code = "method_not_allowed"
 
     def __init__(self, method: str, allowed: tuple[str, ...]) -> None:
-        super().__init__(f"{method} is not answered here; use one of {', '.join(allowed)}.")
+        super().__init__(f"{method} is not allowed here; use one of {', '.join(allowed)}.")
         self.allowed = allowed
 
     def headers(self) -> dict[str, str]:
-        """`Allow`, as RFC 9110 section 15.5.6 asks for."""
+        """Return `Allow`, as RFC 9110 section 15.5.6 asks for."""
         return {"Allow": ", ".join(self.allowed)}
 
 
@@ -128,14 +128,14 @@ class LineageChanged(HoldfastError):
 
 
 class UnreadableState(HoldfastError):
-    """The current object is no state document, so a write cannot be compared with it."""
+    """The current object is not a state document, so a write cannot be compared with it."""
 
     status = 409
     code = "unreadable_state"
 
 
 class LockLost(HoldfastError):
-    """The lock that the request relies on is not held any more."""
+    """The lock that the request relies on is no longer held."""
 
     status = 409
     code = "lock_lost"
@@ -156,7 +156,7 @@ class LockNotMatched(HoldfastError):
 
 
 class UnlockOutcomeUnknown(HoldfastError):
-    """S3 did not decide a force-unlock that names no ID, or refused it; it must not be repeated unseen."""
+    """S3 did not decide a force-unlock that names no ID, or refused it; it must not be retried unseen."""
 
     status = 409
     code = "unlock_undecided"
@@ -170,14 +170,14 @@ class DeleteOutcomeUnknown(HoldfastError):
 
 
 class NotDeleted(HoldfastError):
-    """A state is current, so that there is nothing to bring back."""
+    """A state is current, so there is nothing to restore."""
 
     status = 409
     code = "not_deleted"
 
 
 class UnreadableVersion(HoldfastError):
-    """The version that would come back is no state document."""
+    """The version that would be restored is not a state document."""
 
     status = 409
     code = "unreadable_version"
@@ -198,7 +198,7 @@ class LockLeft(HoldfastError):
 
 
 class TooLarge(HoldfastError):
-    """Larger than the platform takes, or than it could give back."""
+    """The body is larger than the platform accepts, or than it could return."""
 
     status = 413
     code = "too_large"
@@ -217,7 +217,7 @@ class Locked(HoldfastError):
         self.holder = holder
 
     def body(self) -> Mapping[str, Any]:
-        """The holder's lock info at the top level, always with an `ID`."""
+        """Return the holder's lock info at the top level, always with an `ID`."""
         return self.holder
 
 
@@ -236,11 +236,11 @@ class StorageRefused(HoldfastError):
 
 
 class OutcomeUnknown(HoldfastError):
-    """S3 was unreachable, throttled, or did not decide in time. Repeating the request is safe."""
+    """S3 was unreachable, throttled, or did not decide in time. A retry is safe."""
 
     status = 503
     code = "undecided"
 
     def headers(self) -> dict[str, str]:
-        """`Retry-After` in seconds; Terraform honours it."""
+        """Return `Retry-After` in seconds; Terraform honours it."""
         return {"Retry-After": "1"}

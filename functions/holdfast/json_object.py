@@ -1,4 +1,4 @@
-"""Strict reading of a JSON object, as Go's decoder reads it: UTF-8 only, no NaN, no other top level."""
+"""Parse a JSON object strictly, as Go's decoder does: UTF-8 only, no NaN, no other top level."""
 
 import json
 from typing import Any, Final
@@ -7,10 +7,10 @@ _DECODER: Final = json.JSONDecoder()
 
 
 def parse(body: bytes) -> dict[str, Any]:
-    """Read a JSON object.
+    """Parse a JSON object.
 
     Raises:
-        ValueError: it is none; the message completes "The body …".
+        ValueError: it is not one; the message completes "The body …".
     """
     if not body:
         raise ValueError("is empty")
@@ -25,10 +25,10 @@ def parse(body: bytes) -> dict[str, Any]:
 
 
 def parse_unique(body: bytes) -> dict[str, Any]:
-    """Read a JSON object in which no object has a member twice.
+    """Parse a JSON object in which no object has a member twice.
 
     Raises:
-        ValueError: it is none, or one has; the message completes "The body …".
+        ValueError: it is not one, or an object has; the message completes "The body …".
     """
     document = parse(body)  # from here on it is well formed
     try:
@@ -39,7 +39,7 @@ def parse_unique(body: bytes) -> dict[str, Any]:
 
 
 def members(body: bytes) -> dict[str, str]:
-    """The members of a JSON object, each value as the text that stands in the document.
+    """Return the members of a JSON object, each value as the text in the document.
 
     Python would round long numbers; their text does not change.
 
@@ -66,7 +66,7 @@ def _after(skipped: str, text: str, position: int) -> int:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text has a UTF-8 form; JSON can escape a lone surrogate, which has none."""
+    """Return whether a text has a UTF-8 form; JSON can escape a lone surrogate, which has none."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -19,12 +19,12 @@ class StateName:
 
     @property
     def state_key(self) -> str:
-        """Where the current state lies."""
+        """Return the key of the current state."""
         return f"states/{self.value}.tfstate"
 
     @property
     def lock_key(self) -> str:
-        """Where the lock lies; `backend "s3"` with `use_lockfile` looks for it at the same place."""
+        """Return the key of the lock; `backend "s3"` with `use_lockfile` uses the same."""
         return f"{self.state_key}.tflock"
 
     def __str__(self) -> str:
@@ -32,10 +32,10 @@ class StateName:
 
 
 def parse(raw: str) -> StateName:
-    """Check a state name as it stands in the path, already decoded.
+    """Parse a state name as it is in the path, already decoded.
 
     Raises:
-        InvalidName: with the rule that it broke.
+        InvalidName: the name breaks a rule; the message says which.
 
     >>> parse("network/prod").state_key
     'states/network/prod.tfstate'

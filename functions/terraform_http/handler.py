@@ -1,4 +1,4 @@
-"""Terraform's protocol on API Gateway: event -> library -> answer. It translates and decides nothing."""
+"""Terraform's protocol on API Gateway: event -> library -> response. It translates and decides nothing."""
 
 import json
 import os

@@ -16,7 +16,7 @@ import pytest
 
 from holdfast import names
 from holdfast.errors import StorageRefused
-from holdfast.s3 import store
+from holdfast.s3 import retry, store
 from holdfast.s3.store import (
     Deleted,
     IfAbsent,
@@ -48,7 +48,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
         def uniform(self, *_: float) -> float:
             return 0.0
 
-    monkeypatch.setattr(store, "_JITTER", Always())
+    monkeypatch.setattr(retry, "_JITTER", Always())
 
 
 def open_store(endpoint: str, bucket: str) -> Store:

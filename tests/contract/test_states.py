@@ -1079,7 +1079,7 @@ def test_an_undelete_that_cannot_give_its_lock_back_says_so(team: Team) -> None:
     with pytest.raises(LockLeft) as left:
         undelete_as(team)
     assert team.current() == state(2)
-    assert f"is back as version {version_ids(team)[0]}" in left.value.message
+    assert f"is restored as version {version_ids(team)[0]}" in left.value.message
     assert f"terraform force-unlock {held_id(team)}" in left.value.message
 
 

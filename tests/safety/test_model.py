@@ -1,5 +1,6 @@
 """The search: that it can be run again, and that it covers what it says."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -8,7 +9,18 @@ from pathlib import Path
 import pytest
 
 from tests.safety.model import hunt
-from tests.safety.model.mutants import MUTANTS, Edit, Mutant
+from tests.safety.model.edits import (
+    Compares,
+    Condition,
+    Edit,
+    NeverRaises,
+    Replaced,
+    Returns,
+    WithoutCall,
+    WithoutKey,
+    WithoutOperand,
+)
+from tests.safety.model.mutants import MUTANTS, Mutant
 from tests.safety.model.production import FUNCTIONS
 from tests.safety.model.promises import Promise
 from tests.safety.model.scenarios import BY_NAME, LIMITS, PLANS, Bounds
@@ -34,12 +46,31 @@ def test_names_of_scenarios_and_mutants_are_told_apart() -> None:
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
 
 
-def test_a_mutant_whose_code_has_changed_is_an_error(tmp_path: Path) -> None:
-    functions = tmp_path / "functions"
-    shutil.copytree(FUNCTIONS, functions)
-    gone = Mutant("gone", "x", (0, 0, 0), Promise.KEPT, (Edit("holdfast/store.py", "no such text", ""),))
-    with pytest.raises(ValueError, match="has 0 times"):
-        gone.apply(functions)
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (Returns("holdfast.state.gone:write", "None"), "there is no module holdfast.state.gone"),
+        (Returns("holdfast.state.write:gone", "None"), "0 times: the function gone"),
+        (Returns("holdfast.s3.store:Gone.write", "None"), "0 times: the class Gone"),
+        (WithoutCall("holdfast.state.write:write", "gone"), "0 times: gone"),
+        (WithoutCall("holdfast.state.write:write", "check_same_lock"), "2 times: check_same_lock"),
+        (WithoutKey("holdfast.s3.store:Store.write", "Gone"), "0 times: the key Gone"),
+        (NeverRaises("holdfast.state.guards:check_lock", "Gone"), "0 times: a raise of Gone"),
+        (Condition("holdfast.state.write:write", "gone", "True"), "0 times: an if that mentions gone"),
+        (
+            WithoutOperand("holdfast.state.guards:check_lock", "gone"),
+            "0 times: an operand that mentions gone",
+        ),
+        (Compares("holdfast.state.guards:check_lock", "<", "<="), "0 times: <"),
+        (Replaced("holdfast.state.write:write", "continue", "pass"), "0 times: continue"),
+    ],
+)
+def test_a_mutant_whose_target_is_gone_or_ambiguous_is_an_error(
+    tmp_path: Path, edit: Edit, said: str
+) -> None:
+    functions = shutil.copytree(FUNCTIONS, tmp_path / "functions")
+    with pytest.raises(ValueError, match=re.escape(said)):
+        Mutant("gone", "x", (0, 0, 0), Promise.KEPT, (edit,)).apply(functions)
 
 
 def test_a_broken_promise_comes_with_a_schedule_that_tells_it_again() -> None:

@@ -223,7 +223,7 @@ def test_a_lock_that_stays_is_one_line_that_says_what_is_back_and_how_to_free_it
 
     assert aws.state("payments", NAME) == state(7)
     held = json.loads(aws.records("payments")[LOCK_KEY])
-    assert f"is back as version {head(aws)['VersionId']}" in line
+    assert f"is restored as version {head(aws)['VersionId']}" in line
     assert f"terraform force-unlock {held['ID']}" in line
     assert held["Who"] == MOTOS_ARN
 

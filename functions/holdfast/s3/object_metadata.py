@@ -1,10 +1,10 @@
-"""User metadata of S3 objects, which takes little and US-ASCII only."""
+"""User-defined metadata of S3 objects: percent-encoded, and cut to what fits."""
 
 from typing import Final
 from urllib.parse import quote
 
 VALUE_LIMIT: Final = 200
-"""Bytes of one metadata value, encoded; S3 takes 2 KB for all of an object's."""
+"""The most bytes of one metadata value, encoded; all of an object's metadata must fit in S3's 2 KB."""
 
 
 def encode(value: str, limit: int | None = VALUE_LIMIT) -> str:
@@ -21,5 +21,5 @@ def encode(value: str, limit: int | None = VALUE_LIMIT) -> str:
 
 
 def fits(value: str) -> bool:
-    """Whether a value is kept whole."""
+    """Return whether a value is kept whole."""
     return len(encode(value, limit=None)) <= VALUE_LIMIT

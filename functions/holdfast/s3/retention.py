@@ -24,7 +24,7 @@ class Retention:
     days: int
 
     def until(self, written: datetime) -> datetime:
-        """When the protection of a version that is written then ends."""
+        """Return when the protection of a version that is written at that time ends."""
         return written + timedelta(days=self.days)
 
     def __str__(self) -> str:
@@ -32,7 +32,7 @@ class Retention:
 
 
 def parse(text: str) -> Retention:
-    """Read the form in which a stack tells its functions and the command: mode and days.
+    """Parse mode and days, as a stack passes them to its functions (`HOLDFAST_RETENTION`) and to the command.
 
     Raises:
         ValueError: with what to write instead.
@@ -43,8 +43,8 @@ def parse(text: str) -> Retention:
     form = _TEXT.fullmatch(text)
     if form is None or int(form[2]) > MAX_DAYS:
         raise ValueError(
-            f"{text!r} is no retention; write 'governance' or 'compliance', a blank and 1 to {MAX_DAYS} "
-            "days, as in 'governance 30'"
+            f"{text!r} is not a valid retention; write 'governance' or 'compliance', a blank and 1 to "
+            f"{MAX_DAYS} days, as in 'governance 30'"
         )
     mode = cast('Literal["GOVERNANCE", "COMPLIANCE"]', form[1].upper())
     return Retention(mode, int(form[2]))

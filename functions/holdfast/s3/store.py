@@ -1,4 +1,4 @@
-"""S3 with conditions: the only module that talks to S3.
+"""S3 with conditions. Nothing else talks to S3.
 
 Every write says what it expects to find. A failed precondition is an outcome (`PreconditionFailed`), not an
 error: the caller looks again and decides. A request whose response was lost is retried with the same
@@ -11,7 +11,6 @@ whose response ends with its headers and could lack any of them.
 """
 
 import heapq
-import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,20 +21,11 @@ from urllib.parse import unquote, urlencode
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import (
-    ClientError,
-    CredentialRetrievalError,
-    FlexibleChecksumError,
-    HTTPClientError,
-    IncompleteReadError,
-)
-from botocore.exceptions import ConnectionError as UnreachableError
-from urllib3.exceptions import HTTPError as TransportError
 
 from holdfast import __version__
-from holdfast.errors import OutcomeUnknown, StorageRefused
 from holdfast.s3 import object_metadata
 from holdfast.s3.retention import Retention
+from holdfast.s3.retry import ResponseCutShortError, until_decided
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -46,7 +36,7 @@ CONTENT_TYPE: Final = "application/json"
 CONNECT_TIMEOUT: Final = 2.0
 """Seconds for a connection to S3; with READ_TIMEOUT it bounds how late a request may still land."""
 READ_TIMEOUT: Final = 5.0
-"""Seconds without a byte from S3 before a request is repeated."""
+"""Seconds without a byte from S3 before a request is retried."""
 
 _BUDGET = 15.0
 
@@ -55,7 +45,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class ObjectVersion:
-    """What S3 knows of an object without its body.
+    """What S3 tells about one version of an object, without its body.
 
     Attributes:
         etag: opaque; the condition of the next write.
@@ -79,7 +69,7 @@ class Object:
     Attributes:
         version: what S3 tells about it.
         body: its bytes.
-        read_at: S3's clock when it answered, in whole seconds.
+        read_at: S3's clock when it responded, in whole seconds.
     """
 
     version: ObjectVersion
@@ -89,7 +79,7 @@ class Object:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One entry in the history of a key.
+    """One entry in the history of a key: a version or a delete marker.
 
     Attributes:
         id: which version it is.
@@ -138,7 +128,7 @@ class Deleted:
 class Protected:
     """S3 does not let the version go: it is under retention, or the caller may not.
 
-    It is still there, unless an earlier attempt, whose answer was lost, took effect.
+    It is still there, unless an earlier attempt, whose response was lost, took effect.
     """
 
 
@@ -147,12 +137,8 @@ class _Empty:
     """There is an object, of zero bytes: it has no first byte."""
 
 
-class _CutShortError(Exception):
-    """S3's answer ended before its end."""
-
-
 def connect(session: boto3.Session | None = None, *, endpoint_url: str | None = None) -> "S3Client":
-    """Make an S3 client that leaves repeating to `Store`; keep it as long as the process lives.
+    """Make an S3 client that leaves retries to `Store`; keep it as long as the process lives.
 
     No connection is opened before the first request.
 
@@ -170,7 +156,7 @@ def connect(session: boto3.Session | None = None, *, endpoint_url: str | None = 
 
 
 def is_unique(version_id: str) -> bool:
-    """Whether a version ID names one object alone, for ever.
+    """Return whether a version ID names one object alone, for ever.
 
     Not where the bucket's versioning is off or suspended: there every object has none, or is the version
     `null`.
@@ -179,10 +165,10 @@ def is_unique(version_id: str) -> bool:
 
 
 def deadline(remaining_milliseconds: int) -> float:
-    """Until when a function that has this much time left may start requests, in `time.monotonic()` seconds.
+    """Return the `time.monotonic()` second after which a function with this much time left starts no request.
 
     Early enough for the last one to time out before the function is stopped: no write lands long after it
-    was answered.
+    was responded to.
     """
     last_request = CONNECT_TIMEOUT + READ_TIMEOUT
     return time.monotonic() + min(_BUDGET, remaining_milliseconds / 1000 - last_request - 1)
@@ -197,7 +183,7 @@ class Store:
         deadline: `time.monotonic()` seconds after which no request starts any more.
 
     Attributes:
-        requests: the name of every request that was sent to S3, repeats included.
+        requests: the name of every request that was sent to S3, retries included.
     """
 
     def __init__(self, client: "S3Client", bucket: str, *, deadline: float) -> None:
@@ -207,7 +193,7 @@ class Store:
         self._deadline = deadline
 
     def prolong(self, seconds: float) -> None:
-        """See to it that requests may start for at least so many seconds from now."""
+        """Let requests start for at least so many seconds from now."""
         self._deadline = max(self._deadline, time.monotonic() + seconds)
 
     def read(self, key: str, version_id: str | None = None) -> Object | None:
@@ -218,22 +204,22 @@ class Store:
             version_id: which of its versions; the current one by default. A delete marker reads as None.
 
         Raises:
-            OutcomeUnknown: S3 did not answer in time.
+            OutcomeUnknown: S3 did not response in time.
             StorageRefused: S3 refuses the function.
         """
         which = {} if version_id is None else {"VersionId": version_id}
-        # 405 is what a delete marker answers that is asked for by its version.
+        # S3 answers 405 where the version asked for is a delete marker.
         absent: dict[int, Object | None] = {404: None} if version_id is None else {404: None, 405: None}
         return self._decided("GetObject", lambda: self._get(key, **which), absent)
 
     def read_version(self, key: str) -> ObjectVersion | None:
-        """Read what S3 knows of an object, or None if there is none.
+        """Read what S3 tells about the current version of an object, or None if there is none.
 
         By reading its first byte: that the byte came tells that all headers before it did. An object of zero
         bytes has none, and costs a second request.
 
         Raises:
-            OutcomeUnknown: S3 did not answer in time.
+            OutcomeUnknown: S3 did not response in time.
             StorageRefused: S3 refuses the function.
         """
         outcomes: dict[int, Object | _Empty | None] = {404: None, 416: _Empty()}
@@ -245,27 +231,26 @@ class Store:
     def _get(self, key: str, **which: Any) -> Object:
         """Read an object, or the part of it that is asked for."""
         try:
-            answer = self._client.get_object(Bucket=self.bucket, Key=key, **which)
-            body = answer["Body"].read()
-            _require_whole(answer, body)
-            read_at = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
-            return Object(_object_version(answer), body, read_at)
+            response = self._client.get_object(Bucket=self.bucket, Key=key, **which)
+            body = response["Body"].read()
+            _require_whole(response, body)
+            read_at = parsedate_to_datetime(response["ResponseMetadata"]["HTTPHeaders"]["date"])
+            return Object(_object_version(response), body, read_at)
         except (KeyError, ValueError) as error:  # a field is missing, or cut
-            raise _CutShortError from error
+            raise ResponseCutShortError from error
 
     def versions(self, key: str, *, page_size: int = 1000) -> Iterator[HistoryEntry]:
         """List the history of exactly this key, newest first, page by page as it is asked for.
 
-        S3 tells versions and delete markers apart in two lists, each in its order, and times in whole
-        seconds: which of a version and a marker of the same second came first is not told, but for the
-        current one.
+        S3 lists versions and delete markers apart, each in order, with times in whole seconds. So the order
+        of a version and a marker of the same second is unknown, except for the current one.
 
         Args:
             key: which object.
             page_size: entries that one request asks for.
 
         Raises:
-            OutcomeUnknown: S3 did not answer in time.
+            OutcomeUnknown: S3 did not response in time.
             StorageRefused: S3 refuses the caller.
         """
         after: dict[str, str] = {}
@@ -286,7 +271,7 @@ class Store:
         def list_versions() -> "ListObjectVersionsOutputTypeDef":
             page = self._client.list_object_versions(Bucket=self.bucket, **request)
             if "IsTruncated" not in page:  # the SDK reads a missing body as an empty one
-                raise _CutShortError
+                raise ResponseCutShortError
             return page
 
         return self._decided("ListObjectVersions", list_versions, {})
@@ -366,9 +351,9 @@ class Store:
             request["ObjectLockRetainUntilDate"] = retention.until(datetime.now(UTC))
 
         def put() -> Stored:
-            answer = self._client.put_object(**request)
-            _require_whole(answer, b"")
-            return Stored(answer["ETag"], answer.get("VersionId", ""))
+            response = self._client.put_object(**request)
+            _require_whole(response, b"")
+            return Stored(response["ETag"], response.get("VersionId", ""))
 
         outcomes: dict[int, Stored | PreconditionFailed] = {
             404: PreconditionFailed(),
@@ -413,94 +398,41 @@ class Store:
 
     def _decided(self, operation: str, call: Callable[[], _T], outcomes: Mapping[int, _T]) -> _T:
         """Make a call until S3 decides it; the statuses in `outcomes` are decisions too."""
-        pause = 0.05
-        reason = "no time was left to ask"
-        while time.monotonic() < self._deadline:
-            self.requests.append(operation)
-            try:
-                return call()
-            except ClientError as error:
-                status = error.response["ResponseMetadata"]["HTTPStatusCode"]
-                reason = error.response["Error"]["Code"]
-                # The SDK gives the status for the code where the body, which tells it, did not come whole.
-                final = reason not in _TRANSIENT and reason != str(status)
-                # A bucket that is gone is 404 as well, and must never read as "no state, no lock".
-                if final and status in outcomes and reason != "NoSuchBucket":
-                    return outcomes[status]
-                # 409: another request to the key was in flight.
-                if final and status < 500 and status not in (409, 429):
-                    raise StorageRefused(
-                        f"S3 answered {status} {reason}. This is a fault of the deployment: check the "
-                        "function's role, the bucket policy and the key, then deploy again."
-                    ) from error
-            except _LOST as error:
-                reason = type(error).__name__
-            time.sleep(pause * _JITTER.uniform(0.5, 1.0))
-            pause = min(pause * 2, 1.0)
-        raise OutcomeUnknown(f"S3 did not decide in time (last: {reason}). Repeating the request is safe.")
+        return until_decided(
+            call,
+            outcomes,
+            deadline=self._deadline,
+            before_each=lambda: self.requests.append(operation),
+        )
 
 
-# The request may or may not have reached S3, or S3's answer us.
-_LOST = (
-    UnreachableError,
-    HTTPClientError,
-    IncompleteReadError,
-    FlexibleChecksumError,
-    CredentialRetrievalError,
-    TransportError,  # within the body of an error, where the SDK lets it through
-    _CutShortError,
-)
+def _require_whole(response: Mapping[str, Any], body: bytes) -> None:
+    """Check that a response has come to its end.
 
-# What S3 and the services behind it send with a final status for a passing condition.
-_TRANSIENT = frozenset(
-    {
-        "BadDigest",
-        "BandwidthLimitExceeded",
-        "IncompleteBody",
-        "RequestLimitExceeded",
-        "RequestThrottled",
-        "RequestThrottledException",
-        "RequestTimeout",
-        "RequestTimeTooSkewed",
-        "SlowDown",
-        "ThrottledException",
-        "Throttling",
-        "ThrottlingException",
-        "TooManyRequestsException",
-    }
-)
-
-# From the system: a snapshot's copies would all draw the same numbers from a seed.
-_JITTER = random.SystemRandom()
-
-
-def _require_whole(answer: Mapping[str, Any], body: bytes) -> None:
-    """Find out whether an answer has come to its end.
-
-    Of one with a body the body tells, for it comes last. Of one without, only that each field is there which
-    S3 always sends, and whole: a field that stands behind all of these can still be missing or cut.
+    A response with a body has if the body has, which comes last. Of one without a body, only the fields that
+    S3 always sends can be checked: a field that comes after all of them can still be missing or cut.
 
     Raises:
-        _CutShortError: it has not.
+        ResponseCutShortError: it has not.
     """
-    headers = answer["ResponseMetadata"]["HTTPHeaders"]
+    headers = response["ResponseMetadata"]["HTTPHeaders"]
     if not (
         headers.get("content-length") == str(len(body))
         and headers.get("date", "").endswith(" GMT")
         and headers.get("etag", "")[1:].endswith('"')
     ):
-        raise _CutShortError
+        raise ResponseCutShortError
 
 
-def _object_version(answer: Mapping[str, Any]) -> ObjectVersion:
-    # "bytes 0-0/123" is the range of an answer that has not all of the object.
-    _, _, size = answer.get("ContentRange", "").rpartition("/")
+def _object_version(response: Mapping[str, Any]) -> ObjectVersion:
+    # "bytes 0-0/123" is the range of a response that has not all of the object.
+    _, _, size = response.get("ContentRange", "").rpartition("/")
     return ObjectVersion(
-        etag=answer["ETag"],
-        version_id=answer.get("VersionId", ""),
-        size=int(size or answer["ContentLength"]),
-        last_modified=answer["LastModified"],
-        metadata={name: unquote(value) for name, value in answer["Metadata"].items()},
+        etag=response["ETag"],
+        version_id=response.get("VersionId", ""),
+        size=int(size or response["ContentLength"]),
+        last_modified=response["LastModified"],
+        metadata={name: unquote(value) for name, value in response["Metadata"].items()},
     )
 
 

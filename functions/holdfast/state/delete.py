@@ -47,6 +47,7 @@ def delete(store: Store, name: StateName, caller: Caller) -> Removed:
     )
     acquired = locks.acquire_own(store, name, info, caller)
     try:
+        # Only what was read: a state that was written since then stays.
         deleted = store.delete(name.state_key, IfMatch(version.etag))
         # As in `write`: a delete during which its lock was broken is not acknowledged.
         held = locks.read(store, name)

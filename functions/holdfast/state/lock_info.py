@@ -19,7 +19,7 @@ from holdfast.errors import InvalidLockInfo, TooLarge
 from holdfast.s3 import object_metadata
 
 MAX_BYTES: Final = 64 * 1024
-"""Bytes of a lock info document; Terraform's have some 300."""
+"""The most bytes that a lock info document may have; Terraform's have some 300."""
 
 _FIELDS: Final = ("ID", "Operation", "Info", "Who", "Version", "Created", "Path")
 _ZERO_TIME: Final = "0001-01-01T00:00:00Z"
@@ -31,41 +31,41 @@ class LockInfo:
     """A lock info document with an ID.
 
     Attributes:
-        document: the JSON object, fields that we do not know included.
+        document: the JSON object, unknown fields included.
     """
 
     document: Mapping[str, Any]
 
     @property
     def id(self) -> str:
-        """The lock's ID."""
+        """Return the lock's ID."""
         return str(self.document["ID"])
 
     @property
     def operation(self) -> str:
-        """What the client wants to do, such as `OperationTypeApply`; empty if it does not say."""
+        """Return what the client wants to do, such as `OperationTypeApply`; empty if it does not say."""
         return _text(self.document, "Operation")
 
     @property
     def who(self) -> str:
-        """Who the client says that it is, such as `ada@laptop`; empty if it does not say."""
+        """Return who the client says that it is, such as `ada@laptop`; empty if it does not say."""
         return _text(self.document, "Who")
 
     @property
     def names_only_its_id(self) -> bool:
-        """Whether every other field is absent or zero: what OpenTofu's `force-unlock` sends."""
+        """Return whether every other field is absent or zero: what OpenTofu's `force-unlock` sends."""
         return all(value in ("", None, _ZERO_TIME) for field, value in self.document.items() if field != "ID")
 
     def at(self, path: str) -> "LockInfo":
-        """The same lock info with `Path` filled where it came empty, as `backend "s3"` does."""
+        """Return the same lock info with `Path` filled where it came empty, as `backend "s3"` does."""
         return self if self.document.get("Path") else LockInfo({**self.document, "Path": path})
 
     def to_json(self) -> bytes:
-        """The document as it is stored, no longer than it was received but for its `Path`."""
+        """Return the document as it is stored; only `Path` can make it longer than it was received."""
         return json.dumps(self.document, ensure_ascii=False, separators=(",", ":")).encode()
 
     def for_client(self) -> dict[str, str]:
-        """The seven fields that Terraform parses, each of the type that it expects."""
+        """Return the seven fields that Terraform parses, each of the type that it expects."""
         fields = {field: _text(self.document, field) for field in _FIELDS}
         return {**fields, "Created": _time(fields["Created"])}
 
@@ -102,7 +102,7 @@ def parse(body: bytes) -> LockInfo:
         TooLarge: it is larger than MAX_BYTES.
     """
     if len(body) > MAX_BYTES:
-        raise TooLarge(f"The lock info has {len(body)} bytes; at most {MAX_BYTES} are taken.")
+        raise TooLarge(f"The lock info has {len(body)} bytes; at most {MAX_BYTES} are accepted.")
     try:
         document = json_object.parse(body)
     except ValueError as error:
@@ -136,15 +136,15 @@ def _is_plain(value: object) -> bool:
 
 
 def read_stored(body: bytes, *, path: str, created: datetime) -> LockInfo:
-    """Read a lock object as it lies in the bucket, whoever wrote it.
+    """Parse a lock object as it is in the bucket, whoever wrote it.
 
     A lock object that is not lock info is a lock all the same: it gets a made-up document that says so,
     with an ID by which force-unlock can name it.
 
     Args:
         body: the object.
-        path: where the lock object lies, `<bucket>/<key>`.
-        created: when S3 took it.
+        path: of the lock object, `<bucket>/<key>`.
+        created: when S3 stored it.
     """
     try:
         document = json_object.parse(body)
@@ -169,8 +169,8 @@ def _text(document: Mapping[str, Any], field: str) -> str:
 
 
 def _time(text: str) -> str:
-    """The time if Go can parse it, else the zero time: a client that fails to parse the holder's lock
-    info takes the answer for a fault instead of waiting."""
+    """Return the time if Go can parse it, else the zero time: a client that fails to parse the holder's
+    lock info takes the response for a fault instead of waiting."""
     if not _RFC_3339.fullmatch(text):
         return _ZERO_TIME
     try:

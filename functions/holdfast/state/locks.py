@@ -148,6 +148,7 @@ def acquire_own(store: Store, name: StateName, info: LockInfo, caller: Caller) -
     """
     info = _with_path(info, store, name)
     for _ in range(_ATTEMPTS):
+        # It only creates, so of several clients one acquires the lock and none replaces another's.
         stored = store.write(
             name.lock_key,
             info.to_json(),
@@ -157,11 +158,12 @@ def acquire_own(store: Store, name: StateName, info: LockInfo, caller: Caller) -
         )
         if isinstance(stored, Stored):
             return LockIdentity(stored.version_id, info, caller.principal)
+        # The precondition failed: our own first attempt, whose response was lost, or somebody else's lock.
         held = read(store, name)
         if held is None:
             continue  # released in between
         if _was_acquired_with(held, info, caller):
-            return held.identity  # our own first attempt, whose response was lost
+            return held.identity
         raise Locked(held.info.for_client())
     raise OutcomeUnknown("The lock keeps changing hands. A retry is safe.")
 
@@ -172,8 +174,10 @@ def release_own(store: Store, name: StateName, acquired: LockIdentity) -> None:
     Raises:
         OutcomeUnknown: S3 did not decide in time.
     """
+    # No reading is needed: no other lock object ever has this version ID.
     if _remove_version(store, name, acquired.version_id):
         return
+    # S3 protects the version, or has none: only the ETag of what is read now can name it.
     held = read(store, name)
     if held is not None and held.identity == acquired:
         _delete_by_etag(store, name, held)
@@ -203,19 +207,20 @@ def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Relea
         OutcomeUnknown: S3 did not decide in time.
     """
     caller.require(Action.UNLOCK, name)
-    if not body:
+    if not body:  # Terraform's force-unlock, which names no lock
         caller.require(Action.FORCE_UNLOCK, name)
         return _force_unlock(store, name, read(store, name), None)
     received = lock_info.parse(body)
     info = _with_path(received, store, name)
     held = read(store, name)
     if held is None:
-        return Released(info.id)
+        return Released(info.id)  # a retry, or somebody removed it: nothing is left to release
     if _was_acquired_with(held, info, caller):
         # Should it be gone by now, somebody removed it: there is nothing left to release.
         return Released(info.id, marker_created=_remove(store, name, held))
     if info.id != held.info.id and not received.names_only_its_id:
         return Released(info.id)  # a retry that meets the next holder's lock, which stays
+    # The right ID with another document or caller, or OpenTofu's force-unlock, which sends the ID alone.
     caller.require(Action.FORCE_UNLOCK, name)
     return _force_unlock(store, name, held, info.id)
 
@@ -271,7 +276,7 @@ def _check_force_unlock(held: HeldLock, lock_id: str | None) -> None:
         if age <= FORCE_UNLOCK_MIN_AGE:
             raise LockNotMatched(
                 f"The lock {held.info.id} was acquired only just now, and this force-unlock names no lock. "
-                f"If it is the one that you mean, repeat the command in "
+                f"If it is the one that you mean, run the command again in "
                 f"{FORCE_UNLOCK_MIN_AGE.seconds + 1} seconds."
             )
     elif lock_id != held.info.id:

@@ -1,29 +1,32 @@
 """Deliberate faults in the production code, each of which a search must find.
 
-Every one takes away or bends a decision that keeps a promise. Who changes that decision's text in the code
-changes it here, too: a mutant whose text is not there exactly once is an error.
+Every one removes or bends a decision that keeps a promise. It names what it changes, see `edits`: a mutant
+whose target is gone or ambiguous is an error.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.safety.model import edits
+from tests.safety.model.edits import (
+    Argument,
+    Before,
+    Calls,
+    Compares,
+    Condition,
+    Edit,
+    NeverRaises,
+    OnlyIf,
+    Outcome,
+    Replaced,
+    Returns,
+    Swapped,
+    WithoutCall,
+    WithoutKey,
+    WithoutOperand,
+)
 from tests.safety.model.promises import Promise
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """Text of a file that is replaced.
-
-    Attributes:
-        file: below `functions/`.
-        old: what stands there exactly once.
-        new: what replaces it.
-    """
-
-    file: str
-    old: str
-    new: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,31 +50,33 @@ class Mutant:
         """Change a copy of `functions/`.
 
         Raises:
-            ValueError: the text to replace is not there exactly once.
+            ValueError: what is to change is not there exactly once.
         """
-        for edit in self.edits:
-            file = functions / edit.file
-            text = file.read_text(encoding="utf-8")
-            if text.count(edit.old) != 1:
-                raise ValueError(f"{self.name}: {edit.file} has {text.count(edit.old)} times: {edit.old!r}")
-            file.write_text(text.replace(edit.old, edit.new), encoding="utf-8")
+        edits.apply(self.edits, functions)
 
 
-_STORE: Final = "holdfast/store.py"
-_LOCKS: Final = "holdfast/locks.py"
-_STATES: Final = "holdfast/states.py"
-
-_SECOND_READING: Final = "if not _is_same_lock(first_lock, locks.read(store, name)):"
-_FIRST_READING: Final = "check_lock(lock, lock_id, caller, require_lock=require_lock)"
-_READ_STATE: Final = "current = _read_current(store, name)"
-_READ_LOCK: Final = "lock = locks.read(store, name)"
-_OUTCOMES: Final = "outcomes: dict[int, Stored | PreconditionFailed] = {404: PreconditionFailed(), 412: PreconditionFailed()}"
+_PUT: Final = "holdfast.s3.store:Store.write"
+_DELETE_OBJECT: Final = "holdfast.s3.store:Store.delete"
+_REMOVE_VERSION: Final = "holdfast.s3.store:Store.remove_version"
+_IS_DECISION: Final = "holdfast.s3.retry:is_decision"
+_ACQUIRE: Final = "holdfast.state.locks:acquire_own"
+_ACQUIRED_WITH: Final = "holdfast.state.locks:_was_acquired_with"
+_RELEASE: Final = "holdfast.state.locks:release"
+_FORCE_UNLOCK: Final = "holdfast.state.locks:_force_unlock"
+_CHECK_FORCE_UNLOCK: Final = "holdfast.state.locks:_check_force_unlock"
+_REMOVE: Final = "holdfast.state.locks:_remove"
+_READ: Final = "holdfast.state.read:read"
+_WRITE: Final = "holdfast.state.write:write"
+_DELETE: Final = "holdfast.state.delete:delete"
+_CHECK_LOCK: Final = "holdfast.state.guards:check_lock"
+_CHECK_SUCCESSION: Final = "holdfast.state.guards:check_succession"
+_NEVER_ACKNOWLEDGED: Final = "holdfast.state.guards:was_never_acknowledged"
 
 
 def _mutant(
-    name: str, breaks: Promise, scenario: str, bounds: tuple[int, int, int], *edits: tuple[str, str, str]
+    name: str, breaks: Promise, scenario: str, bounds: tuple[int, int, int], *changes: Edit
 ) -> Mutant:
-    return Mutant(name, scenario, bounds, breaks, tuple(Edit(*edit) for edit in edits))
+    return Mutant(name, scenario, bounds, breaks, changes)
 
 
 MUTANTS: Final = (
@@ -80,125 +85,105 @@ MUTANTS: Final = (
         Promise.OWN_LOCK,
         "two-applies",
         (0, 0, 0),
-        (_STORE, 'request["IfNoneMatch"] = "*"', "pass"),
+        WithoutKey(_PUT, "IfNoneMatch"),
     ),
     _mutant(
-        "an acquire that finds the lock given back meanwhile and takes that for success",
+        "an acquire that finds the lock released meanwhile and takes that for success",
         Promise.ONE_HOLDER,
         "three-applies",
         (0, 0, 0),
-        (_LOCKS, "continue  # released in between", 'return Acquired(info, "gone")'),
+        Replaced(_ACQUIRE, "continue", 'return LockIdentity("gone", info, caller.principal)'),
     ),
     _mutant(
         "an acquire whose 412 counts as success",
         Promise.ONE_HOLDER,
         "two-applies",
         (0, 0, 0),
-        (_STORE, _OUTCOMES, _OUTCOMES.replace("412: PreconditionFailed()", '412: Stored("", "none")')),
+        Outcome(_PUT, 412, 'Stored("", "none")'),
     ),
     _mutant(
         "an acquire whose 412 is always somebody else's lock",
         Promise.REPEATED,
         "two-applies",
         (1, 0, 0),
-        (
-            _LOCKS,
-            "if held.is_same(info, caller):\n            return Acquired",
-            "if False:\n            return Acquired",
-        ),
+        Condition(_ACQUIRE, "_was_acquired_with", "False"),
     ),
     _mutant(
         "S3's 409 for two writers at once counts as success",
         Promise.REPEATED,
         "first-state",
         (1, 0, 0),
-        (_STORE, _OUTCOMES, _OUTCOMES.replace("412:", '409: Stored("", "none"), 412:')),
+        Outcome(_PUT, 409, 'Stored("", "none")'),
     ),
     _mutant(
         "S3's 503 for a throttled write counts as success",
         Promise.REPEATED,
         "two-applies",
         (1, 0, 0),
-        (_STORE, _OUTCOMES, _OUTCOMES.replace("412:", '503: Stored("", "none"), 412:')),
-        (_STORE, "if final and status in outcomes and", "if status in outcomes and"),
+        Outcome(_PUT, 503, 'Stored("", "none")'),
+        Returns(_IS_DECISION, "True"),
     ),
     _mutant(
         "a state reads as none",
         Promise.KEPT,
         "two-applies",
         (0, 0, 0),
-        (_STATES, "if found is None or not found.body:\n", "if True:\n"),
+        Condition(_READ, "found", "True"),
     ),
     _mutant(
         "a write without If-Match",
         Promise.SEEN,
         "broken-lock",
         (0, 0, 0),
-        (_STORE, 'request["IfMatch"] = etag', "pass"),
+        WithoutKey(_PUT, "IfMatch"),
     ),
     _mutant(
         "a write whose 412 is always somebody else's state",
         Promise.REPEATED,
         "two-applies",
         (1, 0, 0),
-        (_STATES, "if current and current.sha256 == sha256:", "if False:"),
+        Condition(_WRITE, "sha256", "False"),
     ),
     _mutant(
         "a write that does not read the lock first",
         Promise.HELD,
         "broken-lock",
         (0, 0, 0),
-        (_STATES, _FIRST_READING, "pass"),
+        WithoutCall(_WRITE, "check_lock"),
     ),
     _mutant(
         "a write that does not read the lock again",
         Promise.HELD,
         "broken-lock",
         (0, 0, 0),
-        (_STATES, _SECOND_READING, "if False:"),
+        WithoutCall(_WRITE, "check_same_lock", which=-1),
     ),
     _mutant(
         "a write that reads the lock before the state",
         Promise.SEEN,
         "broken-lock-gap",
         (0, 0, 0),
-        (
-            _STATES,
-            f"        {_READ_STATE}\n        {_READ_LOCK}\n        check_lock",
-            f"        {_READ_LOCK}\n        {_READ_STATE}\n        check_lock",
-        ),
+        Swapped(_WRITE, "read_current", "read"),
     ),
     _mutant(
-        "a repeated write that skips the checks",
+        "a retried write that skips the checks",
         Promise.HELD,
         "broken-lock",
         (0, 0, 0),
-        (_STATES, _FIRST_READING, f"if attempt == 0:\n            {_FIRST_READING}"),
-        (_STATES, "elif not _is_same_lock(first_lock, lock):", "elif False:"),
-        (
-            _STATES,
-            "check_succession(new.position, current, lock)\n        stored",
-            "if attempt == 0:\n            check_succession(new.position, current, lock)\n        stored",
-        ),
-        (
-            _STATES,
-            _SECOND_READING,
-            "if attempt == 0 and not _is_same_lock(first_lock, locks.read(store, name)):",
-        ),
+        WithoutCall(_WRITE, "check_same_lock", which=0),
+        *(OnlyIf(_WRITE, check, "attempt == 0") for check in ("check_lock", "check_succession")),
+        OnlyIf(_WRITE, "check_same_lock", "attempt == 0"),
     ),
     _mutant(
         "the same bytes are acknowledged without a look at the lock",
         Promise.HELD,
         "broken-lock",
         (0, 1, 0),
-        (
-            _STATES,
-            _FIRST_READING,
+        Before(
+            _WRITE,
+            "check_lock",
             "if current and current.sha256 == sha256:\n"
-            "            return Written(\n"
-            "                new.position, None, current.head.version_id, lock_id, new_version=False\n"
-            "            )\n"
-            f"        {_FIRST_READING}",
+            "    return Written(new.revision, None, current.version.version_id, lock_id, new_version=False)",
         ),
     ),
     _mutant(
@@ -206,116 +191,107 @@ MUTANTS: Final = (
         Promise.SEEN,
         "broken-lock",
         (0, 0, 0),
-        (_STATES, "elif lock_id is not None:", "elif False:"),
-        (_STATES, "elif require_lock:", "elif False:"),
+        NeverRaises(_CHECK_LOCK, "_lock_lost"),
+        NeverRaises(_CHECK_LOCK, "LockRequired"),
     ),
     _mutant(
         "a write without a lock is let through",
         Promise.SEEN,
         "without-lock",
         (0, 0, 0),
-        (_STATES, "elif require_lock:", "elif False:"),
+        NeverRaises(_CHECK_LOCK, "LockRequired"),
     ),
     _mutant(
         "whoever knows a lock's ID may write under it",
         Promise.SEEN,
         "borrowed-id",
         (0, 0, 0),
-        (
-            _LOCKS,
-            "return self.info.id == lock_id and self.principal == caller.principal",
-            "return self.info.id == lock_id",
-        ),
+        WithoutOperand(_CHECK_LOCK, "principal"),
     ),
     _mutant(
         "whoever sends the holder's lock info holds the lock",
         Promise.ONE_HOLDER,
         "copied-lock",
         (0, 0, 0),
-        (
-            _LOCKS,
-            "return self.info == info and self.principal == caller.principal",
-            "return self.info == info",
-        ),
+        WithoutOperand(_ACQUIRED_WITH, "principal"),
     ),
     _mutant(
         "the serial is not checked",
         Promise.FORWARD,
         "long-apply",
         (0, 1, 0),
-        (_STATES, "if new.serial <= before.serial:", "if False:"),
+        NeverRaises(_CHECK_SUCCESSION, "SerialNotNewer"),
     ),
     _mutant(
         "an equal serial passes",
         Promise.FORWARD,
         "same-serial",
         (0, 0, 0),
-        (_STATES, "if new.serial <= before.serial:", "if new.serial < before.serial:"),
+        Compares(_CHECK_SUCCESSION, "<=", "<"),
     ),
     _mutant(
         "the lineage is not checked",
         Promise.FORWARD,
         "wrong-address",
         (0, 0, 0),
-        (_STATES, "if not new.same_lineage(before):", "if False:"),
+        NeverRaises(_CHECK_SUCCESSION, "LineageChanged"),
     ),
     _mutant(
         "a write in the lock's own second counts as not acknowledged",
         Promise.FORWARD,
         "wrong-address-first-state",
         (0, 0, 0),
-        (_STATES, "current.head.last_modified > lock", "current.head.last_modified >= lock"),
+        Compares(_NEVER_ACKNOWLEDGED, ">", ">="),
     ),
     _mutant(
         "an own earlier save counts as not acknowledged",
         Promise.FORWARD,
         "long-apply",
         (0, 1, 1),
-        (_STATES, "        and current.lock_id != lock.info.id\n", ""),
+        WithoutOperand(_NEVER_ACKNOWLEDGED, "lock_id"),
     ),
     _mutant(
         "over a write that nobody acknowledged everything goes",
         Promise.FORWARD,
         "broken-lock-wrong-address",
         (0, 0, 1),
-        (_STATES, "        before = current.over\n", "        return\n"),
+        Before(
+            _CHECK_SUCCESSION,
+            "last_acknowledged_revision",
+            "if was_never_acknowledged(current, lock):\n    return",
+        ),
     ),
     _mutant(
         "a write that nobody acknowledged counts as acknowledged",
         Promise.FOLLOWED,
         "broken-lock",
         (0, 0, 1),
-        (_STATES, "    if was_never_acknowledged(current, lock):\n", "    if False:\n"),
+        Returns(_NEVER_ACKNOWLEDGED, "False"),
     ),
     _mutant(
         "the state is stored in other bytes",
         Promise.KEPT,
         "two-applies",
         (0, 0, 0),
-        (
-            _STATES,
-            "            name.state_key,\n            body,\n",
-            "            name.state_key,\n            body.replace(b' ', b''),\n",
-        ),
+        Argument(_WRITE, "write", 1, "body.replace(b' ', b'')"),
     ),
     _mutant(
         "a read answers other bytes",
         Promise.KEPT,
         "two-applies",
         (0, 0, 0),
-        (_STATES, "return found.body\n    try", "return found.body.replace(b' ', b'')\n    try"),
+        Replaced(_READ, "return found.body", "return found.body.replace(b' ', b'')"),
     ),
     _mutant(
         "a write tidies up the version that it replaces",
         Promise.KEPT,
         "two-applies",
         (0, 0, 0),
-        (
-            _STATES,
-            "            # The second reading: only the very same",
-            "            if current:\n"
-            "                store.remove_version(name.state_key, current.head.version_id)\n"
-            "            # The second reading: only the very same",
+        Before(
+            _WRITE,
+            "check_same_lock",
+            "if current:\n    store.remove_version(name.state_key, current.version.version_id)",
+            which=-1,
         ),
     ),
     _mutant(
@@ -323,126 +299,98 @@ MUTANTS: Final = (
         Promise.OWN_LOCK,
         "broken-lock",
         (0, 0, 0),
-        (
-            _STORE,
-            "self._client.delete_object(Bucket=self.bucket, Key=key, VersionId=version_id)",
-            "self._client.delete_object(Bucket=self.bucket, Key=key)",
-        ),
+        WithoutKey(_REMOVE_VERSION, "VersionId"),
     ),
     _mutant(
         "a release of a protected lock without If-Match",
         Promise.OWN_LOCK,
         "broken-lock-protected",
         (0, 0, 0),
-        (_STORE, "Key=key, IfMatch=condition.etag)", "Key=key)"),
+        WithoutKey(_DELETE_OBJECT, "IfMatch"),
     ),
     _mutant(
         "a release that does not look whose lock it is",
         Promise.OWN_LOCK,
         "broken-lock",
         (0, 0, 0),
-        (
-            _LOCKS,
-            "    if held.is_same(info, caller):\n        # That it",
-            "    if not received.names_only_its_id:\n        # That it",
-        ),
+        Condition(_RELEASE, "_was_acquired_with", "not received.names_only_its_id"),
     ),
     _mutant(
         "a force-unlock that goes on to a newer lock",
         Promise.OWN_LOCK,
         "broken-lock-three",
         (0, 0, 0),
-        (
-            _LOCKS,
-            "        marker_left = _remove(store, name, held)\n",
-            "        marker_left = _remove(store, name, read(store, name) or held)\n",
-        ),
+        Argument(_FORCE_UNLOCK, "_remove", 2, "read(store, name) or held"),
     ),
     _mutant(
         "a force-unlock that removes another lock than the one it names",
         Promise.OWN_LOCK,
         "broken-lock-three",
         (0, 0, 0),
-        (_LOCKS, "elif lock_id != held.info.id:", "elif False:"),
+        NeverRaises(_CHECK_FORCE_UNLOCK, "LockNotMatched", which=-1),
     ),
     _mutant(
         "a force-unlock without an ID that removes a lock one second old",
         Promise.OWN_LOCK,
         "broken-lock-without-id",
         (0, 0, 0),
-        (_LOCKS, "if age <= FORCE_UNLOCK_MIN_AGE:", "if False:"),
+        NeverRaises(_CHECK_FORCE_UNLOCK, "LockNotMatched", which=0),
     ),
     _mutant(
         "a force-unlock without an ID that removes a lock ten seconds old",
         Promise.OWN_LOCK,
         "broken-lock-ten-seconds",
         (0, 0, 1),
-        (_LOCKS, "if age <= FORCE_UNLOCK_MIN_AGE:", "if age < FORCE_UNLOCK_MIN_AGE:"),
+        Compares(_CHECK_FORCE_UNLOCK, "<=", "<"),
     ),
     _mutant(
         "a release that leaves the lock",
         Promise.RELEASED,
         "two-applies",
         (0, 0, 0),
-        (
-            _LOCKS,
-            "return not _remove_version(store, name, held.version_id) and _hide(store, name, held)",
-            "return False",
-        ),
+        Returns(_REMOVE, "False"),
     ),
     _mutant(
         "a release that answers and does nothing",
         Promise.RELEASED,
         "two-applies",
         (0, 0, 0),
-        (_LOCKS, "    info = _with_path(received, store, name)\n", "    return Released(None)\n"),
+        Before(_RELEASE, "_with_path", "return Released(None)"),
     ),
     _mutant(
         "a delete that keeps its lock",
         Promise.RELEASED,
         "delete",
         (0, 0, 0),
-        (
-            _STATES,
-            "        locks.release_own(store, name, acquired)\n    if isinstance(deleted",
-            "        pass\n    if isinstance(deleted",
-        ),
+        WithoutCall(_DELETE, "release_own"),
     ),
     _mutant(
-        "a delete that does not take the lock",
+        "a delete that does not acquire the lock",
         Promise.ONE_HOLDER,
         "delete",
         (0, 0, 0),
-        (
-            _STATES,
-            "    acquired = locks.acquire_own(store, name, lock, caller)\n    try:\n        deleted",
-            '    acquired = Acquired(lock, "none")\n    try:\n        deleted',
-        ),
+        Calls(_DELETE, "acquire_own", 'locks.LockIdentity("none", info, caller.principal)'),
     ),
     _mutant(
         "a delete without If-Match",
         Promise.SEEN,
         "delete",
         (0, 0, 0),
-        (_STORE, "Key=key, IfMatch=condition.etag)", "Key=key)"),
+        WithoutKey(_DELETE_OBJECT, "IfMatch"),
     ),
     _mutant(
         "a delete that found another state and says that it is deleted",
         Promise.DELETED,
         "delete",
         (0, 0, 0),
-        (_STATES, "    if isinstance(deleted, Changed):\n", "    if False:\n"),
+        NeverRaises(_DELETE, "RacedWriter"),
     ),
     _mutant(
         "an undelete that writes over what is there",
         Promise.SEEN,
         "undelete-broken",
         (0, 0, 0),
-        (
-            _STORE,
-            'request["IfNoneMatch"] = "*"',
-            'request |= {"IfNoneMatch": "*"} if key.endswith(".tflock") else {}',
-        ),
+        OnlyIf(_PUT, "IfNoneMatch", 'key.endswith(".tflock")'),
     ),
 )
 """Every mutant."""

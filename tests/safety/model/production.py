@@ -110,13 +110,14 @@ class Production:
         found = Path(str(self._handler.__file__)).resolve().parent.parent
         if found != functions.resolve():
             raise RuntimeError(f"the production code was imported from {found}, not from {functions}")
-        self._states: Any = import_module("holdfast.state.undelete")
+        self._undeleting: Any = import_module("holdfast.state.undelete")
         self._access: Any = import_module("holdfast.access")
         self._errors: Any = import_module("holdfast.errors")
         self._names: Any = import_module("holdfast.names")
         self._store: Any = import_module("holdfast.s3.store")
         self._clock = Clock()
-        vars(self._store)["time"] = self._clock
+        for timed in (self._store, import_module("holdfast.s3.retry")):
+            vars(timed)["time"] = self._clock
         self._points: list[Point] = []
         self._starts: dict[HttpRequest, Point] = {}
 
@@ -178,7 +179,7 @@ class Production:
         store = self._store.Store(s3, BUCKET, deadline=self._clock.monotonic() + 15)
         caller = self._access.Caller(request.principal, self._access.Role.MAINTAINER, ("*",))
         try:
-            self._states.undelete(store, self._names.parse(request.state), caller, None)
+            self._undeleting.undelete(store, self._names.parse(request.state), caller, None)
         except self._errors.HoldfastError as error:
             return Reply(error.status, json.dumps(error.body()))
         return Reply(200, "")

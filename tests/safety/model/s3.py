@@ -157,7 +157,8 @@ def carry_out(bucket: Bucket, request: Request, now: int) -> tuple[Bucket, Answe
         case "ListObjectVersions":
             history = tuple(key for key in bucket.keys if key.name.startswith(request.key) and key.entries)
             return bucket, Answer(200, history=history), None
-    raise ValueError(f"the model has no {request.operation}")
+        case other:
+            raise ValueError(f"the model has no {other}")
 
 
 def _get(bucket: Bucket, request: Request, now: int) -> Answer:

@@ -465,6 +465,8 @@ class Search:
             case "late" | "late-over":
                 change.late = (*change.late, Late(place, point.number))
                 return Answer(LOST)
+            case _:  # it is carried out, and what follows is told of the answer
+                pass
         answer = self._carry_out(change, place, point, pending)
         if fault == "500":
             return Answer(500, "InternalError")

@@ -1,0 +1,170 @@
+"""The pure decisions of a write, as tables: lock, same lock, succession, acknowledged or not."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from holdfast.access import Caller
+from holdfast.errors import (
+    HoldfastError,
+    LineageChanged,
+    Locked,
+    LockLost,
+    LockRequired,
+    SerialNotNewer,
+    UnreadableState,
+)
+from holdfast.s3.store import ObjectVersion
+from holdfast.state import guards, lock_info
+from holdfast.state.current_state import CurrentState
+from holdfast.state.document import Revision
+from holdfast.state.locks import HeldLock, LockIdentity
+from tests.support.documents import ADA, BOB
+from tests.support.documents import lock_info as lock_document
+
+ACQUIRED = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+def lock(
+    lock_id: str = "one",
+    caller: Caller | None = ADA,
+    *,
+    version_id: str = "v1",
+    operation: str = "OperationTypeApply",
+) -> HeldLock:
+    """A lock, as it was read; without a caller one that another program acquired."""
+    document = lock_info.parse(lock_document(lock_id, operation=operation))
+    identity = LockIdentity(version_id, document, caller.principal if caller else None)
+    return HeldLock(identity, ObjectVersion('"e"', version_id, 1, ACQUIRED, {}), ACQUIRED)
+
+
+def current(
+    serial: int | None = 5,
+    *,
+    lineage: str = "L",
+    lock_id: str = "one",
+    written: datetime = ACQUIRED,
+    superseded: Revision | None = None,
+    fenced: bool = True,
+    size: int = 10,
+) -> CurrentState:
+    """A current state; without a serial one that is not a state document."""
+    revision = None if serial is None else Revision(serial, lineage)
+    version = ObjectVersion('"s"', "s1", size, written, {})
+    return CurrentState(version, "0" * 64, revision, superseded, lock_id, fenced)
+
+
+LATER_BY_ANOTHER = current(9, lock_id="two", written=ACQUIRED + SECOND, superseded=Revision(5, "L"))
+"""A write of a holder whose lock was broken, refused, and still in the bucket."""
+
+
+@pytest.mark.parametrize("require_lock", [True, False])
+@pytest.mark.parametrize(
+    ("held", "lock_id", "caller", "raised"),
+    [
+        (lock(), "one", ADA, None),
+        (lock(), "one", BOB, Locked),
+        (lock(), "two", ADA, Locked),
+        (lock(), None, ADA, Locked),
+        (lock(caller=None), "one", ADA, Locked),
+        (None, "one", ADA, LockLost),
+        (None, None, ADA, LockRequired),
+    ],
+)
+def test_a_write_goes_ahead_under_its_own_lock_or_where_none_is_needed(
+    held: HeldLock | None,
+    lock_id: str | None,
+    caller: Caller,
+    raised: type[HoldfastError] | None,
+    require_lock: bool,
+) -> None:
+    if raised is None or (raised is LockRequired and not require_lock):
+        guards.check_lock(held, lock_id, caller, require_lock=require_lock)
+        return
+    with pytest.raises(raised):
+        guards.check_lock(held, lock_id, caller, require_lock=require_lock)
+
+
+@pytest.mark.parametrize(
+    ("first", "now", "same"),
+    [
+        (lock(), lock(), True),
+        (None, None, True),
+        (lock(), None, False),
+        (None, lock(), False),
+        (lock(), lock("two"), False),
+        (lock(), lock(version_id="v2"), False),  # acquired again with the same document
+        (lock(version_id=""), lock(caller=BOB, version_id=""), False),  # in a bucket without versioning
+        (lock(), replace(lock(), read_at=ACQUIRED + SECOND), True),
+    ],
+)
+def test_a_lock_is_the_same_only_if_it_is_the_very_same_object(
+    first: HeldLock | None, now: HeldLock | None, same: bool
+) -> None:
+    before = first.identity if first else None
+    if same:
+        guards.check_same_lock(before, now, "one")
+        return
+    with pytest.raises(LockLost):
+        guards.check_same_lock(before, now, "one")
+
+
+@pytest.mark.parametrize(
+    ("new", "now", "held", "raised"),
+    [
+        (Revision(1, "L"), None, lock(), None),
+        (Revision(1, "L"), current(size=0), lock(), None),
+        (Revision(6, "L"), current(), lock(), None),
+        (Revision(6, "L"), current(), None, None),
+        (Revision(5, "L"), current(), lock(), SerialNotNewer),
+        (Revision(4, "L"), current(), None, SerialNotNewer),
+        (Revision(6, "M"), current(), lock(), LineageChanged),
+        (Revision(6, ""), current(), lock(), None),
+        (Revision(6, "M"), current(lineage=""), lock(), None),
+        (Revision(5, ""), current(), lock(), SerialNotNewer),
+        (Revision(6, "L"), current(None), lock(), UnreadableState),
+        (Revision(1, "M"), current(None), lock(operation="state-push"), None),
+        (Revision(1, "M"), current(), lock(operation="state-push"), None),
+        (Revision(1, "M"), current(), lock(operation="migration destination state"), None),
+        # Over a write that was never acknowledged, what it replaced counts.
+        (Revision(6, "L"), LATER_BY_ANOTHER, lock(), None),
+        (Revision(5, "L"), LATER_BY_ANOTHER, lock(), SerialNotNewer),
+        (Revision(6, "M"), LATER_BY_ANOTHER, lock(), LineageChanged),
+        (Revision(6, "L"), LATER_BY_ANOTHER, None, SerialNotNewer),
+        (Revision(1, "M"), replace(LATER_BY_ANOTHER, superseded=None), lock(), None),
+    ],
+)
+def test_a_revision_follows_the_last_acknowledged_one(
+    new: Revision, now: CurrentState | None, held: HeldLock | None, raised: type[HoldfastError] | None
+) -> None:
+    if raised is None:
+        guards.check_succession(new, now, held)
+        return
+    with pytest.raises(raised):
+        guards.check_succession(new, now, held)
+
+
+@pytest.mark.parametrize(
+    ("now", "held", "never"),
+    [
+        (LATER_BY_ANOTHER, lock(), True),
+        (LATER_BY_ANOTHER, None, False),
+        (replace(LATER_BY_ANOTHER, lock_id="one"), lock(), False),  # an own earlier save
+        (replace(LATER_BY_ANOTHER, fenced=False), lock(), False),  # another program acknowledges at once
+        (current(9, lock_id="two", written=ACQUIRED), lock(), False),  # within the same second
+        (current(9, lock_id="two", written=ACQUIRED - SECOND), lock(), False),
+        (current(9, lock_id="", written=ACQUIRED + SECOND), lock(), True),  # an unlocked write
+    ],
+)
+def test_a_write_by_somebody_else_during_this_lock_was_never_acknowledged(
+    now: CurrentState, held: HeldLock | None, never: bool
+) -> None:
+    assert guards.was_never_acknowledged(now, held) is never
+    expected = now.superseded if never else now.revision
+    assert guards.last_acknowledged_revision(now, held) == expected
+
+
+def test_without_a_current_state_there_is_no_acknowledged_revision() -> None:
+    assert guards.last_acknowledged_revision(None, lock()) is None
