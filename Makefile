@@ -37,9 +37,10 @@ test: lint ## lint, types, all tests and the quick safety run
 	$(BIN)/pytest tests/e2e
 	@$(BIN)/python -m tests.safety quick
 
-lint: set-up ## ruff and mypy
+lint: set-up ## ruff, mypy and the rules on who may import whom
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	PYTHONPATH=functions $(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 
 unit: set-up ## only the tests that deploy nothing

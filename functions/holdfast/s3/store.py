@@ -300,7 +300,7 @@ class Store:
         def list_objects() -> "ListObjectsV2OutputTypeDef":
             page = self._client.list_objects_v2(Bucket=self.bucket, **request)
             if "IsTruncated" not in page:  # the SDK reads a missing body as an empty one
-                raise _CutShortError
+                raise ResponseCutShortError
             return page
 
         return self._decided("ListObjectsV2", list_objects, {})
