@@ -36,9 +36,10 @@ clean: ## stop it and remove .local WITH ALL STATES, build output and caches
 test: set-up ## lint, types, all tests and the quick safety run, and what each took
 	@$(BIN)/python -m tests
 
-lint: set-up ## ruff and mypy
+lint: set-up ## ruff, mypy and the rules on who may import whom
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	PYTHONPATH=functions $(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 
 unit: set-up ## only the tests that deploy nothing

@@ -1,35 +1,34 @@
-"""Requests over HTTP to what is no AWS service: the team's API, and whoever makes ID tokens for CI jobs."""
+"""Sends HTTP requests to the team's API and to whoever issues ID tokens to CI jobs. AWS has its own SDK."""
 
+import base64
 import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Final
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-from botocore.awsrequest import AWSRequest
-from botocore.exceptions import (
-    BotoCoreError,
-    HTTPClientError,
-    SSLError,
-)
-from botocore.exceptions import ConnectionError as UnreachableError
-from botocore.httpsession import URLLib3Session
-from botocore.utils import get_environ_proxies
+from botocore.httpsession import get_cert_path
+from urllib3 import PoolManager, ProxyManager, Timeout
+from urllib3.exceptions import HTTPError, SSLError
 
 import holdfast
 from holdfast_cli.errors import CommandError
 
-_TIMEOUTS = (5.0, 35.0)
+Sign = Callable[[str, str, Mapping[str, str], bytes], Mapping[str, str]]
+"""Takes method, URL, headers and body of a request, and returns the headers with a signature among them."""
+
+_TIMEOUT: Final = Timeout(connect=5.0, read=35.0)
 """Seconds for a connection, and without a byte; API Gateway gives up after 30."""
-_PAUSES = (0.5, 1.5)
-"""Seconds before each repeat."""
-_PASSING = frozenset({429, 500, 502, 503, 504})
+_PAUSES: Final = (0.5, 1.5)
+"""Seconds before each retry."""
+_TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What was answered; the body may hold a secret."""
+class Response:
+    """A response of the server; the body may hold a secret."""
 
     status: int
     body: bytes = field(repr=False)
@@ -41,76 +40,83 @@ def send(
     *,
     headers: Mapping[str, str],
     body: bytes = b"",
-    sign: Callable[[AWSRequest], None] | None = None,
-) -> Answer:
-    """Send a request; again where its answer is lost or the server has a passing fault.
+    sign: Sign | None = None,
+) -> Response:
+    """Send a request. Retry it if its response is lost or says that the server has a transient error.
 
-    Certificates are checked, with those of AWS_CA_BUNDLE if it is set. No redirect is followed.
+    The server's certificate is verified with the bundle that AWS_CA_BUNDLE names, or else with the one that
+    the AWS SDK uses: so the command trusts the same authorities in all its requests. Proxies are those of
+    HTTP_PROXY, HTTPS_PROXY and NO_PROXY. No redirect is followed.
 
     Args:
         method: of HTTP; may be carried out more than once.
         url: where to.
         headers: beside those that HTTP demands.
         body: what to send.
-        sign: adds a signature; anew for each attempt, because it holds the time.
+        sign: adds a signature; called for each attempt, because a signature holds the time.
 
     Returns:
-        The last answer.
+        The last response.
 
     Raises:
-        CommandError: nothing answers, its certificate is not accepted, or it sends us elsewhere.
+        CommandError: no response comes, the certificate is not accepted, or the response is a redirect.
     """
     host = urlsplit(url).netloc
-    answer = None
-    lost: BotoCoreError | None = None
+    response: Response | None = None
+    lost: HTTPError | None = None
     for pause in (*_PAUSES, None):
         try:
-            answer = _attempt(method, url, headers, body, sign)
+            response = _attempt(method, url, headers, body, sign)
             lost = None
         except SSLError as error:
             raise CommandError(
                 f"The certificate of {host} was not accepted; check the address and AWS_CA_BUNDLE: "
                 f"{_line(error)}"
             ) from error
-        except (UnreachableError, HTTPClientError) as error:
+        except HTTPError as error:
             lost = error
-        if pause is None or (answer is not None and lost is None and answer.status not in _PASSING):
+        if pause is None or (response is not None and lost is None and response.status not in _TRANSIENT):
             break
         time.sleep(pause)
-    if lost is not None or answer is None:
+    if lost is not None or response is None:
         raise CommandError(
-            f"{host} does not answer; check the address and the network: {_line(lost)}"
+            f"{host} does not respond; check the address and the network: {_line(lost)}"
         ) from lost
-    if 300 <= answer.status < 400:
+    if 300 <= response.status < 400:
         raise CommandError(
-            f"{host} answers {answer.status}, a redirect, which is never followed: check the address."
+            f"{host} responds with {response.status}, a redirect, which is never followed: check the address."
         )
-    return answer
+    return response
 
 
-def _attempt(
-    method: str,
-    url: str,
-    headers: Mapping[str, str],
-    body: bytes,
-    sign: Callable[[AWSRequest], None] | None,
-) -> Answer:
-    request = AWSRequest(method=method, url=url, data=body, headers=dict(headers))
-    if sign is not None:
-        sign(request)
-    request.headers["User-Agent"] = f"holdfast/{holdfast.__version__}"
-    # A dictionary, because the stubs know fewer types than the SDK takes.
-    options: dict[str, Any] = {
-        "verify": os.environ.get("AWS_CA_BUNDLE") or True,
-        "proxies": get_environ_proxies(url),
-        "timeout": _TIMEOUTS,
-    }
-    session = URLLib3Session(**options)
-    try:
-        answer = session.send(request.prepare())
-        return Answer(answer.status_code, answer.content)
-    finally:
-        session.close()
+def _attempt(method: str, url: str, headers: Mapping[str, str], body: bytes, sign: Sign | None) -> Response:
+    sent = dict(sign(method, url, headers, body) if sign else headers)
+    sent["User-Agent"] = f"holdfast/{holdfast.__version__}"
+    with _connections(url) as connections:
+        response = connections.request(
+            method, url, body=body or None, headers=sent, timeout=_TIMEOUT, retries=False, redirect=False
+        )
+    return Response(response.status, response.data)
+
+
+def _connections(url: str) -> PoolManager:
+    """Make what opens the connection to a URL: directly, or through the proxy that the environment names."""
+    certificates = os.environ.get("AWS_CA_BUNDLE") or get_cert_path(True)
+    target = urlsplit(url)
+    proxy = None if proxy_bypass(target.netloc) else getproxies().get(target.scheme)
+    if not proxy:
+        return PoolManager(ca_certs=certificates)
+    if "://" not in proxy:
+        proxy = f"http://{proxy.removeprefix('//')}"
+    return ProxyManager(proxy, proxy_headers=_proxy_credentials(proxy), ca_certs=certificates)
+
+
+def _proxy_credentials(proxy: str) -> dict[str, str]:
+    parts = urlsplit(proxy)
+    if parts.username is None or parts.password is None:
+        return {}
+    credentials = f"{unquote(parts.username)}:{unquote(parts.password)}"
+    return {"Proxy-Authorization": f"Basic {base64.b64encode(credentials.encode()).decode()}"}
 
 
 def _line(error: BaseException | None) -> str:

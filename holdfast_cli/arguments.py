@@ -1,13 +1,14 @@
-"""What several commands take: how options are read, and what is wrong usage."""
+"""Options that several commands have, and how their values are parsed. An invalid value is wrong usage."""
 
 import argparse
 import os
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holdfast import names
+from holdfast import team as teams
 from holdfast.access import Role, check_pattern
 from holdfast.errors import InvalidName
 from holdfast.identity.credentials import is_token_id
@@ -18,24 +19,31 @@ if TYPE_CHECKING:
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 the type has no other name
 
-_TEAM = re.compile(r"[a-z][a-z0-9-]{0,24}", re.ASCII)
 _DURATION = re.compile(r"([0-9]{1,10})([dhms])", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _UNITS = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
 _LONGEST = timedelta(days=36500)
 
-ROLES_HELP = """\
-roles:
-  outputs      read a state reduced to its outputs
-  reader       read states
-  writer       read, lock and write states
-  maintainer   also force-unlock and delete
-"""
+
+def _allows(role: Role) -> str:
+    match role:
+        case Role.OUTPUTS:
+            return "read a state reduced to its outputs"
+        case Role.READER:
+            return "read states"
+        case Role.WRITER:
+            return "read, lock and write states"
+        case Role.MAINTAINER:
+            return "also force-unlock and delete"
+
+
+ROLES_HELP: Final = "".join(["roles:\n", *(f"  {role:<12} {_allows(role)}\n" for role in Role)])
+"""What each role allows, for the help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """An end that somebody asked for; None for never."""
+    """When a token is to expire; None for never."""
 
     at: datetime | None
 
@@ -52,12 +60,12 @@ def command(
     """Add a command.
 
     Args:
-        commands: where to.
-        name: what is typed.
-        run: does it.
-        short: what the list of commands says.
-        description: of its own help.
-        epilog: ends its own help, with examples.
+        commands: the group that it is added to.
+        name: the word that selects it.
+        run: carries it out.
+        short: its line in the list of commands.
+        description: the beginning of its own help.
+        epilog: the end of its own help, with examples.
     """
     parser = _parser(commands, name, short, description, epilog)
     parser.set_defaults(run=run)
@@ -86,7 +94,7 @@ def _parser(
 
 
 def add_team(parser: "argparse._ActionsContainer") -> None:
-    """Let a command take a team."""
+    """Add the option for a team."""
     parser.add_argument(
         "--team",
         type=team,
@@ -97,12 +105,12 @@ def add_team(parser: "argparse._ActionsContainer") -> None:
 
 
 def add_json(parser: argparse.ArgumentParser, what: str = "one JSON object") -> None:
-    """Let a command print JSON."""
+    """Add the option for JSON."""
     parser.add_argument("--json", action="store_true", help=f"print {what}")
 
 
 def add_role_and_scope(parser: argparse.ArgumentParser) -> None:
-    """Let a command take what somebody may do, and to which states."""
+    """Add the options for a role and its scope."""
     parser.add_argument("--role", required=True, choices=[role.value for role in Role], help="what it may do")
     parser.add_argument(
         "--scope",
@@ -115,26 +123,24 @@ def add_role_and_scope(parser: argparse.ArgumentParser) -> None:
 
 
 def add_description(parser: argparse.ArgumentParser) -> None:
-    """Let a command take a note."""
+    """Add the option for a note."""
     parser.add_argument(
         "--description", default="", type=unicode_text, metavar="TEXT", help="a note on what it is for"
     )
 
 
-# --- their values: what is wrong is an `argparse.ArgumentTypeError` ------------------------------
+# --- their values: an invalid one raises `argparse.ArgumentTypeError` ----------------------------
 
 
 def team(value: str) -> str:
-    """A team's name."""
-    if not _TEAM.fullmatch(value):
-        raise argparse.ArgumentTypeError(
-            f"{value!r} is no team name: lower-case letters, digits and '-', 25 at most, a letter first"
-        )
+    """Check a team's name."""
+    if not teams.is_name(value):
+        raise argparse.ArgumentTypeError(f"{value!r} is not a valid team name: {teams.NAME_RULE}")
     return value
 
 
 def scope(value: str) -> str:
-    """A scope pattern."""
+    """Check a scope pattern."""
     if "**" in value:
         raise argparse.ArgumentTypeError(
             f"{value!r} has '**'; everything below a name is 'name/*', every state '*'"
@@ -146,7 +152,7 @@ def scope(value: str) -> str:
 
 
 def state(value: str) -> names.StateName:
-    """A state's name."""
+    """Parse a state's name."""
     try:
         return names.parse(value)
     except InvalidName as error:
@@ -154,7 +160,7 @@ def state(value: str) -> names.StateName:
 
 
 def address(value: str) -> str:
-    """The base URL of an API, without a slash at the end."""
+    """Check the base URL of an API, and return it without a slash at the end."""
     try:
         return backend_config.check_address(value)
     except ValueError as error:
@@ -162,28 +168,28 @@ def address(value: str) -> str:
 
 
 def token_id(value: str) -> str:
-    """A token's ID."""
+    """Check a token's ID."""
     if not is_token_id(value):
-        # It may be the secret, which nobody shall find in a log.
-        raise argparse.ArgumentTypeError("that is no token ID: 20 lower-case letters and digits")
+        # The value may be the secret, which must not get into a log.
+        raise argparse.ArgumentTypeError("it is not a valid token ID: 20 lower-case letters and digits")
     return value
 
 
 def unicode_text(value: str) -> str:
-    """A text; bytes of the command line that are none cannot stand in JSON."""
+    """Check that a text is valid Unicode; other bytes of the command line cannot be written as JSON."""
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise argparse.ArgumentTypeError("the text is no valid UTF-8") from error
+        raise argparse.ArgumentTypeError("the text is not valid UTF-8") from error
     return value
 
 
 def duration(value: str) -> timedelta:
-    """A time span such as `90d`, `12h`, `30m` or `0s`."""
+    """Parse a time span such as `90d`, `12h`, `30m` or `0s`."""
     parts = _DURATION.fullmatch(value)
     if parts is None:
         raise argparse.ArgumentTypeError(
-            f"{value!r} is no duration: a whole number with d, h, m or s, as in 12h"
+            f"{value!r} is not a valid duration: a whole number with d, h, m or s, as in 12h"
         )
     try:
         span = timedelta(**{_UNITS[parts[2]]: int(parts[1])})
@@ -194,8 +200,22 @@ def duration(value: str) -> timedelta:
     return span
 
 
+def shown(span: timedelta) -> str:
+    """Return a time span in the form that `duration` parses.
+
+    >>> shown(timedelta(days=90)), shown(timedelta(days=1)), shown(timedelta(minutes=5))
+    ('90d', '24h', '5m')
+    """
+    for unit, name in _UNITS.items():
+        one = timedelta(**{name: 1})
+        fewest = 2 if unit == "d" else 1  # one day is written as 24h
+        if span >= fewest * one and not span % one:
+            return f"{span // one}{unit}"
+    return f"{int(span.total_seconds())}s"
+
+
 def expiry(value: str) -> Expiry:
-    """An end: a duration from now on, a date or `never`."""
+    """Parse an expiry: a duration from now on, a date or `never`."""
     if value == "never":
         return Expiry(None)
     now = datetime.now(UTC)
@@ -205,7 +225,7 @@ def expiry(value: str) -> Expiry:
         at = now + duration(value)
     else:
         raise argparse.ArgumentTypeError(
-            f"{value!r} is no expiry: a duration as 90d or 12h, a date as 2027-01-31, or never"
+            f"{value!r} is not a valid expiry: a duration as 90d or 12h, a date as 2027-01-31, or never"
         )
     if at <= now:
         raise argparse.ArgumentTypeError(f"{value!r} has passed already")
@@ -213,13 +233,13 @@ def expiry(value: str) -> Expiry:
 
 
 def past(value: str) -> datetime:
-    """A time in the past: a duration ago, or a date."""
+    """Parse a time in the past: a duration ago, or a date."""
     if _DATE.fullmatch(value):
         return _date(value)
     if _DURATION.fullmatch(value):
         return datetime.now(UTC) - duration(value)
     raise argparse.ArgumentTypeError(
-        f"{value!r} is no time: a duration ago as 30d or 12h, or a date as 2027-01-31"
+        f"{value!r} is not a valid time: a duration ago as 30d or 12h, or a date as 2027-01-31"
     )
 
 
@@ -227,4 +247,4 @@ def _date(value: str) -> datetime:
     try:
         return datetime.strptime(value, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"there is no day {value}") from error
+        raise argparse.ArgumentTypeError(f"{value!r} is not a valid date") from error

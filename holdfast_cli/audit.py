@@ -1,4 +1,4 @@
-"""Reading a team's audit log."""
+"""Reads a team's audit log."""
 
 import json
 from collections.abc import Mapping
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import ClientError
 
 from holdfast import json_object
+from holdfast import team as teams
+from holdfast.audit import audit_log_group
 from holdfast_cli.aws_errors import as_command_errors
 from holdfast_cli.errors import CommandError
 from holdfast_cli.stack import CLIENT_CONFIG
@@ -24,18 +26,18 @@ _LONGEST_PATTERN: Final = 1024
 """Characters of a filter (API reference of FilterLogEvents)."""
 
 _IN_FULL = {"principal": "subject"}
-"""A long principal is a digest; who was refused before there was one has a subject alone."""
-_TOKEN: Final = "token:"  # noqa: S105 what a token's principal begins with
+"""Field to the field with its full text: a long principal is a digest."""
+_TOKEN: Final = "token:"  # noqa: S105 the prefix of a token's principal
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Which events are looked for.
+    """The events to find.
 
     Attributes:
-        fields: name to the value that the event must have there.
-        since: the first moment.
-        until: the first moment that is not meant any more.
+        fields: name to the value that an event must have there.
+        since: the beginning of the time span, included.
+        until: its end, excluded.
     """
 
     fields: Mapping[str, str]
@@ -47,9 +49,9 @@ def read(session: "boto3.Session", team: str, search: Search, progress: "Progres
     """Find events, each once, oldest first.
 
     Raises:
-        CommandError: there is no such log, or AWS does not allow it or does not answer.
+        CommandError: there is no such log, or AWS does not allow it or does not respond.
     """
-    name = f"/holdfast/{team}/audit"
+    name = audit_log_group(team)
     found: dict[str, Event] = {}
     with as_command_errors():
         logs = session.client("logs", config=CLIENT_CONFIG)
@@ -62,11 +64,11 @@ def read(session: "boto3.Session", team: str, search: Search, progress: "Progres
         try:
             for page in pages:
                 if "events" not in page:  # the SDK reads a missing body as an empty one
-                    raise CommandError(f"The answer about {name} was cut short: run the command again.")
+                    raise CommandError(f"The response about {name} was cut short: run the command again.")
                 for line in page["events"]:
                     event = _event(line["message"])
-                    if event is not None and _fits(event, search.fields):
-                        # Delivered at least once: of a repeat the ID is the same.
+                    if event is not None and _matches(event, search.fields):
+                        # An event is delivered at least once; a duplicate has the same ID.
                         found.setdefault(str(event.get("id", line["eventId"])), event)
                 progress.show(f"Reading {name}: {len(found)} events so far")
         except ClientError as error:
@@ -74,7 +76,7 @@ def read(session: "boto3.Session", team: str, search: Search, progress: "Progres
                 raise
             raise CommandError(
                 f"There is no log group {name} in {session.region_name}: check the team and AWS_REGION, and "
-                f"deploy the stack with `npx cdk deploy Holdfast-{team}`."
+                f"deploy the stack with `npx cdk deploy {teams.stack_name(team)}`."
             ) from error
         finally:
             progress.end()
@@ -86,17 +88,17 @@ def _milliseconds(time: datetime) -> int:
 
 
 def _pattern(fields: Mapping[str, str]) -> str:
-    """A filter that lets every event through that has these values, and few others.
+    """Return a filter that matches every event with these values, and few others.
 
-    A quoted term is looked for in the whole line. See
+    A quoted term matches anywhere in the line. See
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
     """
     pattern = ""
     for value in fields.values():
-        # Where a token was refused its ID alone stands in the line.
+        # The line of a refused token has only its ID.
         term = f'"{value.removeprefix(_TOKEN)}"'
         longer = f"{pattern} {term}".lstrip()
-        # What JSON escapes stands otherwise in the line: then nothing is narrowed down.
+        # The line has characters escaped by JSON in another form: such a value is left out of the filter.
         if json.dumps(value.removeprefix(_TOKEN)) == term and len(longer) <= _LONGEST_PATTERN:
             pattern = longer
     return pattern
@@ -109,7 +111,7 @@ def _event(message: str) -> Event | None:
         return None
 
 
-def _fits(event: Event, fields: Mapping[str, str]) -> bool:
+def _matches(event: Event, fields: Mapping[str, str]) -> bool:
     return all(
         value in (event.get(name), event.get(_IN_FULL.get(name, name))) or _tried(event, name, value)
         for name, value in fields.items()
@@ -117,5 +119,5 @@ def _fits(event: Event, fields: Mapping[str, str]) -> bool:
 
 
 def _tried(event: Event, name: str, value: str) -> bool:
-    """Whether somebody was refused with a token's ID: that has no principal."""
+    """Return whether somebody was refused with a token's ID: such an event has no principal."""
     return name == "principal" and event.get(name) is None and value == f"{_TOKEN}{event.get('token')}"

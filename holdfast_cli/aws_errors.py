@@ -1,4 +1,4 @@
-"""What AWS refuses or fails to do, as one line that says what to do about it."""
+"""Turns errors of AWS and its SDK into one line that says what to do about them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,14 +22,14 @@ _NOT_VALID = frozenset(
     }
 )
 _LOCAL = "for the local AWS: set -a; . .local/aws.env; set +a"
-_SIGN_IN = "sign in again (`aws sso login`, or however you get credentials) and repeat the command"
+_SIGN_IN = "sign in again (`aws sso login`, or however you get credentials) and run the command again"
 
 
 def explain(error: BotoCoreError | ClientError) -> str:
     """Say in one line what went wrong and what to do."""
     match error:
         case ClientError():
-            return _explain_answer(error)
+            return _explain_response(error)
         case exceptions.NoCredentialsError() | exceptions.PartialCredentialsError():
             return f"No AWS credentials were found: sign in or set AWS_PROFILE; {_LOCAL}."
         case exceptions.ProfileNotFound():
@@ -42,14 +42,14 @@ def explain(error: BotoCoreError | ClientError) -> str:
             return f"AWS's certificate was not accepted, check AWS_CA_BUNDLE: {_one_line(error)}"
         case exceptions.ConnectionError() | exceptions.HTTPClientError():
             return (
-                "AWS does not answer; check the network, AWS_REGION and AWS_ENDPOINT_URL, "
+                "AWS does not respond; check the network, AWS_REGION and AWS_ENDPOINT_URL, "
                 f"and for the local AWS that `make up` has it running: {_one_line(error)}"
             )
         case _:
             return f"The AWS SDK failed, check the AWS settings: {_one_line(error)}"
 
 
-def _explain_answer(error: ClientError) -> str:
+def _explain_response(error: ClientError) -> str:
     code = error.response["Error"].get("Code", "")
     call = error.operation_name
     if code in _EXPIRED:
@@ -77,7 +77,7 @@ def as_command_errors() -> Iterator[None]:
     except (BotoCoreError, ClientError) as error:
         raise CommandError(with_notes(explain(error), error)) from error
     except (OSError, ValueError) as error:
-        # An endpoint that is no URL, or a credential_process that is not there, has no error of the SDK's.
+        # The SDK has no error for an endpoint that is not a URL, or a credential_process that does not exist.
         raise CommandError(
-            f"The AWS settings are of no use, check AWS_ENDPOINT_URL and the profile: {_one_line(error)}"
+            f"The AWS settings are not valid, check AWS_ENDPOINT_URL and the profile: {_one_line(error)}"
         ) from error

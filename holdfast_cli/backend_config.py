@@ -1,4 +1,4 @@
-"""What Terraform and OpenTofu need to know to keep a state in Holdfast, as HCL or as shell exports.
+"""Writes the backend settings of Terraform and OpenTofu for a state, as HCL or as shell exports.
 
 API Gateway does not pass `LOCK` and `UNLOCK`, the client's defaults, so the methods are spelled out.
 """
@@ -29,7 +29,7 @@ def check_address(address: str) -> str:
         host = parts.hostname
         _ = parts.port  # raises for a port that is no number
     except ValueError as error:
-        raise ValueError(f"the address is no URL: {error}") from error
+        raise ValueError(f"the address is not a valid URL: {error}") from error
     if parts.scheme not in ("https", "http") or not host:
         raise ValueError("the address must be the API's base URL, as in https://api.example.com")
     if "@" in parts.netloc:
@@ -44,7 +44,7 @@ def check_address(address: str) -> str:
 
 
 def settings(address: str, name: StateName, *, read_only: bool) -> dict[str, str]:
-    """The arguments of the `http` backend for one state.
+    """Return the arguments of the `http` backend for one state.
 
     Args:
         address: the API's base URL, without a trailing slash.
@@ -83,7 +83,7 @@ def quote_shell(value: str) -> str:
 
 
 def to_hcl(address: str, name: StateName, *, read_only: bool) -> str:
-    """The `terraform` block to paste into a configuration.
+    """Return the `terraform` block to paste into a configuration.
 
     Args:
         address: the API's base URL, without a trailing slash.
@@ -106,7 +106,7 @@ def to_hcl(address: str, name: StateName, *, read_only: bool) -> str:
 
 
 def to_env(address: str, name: StateName, *, read_only: bool) -> str:
-    """The same as shell exports, for a configuration with an empty `backend "http" {}`.
+    """Return the same as shell exports, for a configuration with an empty `backend "http" {}`.
 
     Credentials are never part of it: where they are set already there is nothing to export, and where
     they are not, a comment says which two are missing.

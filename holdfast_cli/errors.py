@@ -1,14 +1,14 @@
-"""The ways in which a command fails, and what its line holds."""
+"""Errors of the command, and the line that each prints."""
 
 
 class CommandError(Exception):
-    """A command that could not do what it was asked; the message is one line that says what to do."""
+    """The command failed; the message is one line that says what to do."""
 
 
 class UsageError(CommandError):
-    """Options that do not fit each other, or break a rule that takes more than one of them to see."""
+    """The options contradict each other, or break a rule about more than one of them."""
 
 
 def with_notes(line: str, error: BaseException) -> str:
-    """A line about an error, and whatever was noted on the error on its way."""
+    """Return a line about an error, followed by the notes that were added to the error."""
     return " ".join([line, *getattr(error, "__notes__", [])])

@@ -1,4 +1,4 @@
-"""Where a CI job's OIDC ID token comes from, and what it says of itself."""
+"""Finds a CI job's OIDC ID token, and describes it in error lines."""
 
 import base64
 import os
@@ -22,17 +22,17 @@ def find(file: Path | None, audience: str) -> IdToken:
     """Find the ID token: in a file, in HOLDFAST_ID_TOKEN, or by asking GitHub for one.
 
     Args:
-        file: where it stands; None to look elsewhere.
-        audience: for whom GitHub is to make it.
+        file: holds it; None to look elsewhere.
+        audience: what GitHub puts into its `aud`.
 
     Raises:
-        CommandError: there is none, or what is there is none.
+        CommandError: there is none, or what was found does not have the form of one.
     """
     if file is not None:
         try:
             return _parse(file.read_text(encoding="ascii"), str(file))
         except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it holds no text in ASCII"
+            reason = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
             raise CommandError(f"The ID token could not be read from {file}: {reason}.") from error
     if text := os.environ.get(_VARIABLE):
         return _parse(text, _VARIABLE)
@@ -46,43 +46,45 @@ def find(file: Path | None, audience: str) -> IdToken:
 
 
 def describe(token: IdToken) -> str:
-    """What a token says of itself, unverified, for a sentence about why it was refused."""
+    """Describe a token by its own claims, which nobody has verified, for a line about why it was refused."""
     payload = token.jwt.split(".")[1]
     try:
         claims = json_object.parse(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
     except ValueError:
-        return "It is no ID token: its claims cannot be read."
-    said = {
+        return "It is not a valid ID token: its claims cannot be read."
+    claimed = {
         "issuer": claims.get("iss"),
         "audience": ", ".join(audiences(claims)),
         "subject": claims.get("sub"),
     }
-    return f"It says: {', '.join(f'{name} {plain(str(value))[:200]}' for name, value in said.items())}."
+    return f"It says: {', '.join(f'{name} {plain(str(value))[:200]}' for name, value in claimed.items())}."
 
 
 def _from_github(url: str, request_token: str, audience: str) -> IdToken:
     if not is_web_address(url):
-        raise CommandError(f"{_URL} is no https:// address.")
+        raise CommandError(f"{_URL} is not an https:// address.")
     separator = "&" if "?" in url else "?"
-    answer = api.send(
+    response = api.send(
         "GET",
         f"{url}{separator}audience={quote(audience, safe='')}",
         headers={"Authorization": f"Bearer {request_token}", "Accept": "application/json"},
     )
-    if answer.status != 200:
+    if response.status != 200:
         raise CommandError(
-            f"GitHub answers {answer.status} where it should make an ID token: give the job `permissions: "
+            f"GitHub responds with {response.status} and no ID token: give the job `permissions: "
             "id-token: write`."
         )
     try:
-        text = json_object.parse(answer.body)["value"]
+        text = json_object.parse(response.body)["value"]
     except (KeyError, ValueError):
         text = None
-    return _parse(text if isinstance(text, str) else "", "GitHub's answer")
+    return _parse(text if isinstance(text, str) else "", "GitHub's response")
 
 
 def _parse(text: str, where: str) -> IdToken:
     token = credentials.parse(f"Bearer {text.strip()}")
     if not isinstance(token, IdToken):
-        raise CommandError(f"{where} holds no ID token: three parts of base64url, joined by dots.")
+        raise CommandError(
+            f"{where} does not hold a valid ID token, which is three parts of base64url, joined by dots."
+        )
     return token

@@ -1,4 +1,4 @@
-"""Records in a team's bucket: read, and changed by conditional writes that are repeated after a race."""
+"""Reads and changes records in a team's bucket, by conditional writes that are retried after a race."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -16,41 +16,41 @@ if TYPE_CHECKING:
     import boto3
 
 PATIENCE: Final = 8.0
-"""Seconds in which S3 has to decide."""
+"""Seconds after which the command gives up on S3."""
 
 
 def open_bucket(session: "boto3.Session", bucket: str) -> Store:
-    """The bucket, for the time of one command."""
+    """Open the bucket for the time of one command."""
     return Store(connect(session), bucket, deadline=time.monotonic() + PATIENCE)
 
 
 def caller_arn(session: "boto3.Session") -> str:
-    """The AWS identity that runs the command, to be noted in a record."""
+    """Return the ARN of the AWS identity that runs the command. Records store it."""
     return str(session.client("sts").get_caller_identity()["Arn"])
 
 
 @contextmanager
-def as_lines(bucket: str, *, undecided: str, interrupted: str = "") -> Iterator[None]:
-    """Turn what goes wrong between here and a team's bucket into one helpful line.
+def as_lines(bucket: str, *, outcome_unknown: str, interrupted: str = "") -> Iterator[None]:
+    """Turn errors of the store and the SDK into one line that says what to do.
 
     Args:
         bucket: the bucket's name.
-        undecided: what to do where the bucket did not answer; a write may have taken effect then.
-        interrupted: what to look at after Ctrl-C, where that matters.
+        outcome_unknown: what to do if the bucket did not respond; a write may have taken effect then.
+        interrupted: what to check after Ctrl-C, where that matters.
 
     Raises:
         CommandError: instead of the errors of the store and the SDK.
-        KeyboardInterrupt: with the note.
+        KeyboardInterrupt: with `interrupted` as a note.
     """
     with as_command_errors():
         try:
             yield
         except StorageRefused as error:
-            refused = error.__cause__
-            reason = explain(refused) if isinstance(refused, ClientError) else error.message
+            cause = error.__cause__
+            reason = explain(cause) if isinstance(cause, ClientError) else error.message
             raise CommandError(f"The bucket {bucket} refuses it. {reason}") from error
         except OutcomeUnknown as error:
-            raise CommandError(f"The bucket {bucket} does not answer: {undecided}") from error
+            raise CommandError(f"The bucket {bucket} does not respond: {outcome_unknown}") from error
         except KeyboardInterrupt as interrupt:
             if interrupted:
                 interrupt.add_note(interrupted)
@@ -61,33 +61,33 @@ def create(store: Store, key: str, body: bytes) -> bool:
     """Store a record where there is none.
 
     Returns:
-        Whether it is there now; False if there is another one.
+        Whether it is stored now; False if there is another one.
 
     Raises:
-        OutcomeUnknown: S3 did not decide in time; the write may have taken effect.
-        StorageRefused: S3 refuses the caller.
+        OutcomeUnknown: S3 did not respond in time; the write may have taken effect.
+        StorageRefused: S3 denies the caller access.
     """
     if isinstance(store.write(key, body, IfAbsent(), metadata={}), Stored):
         return True
-    # A repeated request meets the record that its own first attempt left.
+    # A retried request meets the record that its own first attempt stored.
     found = store.read(key)
     return found is not None and found.body == body
 
 
 def change(store: Store, key: str, decide: Callable[[bytes | None], bytes | None]) -> None:
-    """Put a record in the place of exactly the one that it was made from.
+    """Replace a record, on the condition that it is still the one that the new record was derived from.
 
-    Somebody else may change the record at the same time: then it is made anew, from theirs.
+    If somebody else changes the record at the same time, the new record is derived again, from theirs.
 
     Args:
         store: the bucket.
-        key: where the record lies.
-        decide: makes the new record of the current one, which is None where there is none. Returns None where
-            the current one is to stay.
+        key: of the record.
+        decide: derives the new record from the current one, which is None if there is none. Returns None to
+            leave the current one as it is.
 
     Raises:
-        OutcomeUnknown: S3 did not decide in time; the write may have taken effect.
-        StorageRefused: S3 refuses the caller.
+        OutcomeUnknown: S3 did not respond in time; the write may have taken effect.
+        StorageRefused: S3 denies the caller access.
     """
     sent = None
     while True:

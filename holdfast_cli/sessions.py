@@ -1,4 +1,4 @@
-"""Sessions, got from the team's API for AWS credentials or for an ID token."""
+"""Requests sessions from the team's API, with AWS credentials or with an ID token."""
 
 import json
 import re
@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
 from botocore.exceptions import NoCredentialsError, NoRegionError
 
 from holdfast import json_object
 from holdfast.identity import records as record_fields
 from holdfast.identity.credentials import is_secret, is_session_id
 from holdfast_cli import api, id_tokens
-from holdfast_cli.api import Answer
+from holdfast_cli.api import Response, Sign
 from holdfast_cli.aws_errors import as_command_errors
 from holdfast_cli.errors import CommandError
 from holdfast_cli.output import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import boto3
 
     from holdfast.identity.credentials import IdToken
@@ -30,17 +33,17 @@ _AWS_HOST = re.compile(r"[a-z0-9]+\.execute-api\.([a-z0-9-]+)\.amazonaws\.com(\.
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session that was made.
+    """A session that the API created.
 
     Attributes:
         id: the user name of HTTP Basic.
         secret: the password.
         principal: who signed in.
         role: what it may do.
-        scope: to which states.
-        trust: the name of the trust record that it rests on.
+        scope: the patterns of the states that it may do it to.
+        trust: the name of the trust record that matched.
         expires: when it ends.
-        seconds: for which it was made.
+        seconds: its lifetime when it was created.
     """
 
     id: str
@@ -54,15 +57,15 @@ class Session:
 
 
 def for_aws(session: "boto3.Session", address: str, seconds: int | None) -> Session:
-    """Get a session for AWS credentials.
+    """Request a session with AWS credentials.
 
     Args:
-        session: whose credentials and region; the address says a region, too, where AWS made it.
+        session: holds credentials and region. An address that AWS made names the region, and that one wins.
         address: the API's base URL.
-        seconds: how long it shall last; None leaves that to the API.
+        seconds: its lifetime; None leaves that to the API.
 
     Raises:
-        CommandError: there are no credentials, or the API refuses them or does not answer.
+        CommandError: there are no credentials, or the API denies them a session or does not respond.
     """
     of_aws = _AWS_HOST.fullmatch(urlsplit(address).hostname or "")
     region = of_aws[1] if of_aws else session.region_name
@@ -73,10 +76,10 @@ def for_aws(session: "boto3.Session", address: str, seconds: int | None) -> Sess
         if credentials is None:
             raise NoCredentialsError
         signer = SigV4Auth(credentials.get_frozen_credentials(), "execute-api", region)
-    answer = _post(f"{address}/sessions/aws", {}, seconds, signer)
-    if answer.status == HTTPStatus.FORBIDDEN:
-        raise CommandError(_aws_refusal(answer, region))
-    return _read(answer, address)
+    response = _post(f"{address}/sessions/aws", {}, seconds, _signing(signer))
+    if response.status == HTTPStatus.FORBIDDEN:
+        raise CommandError(_aws_denial(response, region))
+    return _read(response, address)
 
 
 def for_id_token(token: "IdToken", address: str, seconds: int | None) -> Session:
@@ -88,33 +91,44 @@ def for_id_token(token: "IdToken", address: str, seconds: int | None) -> Session
         seconds: how long it shall last; None leaves that to the API.
 
     Raises:
-        CommandError: the API refuses it or does not answer.
+        CommandError: the API refuses it or does not response.
     """
-    answer = _post(f"{address}/sessions", {"Authorization": f"Bearer {token.jwt}"}, seconds, None)
-    if answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+    response = _post(f"{address}/sessions", {"Authorization": f"Bearer {token.jwt}"}, seconds, None)
+    if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         raise CommandError(
-            "The API refuses the ID token: it has ended, or no trust record has its issuer, audience and "
-            f"claims. {id_tokens.describe(token)} `holdfast trust list --json` shows operators the records."
+            "The API does not accept the ID token: it has expired, or no trust record has its issuer, "
+            f"audience and claims. {id_tokens.describe(token)} `holdfast trust list --json` shows the "
+            "records."
         )
-    if answer.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+    if response.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         raise CommandError(
-            f"{urlsplit(address).netloc} answers 500, repeatedly: it may not reach the ID token's issuer. "
-            f"{id_tokens.describe(token)} Run the command again; if it stays so, the audit log says why."
+            f"{urlsplit(address).netloc} responds with 500, after retries too: it may not reach the ID "
+            f"token's issuer. {id_tokens.describe(token)} Run the command again; if that does not help, the "
+            "audit log says why."
         )
-    return _read(answer, address)
+    return _read(response, address)
 
 
-def _post(url: str, headers: dict[str, str], seconds: int | None, signer: SigV4Auth | None) -> Answer:
+def _post(url: str, headers: dict[str, str], seconds: int | None, sign: Sign | None) -> Response:
     body = b"" if seconds is None else json.dumps({"seconds": seconds}).encode()
     if body:
         headers = headers | {"Content-Type": "application/json"}
-    return api.send("POST", url, headers=headers, body=body, sign=signer.add_auth if signer else None)
+    return api.send("POST", url, headers=headers, body=body, sign=sign)
 
 
-def _aws_refusal(answer: Answer, region: str) -> str:
-    said = _error(answer)
-    if said is not None:
-        return f"The API refuses these AWS credentials: {said}"
+def _signing(signer: SigV4Auth) -> Sign:
+    def sign(method: str, url: str, headers: "Mapping[str, str]", body: bytes) -> dict[str, str]:
+        request = AWSRequest(method=method, url=url, data=body, headers=dict(headers))
+        signer.add_auth(request)
+        return dict(request.headers.items())
+
+    return sign
+
+
+def _aws_denial(response: Response, region: str) -> str:
+    message = _message(response)
+    if message is not None:
+        return f"The API denies these AWS credentials a session: {message}"
     return (
         "AWS does not let these credentials call the API: they must be valid, of the team's account, and "
         "allowed execute-api:Invoke on POST /sessions/aws (docs/access.md#permissions); the clock must be "
@@ -122,35 +136,38 @@ def _aws_refusal(answer: Answer, region: str) -> str:
     )
 
 
-def _read(answer: Answer, address: str) -> Session:
+def _read(response: Response, address: str) -> Session:
     host = urlsplit(address).netloc
-    if answer.status == HTTPStatus.OK:
+    if response.status == HTTPStatus.OK:
         try:
-            return _session(answer.body)
+            return _session(response.body)
         except (KeyError, TypeError, ValueError) as error:
             raise CommandError(
-                f"{host} answers what is no session of Holdfast: check the address, and that this command "
-                "has the version of what is deployed."
+                f"The response of {host} holds no session of Holdfast: check the address, and that this "
+                "command has the version of what is deployed."
             ) from error
-    if answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED):
+    if response.status in (HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED):
         raise CommandError(
-            f"{host} answers {answer.status}: check the address, and deploy the team's stack again if it is "
-            "older than `holdfast login`."
+            f"{host} responds with {response.status}: check the address, and deploy the team's stack again "
+            "if it is older than `holdfast login`."
         )
-    said = _error(answer)
-    if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR or answer.status == HTTPStatus.TOO_MANY_REQUESTS:
-        reason = f" {said}" if said else ""
-        raise CommandError(f"{host} answers {answer.status}, repeatedly: run the command again.{reason}")
-    raise CommandError(f"{host} answers {answer.status}: {said or 'check the address.'}")
+    message = _message(response)
+    transient = response.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    if transient or response.status == HTTPStatus.TOO_MANY_REQUESTS:
+        reason = f" {message}" if message else ""
+        raise CommandError(
+            f"{host} responds with {response.status}, after retries too: run the command again.{reason}"
+        )
+    raise CommandError(f"{host} responds with {response.status}: {message or 'check the address.'}")
 
 
 def _session(body: bytes) -> Session:
     document = json_object.parse(body)
     session_id, secret = (record_fields.text(document[name]) for name in ("id", "secret"))
     seconds = document["seconds"]
-    # Nothing else shall ever get to where a shell evaluates it.
+    # A shell evaluates these two: nothing of another form may reach it.
     if not (is_session_id(session_id) and is_secret(secret)) or type(seconds) is not int:
-        raise ValueError("the credentials of no session")
+        raise ValueError("not the credentials of a session")
     return Session(
         id=session_id,
         secret=secret,
@@ -163,10 +180,10 @@ def _session(body: bytes) -> Session:
     )
 
 
-def _error(answer: Answer) -> str | None:
-    """The message of an answer of Holdfast's own, None of others."""
+def _message(response: Response) -> str | None:
+    """Return the message of an error response of Holdfast's own, or None for other responses."""
     try:
-        document = json_object.parse(answer.body)
+        document = json_object.parse(response.body)
         record_fields.text(document["error"])
         return plain(record_fields.text(document["message"]))
     except (KeyError, TypeError, ValueError):

@@ -8,6 +8,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from holdfast import team as names
 from holdfast.s3 import retention
 from holdfast.s3.retention import Retention
 from holdfast_cli.aws_errors import as_command_errors
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_cloudformation.type_defs import StackTypeDef
 
-_PREFIX = "Holdfast-"
-_TEAM_TAG = "holdfast:team"
 CLIENT_CONFIG = Config(
     connect_timeout=5, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 3}
 )
@@ -29,10 +28,10 @@ class Stack:
     """A deployed Holdfast stack.
 
     Attributes:
-        team: whose it is.
+        team: the team's name.
         api_address: the API's base URL, without a trailing slash.
         bucket: the bucket's name.
-        retention: with which its functions write states; None if they leave that to the bucket.
+        retention: of the states that its functions write; None if they leave it to the bucket.
     """
 
     team: str
@@ -42,7 +41,7 @@ class Stack:
 
 
 def sign_in() -> boto3.Session:
-    """The AWS settings of the environment, from AWS_REGION to profiles.
+    """Return a session with the AWS settings of the environment, from AWS_REGION to profiles.
 
     Raises:
         CommandError: they name a profile that does not exist.
@@ -60,7 +59,7 @@ def find(session: boto3.Session, team: str | None) -> Stack:
         team: the team; None for the only one that is deployed.
 
     Raises:
-        CommandError: there is none, there are several, or AWS does not say.
+        CommandError: there is none, there are several, or AWS does not respond.
     """
     with as_command_errors():
         cloudformation: CloudFormationClient = session.client("cloudformation", config=CLIENT_CONFIG)
@@ -69,7 +68,7 @@ def find(session: boto3.Session, team: str | None) -> Stack:
 
 
 def _named(cloudformation: "CloudFormationClient", team: str) -> "StackTypeDef":
-    name = _PREFIX + team
+    name = names.stack_name(team)
     try:
         [stack] = cloudformation.describe_stacks(StackName=name)["Stacks"]
     except ClientError as error:
@@ -88,12 +87,13 @@ def _only(cloudformation: "CloudFormationClient") -> "StackTypeDef":
         stack
         for page in cloudformation.get_paginator("describe_stacks").paginate()
         for stack in page["Stacks"]
-        if stack["StackName"].startswith(_PREFIX) or any(tag["Key"] == _TEAM_TAG for tag in stack["Tags"])
+        if stack["StackName"].startswith(names.STACK_PREFIX)
+        or any(tag["Key"] == names.TAG for tag in stack["Tags"])
     ]
     if not stacks:
         raise CommandError(
             f"There is no Holdfast stack in {cloudformation.meta.region_name}: check AWS_REGION, or deploy "
-            f"one with `npx cdk deploy {_PREFIX}<team>`."
+            f"one with `npx cdk deploy {names.stack_name('<team>')}`."
         )
     if len(stacks) > 1:
         teams = ", ".join(sorted(_team(stack) for stack in stacks))
@@ -102,18 +102,18 @@ def _only(cloudformation: "CloudFormationClient") -> "StackTypeDef":
 
 
 def _team(stack: "StackTypeDef") -> str:
-    return stack["StackName"].removeprefix(_PREFIX)
+    return stack["StackName"].removeprefix(names.STACK_PREFIX)
 
 
 def _read(stack: "StackTypeDef") -> Stack:
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
     name = stack["StackName"]
-    written_with = outputs.get("StateRetention")
+    written_with = outputs.get(names.STATE_RETENTION)
     try:
         return Stack(
             _team(stack),
-            outputs["ApiAddress"].rstrip("/"),
-            outputs["BucketName"],
+            outputs[names.API_ADDRESS].rstrip("/"),
+            outputs[names.BUCKET_NAME],
             None if written_with is None else retention.parse(written_with),
         )
     except KeyError as error:
@@ -123,6 +123,6 @@ def _read(stack: "StackTypeDef") -> Stack:
         ) from error
     except ValueError as error:
         raise CommandError(
-            f"The output StateRetention of the stack {name} is none that this command knows: {error}. "
-            f"Deploy the stack anew with `npx cdk deploy {name}`, or use the command of its version."
+            f"The output {names.STATE_RETENTION} of the stack {name} is not valid: {error}. "
+            f"Deploy the stack again with `npx cdk deploy {name}`, or use the command of its version."
         ) from error

@@ -1,4 +1,4 @@
-"""Bringing deleted states back, straight from a team's bucket."""
+"""Restores deleted states directly in a team's bucket."""
 
 import shlex
 import time
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from holdfast_cli.stack import Stack
 
 _PATIENCE = 30.0
-"""Seconds in which S3 has to decide; a state may be large and the line slow."""
+"""Seconds after which the command gives up on S3; a state may be large and the line slow."""
 
 
 def undelete(session: "boto3.Session", stack: "Stack", name: StateName) -> Undeleted:
-    """Write the newest version of a deleted state anew.
+    """Write the newest version of a deleted state again.
 
     Raises:
-        CommandError: it is not deleted, is locked, has no version to bring back, AWS does not allow it or
-            does not answer, or the lock stayed.
-        KeyboardInterrupt: with a note that says what to look at.
+        CommandError: the state is not deleted, is locked or has no version to restore; AWS does not allow it
+            or does not respond; or the lock could not be released.
+        KeyboardInterrupt: with a note that says what to check.
     """
     with as_command_errors():
         identity = session.client("sts").get_caller_identity()["Arn"]
@@ -43,9 +43,9 @@ def undelete(session: "boto3.Session", stack: "Stack", name: StateName) -> Undel
         except HoldfastError as error:
             raise CommandError(with_notes(_line(error, stack.bucket, name), error)) from error
         except KeyboardInterrupt as interrupt:
-            # A write that was on its way may land yet.
+            # A write that was on its way may still take effect.
             interrupt.add_note(
-                f"Look whether the state {name} is back, and whether it is locked, before you go on."
+                f"Check whether the state {name} is back, and whether it is locked, before you go on."
             )
             raise
 
@@ -53,18 +53,18 @@ def undelete(session: "boto3.Session", stack: "Stack", name: StateName) -> Undel
 def _line(error: HoldfastError, bucket: str, name: StateName) -> str:
     match error:
         case Locked():
-            # Whoever locks can write anything there.
+            # A client can write anything into its lock.
             who, operation, lock_id = (plain(error.holder[field]) for field in ("Who", "Operation", "ID"))
             return (
                 f"The state {name} is locked by {who or 'somebody'} ({operation or 'no operation'}), lock ID "
-                f"{lock_id}: wait until they are done, or, if nobody is at work any more, free it with "
+                f"{lock_id}: wait until it is released, or, if nobody uses it any more, release it with "
                 f"`terraform force-unlock {shlex.quote(lock_id)}`; then run the command again."
             )
-        case StorageRefused(__cause__=ClientError() as refused):
-            return f"The bucket {bucket} does not give the state back. {explain(refused)}"
+        case StorageRefused(__cause__=ClientError() as cause):
+            return f"The bucket {bucket} refuses to restore the state. {explain(cause)}"
         case OutcomeUnknown():
             return (
-                f"The bucket {bucket} does not answer: run the command again, that is safe. {error.message}"
+                f"The bucket {bucket} does not respond: run the command again, that is safe. {error.message}"
             )
         case _:
             return error.message

@@ -14,16 +14,17 @@ from holdfast.s3.store import Store, connect
 from holdfast_cli import records
 from holdfast_cli.errors import CommandError
 from holdfast_cli.records import PATIENCE, as_lines, caller_arn, change, open_bucket
-from holdfast_cli.stack import CLIENT_CONFIG
 
 if TYPE_CHECKING:
     import boto3
+    from mypy_boto3_s3 import S3Client
 
     from holdfast.access import Role
     from holdfast_cli.arguments import Expiry
     from holdfast_cli.output import Progress
 
-_PREFIX: Final = "tokens/"
+_PREFIX: Final = token_key("").removesuffix(".json")
+"""What the keys of all token records begin with."""
 _AT_ONCE: Final = 8
 """Records that are read at the same time; the SDK keeps ten connections."""
 _READ: Final = "run the command again."
@@ -34,8 +35,8 @@ class Listing:
     """The tokens of a team.
 
     Attributes:
-        tokens: by ID.
-        unreadable: keys of objects that hold no token record.
+        tokens: sorted by ID.
+        unreadable: keys of objects that hold no valid token record.
     """
 
     tokens: Sequence[Token]
@@ -50,21 +51,19 @@ def create(
     description: str,
     expiry: "Expiry | None",
 ) -> tuple[Token, str]:
-    """Make an access token and store its record in a team's bucket.
+    """Create an access token and store its record in a team's bucket.
 
     Returns:
-        The record, and the secret, which is nowhere else.
+        The record, and the secret, which is stored nowhere.
 
     Raises:
-        CommandError: AWS does not allow it or does not answer.
+        CommandError: AWS does not allow it or does not respond.
     """
-    undecided = (
-        "run the command again. A record that was stored all the same is of no use without its secret."
-    )
+    unknown = "run the command again. A record that was stored all the same is of no use without its secret."
     interrupted = (
-        "`holdfast token list` shows whether a token was made, whose secret is lost then: revoke it."
+        "`holdfast token list` shows whether a token was created. Its secret is lost then: revoke the token."
     )
-    with as_lines(bucket, undecided=undecided, interrupted=interrupted):
+    with as_lines(bucket, outcome_unknown=unknown, interrupted=interrupted):
         identity = caller_arn(session)
         now = datetime.now(UTC)
         try:
@@ -77,9 +76,9 @@ def create(
                 expires=expiry.at if expiry else now + tokens.DEFAULT_LIFETIME,
             )
         except ValueError as error:
-            raise CommandError(f"It cannot be made: {error}.") from error
+            raise CommandError(f"The token cannot be created: {error}.") from error
         if not records.create(open_bucket(session, bucket), token.key, token.to_json()):
-            raise CommandError(f"The token ID {token.id} is taken already: run the command again.")
+            raise CommandError(f"The token ID {token.id} is already in use: run the command again.")
     return token, secret
 
 
@@ -87,9 +86,9 @@ def read(session: "boto3.Session", bucket: str, token_id: str) -> Token:
     """Read a token's record.
 
     Raises:
-        CommandError: there is none, it is none, or AWS does not allow it or does not answer.
+        CommandError: there is none, it is not valid, or AWS does not allow it or does not respond.
     """
-    with as_lines(bucket, undecided=_READ):
+    with as_lines(bucket, outcome_unknown=_READ):
         found = open_bucket(session, bucket).read(token_key(token_id))
         return _parse(found.body if found else None, bucket, token_id)
 
@@ -98,34 +97,40 @@ def read_all(session: "boto3.Session", bucket: str, progress: "Progress") -> Lis
     """Read every token's record.
 
     Raises:
-        CommandError: AWS does not allow it or does not answer.
+        CommandError: AWS does not allow it or does not respond.
     """
-    with as_lines(bucket, undecided=_READ):
-        client = connect(session)
-        keys = _keys(session, bucket)
-        found: list[Token] = []
-        unreadable = []
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-
-            def read_one(key: str) -> bytes | None:
-                stored = Store(client, bucket, deadline=time.monotonic() + PATIENCE).read(key)
-                return stored.body if stored else None
-
-            reads = {pool.submit(read_one, key): key for key in keys}
-            try:
-                for count, done in enumerate(as_completed(reads), start=1):
-                    progress.show(f"Reading tokens: {count} of {len(keys)}")
-                    body = done.result()
-                    if body is None:
-                        continue  # removed since it was listed
-                    try:
-                        found.append(_matching(body, reads[done]))
-                    except ValueError:
-                        unreadable.append(reads[done])
-            finally:
-                pool.shutdown(cancel_futures=True)
-                progress.end()
+    with as_lines(bucket, outcome_unknown=_READ):
+        try:
+            found, unreadable = _read_all(connect(session), bucket, progress)
+        finally:
+            progress.end()
     return Listing(sorted(found, key=lambda token: token.id), sorted(unreadable))
+
+
+def _read_all(client: "S3Client", bucket: str, progress: "Progress") -> tuple[list[Token], list[str]]:
+    keys = _keys(Store(client, bucket, deadline=time.monotonic() + PATIENCE), progress)
+    found: list[Token] = []
+    unreadable = []
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+
+        def read_one(key: str) -> bytes | None:
+            stored = Store(client, bucket, deadline=time.monotonic() + PATIENCE).read(key)
+            return stored.body if stored else None
+
+        reads = {pool.submit(read_one, key): key for key in keys}
+        try:
+            for count, done in enumerate(as_completed(reads), start=1):
+                progress.show(f"Reading tokens: {count} of {len(keys)}")
+                body = done.result()
+                if body is None:
+                    continue  # removed after it was listed
+                try:
+                    found.append(_matching(body, reads[done]))
+                except ValueError:
+                    unreadable.append(reads[done])
+        finally:
+            pool.shutdown(cancel_futures=True)
+    return found, unreadable
 
 
 def rotate(
@@ -134,24 +139,25 @@ def rotate(
     """Give a token a new secret.
 
     Args:
-        session: whose credentials.
+        session: has the credentials.
         bucket: of the team.
         token_id: which token.
         keep: how long the old secret stays valid.
-        expiry: of the token from now on; None renews it by what it was made for.
+        expiry: of the token from now on; None renews the lifetime that the token was created with.
 
     Returns:
-        The record, and the secret, which is nowhere else.
+        The record, and the secret, which is stored nowhere.
 
     Raises:
         CommandError: there is no such token, it is revoked or expired, or AWS does not allow it or does not
-            answer.
+            respond.
     """
     look = (
         f"`holdfast token show {token_id}` says when the token was rotated last. If that was now, the new "
-        "secret is lost and the old one ends: make another token."
+        "secret is lost and the old one expires: create another token."
     )
-    with as_lines(bucket, undecided=f"the rotation may have taken effect. {look}", interrupted=look):
+    unknown = f"the rotation may have taken effect. {look}"
+    with as_lines(bucket, outcome_unknown=unknown, interrupted=look):
         identity = caller_arn(session)
         made: list[tuple[Token, str]] = []
 
@@ -166,7 +172,7 @@ def rotate(
             try:
                 made.append(tokens.rotate(token, rotated_by=identity, now=now, keep=keep, expires=expires))
             except ValueError as error:
-                raise CommandError(f"It cannot be rotated: {error}.") from error
+                raise CommandError(f"The token cannot be rotated: {error}.") from error
             return made[-1][0].to_json()
 
         change(open_bucket(session, bucket), token_key(token_id), decide)
@@ -174,16 +180,16 @@ def rotate(
 
 
 def revoke(session: "boto3.Session", bucket: str, token_id: str) -> Token:
-    """End a token for good; one that is revoked already stays as it is.
+    """Revoke a token for good; one that is revoked already stays as it is.
 
     Returns:
         The record.
 
     Raises:
-        CommandError: there is no such token, or AWS does not allow it or does not answer.
+        CommandError: there is no such token, or AWS does not allow it or does not respond.
     """
     again = "run the command again until it says that the token is revoked."
-    with as_lines(bucket, undecided=again, interrupted=again.capitalize()):
+    with as_lines(bucket, outcome_unknown=again, interrupted=again.capitalize()):
         identity = caller_arn(session)
         revoked: list[Token] = []
 
@@ -196,27 +202,26 @@ def revoke(session: "boto3.Session", bucket: str, token_id: str) -> Token:
     return revoked[-1]
 
 
-def _keys(session: "boto3.Session", bucket: str) -> list[str]:
-    """The keys of all token records."""
-    # The store repeats its own requests; here the SDK does.
-    client = session.client("s3", config=CLIENT_CONFIG)
+def _keys(store: Store, progress: "Progress") -> list[str]:
+    """Return the keys of all token records."""
     keys: list[str] = []
-    for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=_PREFIX):
-        if "IsTruncated" not in page:  # the SDK reads a missing body as an empty one
-            raise CommandError(f"The answer of the bucket {bucket} was cut short: run the command again.")
-        keys += [entry["Key"] for entry in page.get("Contents", []) if _id(entry["Key"]) is not None]
+    for key in store.list_keys(_PREFIX):
+        store.prolong(PATIENCE)  # for each page: many tokens take long to list
+        if _is_token_key(key):
+            keys.append(key)
+            progress.show(f"Listing tokens: {len(keys)} so far")
     return keys
 
 
-def _id(key: str) -> str | None:
+def _is_token_key(key: str) -> bool:
     token_id = key.removeprefix(_PREFIX).removesuffix(".json")
-    return token_id if is_token_id(token_id) and key == token_key(token_id) else None
+    return is_token_id(token_id) and key == token_key(token_id)
 
 
 def _matching(body: bytes, key: str) -> Token:
     token = Token.from_json(body)
     if token.key != key:
-        raise ValueError("the record of another token")
+        raise ValueError("the record is of another token")
     return token
 
 
@@ -224,7 +229,7 @@ def _parse(body: bytes | None, bucket: str, token_id: str) -> Token:
     if body is None:
         raise CommandError(
             f"There is no token {token_id} in the bucket {bucket}: `holdfast token list --all` shows all, "
-            "and --team chooses whose."
+            "and --team selects the team."
         )
     try:
         return _matching(body, token_key(token_id))
@@ -233,8 +238,8 @@ def _parse(body: bytes | None, bucket: str, token_id: str) -> Token:
 
 
 def unreadable(bucket: str, key: str) -> str:
-    """The line about an object that holds no token record."""
+    """Return the line about an object that holds no valid token record."""
     return (
-        f"s3://{bucket}/{key} holds no token record that this command knows: look at it with `aws s3 cp "
-        f"s3://{bucket}/{key} -`, or remove it with `aws s3 rm`, then nobody gets in with it."
+        f"s3://{bucket}/{key} is not a valid token record, as far as this command knows: look at it with "
+        f"`aws s3 cp s3://{bucket}/{key} -`, or remove it with `aws s3 rm`; nobody can sign in with it then."
     )

@@ -1,4 +1,4 @@
-"""Trust records in a team's bucket: all of them lie in one object."""
+"""Reads and changes the trust records in a team's bucket. One object holds all of them."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -19,9 +19,9 @@ def read(session: "boto3.Session", bucket: str) -> Records:
     """Read all trust records.
 
     Raises:
-        CommandError: AWS does not allow it or does not answer, or they are no trust records.
+        CommandError: AWS does not allow it or does not respond, or the records are not valid.
     """
-    with as_lines(bucket, undecided="run the command again."):
+    with as_lines(bucket, outcome_unknown="run the command again."):
         found = open_bucket(session, bucket).read(KEY)
         return _parse(found.body if found else None, bucket)
 
@@ -31,22 +31,21 @@ def add(session: "boto3.Session", bucket: str, record: "Trust") -> None:
 
     Raises:
         CommandError: its name or its AWS role has one already, there is no room, or AWS does not allow it or
-            does not answer.
+            does not respond.
     """
-    undecided = f"look with `holdfast trust list` whether {record.name} is there before you run it again."
-    with as_lines(bucket, undecided=undecided, interrupted=_INTERRUPTED):
+    unknown = f"check with `holdfast trust list` whether {record.name} is there before you run it again."
+    with as_lines(bucket, outcome_unknown=unknown, interrupted=_INTERRUPTED):
 
         def decide(current: bytes | None) -> bytes | None:
             records = _parse(current, bucket)
             there = records.named(record.name)
             if there is not None and there.id == record.id:
-                return (
-                    None  # an attempt took effect whose answer was lost, and others have changed more since
-                )
+                # An attempt took effect although its response was lost, and others have made changes since.
+                return None
             try:
                 return records.added(record).to_json()
             except ValueError as error:
-                raise CommandError(f"It was not added: {error}.") from error
+                raise CommandError(f"The record was not added: {error}.") from error
 
         change(open_bucket(session, bucket), KEY, decide)
 
@@ -54,27 +53,27 @@ def add(session: "boto3.Session", bucket: str, record: "Trust") -> None:
 def remove(session: "boto3.Session", bucket: str, name: str) -> "Trust":
     """Remove a record.
 
-    One that others make anew under that name at the same time stays.
+    A record that somebody else re-creates under that name at the same time stays.
 
     Returns:
-        What was removed.
+        The record that was removed.
 
     Raises:
-        CommandError: there is none of that name, or AWS does not allow it or does not answer.
+        CommandError: there is none of that name, or AWS does not allow it or does not respond.
     """
     again = "run the command again until it says that there is none of that name."
-    with as_lines(bucket, undecided=again, interrupted=again.capitalize()):
+    with as_lines(bucket, outcome_unknown=again, interrupted=again.capitalize()):
         removed: list[Trust] = []
 
         def decide(current: bytes | None) -> bytes | None:
             records = _parse(current, bucket)
             there = records.named(name)
             if removed and (there is None or there.id != removed[0].id):
-                return None  # an attempt took effect whose answer was lost, or somebody else was faster
+                return None  # an attempt took effect although its response was lost, or somebody was faster
             if there is None:
                 raise CommandError(
                     f"There is no trust record {name} in the bucket {bucket}: `holdfast trust list` shows "
-                    "all, and --team chooses whose."
+                    "all, and --team selects the team."
                 )
             removed.append(there)
             return records.without(name).to_json()
@@ -90,6 +89,7 @@ def _parse(body: bytes | None, bucket: str) -> Records:
         return trust.parse(body)
     except ValueError as error:
         raise CommandError(
-            f"s3://{bucket}/{KEY} holds no trust records that this command knows, so nobody gets in by one: "
-            f"look at it with `aws s3 cp s3://{bucket}/{KEY} -`; its versions have what it was before."
+            f"s3://{bucket}/{KEY} does not hold valid trust records, as far as this command knows, so nobody "
+            f"can sign in by one: look at it with `aws s3 cp s3://{bucket}/{KEY} -`; older versions of the "
+            "object hold the records as they were."
         ) from error

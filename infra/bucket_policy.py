@@ -1,7 +1,7 @@
-"""What the state bucket refuses by itself, whoever asks: Holdfast, an administrator, another program.
+"""The deny statements of the state bucket's policy: for Holdfast, administrators and every other program.
 
-Every statement is a refusal; who may do what is up to the roles. Its ID says what it refuses. What S3's
-lifecycle rules remove is not subject to it.
+The policy only denies; the roles say who may do what. A statement's ID says what it denies. The policy does
+not apply to what S3's lifecycle rules remove.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,19 +11,20 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
+from infra import keys
 from infra.config import TeamConfig
 
 # Several keys of one condition must all hold. A comparison that negates holds for a header that is missing,
 # hence the `Null` beside it.
 
 _CREATES_AN_OBJECT = {"s3:ObjectCreationOperation": "true"}
-"""Not so CreateMultipartUpload and UploadPart: they are s3:PutObject too and cannot carry a condition."""
+"""Not CreateMultipartUpload and UploadPart, which are s3:PutObject too and cannot carry a condition."""
 
 _ENCRYPTION = "s3:x-amz-server-side-encryption"
 
 
-def refusals(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) -> list[iam.PolicyStatement]:
-    """The statements of a team's state bucket.
+def deny_statements(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) -> list[iam.PolicyStatement]:
+    """Return the deny statements of a team's state bucket.
 
     Args:
         bucket: the state bucket.
@@ -31,10 +32,12 @@ def refusals(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) -> list
         team: whose it is.
     """
     locks, states = bucket.arn_for_objects("*.tflock"), bucket.arn_for_objects("*.tfstate")
-    records = [bucket.arn_for_objects(f"{folder}/*") for folder in ("tokens", "trust", "sessions")]
+    records = [
+        bucket.arn_for_objects(f"{keys.folder(one)}*") for one in (keys.TOKENS, keys.TRUST, keys.SESSIONS)
+    ]
     return [
-        *refuse_old_tls(bucket),
-        _refuse(
+        *deny_old_tls(bucket),
+        _deny(
             "RefuseLockWritesWithoutCondition",
             "s3:PutObject",
             [locks],
@@ -45,7 +48,7 @@ def refusals(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) -> list
             []
             if team.native_clients
             else [
-                _refuse(
+                _deny(
                     "RefuseStateWritesWithoutCondition",
                     "s3:PutObject",
                     [states],
@@ -56,57 +59,57 @@ def refusals(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) -> list
                 )
             ]
         ),
-        # Written over blindly, a record that was revoked meanwhile would be good again.
-        _refuse(
+        # A blind overwrite could make a record valid again that was revoked in the meantime.
+        _deny(
             "RefuseRecordWritesWithoutCondition",
             "s3:PutObject",
             records,
             {"Null": {"s3:if-none-match": "true", "s3:if-match": "true"}, "Bool": _CREATES_AN_OBJECT},
         ),
-        *_refuse_other_encryption(bucket, key),
-        _refuse("RefuseToDeleteStateVersions", "s3:DeleteObjectVersion", [states]),
-        # Without its newest version a record is the one before, which was not revoked yet.
-        _refuse("RefuseToDeleteRecordVersions", "s3:DeleteObjectVersion", records),
+        *_deny_other_encryption(bucket, key),
+        _deny("RefuseToDeleteStateVersions", "s3:DeleteObjectVersion", [states]),
+        # Without its newest version a record is the version before, which was not revoked yet.
+        _deny("RefuseToDeleteRecordVersions", "s3:DeleteObjectVersion", records),
         # A lifecycle rule removes old versions that have a lock's tag, whatever their key.
-        _refuse("RefuseToTagStates", ["s3:PutObjectTagging", "s3:PutObjectVersionTagging"], [states]),
-        _refuse("RefuseToBypassGovernance", "s3:BypassGovernanceRetention", [states]),
-        _refuse_retention(bucket, team),
+        _deny("RefuseToTagStates", ["s3:PutObjectTagging", "s3:PutObjectVersionTagging"], [states]),
+        _deny("RefuseToBypassGovernance", "s3:BypassGovernanceRetention", [states]),
+        _deny_retention(bucket, team),
     ]
 
 
-def refuse_old_tls(bucket: s3.IBucket) -> list[iam.PolicyStatement]:
-    """The statements that keep a bucket to TLS 1.2 and later."""
+def deny_old_tls(bucket: s3.IBucket) -> list[iam.PolicyStatement]:
+    """Return the statements that deny requests to a bucket without TLS 1.2 or later."""
     everything = [bucket.bucket_arn, bucket.arn_for_objects("*")]
     return [
-        _refuse("RefuseWithoutTls", "s3:*", everything, {"Bool": {"aws:SecureTransport": "false"}}),
-        _refuse("RefuseTlsBefore12", "s3:*", everything, {"NumericLessThan": {"s3:TlsVersion": "1.2"}}),
+        _deny("RefuseWithoutTls", "s3:*", everything, {"Bool": {"aws:SecureTransport": "false"}}),
+        _deny("RefuseTlsBefore12", "s3:*", everything, {"NumericLessThan": {"s3:TlsVersion": "1.2"}}),
     ]
 
 
-def _refuse_other_encryption(bucket: s3.IBucket, key: kms.IKey | None) -> list[iam.PolicyStatement]:
-    """Without a header S3 encrypts as the bucket says; these refuse a header that says otherwise."""
+def _deny_other_encryption(bucket: s3.IBucket, key: kms.IKey | None) -> list[iam.PolicyStatement]:
+    """Return statements that deny a header with other encryption than the bucket's, which is the default."""
     objects = [bucket.arn_for_objects("*")]
     asked = {_ENCRYPTION: "false"}
     statements = [
-        _refuse(
+        _deny(
             "RefuseOtherEncryption",
             "s3:PutObject",
             objects,
             {"Null": asked, "StringNotEquals": {_ENCRYPTION: "aws:kms" if key else "AES256"}},
         ),
-        _refuse(
+        _deny(
             "RefuseKeysOfTheClient",
             "s3:PutObject",
             objects,
             {"Null": {f"{_ENCRYPTION}-customer-algorithm": "false"}},
         ),
-        # Encrypts what is there anew, in place: under a foreign key a version is lost with that key.
-        _refuse("RefuseToChangeEncryption", "s3:UpdateObjectEncryption", objects),
+        # It encrypts an object again, in place: under a foreign key a version is lost with that key.
+        _deny("RefuseToChangeEncryption", "s3:UpdateObjectEncryption", objects),
     ]
     if key:
         statements.append(
-            # Also refuses `aws:kms` that names no key: S3 takes the account's own key then, not the bucket's.
-            _refuse(
+            # Also denies `aws:kms` without a key: S3 uses the account's own key then, not the bucket's.
+            _deny(
                 "RefuseOtherKeys",
                 "s3:PutObject",
                 objects,
@@ -116,13 +119,13 @@ def _refuse_other_encryption(bucket: s3.IBucket, key: kms.IKey | None) -> list[i
     return statements
 
 
-def _refuse_retention(bucket: s3.IBucket, team: TeamConfig) -> iam.PolicyStatement:
+def _deny_retention(bucket: s3.IBucket, team: TeamConfig) -> iam.PolicyStatement:
     action, objects = "s3:PutObjectRetention", [bucket.arn_for_objects("*")]
     if team.retention is None:
-        return _refuse("RefuseRetention", action, objects)
+        return _deny("RefuseRetention", action, objects)
     # A day more than the team's: a client's clock may be ahead, and a part of a day may count as a whole one.
     most = str(team.retention.days + 1)
-    return _refuse(
+    return _deny(
         "RefuseLongerRetention",
         action,
         objects,
@@ -130,7 +133,7 @@ def _refuse_retention(bucket: s3.IBucket, team: TeamConfig) -> iam.PolicyStateme
     )
 
 
-def _refuse(
+def _deny(
     sid: str,
     action: str | Sequence[str],
     resources: Sequence[str],

@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from botocore.loaders import create_loader
 
+from holdfast import team as names
+from holdfast.s3.retention import MAX_DAYS
 from infra.settings import (
     NamedTexts,
     SettingError,
@@ -76,7 +78,7 @@ class Retention:
         "governance: the bucket policy denies everybody what would lift it; compliance: nobody can lift it",
         deployed=_KEEP,
     )
-    days: int = setting(whole_number(1, 36500), "for how long, from each write on", deployed=_KEEP)
+    days: int = setting(whole_number(1, MAX_DAYS), "for how long, from each write on", deployed=_KEEP)
     bucket_default: bool = setting(
         flag(),
         "whether S3 puts it on every object, locks and tokens too, or each write of a state asks for it",
@@ -87,7 +89,7 @@ class Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """When old state versions go."""
+    """When S3 removes old state versions."""
 
     days: int = setting(
         whole_number(1, 36500),
@@ -104,7 +106,7 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttling:
-    """What the API takes; what is above gets 429, which Terraform repeats."""
+    """How many requests the API accepts; those above get 429, which Terraform retries."""
 
     rate: int = setting(
         whole_number(1, 10000), "requests a second in the long run", deployed=_ANY_TIME, default=100
@@ -117,11 +119,14 @@ class Memory:
     """Megabytes of each function; processor time grows with them, and 1769 are one whole vCPU."""
 
     backend: int = setting(
-        whole_number(256, 10240), "of the function that answers Terraform", deployed=_ANY_TIME, default=1769
+        whole_number(256, 10240),
+        "of the function that handles Terraform's requests",
+        deployed=_ANY_TIME,
+        default=1769,
     )
     authorizer: int = setting(
         whole_number(256, 10240),
-        "of the functions that verify credentials and make sessions",
+        "of the functions that verify credentials and create sessions",
         deployed=_ANY_TIME,
         default=512,
     )
@@ -226,7 +231,7 @@ class TeamConfig:
     )
     throttling: Throttling = setting(
         Table(Throttling, "{ rate = 100, burst = 200 }"),
-        "what the API takes; what is above gets `429`, which Terraform repeats",
+        "how many requests the API accepts; those above get `429`, which Terraform retries",
         deployed=_ANY_TIME,
         default=Throttling(),
     )
@@ -264,10 +269,6 @@ class TeamConfig:
     )
 
 
-# The bucket's name, at most 63 characters, is made of it: `holdfast-<team>-<account>-<region>`.
-_TEAM_NAME = re.compile(r"[a-z][a-z0-9-]{0,24}", re.ASCII)
-
-
 def load_teams(path: Path) -> tuple[TeamConfig, ...]:
     """Read the teams file.
 
@@ -296,7 +297,7 @@ def read_teams(path: Path) -> tuple[TeamConfig, ...]:
 
 
 def team_named(name: str, teams: Iterable[TeamConfig], path: Path) -> TeamConfig:
-    """The team of this name.
+    """Return the team of this name.
 
     Args:
         name: as somebody typed it.
@@ -335,7 +336,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 
 def _refuse_same_name(path: Path, content: str) -> None:
-    """Say plainly what TOML calls a table that is declared twice."""
+    """Name the team that is declared twice, which is clearer than the message of the TOML parser."""
     first: dict[str, int] = {}
     for line, written in enumerate(content.splitlines(), 1):
         if table := re.match(r"""\s*\[\s*["']?teams["']?\s*\.\s*["']?([\w-]+)["']?\s*\]""", written):
@@ -349,11 +350,8 @@ def _refuse_same_name(path: Path, content: str) -> None:
 
 
 def _team(path: Path, name: str, settings: object) -> TeamConfig:
-    if not _TEAM_NAME.fullmatch(name):
-        raise ConfigError(
-            f"{path}: team {name!r}: write a name of 1 to 25 lower-case letters, digits and '-', "
-            "with a letter first"
-        )
+    if not names.is_name(name):
+        raise ConfigError(f"{path}: team {name!r}: write a name of {names.NAME_RULE}")
     if not isinstance(settings, dict):
         raise ConfigError(f"{path}: team '{name}': must be a table [teams.{name}]")
     try:
@@ -396,7 +394,7 @@ class Target:
     api_endpoint: str | None = None
 
     def place(self, team: TeamConfig) -> TeamConfig:
-        """The team with the account and region that it has on this target."""
+        """Return the team with the account and region that it has on this target."""
         return replace(team, account=self.account or team.account, region=self.region or team.region)
 
 
@@ -404,7 +402,7 @@ AWS = Target(name="aws")
 
 
 def local(endpoint: str) -> Target:
-    """The local AWS. Everything in which a deployment there differs from one to AWS stands here."""
+    """Return the local AWS as a target. Every difference from a deployment to AWS is set here."""
     return Target(
         # It runs functions in its own Python: bundles are built for that one, not for Lambda's.
         name="local",
@@ -412,7 +410,7 @@ def local(endpoint: str) -> Target:
         account=LOCAL_ACCOUNT,
         # Its credentials, its addresses and the tools that wrap it default to this region.
         region="us-east-1",
-        # It is thrown away and made anew at will, by removing its folder.
+        # It is thrown away and re-created at will, by removing its folder.
         termination_protection=False,
         # It has no host name for an API that all programs on all systems resolve, so an API is a path.
         api_endpoint=endpoint,

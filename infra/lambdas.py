@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, Literal, cast
 
 from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_iam as iam
@@ -13,9 +13,18 @@ from aws_cdk.aws_logs_destinations import LambdaDestination
 from constructs import Construct
 
 from holdfast import __version__, audit
+from holdfast.audit import audit_log_group, function_log_group
+from holdfast.s3 import retention as object_lock
+from infra import keys
 from infra.bundle import Bundle
 from infra.config import TeamConfig
 from infra.state_store import StateStore, fix_logical_id
+
+_MODES: Final[dict[Literal["governance", "compliance"], Literal["GOVERNANCE", "COMPLIANCE"]]] = {
+    "governance": "GOVERNANCE",
+    "compliance": "COMPLIANCE",
+}
+"""A retention mode as teams.toml spells it, to how S3 spells it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +41,9 @@ class Functions(Construct):
     """The functions of one team.
 
     Attributes:
-        backend: the alias that answers Terraform.
+        backend: the alias that handles Terraform's requests.
         authorizer: the alias that verifies credentials.
-        sessions: the alias that makes sessions.
+        sessions: the alias that creates sessions.
         audit: the log group of the audit trail.
     """
 
@@ -43,10 +52,9 @@ class Functions(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         bucket, key = store.bucket, store.key
-        states = bucket.arn_for_objects("states/*.tfstate")
-        locks = bucket.arn_for_objects("states/*.tfstate.tflock")
-        tokens, sessions = bucket.arn_for_objects("tokens/*.json"), bucket.arn_for_objects("sessions/*.json")
-        trust = bucket.arn_for_objects("trust/records.json")
+        states, locks = bucket.arn_for_objects(keys.STATES), bucket.arn_for_objects(keys.LOCKS)
+        tokens, sessions = bucket.arn_for_objects(keys.TOKENS), bucket.arn_for_objects(keys.SESSIONS)
+        trust = bucket.arn_for_objects(keys.TRUST)
         # Without s3:ListBucket S3 answers 403 for a key that does not exist: "no state yet" were a fault.
         missing_keys_are_404 = _allow("MissingKeysAre404", ["s3:ListBucket"], [bucket.bucket_arn])
         encrypt_and_decrypt = (
@@ -61,7 +69,7 @@ class Functions(Construct):
             team,
             bundles.backend,
             memory_mb=team.memory.backend,
-            timeout=Duration.seconds(25),  # below the gateway's 30 s, so that an answer is always ours
+            timeout=Duration.seconds(25),  # below the gateway's 30 s, so that every response is ours
             environment={
                 "HOLDFAST_BUCKET": bucket.bucket_name,
                 "HOLDFAST_REQUIRE_LOCK": "true" if team.require_lock else "false",
@@ -79,15 +87,13 @@ class Functions(Construct):
                 *encrypt_and_decrypt,
             ],
             acknowledged=[
-                _pattern(
-                    f"states/*.{kind}", "All states of the team: the token's scope says who may use which."
-                )
-                for kind in ("tfstate", "tfstate.tflock")
+                _pattern(pattern, "All states of the team: the token's scope says who may use which.")
+                for pattern in (keys.STATES, keys.LOCKS)
             ],
         )
         self.backend = self._live(backend)
         if bucket.policy:
-            # New code, which may ask for another retention, answers only once the bucket lets it through.
+            # New code, which may ask for another retention, gets requests only once the bucket allows it.
             self.backend.node.add_dependency(bucket.policy)
         authorizer, authorizer_log = self._function(
             "Authorizer",
@@ -102,8 +108,8 @@ class Functions(Construct):
                 *([_allow("Decrypt", ["kms:Decrypt"], [key.key_arn])] if key else []),
             ],
             acknowledged=[
-                _pattern("tokens/*.json", "Which token it is stands in the request."),
-                _pattern("sessions/*.json", "Which session it is stands in the request."),
+                _pattern(keys.TOKENS, "Which token it is stands in the request."),
+                _pattern(keys.SESSIONS, "Which session it is stands in the request."),
             ],
         )
         self.authorizer = self._live(authorizer)
@@ -123,7 +129,7 @@ class Functions(Construct):
                 missing_keys_are_404,
                 *encrypt_and_decrypt,
             ],
-            acknowledged=[_pattern("sessions/*.json", "Each session has a new random ID.")],
+            acknowledged=[_pattern(keys.SESSIONS, "Each session has a new random ID.")],
         )
         self.sessions = self._live(sessions_function)
         self.audit = self._audit_trail(
@@ -135,8 +141,8 @@ class Functions(Construct):
     def _audit_trail(
         self, team: TeamConfig, bundle: Bundle, audited: Mapping[str, logs.LogGroup]
     ) -> logs.LogGroup:
-        """The log group of the audit trail, and the function that fills it from the functions' own logs."""
-        trail = audit_log(self, "Audit", f"/holdfast/{team.name}/audit", days=team.audit_retention)
+        """Make the log group of the audit trail, and the function that fills it from the functions' logs."""
+        trail = audit_log(self, "Audit", audit_log_group(team.name), days=team.audit_retention)
         copying, _ = self._function(
             "AuditTrail",
             team,
@@ -187,7 +193,7 @@ class Functions(Construct):
         # The name of the log group is stored in audit events, and kept log groups are found by it.
         log_name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
         log_group = audit_log(
-            self, f"{name}Log", f"/holdfast/{team.name}/{log_name}", days=team.log_retention
+            self, f"{name}Log", function_log_group(team.name, log_name), days=team.log_retention
         )
         log_streams = _allow(
             "OwnLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log_group.log_group_arn]
@@ -220,7 +226,7 @@ class Functions(Construct):
             # The statements above are all there are: constructs that would add to them cannot.
             role=role.without_policy_updates(),
             log_group=log_group,
-            # Started from a snapshot instead of imported anew; only published versions are.
+            # A cold start restores a snapshot instead of importing the code; published versions only.
             snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if from_snapshot else None,
         )
         if from_snapshot:
@@ -236,31 +242,31 @@ class Functions(Construct):
         return function, log_group
 
     def _live(self, function: lambda_.Function) -> lambda_.Alias:
-        """The alias that callers use: a snapshot is made of the version that it publishes."""
+        """Make the alias that callers use: a snapshot is made of the version that it publishes."""
         return lambda_.Alias(
             self, f"{function.node.id}Live", alias_name="live", version=function.current_version
         )
 
 
 def retention_of_each_write(team: TeamConfig) -> str | None:
-    """What every write of a state asks S3 for, as in `governance 30` (days).
+    """Return the retention that every write of a state asks S3 for, as `holdfast.s3.retention` writes it.
 
-    None where the team has no retention, or where the bucket adds it by itself.
+    Returns:
+        None if the team has no retention, or if the bucket adds it by itself.
     """
     if team.retention is None or team.retention.bucket_default:
         return None
-    return f"{team.retention.mode} {team.retention.days}"
+    return str(object_lock.Retention(_MODES[team.retention.mode], team.retention.days))
 
 
 def audit_log(scope: Construct, logical_id: str, name: str, *, days: int) -> logs.LogGroup:
-    """A log group that outlives the stack: it says who did what.
+    """Make a log group that outlives the stack, because it says who did what.
 
     Args:
         scope: where it belongs.
-        logical_id: its name in the template. It does not change: a kept log group is taken into a new stack
-            under it.
+        logical_id: its name in the template. It does not change: a new stack imports a kept log group by it.
         name: of the log group.
-        days: for which a line is kept.
+        days: how long a line is kept.
     """
     log_group = logs.LogGroup(
         scope,
@@ -275,7 +281,7 @@ def audit_log(scope: Construct, logical_id: str, name: str, *, days: int) -> log
 
 
 def _pattern(keys: str, reason: str) -> Acknowledgment:
-    """Say why a role is for all keys that a pattern matches."""
+    """Acknowledge that a role is for all keys that a pattern matches, and say why."""
     rule = f"AwsSolutions::AwsSolutions-IAM5[Resource::<StateBucket.Arn>/{keys}]"
     return Acknowledgment(id=rule, reason=reason)
 

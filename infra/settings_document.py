@@ -5,12 +5,13 @@ from dataclasses import MISSING, Field, asdict
 from pathlib import Path
 from typing import Any
 
+from holdfast import team
 from infra.config import TeamConfig
 from infra.settings import NamedTexts, Setting, Table, as_toml, settings_of
 
 PATH = Path(__file__).resolve().parent.parent / "docs" / "settings.md"
 
-_BEFORE = """\
+_BEFORE = f"""\
 # Settings of a team
 
 <!-- Generated from infra/config.py by `make generated`: change it there. -->
@@ -23,12 +24,13 @@ The teams stand in `teams.toml`, each in a table of its own. A team with no sett
 [teams.payments]
 account = "123456789012"
 region = "eu-central-1"
-retention = { mode = "governance", days = 30 }
-history = { days = 365, keep_versions = 100 }
-tags = { cost-center = "42" }
+retention = {{ mode = "governance", days = 30 }}
+history = {{ days = 365, keep_versions = 100 }}
+tags = {{ cost-center = "42" }}
 ```
 
-A team's name is 1 to 25 lower-case letters, digits and `-`, with a letter first. It is part of the names of stack, bucket and log groups.
+A team's name is {team.NAME_RULE.replace("'", "`")}.
+It is part of the names of stack, bucket and log groups.
 
 Give both `account` and `region`. Without them the credentials of the first deployment decide where the store is; [teams.lock](#teamslock) keeps
 it there.
@@ -38,7 +40,7 @@ A wrong setting stops every `cdk` command in one line that names file, team, set
 
 ## All settings
 
-`retention.days` stands for `days` inside the table `retention`: `retention = { days = 30, … }`.
+`retention.days` stands for `days` inside the table `retention`: `retention = {{ days = 30, … }}`.
 The last column says what can be done with it once the team is deployed.
 """
 
@@ -80,7 +82,7 @@ in the place of the old one the next `terraform apply` would create everything a
 
 
 def settings_document() -> str:
-    """The whole document."""
+    """Return the whole document."""
     return _BEFORE + "\n" + "\n".join(_table()) + "\n" + _AFTER
 
 
@@ -103,7 +105,8 @@ def _written(one: Setting) -> str:
     match one.kind:
         case Table(example=example) | NamedTexts(example=example):
             return f"`{example}`"
-    return one.kind.written
+        case _:
+            return one.kind.written
 
 
 def _default(one: Setting, field: Field[Any]) -> str:

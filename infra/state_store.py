@@ -10,7 +10,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.bucket_policy import refusals, refuse_old_tls
+from infra import keys
+from infra.bucket_policy import deny_old_tls, deny_statements
 from infra.config import History, Retention, TeamConfig
 
 
@@ -23,8 +24,8 @@ class StateStore(Construct):
     Attributes:
         key: encrypts every object of the bucket; None for a team that leaves the keys to S3.
         bucket: named after team, account and region. A name of its own is a safeguard: a stack that is
-            deployed anew beside a bucket that stayed fails, where it would otherwise start with an empty
-            history and let Terraform create everything a second time.
+            re-created beside a kept bucket fails, where it would otherwise start with an empty history and
+            let Terraform create everything a second time.
     """
 
     def __init__(self, scope: Construct, construct_id: str, team: TeamConfig) -> None:
@@ -56,9 +57,9 @@ class StateStore(Construct):
                     reason="The team's bucket has its own policy; docs/design.md says what it has to allow.",
                 )
             )
-        for statement in refusals(self.bucket, self.key, team):
+        for statement in deny_statements(self.bucket, self.key, team):
             self.bucket.add_to_resource_policy(statement)
-        # Fixed, because a kept resource is taken into a new stack under this name (docs/deploying.md), and
+        # Fixed, because a new stack imports a kept resource under this name (docs/deploying.md), and
         # because a resource whose name changes is a new resource.
         fix_logical_id(self.bucket, "StateBucket")
 
@@ -75,7 +76,7 @@ class StateStore(Construct):
         return key
 
     def _access_logs_bucket(self, team: TeamConfig) -> s3.IBucket:
-        """The team's bucket for access logs, or one that is fit for them."""
+        """Return the team's bucket for access logs, or make one."""
         if team.access_logs is not None:
             return s3.Bucket.from_bucket_name(self, "TeamsAccessLogs", team.access_logs.bucket)
         bucket = s3.Bucket(
@@ -91,7 +92,7 @@ class StateStore(Construct):
             ],
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
-        for statement in refuse_old_tls(bucket):
+        for statement in deny_old_tls(bucket):
             bucket.add_to_resource_policy(statement)
         fix_logical_id(bucket, "AccessLogsBucket")
         return bucket
@@ -116,7 +117,10 @@ def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
         s3.LifecycleRule(id="unfinished-uploads", abort_incomplete_multipart_upload_after=one_day),
         # The longest session is half a day: what goes has ended, and who had it stands in the audit trail.
         s3.LifecycleRule(
-            id="sessions", prefix="sessions/", expiration=one_day, noncurrent_version_expiration=one_day
+            id="sessions",
+            prefix=keys.folder(keys.SESSIONS),
+            expiration=one_day,
+            noncurrent_version_expiration=one_day,
         ),
     ]
     if history is not None:
@@ -124,7 +128,7 @@ def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
             # Also reaches what no rule for a tag does: locks of other programs, and delete markers.
             s3.LifecycleRule(
                 id="history",
-                prefix="states/",
+                prefix=keys.folder(keys.STATES),
                 noncurrent_version_expiration=Duration.days(history.days),
                 noncurrent_versions_to_retain=history.keep_versions,
             )
@@ -133,5 +137,5 @@ def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
 
 
 def fix_logical_id(construct: Construct, logical_id: str) -> None:
-    """Give a construct's resource a name in the template that does not follow from where it stands."""
+    """Give a construct's resource a name in the template that does not depend on its place in the tree."""
     cast("CfnResource", construct.node.default_child).override_logical_id(logical_id)

@@ -3,6 +3,7 @@
 from aws_cdk import CfnOutput, Environment, Stack, Validations
 from constructs import Construct
 
+from holdfast import team as names
 from infra.api import Api
 from infra.config import Target, TeamConfig
 from infra.lambdas import Bundles, Functions, retention_of_each_write
@@ -24,10 +25,10 @@ class TeamStack(Stack):
         team = target.place(team)
         super().__init__(
             scope,
-            f"Holdfast-{team.name}",
+            names.stack_name(team.name),
             description=f"Holdfast: Terraform state backend of team {team.name}",
             env=Environment(account=team.account, region=team.region),
-            tags={**team.tags, "holdfast:team": team.name},
+            tags={**team.tags, names.TAG: team.name},
             termination_protection=target.termination_protection,
         )
         store = StateStore(self, "StateStore", team)
@@ -36,19 +37,19 @@ class TeamStack(Stack):
         if team.token_trail:
             TokenTrail(self, "TokenTrail", team, store.bucket)
 
-        CfnOutput(self, "ApiAddress", value=api.address, description="Base URL of the API")
-        CfnOutput(self, "BucketName", value=store.bucket.bucket_name, description="Holds the states")
+        CfnOutput(self, names.API_ADDRESS, value=api.address, description="Base URL of the API")
+        CfnOutput(self, names.BUCKET_NAME, value=store.bucket.bucket_name, description="Holds the states")
         if retention := retention_of_each_write(team):
-            CfnOutput(self, "StateRetention", value=retention, description="Mode and days of each write")
+            CfnOutput(self, names.STATE_RETENTION, value=retention, description="Mode and days of each write")
 
         if what := what_stays_for_ever(team):
             Validations.of(self).add_warning("holdfast:history", what)
 
 
 def what_stays_for_ever(team: TeamConfig) -> str | None:
-    """Say what piles up in the bucket of a team with these settings, and what to write; None if nothing does.
+    """Return what piles up in a team's bucket with these settings, and what to write; None if nothing does.
 
-    Delete markers carry no tags, so that only `history` reaches those that have something above or beneath.
+    Delete markers carry no tags, so that only `history` reaches those with versions above or beneath.
     """
     if team.history is not None:
         return None

@@ -1,4 +1,4 @@
-"""CloudTrail's record of who read and wrote the records of tokens and trust, for a team that asks for it."""
+"""CloudTrail's log of who read and wrote the records of tokens and trust, for a team that asks for it."""
 
 from typing import cast
 
@@ -8,7 +8,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.bucket_policy import refuse_old_tls
+from infra import keys
+from infra.bucket_policy import deny_old_tls
 from infra.config import TeamConfig
 from infra.state_store import fix_logical_id
 
@@ -50,7 +51,7 @@ class TokenTrail(Construct):
             resource_name=name,
             arn_format=ArnFormat.SLASH_RESOURCE_NAME,
         )
-        for statement in (*refuse_old_tls(bucket), *_delivery(bucket, trail_arn, Stack.of(self).account)):
+        for statement in (*deny_old_tls(bucket), *_delivery(bucket, trail_arn, Stack.of(self).account)):
             bucket.add_to_resource_policy(statement)
         trail = cloudtrail.CfnTrail(
             self,
@@ -76,14 +77,14 @@ def _selected(records: s3.IBucket) -> cloudtrail.CfnTrail.AdvancedEventSelectorP
             field(field="resources.type", equal_to=["AWS::S3::Object"]),
             field(
                 field="resources.ARN",
-                starts_with=[records.arn_for_objects(f"{folder}/") for folder in ("tokens", "trust")],
+                starts_with=[records.arn_for_objects(keys.folder(key)) for key in (keys.TOKENS, keys.TRUST)],
             ),
         ],
     )
 
 
 def _delivery(bucket: s3.IBucket, trail_arn: str, account: str) -> list[iam.PolicyStatement]:
-    """What CloudTrail must be allowed, for this trail and no other (its guide, "Amazon S3 bucket policy")."""
+    """Allow CloudTrail to deliver this trail and no other (its guide, "Amazon S3 bucket policy")."""
     cloudtrail_itself = iam.ServicePrincipal("cloudtrail.amazonaws.com")
     this_trail = {"aws:SourceArn": trail_arn}
     return [

@@ -3,8 +3,9 @@
 import argparse
 import json
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from holdfast.audit import EVENTS, FIELDS
 from holdfast.identity.credentials import is_token_id
 from holdfast_cli import arguments, output
 from holdfast_cli.errors import UsageError
@@ -12,21 +13,13 @@ from holdfast_cli.errors import UsageError
 if TYPE_CHECKING:
     from holdfast_cli.arguments import Commands
 
-EVENTS: Final = (
-    *("sign_in.accepted", "sign_in.refused", "sign_in.failed", "session.created"),
-    *("lock.acquired", "lock.released", "lock.force_unlocked"),
-    *("state.read", "state.absent", "state.written", "state.unchanged", "state.deleted"),
-    *("request.refused", "request.failed"),
-)
-"""What the functions tell the audit log."""
-
 _SINCE = timedelta(days=30)
-# Name of the option's value to the event's field.
-_FIELDS = ("state", "event", "principal", "version_id", "lock_id")
-_DETAILS = (
-    *("error", "reason", "serial_before", "serial", "version_id", "lock_id", "held_by", "operation"),
-    *("source_ip", "token", "session", "trust", "role"),
-)
+_OPTIONS = ("state", "event", "principal", "version_id", "lock_id")
+"""Fields of an event that an option of the same name selects by."""
+_NOT_DETAILS = frozenset({"principal", "subject", "state", "source", "marker_left", "status", "request_id"})
+"""Fields that are columns of the table, or that only --json shows."""
+_FIRST_DETAILS = ("error", "reason")
+_DETAILS = (*_FIRST_DETAILS, *(field for field in FIELDS if field not in {*_FIRST_DETAILS, *_NOT_DETAILS}))
 
 
 def add(commands: "Commands") -> None:
@@ -37,9 +30,10 @@ def add(commands: "Commands") -> None:
         _run,
         short="show who did what",
         description="""\
-Show what the team's audit log has on sign-ins, locks, reads, writes, deletes and
-refusals, oldest first. Needs AWS credentials that may filter the events of that
-log group; for the local AWS: set -a; . .local/aws.env; set +a.""",
+Show sign-ins, locks, reads, writes, deletes and denied requests from the team's
+audit log, oldest first. An unknown state or principal has no events. Needs AWS
+credentials that may filter the events of that log group;
+for the local AWS: set -a; . .local/aws.env; set +a.""",
         epilog="""\
 examples:
   holdfast audit --state network/prod --since 7d
@@ -48,21 +42,25 @@ examples:
   holdfast audit --event sign_in.refused --since 2026-11-01 --until 2026-12-01 --json
 """,
     )
-    audit.add_argument("--state", type=arguments.state, metavar="STATE", help="only what was done to it")
-    audit.add_argument("--event", type=_event, metavar="EVENT", help="only this, as state.written")
+    audit.add_argument("--state", type=arguments.state, metavar="STATE", help="only events of this state")
+    audit.add_argument("--event", type=_event, metavar="EVENT", help="only this event, as state.written")
     audit.add_argument(
         "--principal",
         type=_principal,
         metavar="WHO",
-        help="only by them: a token's ID, another principal, or a subject in full",
+        help="only events of this caller: a token's ID, another principal, or a subject in full",
     )
-    audit.add_argument("--version-id", type=_value, metavar="ID", help="only about this version of a state")
-    audit.add_argument("--lock-id", type=_value, metavar="ID", help="only about this lock")
+    audit.add_argument(
+        "--version-id", type=_value, metavar="ID", help="only events of this version of a state"
+    )
+    audit.add_argument("--lock-id", type=_value, metavar="ID", help="only events of this lock")
     audit.add_argument(
         "--since",
         type=arguments.past,
         metavar="WHEN",
-        help="from then on: 30d or 12h ago, or a date (UTC) as 2026-11-01; default: 30d",
+        help=(
+            f"from then on: 30d or 12h ago, or a date (UTC) as 2026-11-01; default: {arguments.shown(_SINCE)}"
+        ),
     )
     audit.add_argument("--until", type=arguments.past, metavar="WHEN", help="before then; default: now")
     arguments.add_team(audit)
@@ -71,7 +69,9 @@ examples:
 
 def _event(value: str) -> str:
     if value not in EVENTS:
-        raise argparse.ArgumentTypeError(f"{value!r} is no event; there are {', '.join(EVENTS)}")
+        raise argparse.ArgumentTypeError(
+            f"{value!r} is not a valid event; the events are {', '.join(EVENTS)}"
+        )
     return value
 
 
@@ -81,7 +81,7 @@ def _principal(value: str) -> str:
 
 def _value(value: str) -> str:
     if not arguments.unicode_text(value):
-        raise argparse.ArgumentTypeError("it is empty, and no event has that")
+        raise argparse.ArgumentTypeError("it is empty, and no event has an empty value")
     return value
 
 
@@ -90,14 +90,16 @@ def _run(asked: argparse.Namespace) -> None:
     since = asked.since or now - _SINCE
     until = asked.until or now + timedelta(minutes=1)  # clocks differ
     if since >= until:
-        default = "" if asked.since and asked.until else " By default they are 30 days ago and now."
+        default = (
+            "" if asked.since and asked.until else f" By default they are {_SINCE.days} days ago and now."
+        )
         raise UsageError(f"--since must be before --until.{default}")
 
     from holdfast_cli import audit, stack  # the SDK is loaded only by what talks to AWS
 
     session = stack.sign_in()
     team = asked.team or stack.find(session, None).team
-    wanted = {name: str(value) for name in _FIELDS if (value := getattr(asked, name)) is not None}
+    wanted = {name: str(value) for name in _OPTIONS if (value := getattr(asked, name)) is not None}
     events = audit.read(session, team, audit.Search(wanted, since, until), output.Progress())
     if asked.json:
         if events:
@@ -117,7 +119,7 @@ def _table(events: list[dict[str, Any]]) -> str:
         for event in events
     ]
     headings = ("TIME", "EVENT", "PRINCIPAL", "STATE", "DETAILS")
-    # An ID that is cut is of no use: rather let the terminal wrap the lines.
+    # No column is cut, because a shortened ID is useless; the terminal wraps the lines instead.
     return output.table(headings, rows, cut=())
 
 
@@ -130,7 +132,7 @@ def _time(event: dict[str, Any]) -> str:
 
 
 def _who(event: dict[str, Any]) -> str:
-    """Whose doing it is; of who was refused before that was decided, what they are known by."""
+    """Return the principal, or the subject of a caller that was refused before it had a principal."""
     return _text(event, "principal") or _text(event, "subject")
 
 

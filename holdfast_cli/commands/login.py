@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.identity.sessions import MAX_SECONDS, MIN_SECONDS
+from holdfast.identity.sessions import DEFAULT_SECONDS, MAX_SECONDS, MIN_SECONDS
 from holdfast.identity.trust import is_web_address
 from holdfast_cli import arguments, output
 from holdfast_cli.backend_config import quote_shell
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from holdfast_cli.sessions import Session
 
 
+_MIN, _DEFAULT, _MAX = (
+    arguments.shown(timedelta(seconds=seconds)) for seconds in (MIN_SECONDS, DEFAULT_SECONDS, MAX_SECONDS)
+)
+
+
 def add(commands: "Commands") -> None:
     """Add the command."""
     login = arguments.command(
@@ -25,14 +30,14 @@ def add(commands: "Commands") -> None:
         "login",
         _run,
         short="sign in with AWS credentials or an ID token",
-        description="""\
-Sign in for an hour, and print the two exports with which Terraform and OpenTofu
-use that: for a shell to evaluate. With the AWS credentials of the shell, which
-need an IAM role that a trust record names; or, with --oidc, with a CI job's ID
-token: of a file, of HOLDFAST_ID_TOKEN, or in GitHub Actions asked of GitHub.
+        description=f"""\
+Sign in for {_DEFAULT}, and print two exports for a shell to evaluate: Terraform and
+OpenTofu use them. The AWS credentials of the shell sign in, if a trust record
+names their IAM role; or, with --oidc, a CI job's ID token does: from a file, from
+HOLDFAST_ID_TOKEN, or in GitHub Actions requested from GitHub.
 
 The API is that of --address, else of the stack of --team, else HOLDFAST_ADDRESS,
-else of the stack of HOLDFAST_TEAM or of the only one. To find a stack takes AWS
+else of the stack of HOLDFAST_TEAM or of the only one. Finding a stack needs AWS
 credentials; for the local AWS: set -a; . .local/aws.env; set +a.""",
         epilog="""\
 examples:
@@ -45,7 +50,7 @@ examples:
     )
     login.add_argument("--oidc", action="store_true", help="with an ID token, not with AWS credentials")
     login.add_argument(
-        "--id-token-file", type=Path, metavar="FILE", help="with --oidc: where the ID token stands"
+        "--id-token-file", type=Path, metavar="FILE", help="with --oidc: the file with the ID token"
     )
     login.add_argument(
         "--audience",
@@ -57,10 +62,10 @@ examples:
         "--duration",
         type=_duration,
         metavar="DURATION",
-        help="how long the session lasts, from 5m to 12h; default: 1h",
+        help=f"how long the session lasts, from {_MIN} to {_MAX}; default: {_DEFAULT}",
     )
     where = login.add_mutually_exclusive_group()
-    # Without the environment: what is typed goes before all of it.
+    # Without a default from the environment: an option has precedence over all of it.
     where.add_argument("--team", type=arguments.team, metavar="TEAM", help="whose API")
     where.add_argument("--address", type=arguments.address, metavar="URL", help="the API's base URL")
     arguments.add_json(login, "one JSON object, not exports")
@@ -69,9 +74,7 @@ examples:
 def _duration(value: str) -> int:
     seconds = int(arguments.duration(value) / timedelta(seconds=1))
     if not MIN_SECONDS <= seconds <= MAX_SECONDS:
-        raise argparse.ArgumentTypeError(
-            f"{value!r} is not from {MIN_SECONDS // 60}m to {MAX_SECONDS // 3600}h"
-        )
+        raise argparse.ArgumentTypeError(f"{value!r} is not from {_MIN} to {_MAX}")
     return seconds
 
 
@@ -83,7 +86,7 @@ def _run(asked: argparse.Namespace) -> None:
 
     address = _address(asked)
     if not is_web_address(address):
-        raise CommandError(f"A session is got over https:// only, and {address} is not.")
+        raise CommandError(f"A session is created over https:// only, and {address} does not begin so.")
     if asked.oidc:
         token = id_tokens.find(asked.id_token_file, asked.audience or address)
         session = sessions.for_id_token(token, address, asked.duration)
@@ -94,7 +97,7 @@ def _run(asked: argparse.Namespace) -> None:
         output.write(_json(session, address) if asked.json else _exports(session))
     except CommandError as failure:
         raise CommandError(
-            f"{failure} A session was made and its secret is lost; it ends {until}."
+            f"{failure} A session was created and its secret is lost; it expires {until}."
         ) from failure
     if not asked.json:
         who = output.plain(f"{session.principal}: {session.role} of {', '.join(session.scope)}")

@@ -1,4 +1,4 @@
-"""`holdfast state`: what cannot be done to states through Terraform."""
+"""`holdfast state`: operations on states that Terraform does not have."""
 
 import argparse
 import json
@@ -20,7 +20,7 @@ def add(commands: "Commands") -> None:
         commands,
         "state",
         short="bring a deleted state back",
-        description="States: what cannot be done through Terraform.",
+        description="Operations on states that Terraform does not have.",
         epilog="""\
 examples:
   holdfast state undelete network/prod
@@ -33,7 +33,7 @@ examples:
         _undelete,
         short="bring a deleted state back",
         description="""\
-Write the newest version of a deleted state anew, under a lock. A state that is
+Write the newest version of a deleted state again, under a lock. A state that is
 not deleted stays as it is. Needs AWS credentials that may list, read and write
 the versions of the team's bucket; for the local AWS: set -a; . .local/aws.env;
 set +a.""",

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from holdfast.access import Role
+from holdfast.identity.tokens import DEFAULT_LIFETIME
 from holdfast_cli import arguments, output
 from holdfast_cli.errors import CommandError
 
@@ -25,8 +26,8 @@ def add(commands: "Commands") -> None:
     token = arguments.group(
         commands,
         "token",
-        short="make, look at, rotate and revoke access tokens",
-        description="Access tokens: what Terraform signs in with, as user name and password.",
+        short="create, show, rotate and revoke access tokens",
+        description="Access tokens: Terraform signs in with them, as user name and password.",
         epilog="""\
 examples:
   holdfast token create --role writer --scope 'network/*'
@@ -46,10 +47,10 @@ def _add_create(token: "Commands") -> None:
         token,
         "create",
         _create,
-        short="make an access token",
+        short="create an access token",
         description=f"""\
-Make an access token and show its secret, once. It ends after 90 days, or when
---expires says. {_NEEDS.format(what="write to")}""",
+Create an access token and show its secret, once. It expires after {DEFAULT_LIFETIME.days} days, or
+when --expires says. {_NEEDS.format(what="write to")}""",
         epilog=f"""\
 {arguments.ROLES_HELP}
 examples:
@@ -60,7 +61,7 @@ examples:
 """,
     )
     arguments.add_role_and_scope(create)
-    _add_expires(create, "default: 90d")
+    _add_expires(create, f"default: {arguments.shown(DEFAULT_LIFETIME)}")
     arguments.add_description(create)
     arguments.add_team(create)
     arguments.add_json(create)
@@ -92,9 +93,9 @@ def _add_show(token: "Commands") -> None:
         token,
         "show",
         _show,
-        short="show what is known of an access token",
+        short="show an access token",
         description=f"""\
-Show an access token's role, scope, expiry, and who made, rotated and revoked
+Show an access token's role, scope, expiry, and who created, rotated and revoked
 it; never its secret. {_NEEDS.format(what="read")}""",
         epilog="""\
 examples:
@@ -114,9 +115,9 @@ def _add_rotate(token: "Commands") -> None:
         _rotate,
         short="give an access token a new secret",
         description=f"""\
-Give an access token a new secret and show it, once. The old one goes on working
-for a day, or as long as --keep says; one that is older ends at once. ID, role
-and scope stay; the expiry is renewed by what the token was made for.
+Give an access token a new secret and show it, once. The old one stays valid for
+{arguments.shown(_KEEP)}, or as long as --keep says; one that is still older expires at once. ID,
+role and scope stay; the token gets the lifetime that it was created with again.
 {_NEEDS.format(what="read and write")}""",
         epilog="""\
 examples:
@@ -131,9 +132,9 @@ examples:
         type=arguments.duration,
         default=_KEEP,
         metavar="DURATION",
-        help="how long the old secret works, as 24h, 30m or 0s; default: 24h",
+        help=f"how long the old secret stays valid, as 12h, 30m or 0s; default: {arguments.shown(_KEEP)}",
     )
-    _add_expires(rotate, "default: as long as it was made for")
+    _add_expires(rotate, "default: the lifetime that it was created with")
     arguments.add_team(rotate)
     arguments.add_json(rotate)
 
@@ -143,9 +144,9 @@ def _add_revoke(token: "Commands") -> None:
         token,
         "revoke",
         _revoke,
-        short="end an access token for good",
+        short="revoke an access token for good",
         description=f"""\
-End an access token for good: it is refused everywhere within 60 seconds. One
+Revoke an access token for good: it is refused everywhere within 60 seconds. One
 that is revoked already stays as it is. {_NEEDS.format(what="read and write")}""",
         epilog="""\
 examples:
@@ -167,7 +168,7 @@ def _add_expires(parser: argparse.ArgumentParser, default: str) -> None:
         "--expires",
         type=arguments.expiry,
         metavar="WHEN",
-        help=f"when it ends: from now on as 90d or 12h, a date (UTC) as 2027-01-31, or never; {default}",
+        help=f"when it expires: from now on as 90d or 12h, a date (UTC) as 2027-01-31, or never; {default}",
     )
 
 
@@ -187,7 +188,7 @@ def _create(asked: argparse.Namespace) -> None:
         output.write(text)
     except CommandError as failure:
         raise CommandError(
-            f"{failure} The token {token.id} was made and its secret is lost: end it with "
+            f"{failure} The token {token.id} was created and its secret is lost: revoke it with "
             f"`holdfast token revoke {token.id} --team {found.team}`."
         ) from failure
 
@@ -210,7 +211,7 @@ def _list(asked: argparse.Namespace) -> None:
         output.write(f"The team {found.team} has no valid tokens{other}.")
     if listing.unreadable:
         first, *others = listing.unreadable
-        and_others = f" (and {len(others)} others hold none either)" if others else ""
+        and_others = f" (and {len(others)} others are not valid either)" if others else ""
         raise CommandError(tokens.unreadable(found.bucket, first) + and_others)
 
 
@@ -239,7 +240,7 @@ def _rotate(asked: argparse.Namespace) -> None:
     except CommandError as failure:
         raise CommandError(
             f"{failure} The token {token.id} was rotated and its new secret is lost; the old one "
-            f"{_old(token)}: make another token, as a second rotation ends the old secret at once."
+            f"{_old(token)}: create another token, because a second rotation ends the old secret at once."
         ) from failure
 
 
@@ -319,7 +320,7 @@ def _old(token: "Token") -> str:
 def _created_text(stack: "Stack", token: "Token", secret: str) -> str:
     fields = [("ID", token.id), ("secret", secret), ("expires", _expires(token))]
     return f"""\
-Made a token for the team {stack.team}: {token.role} of {", ".join(token.scope)}
+Created a token for the team {stack.team}: {token.role} of {", ".join(token.scope)}
 
 {output.listed(fields)}
 
@@ -340,7 +341,7 @@ Rotated the token {token.id} of the team {stack.team}: {token.role} of {", ".joi
 
 def _exports(token: "Token", secret: str) -> str:
     return f"""\
-The secret is shown this once and kept nowhere: store it now. Terraform and OpenTofu use it with
+The secret is shown only now and stored nowhere: keep it in a safe place. Terraform and OpenTofu use it with
 
   export TF_HTTP_USERNAME='{token.id}'
   export TF_HTTP_PASSWORD='{secret}'"""

@@ -1,4 +1,4 @@
-"""`holdfast trust`: who is let in without a stored secret."""
+"""`holdfast trust`: who may sign in without a stored secret."""
 
 import argparse
 import json
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NEEDS = """\
 Needs AWS credentials that may {what} the team's bucket;
 for the local AWS: set -a; . .local/aws.env; set +a."""
-# Known only once the stack is found; what else is wrong is to be said before.
+# The real address is known only once the stack is found; every other error is to be reported before.
 _API_ADDRESS = "https://api.invalid"
 
 
@@ -28,7 +28,7 @@ def add(commands: "Commands") -> None:
     group = arguments.group(
         commands,
         "trust",
-        short="let CI jobs and people in without a stored secret",
+        short="let CI jobs and people sign in without a stored secret",
         description="""\
 Trust records: which ID tokens of an OIDC issuer, and which IAM roles of the
 team's AWS account, get which role and scope.""",
@@ -50,8 +50,9 @@ def _add_add(group: "Commands") -> None:
         _add,
         short="add a trust record",
         description=f"""\
-Let ID tokens of an OIDC issuer in that have all of these claims, or callers with
-an IAM role. Of several records that fit the one with the most claims counts.
+Let callers sign in with an ID token of an OIDC issuer that has all of these
+claims, or with an IAM role. If several records match, the one with the most
+claims applies.
 {_NEEDS.format(what="read and write")}""",
         epilog=f"""\
 {arguments.ROLES_HELP}
@@ -88,7 +89,7 @@ examples:
         default=[],
         type=_claim,
         metavar="NAME=VALUE",
-        help="what the ID tokens have there; may be repeated, then all of them",
+        help="a claim that the ID tokens have; may be repeated, then they have all of them",
     )
     arguments.add_description(adding)
     arguments.add_team(adding)
@@ -121,8 +122,9 @@ def _add_remove(group: "Commands") -> None:
         _remove,
         short="remove a trust record",
         description=f"""\
-Remove a trust record: whom it let in is refused within 60 seconds, with an ID
-token and with a session. {_NEEDS.format(what="read and write")}""",
+Remove a trust record. Callers that signed in by it are refused within 60 seconds,
+with an ID token and with a session.
+{_NEEDS.format(what="read and write")}""",
         epilog="""\
 examples:
   holdfast trust remove network-main
@@ -137,7 +139,9 @@ examples:
 def _claim(value: str) -> tuple[str, str]:
     name, equals, wanted = arguments.unicode_text(value).partition("=")
     if not (name and equals and wanted):
-        raise argparse.ArgumentTypeError(f"{value!r} is no claim: name=value, as in repository=acme/network")
+        raise argparse.ArgumentTypeError(
+            f"{value!r} is not a valid claim: name=value, as in repository=acme/network"
+        )
     if "*" in wanted:
         raise argparse.ArgumentTypeError(
             f"{value!r} has a '*', and a claim must be exactly what the token says"
@@ -205,7 +209,7 @@ def _write(text: str, done: str) -> None:
 
 
 def _new(asked: argparse.Namespace) -> "Trust":
-    """The record that is asked for, but for who asks."""
+    """Return the record that the options describe; it does not say yet who creates it."""
     common: dict[str, Any] = {
         "role": Role(asked.role),
         "scope": asked.scope,
@@ -226,7 +230,7 @@ def _new(asked: argparse.Namespace) -> "Trust":
             raise UsageError("--claim and --audience go with --issuer: an AWS role has neither.")
         return trust.new_aws(asked.name, aws_role=asked.aws_role, **common)
     except ValueError as error:
-        raise UsageError(f"No such trust record can be: {error}.") from error
+        raise UsageError(f"The trust record is not valid: {error}.") from error
 
 
 # --- what they print -----------------------------------------------------------------------------
@@ -237,25 +241,37 @@ def _json(document: object) -> str:
 
 
 def _document(record: "Trust") -> dict[str, Any]:
-    who: dict[str, Any] = dict.fromkeys(("issuer", "audience", "claims", "aws_role"))
-    match record:
-        case OidcTrust():
-            kind = "oidc"
-            who |= {"issuer": record.issuer, "audience": record.audience, "claims": dict(record.claims)}
-        case AwsTrust():
-            kind = "aws"
-            who |= {"aws_role": record.aws_role}
     return {
         "name": record.name,
         "id": record.id,
-        "kind": kind,
-        **who,
+        **_kind_and_conditions(record),
         "role": record.role,
         "scope": record.scope,
         "description": record.description,
         "created": record.created.isoformat(timespec="seconds"),
         "created_by": record.created_by,
     }
+
+
+def _kind_and_conditions(record: "Trust") -> dict[str, Any]:
+    """Return every member that a kind of record may have; those of the other kinds are null."""
+    match record:
+        case OidcTrust():
+            return {
+                "kind": "oidc",
+                "issuer": record.issuer,
+                "audience": record.audience,
+                "claims": dict(record.claims),
+                "aws_role": None,
+            }
+        case AwsTrust():
+            return {
+                "kind": "aws",
+                "issuer": None,
+                "audience": None,
+                "claims": None,
+                "aws_role": record.aws_role,
+            }
 
 
 def _fields(record: "Trust") -> list[tuple[str, str]]:

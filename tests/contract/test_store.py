@@ -450,3 +450,71 @@ def test_a_prolonged_store_has_time_left_and_loses_none(bucket: Bucket) -> None:
     patient = bucket.store()
     patient.prolong(0)
     assert patient.read(KEY) is None
+
+
+# --- keys ----------------------------------------------------------------------------------------------
+
+
+def put_keys(bucket: Bucket, *keys: str) -> None:
+    for key in keys:
+        bucket.s3.put_object(Bucket=bucket.name, Key=key, Body=b"{}")
+
+
+def test_keys_are_listed_by_prefix_in_order_and_page_by_page(bucket: Bucket) -> None:
+    wanted = [f"tokens/{number}.json" for number in range(5)]
+    put_keys(bucket, *reversed(wanted), "token", "trust/records.json", "states/a.tfstate")
+    store = bucket.store()
+
+    assert list(store.list_keys("tokens/", page_size=2)) == wanted
+    assert store.requests == ["ListObjectsV2"] * 3
+    assert list(bucket.store().list_keys("sessions/")) == []
+
+
+def test_a_deleted_object_and_an_older_version_are_not_listed(bucket: Bucket) -> None:
+    put_keys(bucket, "tokens/a.json", "tokens/a.json", "tokens/b.json")
+    bucket.s3.delete_object(Bucket=bucket.name, Key="tokens/b.json")
+
+    assert list(bucket.store().list_keys("tokens/")) == ["tokens/a.json"]
+
+
+def test_a_page_is_requested_only_when_its_keys_are_read(bucket: Bucket) -> None:
+    put_keys(bucket, "tokens/a.json", "tokens/b.json")
+    store = bucket.store()
+
+    keys = store.list_keys("tokens/", page_size=1)
+    assert store.requests == []
+    assert next(keys) == "tokens/a.json"
+    assert store.requests == ["ListObjectsV2"]
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault.SERVER_ERROR, Fault.SLOW_DOWN, Fault.NEVER_ARRIVES, Fault.HALF_AN_ANSWER]
+)
+def test_a_page_of_keys_whose_response_is_lost_is_requested_again(bucket: Bucket, fault: Fault) -> None:
+    put_keys(bucket, "tokens/a.json", "tokens/b.json")
+    bucket.proxy.fail("GET", bucket.name, fault, times=2)
+    store = bucket.store()
+
+    assert list(store.list_keys("tokens/", page_size=1)) == ["tokens/a.json", "tokens/b.json"]
+    assert store.requests == ["ListObjectsV2"] * 4
+
+
+def test_keys_that_the_caller_may_not_list_are_refused(bucket: Bucket) -> None:
+    bucket.proxy.fail("GET", bucket.name, Fault.DENIED)
+    with pytest.raises(StorageRefused):
+        list(bucket.store().list_keys("tokens/"))
+
+
+def test_a_prolonged_store_lists_on_after_its_first_deadline(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_keys(bucket, "tokens/a.json", "tokens/b.json")
+    store = bucket.store(seconds=20)
+    keys, others = (store.list_keys("tokens/", page_size=1) for _ in range(2))
+    assert (next(keys), next(others)) == ("tokens/a.json", "tokens/a.json")
+    now = time.monotonic
+    monkeypatch.setattr("time.monotonic", lambda: now() + 60)
+    with pytest.raises(OutcomeUnknown):
+        next(others)
+    store.prolong(20)
+    assert list(keys) == ["tokens/b.json"]

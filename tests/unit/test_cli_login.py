@@ -10,12 +10,10 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlsplit
 
 import boto3
 import pytest
-from botocore.awsrequest import AWSRequest
 
 from holdfast_cli import api, sessions
 from local_aws.server import Certificates
@@ -185,11 +183,11 @@ def test_the_region_of_an_address_of_aws_goes_before_that_of_the_shell(
 ) -> None:
     signed: list[str] = []
 
-    def send(method: str, url: str, *, headers: Mapping[str, str], body: bytes, sign: Any) -> api.Answer:
-        request = AWSRequest(method=method, url=url, headers=dict(headers), data=body)
-        sign(request)
-        signed.append(request.headers["Authorization"])
-        return api.Answer(200, json.dumps(session()).encode())
+    def send(
+        method: str, url: str, *, headers: Mapping[str, str], body: bytes, sign: api.Sign
+    ) -> api.Response:
+        signed.append(sign(method, url, headers, body)["Authorization"])
+        return api.Response(200, json.dumps(session()).encode())
 
     monkeypatch.setattr(api, "send", send)
     shell = boto3.Session(aws_access_key_id="AKID", aws_secret_access_key="x", region_name="us-east-1")
@@ -282,7 +280,7 @@ def test_an_api_that_never_answers_is_one_line_that_names_it(stub: ApiStub) -> N
 
     for address in (stub.address, nobody):
         line = failure("--address", address, **AWS)
-        assert f"{urlsplit(address).netloc} does not answer" in line
+        assert f"{urlsplit(address).netloc} does not respond" in line
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -390,11 +388,11 @@ def test_what_is_typed_goes_before_the_environment_and_the_address_before_the_te
     [
         (["--duration", "4m"], {}, "5m to 12h"),
         (["--duration", "13h"], {}, "5m to 12h"),
-        (["--duration", "1"], {}, "no duration"),
+        (["--duration", "1"], {}, "not a valid duration"),
         (["--address", "ftp://x"], {}, "base URL"),
         (["--address", "https://user:pass@x"], {}, "no credentials"),
         (["--address", "https://x", "--team", "a"], {}, "not allowed with"),
-        (["--team", "A"], {}, "no team name"),
+        (["--team", "A"], {}, "not a valid team name"),
         (["--audience", "x"], {}, "go with --oidc"),
         (["--id-token-file", "x"], {}, "go with --oidc"),
         ([], {"HOLDFAST_ADDRESS": "nonsense"}, "HOLDFAST_ADDRESS"),
@@ -504,9 +502,9 @@ def test_in_github_actions_the_token_is_asked_of_github_for_the_api(
     ("reply", "reason"),
     [
         (Reply(403, b"{}"), "id-token: write"),
-        (Reply(200, b"<html>"), "holds no ID token"),
-        (Reply(200, b'{"value": 7}'), "holds no ID token"),
-        (Reply(200, b'{"value": "a.b"}'), "holds no ID token"),
+        (Reply(200, b"<html>"), "does not hold a valid ID token"),
+        (Reply(200, b'{"value": 7}'), "does not hold a valid ID token"),
+        (Reply(200, b'{"value": "a.b"}'), "does not hold a valid ID token"),
         (Reply(302, headers={"Location": "http://127.0.0.1:1/"}), "never followed"),
     ],
 )
@@ -531,7 +529,7 @@ def test_githubs_token_is_sent_over_no_open_line(stub: ApiStub) -> None:
         ACTIONS_ID_TOKEN_REQUEST_TOKEN=GITHUB_TOKEN,
     )
 
-    assert "ACTIONS_ID_TOKEN_REQUEST_URL is no https:// address" in line
+    assert "ACTIONS_ID_TOKEN_REQUEST_URL is not an https:// address" in line
 
 
 def test_without_any_id_token_the_line_says_where_one_could_come_from(stub: ApiStub) -> None:

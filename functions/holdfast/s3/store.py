@@ -29,7 +29,7 @@ from holdfast.s3.retry import ResponseCutShortError, until_decided
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-    from mypy_boto3_s3.type_defs import ListObjectVersionsOutputTypeDef
+    from mypy_boto3_s3.type_defs import ListObjectsV2OutputTypeDef, ListObjectVersionsOutputTypeDef
 
 CONTENT_TYPE: Final = "application/json"
 
@@ -275,6 +275,35 @@ class Store:
             return page
 
         return self._decided("ListObjectVersions", list_versions, {})
+
+    def list_keys(self, prefix: str, *, page_size: int = 1000) -> Iterator[str]:
+        """List the keys of the current objects that begin with a prefix, page by page.
+
+        Args:
+            prefix: what the keys begin with.
+            page_size: keys that one request asks for.
+
+        Raises:
+            OutcomeUnknown: S3 did not respond in time.
+            StorageRefused: S3 denies the caller access.
+        """
+        after: dict[str, str] = {}
+        while True:
+            page = self._list_objects(Prefix=prefix, MaxKeys=page_size, **after)
+            for entry in page.get("Contents", []):
+                yield entry["Key"]
+            if not page["IsTruncated"]:
+                return
+            after = {"ContinuationToken": page["NextContinuationToken"]}
+
+    def _list_objects(self, **request: Any) -> "ListObjectsV2OutputTypeDef":
+        def list_objects() -> "ListObjectsV2OutputTypeDef":
+            page = self._client.list_objects_v2(Bucket=self.bucket, **request)
+            if "IsTruncated" not in page:  # the SDK reads a missing body as an empty one
+                raise ResponseCutShortError
+            return page
+
+        return self._decided("ListObjectsV2", list_objects, {})
 
     def write(
         self,

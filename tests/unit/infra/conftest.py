@@ -105,7 +105,8 @@ class Synthesized:
                 return {key: self.resolve(item) for key, item in value.items()}
             case list():
                 return [self.resolve(item) for item in value]
-        return value
+            case _:
+                return value
 
 
 Synthesize = Callable[[Sequence[TeamConfig], Target], dict[str, Synthesized]]

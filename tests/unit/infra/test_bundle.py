@@ -270,9 +270,9 @@ def test_the_authorizer_verifies_a_signature_with_nothing_but_what_is_in_its_bun
     jwt = sign({"alg": "ES256", "kid": "1"}, {"sub": "x"}, key)
     code = """
 import json
-from holdfast import oidc
-claims = oidc.pyjwt.decode(sys.argv[1], oidc.pyjwt.PyJWK(json.loads(sys.argv[2])), algorithms=["ES256"])
-print(claims)
+import jwt
+import holdfast.identity.oidc.verify
+print(jwt.decode(sys.argv[1], jwt.PyJWK(json.loads(sys.argv[2])), algorithms=["ES256"]))
 """
     public = json.dumps(key.as_dict(private=False))
     assert run_alone(code, bundle("authorizer", "local").path, jwt, public) == "{'sub': 'x'}\n"
@@ -319,7 +319,9 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the function `greeter`, whose requirement pip finds on this machine."""
     functions = tmp_path / "functions"
     (functions / "greeter" / "tests").mkdir(parents=True)
-    (functions / "greeter" / "handler.py").write_text("def handle(event, context): return 'hello'\n")
+    (functions / "greeter" / "handler.py").write_text(
+        "import holdfast\ndef handle(event, context): return 'hello'\n"
+    )
     (functions / "greeter" / "tests" / "test_handler.py").write_text("assert False\n")
     (functions / "greeter" / ".handler.py.swp").write_text("an editor's")
     (functions / "holdfast").mkdir()

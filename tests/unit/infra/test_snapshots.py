@@ -38,7 +38,9 @@ def readable(value: Any) -> Any:
         case str():
             for pattern, word in OF_THE_CODE.items():
                 value = pattern.sub(word, value)
-    return value
+            return value
+        case _:
+            return value
 
 
 def snapshot(stack: Synthesized) -> str:

@@ -301,9 +301,9 @@ def test_each_function_logs_to_a_group_of_its_own_for_90_days_and_the_trail_stay
         "AccessLog": (f"/aws/vendedlogs/holdfast/{team}/access", 90),
     }
     for handler, log in (
-        ("backend", "BackendLog"),
+        ("terraform_http", "BackendLog"),
         ("authorizer", "AuthorizerLog"),
-        ("sessions", "SessionsLog"),
+        ("session_exchange", "SessionsLog"),
         ("audit_trail", "AuditTrailLog"),
     ):
         _, function = stack.function(f"{handler}.handler.handle")
@@ -403,7 +403,7 @@ def test_each_route_goes_to_a_published_function_and_lets_in_whom_it_is_for(stac
         stack.resolve(route["Properties"]) for route in stack.resources("AWS::ApiGatewayV2::Route").values()
     ]
     backend, sessions = (
-        f"<{live_alias(stack, f'{name}.handler.handle')}>" for name in ("backend", "sessions")
+        f"<{live_alias(stack, f'{name}.handler.handle')}>" for name in ("terraform_http", "session_exchange")
     )
     assert {
         route["RouteKey"]: (

@@ -1,0 +1,36 @@
+"""What a team is called, and the names in its CloudFormation stack that the command looks for."""
+
+import re
+from typing import Final
+
+NAME_RULE: Final = "1 to 25 lower-case letters, digits and '-', with a letter first"
+"""The rule of `is_name`, for messages and documents."""
+
+STACK_PREFIX: Final = "Holdfast-"
+"""What the name of every team's stack begins with; the team's name follows."""
+TAG: Final = "holdfast:team"
+"""The tag of a stack and of everything in it; its value is the team's name."""
+
+API_ADDRESS: Final = "ApiAddress"
+"""The stack's output with the base URL of the API."""
+BUCKET_NAME: Final = "BucketName"
+"""The stack's output with the name of the state bucket."""
+STATE_RETENTION: Final = "StateRetention"
+"""The stack's output with the retention of each write; a stack without retention does not have it."""
+
+# The bucket's name, at most 63 characters, is made of it: `holdfast-<team>-<account>-<region>`.
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,24}", re.ASCII)
+
+
+def is_name(text: str) -> bool:
+    """Return whether a text is a valid name of a team.
+
+    >>> is_name("payments"), is_name("Payments")
+    (True, False)
+    """
+    return _NAME.fullmatch(text) is not None
+
+
+def stack_name(team: str) -> str:
+    """Return the name of a team's stack."""
+    return f"{STACK_PREFIX}{team}"

@@ -1,0 +1,25 @@
+"""Patterns of the keys in a team's bucket, for policies. The library's own key functions make them."""
+
+from typing import Final
+
+from holdfast.identity import trust
+from holdfast.identity.sessions import session_key
+from holdfast.identity.tokens import token_key
+from holdfast.names import StateName
+
+STATES: Final = StateName("*").state_key
+LOCKS: Final = StateName("*").lock_key
+TOKENS: Final = token_key("*")
+SESSIONS: Final = session_key("*")
+TRUST: Final = trust.KEY
+"""The one object with all trust records."""
+
+
+def folder(key: str) -> str:
+    """Return the first segment of a key, with the slash after it.
+
+    >>> folder("tokens/*.json")
+    'tokens/'
+    """
+    first, slash, _ = key.partition("/")
+    return first + slash
