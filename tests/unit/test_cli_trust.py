@@ -218,7 +218,7 @@ def test_an_addition_whose_answer_is_lost_before_others_add_more_is_there_once(a
         ([*ADD], "--issuer"),
         ([*ADD, *FROM_GITHUB, *FROM_AWS], "not allowed with"),
         ([*ADD, "--issuer", GITHUB], "at least one claim"),
-        ([*ADD, "--issuer", GITHUB, "--claim", "ref=x"], "signs for everybody"),
+        ([*ADD, "--issuer", GITHUB, "--claim", "ref=x"], "is a shared issuer"),
         ([*ADD, "--issuer", "http://issuer.example.com", "--claim", "a=b"], "no https:// address"),
         ([*ADD, *FROM_GITHUB, "--claim", "aud=x"], "'aud'"),
         ([*ADD, *FROM_GITHUB, "--claim", "repository=acme/dns"], "named twice"),
