@@ -228,7 +228,7 @@ def test_an_addition_whose_answer_is_lost_before_others_add_more_is_there_once(a
         ([*ADD, *FROM_GITHUB, "--audience", ""], "audience"),
         ([*ADD, *FROM_AWS, "--claim", "a=b"], "go with --issuer"),
         ([*ADD, *FROM_AWS, "--audience", "x"], "go with --issuer"),
-        ([*ADD, "--aws-role", "path/Developer"], "no name of an IAM role"),
+        ([*ADD, "--aws-role", "path/Developer"], "not a valid name of an IAM role"),
         (["trust", "add", "Main", *ADD[3:], *FROM_AWS], "no name of a trust record"),
         ([*ADD, *FROM_AWS, "--scope", "a//b"], "scope pattern"),
         (["trust", "add"], "NAME"),
