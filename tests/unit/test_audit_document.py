@@ -4,13 +4,12 @@ CloudWatch Logs Insights itself is not asked: the local AWS does not have it.
 """
 
 import re
-from typing import Final, get_args, get_type_hints
+from typing import Final
 
 import pytest
 
 from holdfast import audit
-from holdfast.identity import sessions, tokens
-from holdfast.identity.oidc import verify
+from holdfast.identity.authentication import DenialReason
 from local_aws.server import ROOT
 
 DOCUMENT: Final = (ROOT / "docs" / "audit.md").read_text()
@@ -52,12 +51,8 @@ def test_the_document_names_every_field() -> None:
     assert first_names(table("Field")) == FIELDS
 
 
-def test_the_document_names_every_reason_of_a_refused_sign_in() -> None:
-    known = {"malformed", *get_args(verify.Reason)}
-    for why in (tokens.why_refused, sessions.why_refused):
-        known |= set(get_args(get_type_hints(why)["return"]))
-
-    assert first_names(table("`reason` of a refused sign-in")) == known
+def test_the_document_names_every_denial_reason() -> None:
+    assert first_names(table(r"Denial reason \(`reason`\)")) == set(DenialReason)
 
 
 def test_there_are_queries() -> None:
