@@ -1,7 +1,7 @@
 """Lines of the functions' logs -> events of the audit trail. It talks to nobody.
 
-A line becomes an event if it is a JSON object with the mark of `holdfast.audit`; of that only the fields that
-are listed here are kept.
+A line becomes an event if it is a JSON object with the mark of `holdfast.audit`. An event keeps the fields that
+`holdfast.audit` lists, and nothing else of the line.
 """
 
 import base64
@@ -14,13 +14,6 @@ from itertools import groupby
 from typing import Any, Final
 
 from holdfast import audit
-
-FIELDS: Final = (
-    *("principal", "subject", "source", "role", "trust"),
-    *("state", "lock_id", "held_by", "operation", "serial_before", "serial", "version_id", "marker_left"),
-    *("token", "session", "reason", "error", "status", "source_ip", "request_id"),
-)
-"""What is copied from a line, as it stands there. An event also has `id`, `time`, `event` and `function`."""
 
 # Of one PutLogEvents (API reference of CloudWatch Logs).
 MAX_EVENTS: Final = 10_000
@@ -66,7 +59,7 @@ def _event(function: str, line: Mapping[str, Any]) -> AuditEvent | None:
         logged = json.loads(line["message"])
     except (ValueError, RecursionError):
         return None
-    if not isinstance(logged, dict) or logged.get(audit.FIELD) != audit.MARK:
+    if not isinstance(logged, dict) or logged.get(audit.MARK_FIELD) != audit.MARK:
         return None
     when = datetime.fromtimestamp(line["timestamp"] / 1000, UTC)
     # CloudWatch may hand over a line twice, with the same ID.
@@ -76,7 +69,7 @@ def _event(function: str, line: Mapping[str, Any]) -> AuditEvent | None:
         "event": logged.get("message"),
         "function": function,
     }
-    kept = {name: logged[name] for name in FIELDS if _says_something(logged.get(name))}
+    kept = {name: logged[name] for name in audit.FIELDS if _says_something(logged.get(name))}
     return AuditEvent(f"{function}/{when:%Y-%m-%d}", line["timestamp"], json.dumps(told | kept))
 
 

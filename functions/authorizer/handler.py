@@ -175,7 +175,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
 def _logged(event: dict[str, Any], attempt: SignIn) -> dict[str, Any]:
     context = event["requestContext"]
     return {
-        audit.FIELD: audit.MARK,
+        audit.MARK_FIELD: audit.MARK,
         **attempt.logged,
         "source_ip": context["http"].get("sourceIp"),
         "request_id": context["requestId"],

@@ -106,7 +106,7 @@ def _who_and_what(request: Request) -> dict[str, Any]:
     """What every line says, whatever came of the request."""
     event, context = request.event, request.event["requestContext"]
     # Anybody may ask for the health, as often as they like: that is no event.
-    trail = {} if event["routeKey"] == _HEALTH else {audit.FIELD: audit.MARK}
+    trail = {} if event["routeKey"] == _HEALTH else {audit.MARK_FIELD: audit.MARK}
     return {
         **trail,
         "state": (event.get("pathParameters") or {}).get("name"),

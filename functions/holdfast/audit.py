@@ -1,8 +1,61 @@
-"""What tells an event of the audit trail from the other lines of a function's log."""
+"""Names of the audit trail: events, their fields, the mark of an audited log line, and log groups."""
 
+from enum import StrEnum
 from typing import Final
 
-FIELD: Final = "trail"
+MARK_FIELD: Final = "trail"
 """The field of a log line that has the mark."""
 MARK: Final = "holdfast.audit"
 """The mark. The subscription filters of the functions' logs look for it, as a phrase."""
+
+
+class Event(StrEnum):
+    """Everything that the functions log about a request: the `message` of its log line."""
+
+    SIGN_IN_ACCEPTED = "sign_in.accepted"
+    SIGN_IN_REFUSED = "sign_in.refused"
+    SIGN_IN_FAILED = "sign_in.failed"
+    SESSION_CREATED = "session.created"
+    LOCK_ACQUIRED = "lock.acquired"
+    LOCK_RELEASED = "lock.released"
+    LOCK_FORCE_UNLOCKED = "lock.force_unlocked"
+    STATE_READ = "state.read"
+    STATE_ABSENT = "state.absent"
+    STATE_WRITTEN = "state.written"
+    STATE_UNCHANGED = "state.unchanged"
+    STATE_DELETED = "state.deleted"
+    REQUEST_REFUSED = "request.refused"
+    REQUEST_FAILED = "request.failed"
+    HEALTH = "health"
+
+
+EVENTS: Final = tuple(event for event in Event if event is not Event.HEALTH)
+"""The events that reach the audit trail. Anybody may ask for the health, so that is not one of them."""
+
+FIELDS: Final = (
+    *("principal", "subject", "source", "role", "trust"),
+    *("state", "lock_id", "held_by", "operation", "serial_before", "serial", "version_id", "marker_left"),
+    *("token", "session", "reason", "error", "status", "source_ip", "request_id"),
+)
+"""The fields of a log line that its event in the audit trail keeps. `ADDED_FIELDS` come with them."""
+
+ADDED_FIELDS: Final = ("id", "time", "event", "function")
+"""The fields that every event of the audit trail has besides, from CloudWatch and the name of the log."""
+
+
+def function_log_group(team: str, function: str) -> str:
+    """Return the name of the log group of a team's function, such as `backend`."""
+    return f"/holdfast/{team}/{function}"
+
+
+def audit_log_group(team: str) -> str:
+    """Return the name of the log group of a team's audit trail."""
+    return function_log_group(team, "audit")
+
+
+def access_log_group(team: str) -> str:
+    """Return the name of the log group of a team's access log.
+
+    Names under /aws/vendedlogs/ do not count against the size limit of CloudWatch's resource policy.
+    """
+    return f"/aws/vendedlogs/holdfast/{team}/access"

@@ -121,5 +121,5 @@ def test_a_fault_is_an_event_without_its_text(backend: Handle, log: list[str]) -
 def test_asking_for_the_health_is_no_event(backend: Handle, log: list[str], method: str) -> None:
     backend(request(method, "/health", None), Context())
     (line,) = log
-    assert audit.FIELD not in json.loads(line)
+    assert audit.MARK_FIELD not in json.loads(line)
     assert received(delivery(*log)) == []
