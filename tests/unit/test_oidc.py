@@ -485,7 +485,7 @@ def test_an_issuer_that_was_not_reached_is_left_alone_for_5_seconds() -> None:
     published = Issuer(RSA)
     published.documents.clear()
     for _ in range(5):
-        with pytest.raises(IssuerUnreachable, match="did not answer"):
+        with pytest.raises(IssuerUnreachable, match="did not respond"):
             published.verify(signed(RSA, claims()))
     assert len(published.asked) == 1
     published.publish(RSA)
@@ -681,7 +681,7 @@ def test_a_redirect_or_an_error_is_an_issuer_that_was_not_reached(
 ) -> None:
     server.answers["/elsewhere"] = server.answers[path]
     server.answers[path] = document(b"", status, {"Location": f"{server.address}/elsewhere"})
-    with pytest.raises(IssuerUnreachable, match=f"answered {status}"):
+    with pytest.raises(IssuerUnreachable, match=f"responded with {status}"):
         verify_at(server)
     assert "/elsewhere" not in server.paths
 
@@ -714,7 +714,7 @@ def packed(handler: BaseHTTPRequestHandler) -> None:
 
 @pytest.mark.parametrize("path", [DISCOVERY, "/keys"])
 @pytest.mark.parametrize("answer", [endless, cut, hang_up, packed, document(b" " * 262_145 + b"{}")])
-def test_an_answer_that_is_none_is_an_issuer_that_was_not_reached(
+def test_an_unusable_response_means_that_the_issuer_was_not_reached(
     server: Server, path: str, answer: Serve
 ) -> None:
     server.answers[path] = answer
@@ -781,5 +781,5 @@ def test_nobody_at_the_address_is_an_issuer_that_was_not_reached(server: Server)
     address = server.address
     server.shutdown()
     server.server_close()
-    with pytest.raises(IssuerUnreachable, match="did not answer: ConnectionRefusedError"):
+    with pytest.raises(IssuerUnreachable, match="did not respond: ConnectionRefusedError"):
         Issuers().keys(address, None)
