@@ -42,8 +42,8 @@ header, objects, documents = json.load(sys.stdin)
 read = lambda store, key: types.SimpleNamespace(body=objects[key].encode())
 handler.Store.read = read
 if documents:
-    from holdfast.identity.oidc import verify
-    verify.process_issuers = verify.Issuers(fetch=lambda address: json.dumps(documents[address]).encode())
+    from holdfast.identity.oidc import keys
+    keys.process_issuers = keys.Issuers(fetch=lambda address: json.dumps(documents[address]).encode())
 event = {"identitySource": [header], "requestContext": {"http": {}, "requestId": ""}}
 context = types.SimpleNamespace(get_remaining_time_in_millis=lambda: 9000)
 assert handler.handle(event, context)["isAuthorized"]

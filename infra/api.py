@@ -1,4 +1,4 @@
-"""The HTTP API: its routes, who is let to them, throttling and an access log."""
+"""The HTTP API: its routes with their authorizers, throttling and an access log."""
 
 import json
 from typing import cast
@@ -14,14 +14,16 @@ from aws_cdk.aws_apigatewayv2_authorizers import (
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
+from gateway import authorizer_context
+from holdfast import audit
 from infra.config import Target, TeamConfig
 from infra.lambdas import Functions, audit_log
 
 AUTHORIZER_CACHE = Duration.seconds(60)
-"""How long the gateway remembers whose credentials these are: the time that a revocation takes."""
+"""How long API Gateway caches an authorizer's response: the time until a revocation takes effect."""
 
-# Without the query string, which holds lock IDs, and without any header. The gateway escapes nothing, so the
-# principal comes percent-encoded.
+# Without the query string, which holds lock IDs, and without any header. API Gateway escapes nothing, so the
+# principal is percent-encoded.
 ACCESS_LOG_LINE = {
     "requestId": "$context.requestId",
     "ip": "$context.identity.sourceIp",
@@ -31,7 +33,7 @@ ACCESS_LOG_LINE = {
     "status": "$context.status",
     "responseLength": "$context.responseLength",
     "latency": "$context.responseLatency",
-    "principal": "$context.authorizer.access_log",
+    "principal": authorizer_context.access_log_variable(),
 }
 
 
@@ -53,17 +55,14 @@ class Api(Construct):
             description=f"Holdfast: Terraform states of team {team.name}",
             create_default_stage=False,
         )
-        # Names under /aws/vendedlogs/ do not count against the size of CloudWatch's resource policy.
-        access_log = audit_log(
-            self, "AccessLog", f"/aws/vendedlogs/holdfast/{team.name}/access", days=team.log_retention
-        )
+        access_log = audit_log(self, "AccessLog", audit.access_log_group(team.name), days=team.log_retention)
         stage = apigatewayv2.HttpStage(
             self,
             "Stage",
             http_api=api,
             stage_name="$default",
             auto_deploy=True,
-            # Of the whole team; what is above gets 429, which Terraform repeats.
+            # Of the whole team; a request above it gets 429, which Terraform retries.
             throttle=apigatewayv2.ThrottleSettings(
                 rate_limit=team.throttling.rate, burst_limit=team.throttling.burst
             ),
@@ -90,12 +89,12 @@ class Api(Construct):
             identity_source=["$request.header.Authorization"],
             results_cache_ttl=AUTHORIZER_CACHE,
         )
-        # ANY, so that a wrong verb reaches the function, which answers it with the right ones.
+        # ANY, so that a wrong verb reaches the function, which responds with the right ones.
         for path, integration, authorizer in (
             ("/states/{name+}", backend, token),
             ("/locks/{name+}", backend, token),
             ("/sessions", sessions, token),
-            # Lets in whoever AWS knows, of this account alone; the function looks who it is.
+            # Lets in every identity of this AWS account; the function decides by its trust records.
             ("/sessions/aws", sessions, HttpIamAuthorizer()),
         ):
             api.add_routes(

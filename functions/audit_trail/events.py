@@ -1,7 +1,7 @@
-"""Lines of the functions' logs -> events of the audit trail. It talks to nobody.
+"""Lines of the functions' logs -> events of the audit trail, without any request.
 
-A line becomes an event if it is a JSON object with the mark of `holdfast.audit`. An event keeps the fields that
-`holdfast.audit` lists, and nothing else of the line.
+A line becomes an event if it is a JSON object with the mark of `holdfast.audit`. The event keeps the fields
+that `holdfast.audit` lists, and nothing else of the line.
 """
 
 import base64
@@ -37,7 +37,7 @@ class AuditEvent:
 
 
 def received(event: Mapping[str, Any]) -> list[AuditEvent]:
-    """Read what a subscription filter hands over.
+    """Return the events in a delivery of a subscription filter.
 
     Args:
         event: with lines of one log group, packed, under `awslogs`.
@@ -63,22 +63,21 @@ def _event(function: str, line: Mapping[str, Any]) -> AuditEvent | None:
         return None
     when = datetime.fromtimestamp(line["timestamp"] / 1000, UTC)
     # CloudWatch may hand over a line twice, with the same ID.
-    told = {
-        "id": line["id"],
-        "time": when.isoformat(timespec="milliseconds"),
-        "event": logged.get("message"),
-        "function": function,
-    }
-    kept = {name: logged[name] for name in audit.FIELDS if _says_something(logged.get(name))}
-    return AuditEvent(f"{function}/{when:%Y-%m-%d}", line["timestamp"], json.dumps(told | kept))
+    added = (line["id"], when.isoformat(timespec="milliseconds"), logged.get("message"), function)
+    kept = {name: logged[name] for name in audit.FIELDS if _is_kept(logged.get(name))}
+    return AuditEvent(
+        f"{function}/{when:%Y-%m-%d}",
+        line["timestamp"],
+        json.dumps(dict(zip(audit.ADDED_FIELDS, added, strict=True)) | kept),
+    )
 
 
-def _says_something(value: object) -> bool:
+def _is_kept(value: object) -> bool:
     return isinstance(value, str | int | float) and value != ""  # bool is an int
 
 
 def batches(events: Iterable[AuditEvent]) -> Iterator[Sequence[AuditEvent]]:
-    """Put events together as a request may carry them: of one stream, so of one day, in the order of time."""
+    """Yield events as one request may carry them: of one stream, so of one day, ordered by time."""
     ordered = sorted(events, key=lambda event: (event.stream, event.timestamp))
     for _, of_stream in groupby(ordered, key=lambda event: event.stream):
         batch: list[AuditEvent] = []

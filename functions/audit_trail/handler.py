@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LogsClient(Protocol):
-    """What is used of CloudWatch Logs."""
+    """The requests to CloudWatch Logs that this function sends."""
 
     def put_log_events(self, **request: Any) -> dict[str, Any]: ...
 
@@ -28,7 +28,7 @@ class LogsClient(Protocol):
 
 
 def connect() -> LogsClient:
-    """Make a client that repeats what CloudWatch Logs throttles."""
+    """Return a client that retries requests that CloudWatch Logs throttles."""
     config = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 5})
     client: LogsClient = boto3.Session().client("logs", config=config)
     return client
@@ -48,28 +48,28 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> None:  # noqa: AR
         context: the invocation's.
 
     Raises:
-        ClientError: CloudWatch Logs did not take them. Some may be written.
+        ClientError: CloudWatch Logs did not accept them. Some may be written.
     """
     found = received(event)
     for batch in batches(found):
         if refused := _write(batch):
-            # A repeat would be refused as well.
+            # A retry would be refused as well.
             _log.error("audit.refused", extra={"events": len(batch), **refused})
     _log.info("audit.written", extra={"events": len(found)})
 
 
 def _write(batch: Sequence[AuditEvent]) -> dict[str, int]:
-    """Write events of one stream, and return which of them are too old or too new to be taken."""
+    """Write events of one stream, and return which of them are too old or too new to be accepted."""
     where = {"logGroupName": _GROUP, "logStreamName": batch[0].stream}
     lines = [{"timestamp": event.timestamp, "message": event.message} for event in batch]
     try:
-        answer = _logs.put_log_events(**where, logEvents=lines)
+        response = _logs.put_log_events(**where, logEvents=lines)
     except ClientError as error:
         if _code(error) != "ResourceNotFoundException":
             raise
         _create_stream(where)
-        answer = _logs.put_log_events(**where, logEvents=lines)
-    refused: dict[str, int] = answer.get("rejectedLogEventsInfo") or {}
+        response = _logs.put_log_events(**where, logEvents=lines)
+    refused: dict[str, int] = response.get("rejectedLogEventsInfo") or {}
     return refused
 
 

@@ -1,4 +1,4 @@
-"""What fits through the platform: a body in, and the same body out again."""
+"""Bodies in the form in which Lambda and API Gateway carry them."""
 
 import base64
 import gzip
@@ -9,20 +9,20 @@ from typing import Final
 from holdfast.errors import TooLarge
 
 MAX_BYTES: Final = 6_291_456
-"""Bytes of a function's whole event and of its whole answer, as JSON (Lambda quotas)."""
+"""Bytes of a function's whole event and of its whole response, as JSON (Lambda quotas)."""
 
-_BESIDE_BODY: Final = 2048  # status, headers and punctuation of the answer
+_BESIDE_BODY: Final = 2048  # status, headers and punctuation of the response
 _WORTH_COMPRESSING: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A body as a function's answer carries it.
+    """A body as a function's response carries it.
 
     Attributes:
         text: the body, base64 if `is_base64`.
-        is_base64: whether the gateway must decode it.
-        headers: what the client must know of it.
+        is_base64: whether API Gateway must decode it.
+        headers: what the client must know about it.
     """
 
     text: str
@@ -31,58 +31,58 @@ class Payload:
 
 
 def encode(body: bytes, *, accepts_gzip: bool) -> Payload:
-    """Put a body into the form that carries it to the client.
+    """Return a body in the form that carries it to the client.
 
     Raises:
-        TooLarge: it fits in none.
+        TooLarge: no form is small enough.
     """
     if accepts_gzip and len(body) >= _WORTH_COMPRESSING:
         packed = Payload(
             _base64(gzip.compress(body, 4)), is_base64=True, headers={"Content-Encoding": "gzip"}
         )
-        if _fits(len(packed.text)):
+        if _has_room(len(packed.text)):
             return packed
     plain = _plain(body)
     if plain is None:
         raise TooLarge(
-            f"The state has {len(body)} bytes; the platform carries {MAX_BYTES} bytes an answer, quotation "
-            "included. Read it from the bucket, and split the state."
+            f"The state has {len(body)} bytes; the platform carries {MAX_BYTES} bytes a response, "
+            "quotation included. Read it from the bucket, and split the state."
         )
     return plain
 
 
 def require_room(body: bytes) -> None:
-    """Do nothing if a body can be given back to every client, also to one that takes no gzip.
+    """Check that a body can be sent to every client, also to one that does not accept gzip.
 
     Raises:
-        TooLarge: it cannot.
+        TooLarge: the body is too large for that.
     """
     if _plain(body) is None:
         raise TooLarge(
-            f"The state has {len(body)} bytes, and a read of it would not fit through the platform, which "
-            f"carries {MAX_BYTES} bytes an answer, quotation included. Nothing was written; split the state."
+            f"The state has {len(body)} bytes, and a read of it would exceed what the platform carries: "
+            f"{MAX_BYTES} bytes a response, quotation included. Nothing was written; split the state."
         )
 
 
 def decode(text: str, *, is_base64: bool) -> bytes:
-    """Take a body out of a function's event.
+    """Return the body of a function's event.
 
     Raises:
-        ValueError: it is not what it says that it is.
+        ValueError: the body is not valid base64.
     """
     return base64.b64decode(text, validate=True) if is_base64 else text.encode()
 
 
 def _plain(body: bytes) -> Payload | None:
-    """Quoted text or base64, whichever fits; quotation doubles the length of some texts."""
+    """Return quoted text or base64, whichever is small enough; quotation doubles the length of some texts."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
         text = None
     # At worst every byte becomes six (\\u0000), so that most bodies need not be measured.
-    if text is not None and (_fits(6 * len(body)) or _fits(len(json.dumps(text)))):
+    if text is not None and (_has_room(6 * len(body)) or _has_room(len(json.dumps(text)))):
         return Payload(text, is_base64=False)
-    if _fits(-(-len(body) // 3) * 4):
+    if _has_room(-(-len(body) // 3) * 4):
         return Payload(_base64(body), is_base64=True)
     return None
 
@@ -91,5 +91,5 @@ def _base64(body: bytes) -> str:
     return base64.b64encode(body).decode()
 
 
-def _fits(size: int) -> bool:
+def _has_room(size: int) -> bool:
     return size + _BESIDE_BODY <= MAX_BYTES

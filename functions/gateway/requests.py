@@ -6,34 +6,46 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gateway import payload
-from holdfast.errors import InvalidBody
+from gateway import authorizer_context, payload
+from holdfast.errors import InvalidBody, NotAuthenticated
+from holdfast.identity.authentication import Authenticated
 from holdfast.s3.store import Store
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the functions need of an event.
+    """A request, with what the functions read of its event.
 
     Attributes:
         event: as API Gateway sends it.
-        store: for what it takes to answer this request.
+        store: for the requests to S3 that this request takes.
     """
 
     event: Mapping[str, Any]
     store: Store
 
     @property
-    def verified(self) -> Mapping[str, Any]:
-        """What the token authorizer has found out about the caller; empty if it was not asked."""
-        context: Mapping[str, Any] = (self.event["requestContext"].get("authorizer") or {}).get(
-            "lambda"
-        ) or {}
-        return context
+    def authenticated(self) -> Authenticated | None:
+        """Whom the authorizer authenticated; None if it was not asked, or its context is garbled."""
+        authorizer = self.event["requestContext"].get("authorizer") or {}
+        return authorizer_context.decode(authorizer.get("lambda"))
+
+    def require_authenticated(self) -> Authenticated:
+        """Return whom the authorizer authenticated.
+
+        Raises:
+            NotAuthenticated: the request carries no context, or a garbled one.
+        """
+        authenticated = self.authenticated
+        if authenticated is None:
+            raise NotAuthenticated(
+                "The request carries no authenticated caller; send an access token, a session or an ID token."
+            )
+        return authenticated
 
     @property
     def signer(self) -> str | None:
-        """The ARN of who has signed the request, as AWS found it; None if AWS was not asked."""
+        """The ARN of whoever signed the request, as AWS verified it; None if AWS was not asked."""
         try:
             arn = self.event["requestContext"]["authorizer"]["iam"]["userArn"]
         except (KeyError, TypeError):
@@ -41,16 +53,16 @@ class Request:
         return arn if isinstance(arn, str) and arn else None
 
     def header(self, name: str) -> str:
-        """A header by its lower-case name, empty if it is missing."""
+        """Return a header by its lower-case name; empty if it is missing."""
         value: str = self.event["headers"].get(name, "")
         return value
 
     def body(self) -> bytes:
-        """The body as the client sent it.
+        """Return the body as the client sent it.
 
         Raises:
-            InvalidBody: it did not arrive, or not whole. It must never look like an empty one: an empty body
-                is a force-unlock.
+            InvalidBody: the body did not arrive whole. It must never look like an empty one, which is a
+                force-unlock.
         """
         try:
             body = payload.decode(
@@ -59,13 +71,13 @@ class Request:
         except ValueError:
             raise InvalidBody("The body cannot be decoded; send it as UTF-8 text or base64.") from None
         length = self.header("content-length").strip()
-        # The gateway replaces what is no UTF-8 in a text, so that an altered body has another length too.
+        # API Gateway replaces what is not UTF-8 in a text, so that an altered body has another length too.
         if length and length != str(len(body)):
             raise InvalidBody(
                 f"The request announced a body of {length[:20]} bytes, {len(body)} arrived: a proxy may have "
-                "dropped it, or it is no UTF-8. Nothing was changed."
+                "dropped it, or it is not UTF-8. Nothing was changed."
             )
-        # The gateway may rename the header.
+        # API Gateway may rename the header.
         announced = self.header("content-md5") or self.header("x-amzn-remapped-content-md5")
         if announced and announced.strip() != _md5(body):
             raise InvalidBody("The body does not match its Content-MD5. Nothing was changed; send it again.")

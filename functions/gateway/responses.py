@@ -1,4 +1,4 @@
-"""Responses of the HTTP API (payload format 2.0), and the one log line for each request."""
+"""Responses of the HTTP API (payload format 2.0), and one log line for each request."""
 
 import json
 import time
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from gateway import payload
 from gateway.requests import Request
 from holdfast import audit
+from holdfast.audit import Event
 from holdfast.errors import HoldfastError, MethodNotAllowed, UnknownRoute
+from holdfast.identity import authentication
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
@@ -18,15 +20,20 @@ if TYPE_CHECKING:
 _HEADERS: Final = {"Content-Type": "application/json", "Cache-Control": "no-store"}
 
 _HEALTH: Final = "ANY /health"
-_WHO: Final = ("principal", "source", "role", "trust")
-"""What the log says of a caller, as the authorizer found it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What goes back to the client, and what is logged of it."""
+class Response:
+    """A success: what goes back to the client, and what is logged of it.
 
-    event: str
+    Attributes:
+        event: what happened.
+        status: of HTTP.
+        body: None for an empty one.
+        logged: fields of the log line.
+    """
+
+    event: Event
     status: int = 200
     body: payload.Payload | None = None
     logged: Mapping[str, Any] = field(default_factory=dict)
@@ -34,30 +41,30 @@ class Answer:
 
 _R = TypeVar("_R", bound=Request)
 
-Routes = Mapping[str, Mapping[str, Callable[[_R], Answer]]]
-"""Path, as the gateway's routes have it -> verb -> who answers."""
+Routes = Mapping[str, Mapping[str, Callable[[_R], Response]]]
+"""Path, as the routes of API Gateway have it -> verb -> the function that responds."""
 
 
 def respond(request: _R, routes: Routes[_R], log: "Logger") -> dict[str, Any]:
-    """Answer a request, whatever comes of it, and log it."""
+    """Return the response to a request, whatever comes of it, and log it."""
     started = time.monotonic()
     try:
-        answer = _answer(request, routes)
-        response = _success(answer)
-        level, name, logged = "info", answer.event, dict(answer.logged)
+        success = _call(request, routes)
+        response = _success(success)
+        level, event, logged = "info", success.event, dict(success.logged)
     except HoldfastError as error:
         response = _failure(error.status, json.dumps(error.body()), error.headers())
-        name, logged = "request.refused", {"error": error.code, **error.logged}
+        event, logged = Event.REQUEST_REFUSED, {"error": error.code, **error.logged}
         if error.status >= 500:
             logged["reason"] = error.message
         level = "error" if "reason" in logged else "warning"
-    except Exception as error:  # noqa: BLE001 the client gets an answer that it retries, the log the place
+    except Exception as error:  # noqa: BLE001 the client gets a response that it retries, the log the place
         response = _failure(500, json.dumps(_fault(request.event["requestContext"]["requestId"])), {})
         # Without the exception's text: it could hold content.
         stack = traceback.format_tb(error.__traceback__)
-        level, name, logged = "error", "request.failed", {"error": type(error).__name__, "stack": stack}
+        level, event, logged = "error", Event.REQUEST_FAILED, {"error": type(error).__name__, "stack": stack}
     getattr(log, level)(
-        name,
+        event.value,
         extra={
             **_who_and_what(request),
             **logged,
@@ -69,7 +76,7 @@ def respond(request: _R, routes: Routes[_R], log: "Logger") -> dict[str, Any]:
     return response
 
 
-def _answer(request: _R, routes: Routes[_R]) -> Answer:
+def _call(request: _R, routes: Routes[_R]) -> Response:
     path = request.event["routeKey"].partition(" ")[2]
     method = request.event["requestContext"]["http"]["method"]
     verbs = routes.get(path)
@@ -80,14 +87,14 @@ def _answer(request: _R, routes: Routes[_R]) -> Answer:
     return verbs[method](request)
 
 
-def _success(answer: Answer) -> dict[str, Any]:
-    if answer.body is None:
-        return {"statusCode": answer.status, "headers": _HEADERS, "body": ""}
+def _success(response: Response) -> dict[str, Any]:
+    if response.body is None:
+        return {"statusCode": response.status, "headers": _HEADERS, "body": ""}
     return {
-        "statusCode": answer.status,
-        "headers": {**_HEADERS, **answer.body.headers},
-        "body": answer.body.text,
-        "isBase64Encoded": answer.body.is_base64,
+        "statusCode": response.status,
+        "headers": {**_HEADERS, **response.body.headers},
+        "body": response.body.text,
+        "isBase64Encoded": response.body.is_base64,
     }
 
 
@@ -103,15 +110,19 @@ def _fault(request_id: str) -> dict[str, str]:
 
 
 def _who_and_what(request: Request) -> dict[str, Any]:
-    """What every line says, whatever came of the request."""
+    """Return the fields that every line has, whatever came of the request."""
     event, context = request.event, request.event["requestContext"]
-    # Anybody may ask for the health, as often as they like: that is no event.
+    authenticated = request.authenticated
+    caller: Mapping[str, str | None] = (
+        authenticated.log_fields() if authenticated else dict.fromkeys(authentication.LOGGED)
+    )
+    # Anybody may ask for the health, as often as they like: the audit trail does not keep that.
     trail = {} if event["routeKey"] == _HEALTH else {audit.MARK_FIELD: audit.MARK}
     return {
         **trail,
         "state": (event.get("pathParameters") or {}).get("name"),
-        **{name: request.verified.get(name) for name in _WHO},
-        "subject": request.verified.get("subject") or request.signer,
+        **caller,
+        "subject": caller["subject"] or request.signer,
         "source_ip": context["http"].get("sourceIp"),
         "method": context["http"]["method"],
         "request_id": context["requestId"],

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from aws_lambda_powertools import Logger
 
 from gateway import payload, requests
-from gateway.responses import Answer, respond
+from gateway.responses import Response, respond
 from holdfast import names
-from holdfast.access import Caller, Role
-from holdfast.errors import NotAuthenticated
+from holdfast.access import Caller
+from holdfast.audit import Event
 from holdfast.s3 import retention
 from holdfast.s3.store import Store, connect, deadline
 from holdfast.state import locks
@@ -57,12 +57,8 @@ class Request(requests.Request):
 
     @property
     def caller(self) -> Caller:
-        """Whom the authorizer has verified."""
-        verified = self.verified
-        try:
-            return Caller(verified["principal"], Role(verified["role"]), tuple(json.loads(verified["scope"])))
-        except (KeyError, TypeError, ValueError):
-            raise NotAuthenticated("The request carries no verified caller; send an access token.") from None
+        """The caller that the authorizer authenticated."""
+        return self.require_authenticated().caller
 
     @property
     def lock_id(self) -> str | None:
@@ -80,7 +76,7 @@ class Request(requests.Request):
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
-    """Answer one request to the API.
+    """Response one request to the API.
 
     Args:
         event: an API Gateway HTTP API event, payload format 2.0.
@@ -90,15 +86,15 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     return respond(Request(event, store), _ROUTES, _log)
 
 
-def _read(request: Request) -> Answer:
+def _read(request: Request) -> Response:
     body = read(request.store, request.name, request.caller)
     if body is None:
-        return Answer("state.absent", 204)
+        return Response(Event.STATE_ABSENT, 204)
     encoded = payload.encode(body, accepts_gzip=request.accepts_gzip)
-    return Answer("state.read", 200, encoded, {"bytes": len(body)})
+    return Response(Event.STATE_READ, 200, encoded, {"bytes": len(body)})
 
 
-def _write(request: Request) -> Answer:
+def _write(request: Request) -> Response:
     name, caller, body = request.name, request.caller, request.body()
     payload.require_room(body)
     written = write(
@@ -110,8 +106,8 @@ def _write(request: Request) -> Answer:
         require_lock=_REQUIRE_LOCK,
         retention=_RETENTION,
     )
-    return Answer(
-        "state.written" if written.new_version else "state.unchanged",
+    return Response(
+        Event.STATE_WRITTEN if written.new_version else Event.STATE_UNCHANGED,
         logged={
             "lock_id": written.lock_id,
             "serial": written.revision.serial,
@@ -122,26 +118,26 @@ def _write(request: Request) -> Answer:
     )
 
 
-def _delete(request: Request) -> Answer:
+def _delete(request: Request) -> Response:
     removed = delete(request.store, request.name, request.caller)
-    return Answer("state.deleted", logged={"version_id": removed.version_id})
+    return Response(Event.STATE_DELETED, logged={"version_id": removed.version_id})
 
 
-def _acquire(request: Request) -> Answer:
+def _acquire(request: Request) -> Response:
     name, caller = request.name, request.caller
     acquired = locks.acquire(request.store, name, request.body(), caller)
     operation = acquired.info.operation[:_LOGGED_OPERATION]
-    return Answer("lock.acquired", logged={"lock_id": acquired.info.id, "operation": operation})
+    return Response(Event.LOCK_ACQUIRED, logged={"lock_id": acquired.info.id, "operation": operation})
 
 
-def _release(request: Request) -> Answer:
+def _release(request: Request) -> Response:
     name, caller = request.name, request.caller
     match locks.release(request.store, name, request.body(), caller):
         case locks.Released(lock_id, marker_created):
-            return Answer("lock.released", logged={"lock_id": lock_id, "marker_left": marker_created})
+            return Response(Event.LOCK_RELEASED, logged={"lock_id": lock_id, "marker_left": marker_created})
         case locks.ForceUnlocked(info, principal, marker_created):
-            return Answer(
-                "lock.force_unlocked",
+            return Response(
+                Event.LOCK_FORCE_UNLOCKED,
                 logged={
                     "lock_id": info.id if info else None,
                     "held_by": principal,
@@ -150,13 +146,13 @@ def _release(request: Request) -> Answer:
             )
 
 
-def _health(request: Request) -> Answer:  # noqa: ARG001 the table's signature
+def _health(request: Request) -> Response:  # noqa: ARG001 the table's signature
     text = json.dumps({"status": "ok", "version": _VERSION})
-    return Answer("health", 200, payload.Payload(text, is_base64=False))
+    return Response(Event.HEALTH, 200, payload.Payload(text, is_base64=False))
 
 
 # No GET on a lock: behind a proxy that turns PUT into GET its 200 would read as "acquired".
-_ROUTES: Final[Mapping[str, Mapping[str, Callable[[Request], Answer]]]] = {
+_ROUTES: Final[Mapping[str, Mapping[str, Callable[[Request], Response]]]] = {
     "/states/{name+}": {
         "GET": _read,
         "POST": _write,

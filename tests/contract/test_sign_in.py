@@ -1,4 +1,4 @@
-"""The authorizer and the function that makes sessions, event in and answer out, on two S3 servers."""
+"""The authorizer and the session exchange, event in and response out, on two S3 servers."""
 
 import base64
 import json
@@ -14,10 +14,12 @@ from uuid import uuid4
 
 import pytest
 
-from holdfast.access import Role
+from gateway import authorizer_context
+from holdfast.access import Caller, Role
 from holdfast.identity import sessions, tokens, trust
-from holdfast.identity.oidc import verify as oidc
-from holdfast.identity.oidc.verify import IssuerUnreachable
+from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
+from holdfast.identity.oidc import fetch, keys, verify
+from holdfast.identity.oidc.fetch import IssuerUnreachable
 from holdfast.identity.sessions import Session
 from holdfast.identity.tokens import Token
 from holdfast.identity.trust import Records
@@ -50,15 +52,15 @@ class Functions:
     modules: Mapping[str, Any]
 
     def authorize(self, authorization: str, context: Context | None = None) -> Answer:
-        """The authorizer's answer to a header."""
+        """Return the authorizer's response to a header."""
         answer: Answer = self.modules["authorizer"].handle(sign_in(authorization), context or Context())
         return answer
 
     def make_session(self, route: str, authorizer: object, *, method: str = "POST", **more: Any) -> Answer:
-        """The answer to a request for a session, with what the gateway says of the caller."""
+        """Return the response to a request for a session, with what API Gateway says of the caller."""
         event = request(method, route, **more)
         event["requestContext"]["authorizer"] = authorizer
-        answer: Answer = self.modules["sessions"].handle(event, Context())
+        answer: Answer = self.modules["session_exchange"].handle(event, Context())
         return answer
 
     def put(self, key: str, body: bytes) -> None:
@@ -79,7 +81,7 @@ class Functions:
         self.put(trust.KEY, Records(records).to_json())
 
     def sent(self, name: str, act: Callable[[], object]) -> list[str]:
-        """The methods of the requests that a function sends to S3 meanwhile, repeats included."""
+        """Return the methods of the requests that a function sends to S3 meanwhile, retries included."""
         with noted(vars(self.modules[name])["_s3"], "host") as requests:
             act()
         return [method for method, _ in requests]
@@ -90,7 +92,7 @@ def started(request: pytest.FixtureRequest) -> Iterator[Functions]:
     server: Server = request.getfixturevalue(request.param)
     bucket = f"holdfast-{uuid4().hex}"
     server.direct.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)
-    names = ("authorizer", "sessions")
+    names = ("authorizer", "session_exchange")
     with pytest.MonkeyPatch.context() as environment:
         for name, value in {
             "HOLDFAST_BUCKET": bucket,
@@ -123,7 +125,7 @@ def functions(started: Functions) -> Iterator[Functions]:
 def issuer(monkeypatch: pytest.MonkeyPatch) -> Published:
     """What the issuer publishes, in a process that has never asked for it."""
     published = Published(RSA)
-    monkeypatch.setattr(oidc, "process_issuers", published.issuers)
+    monkeypatch.setattr(keys, "process_issuers", published.issuers)
     return published
 
 
@@ -150,17 +152,16 @@ def stored_token(functions: Functions, **changed: Any) -> tuple[Token, str]:
 
 
 def stored_session(
-    functions: Functions, rests_on: trust.Trust, *, now: datetime | None = None
+    functions: Functions, granted_by: trust.Trust, *, now: datetime | None = None
 ) -> tuple[Session, str]:
-    session, secret = sessions.create(
-        principal=ARN,
+    bearer = Authenticated(
+        Caller(ARN, granted_by.role, granted_by.scope),
+        AuthMethod.AWS,
+        trust=granted_by.name,
+        trust_id=granted_by.id,
         subject=ARN,
-        trust=rests_on.name,
-        trust_id=rests_on.id,
-        source="aws",
-        now=now or datetime.now(UTC),
-        seconds=300,
     )
+    session, secret = sessions.create(bearer, now=now or datetime.now(UTC), seconds=300)
     functions.put(session.key, session.to_json())
     return session, secret
 
@@ -204,9 +205,9 @@ def test_a_token_signs_in_with_one_request(functions: Functions) -> None:
 
 
 def test_a_session_signs_in_with_two_requests(functions: Functions) -> None:
-    rests_on = deployers()
-    functions.trust(rests_on)
-    session, secret = stored_session(functions, rests_on)
+    granted_by = deployers()
+    functions.trust(granted_by)
+    session, secret = stored_session(functions, granted_by)
     answers: list[Answer] = []
     sent = functions.sent(
         "authorizer", lambda: answers.append(functions.authorize(basic(session.id, secret)))
@@ -221,7 +222,7 @@ def test_a_session_signs_in_with_two_requests(functions: Functions) -> None:
                 "scope": '["dns"]',
                 "source": "session",
                 "trust": "deployers",
-                "trust_id": rests_on.id,
+                "trust_id": granted_by.id,
                 "subject": ARN,
                 "ends": "0",
                 "access_log": ARN,
@@ -234,15 +235,15 @@ def test_a_session_signs_in_with_two_requests(functions: Functions) -> None:
 def test_an_id_token_signs_in_with_one_request_and_asks_its_issuer_once(
     functions: Functions, issuer: Published, form: Callable[[], str]
 ) -> None:
-    rests_on = record()
-    functions.trust(rests_on)
+    granted_by = record()
+    functions.trust(granted_by)
     answers: list[Answer] = []
     header = form()
     for _ in range(2):
         assert functions.sent("authorizer", lambda: answers.append(functions.authorize(header))) == ["GET"]
     ends = int(answers[0]["context"].pop("ends"))
     assert ends == int(answers[1]["context"].pop("ends"))
-    assert 0 < ends - time.time() - oidc.LEEWAY <= 300
+    assert 0 < ends - time.time() - verify.LEEWAY <= 300
     assert len(issuer.asked) == 2
     assert (
         answers
@@ -255,7 +256,7 @@ def test_an_id_token_signs_in_with_one_request_and_asks_its_issuer_once(
                     "scope": '["network/*"]',
                     "source": "oidc",
                     "trust": "network",
-                    "trust_id": rests_on.id,
+                    "trust_id": granted_by.id,
                     "subject": f"{ISSUER}#{SUBJECT}",
                     "access_log": f"oidc:{ISSUER}%23{SUBJECT}",
                 },
@@ -314,9 +315,9 @@ def _revoked_token(functions: Functions) -> str:
 
 
 def _session(functions: Functions, *, kept: bool = True, wrong: str = "", **more: Any) -> str:
-    rests_on = deployers()
-    functions.trust(rests_on if kept else deployers())
-    session, secret = stored_session(functions, rests_on, **more)
+    granted_by = deployers()
+    functions.trust(granted_by if kept else deployers())
+    session, secret = stored_session(functions, granted_by, **more)
     return basic(session.id, secret + wrong)
 
 
@@ -342,7 +343,7 @@ ATTEMPTS = {
     "an expired session": Attempt(
         lambda functions: _session(functions, now=datetime.now(UTC) - timedelta(hours=1)), "expired", 2
     ),
-    "a session whose trust record was made anew": Attempt(
+    "a session whose trust record was re-created": Attempt(
         lambda functions: _session(functions, kept=False), "trust_removed", 2
     ),
     "a session without any trust record": Attempt(_session_without_records, "trust_removed", 2),
@@ -361,7 +362,7 @@ ATTEMPTS = {
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS.values(), ids=ATTEMPTS)
-def test_every_refusal_looks_the_same_and_its_reason_is_in_the_log(
+def test_every_denial_looks_the_same_and_its_reason_is_in_the_log(
     functions: Functions, issuer: Published, log: list[str], attempt: Attempt
 ) -> None:
     assert issuer.asked == []
@@ -375,18 +376,19 @@ def test_every_refusal_looks_the_same_and_its_reason_is_in_the_log(
     assert (line["reason"], line["s3_requests"]) == (attempt.reason, attempt.requests)
 
 
-def test_nothing_decides_but_what_the_gateway_remembers_the_answer_by(functions: Functions) -> None:
+def test_nothing_decides_but_the_key_of_the_gateways_cache(functions: Functions) -> None:
     token, secret = stored_token(functions)
     good, bad = basic(token.id, secret), basic(token.id, "wrong")
-    for remembered, beside in ((bad, good), (good, bad)):
-        event = sign_in(remembered)
+    for cached, beside in ((bad, good), (good, bad)):
+        event = sign_in(cached)
         event["headers"] = {"authorization": beside, "Authorization": beside, "x-api-key": beside}
         event["cookies"] = [f"authorization={beside}"]
         event["queryStringParameters"] = {"authorization": beside}
-        event["requestContext"]["authorizer"] = {"lambda": {"principal": "token:x", "role": "maintainer"}}
+        somebody = Authenticated(Caller("token:x", Role.MAINTAINER, ("*",)), AuthMethod.TOKEN)
+        event["requestContext"]["authorizer"] = {"lambda": authorizer_context.encode(somebody)}
         answer = functions.modules["authorizer"].handle(event, Context())
-        assert answer == functions.authorize(remembered)
-        assert answer["isAuthorized"] is (remembered == good)
+        assert answer == functions.authorize(cached)
+        assert answer["isAuthorized"] is (cached == good)
 
 
 @pytest.mark.parametrize(
@@ -396,15 +398,15 @@ def test_nothing_decides_but_what_the_gateway_remembers_the_answer_by(functions:
         lambda records: records.without("network").added(record(claims={"repository": "acme/dns"})),
     ],
 )
-def test_a_removed_trust_record_ends_what_rests_on_it(
+def test_a_removed_trust_record_ends_what_it_granted(
     functions: Functions, issuer: Published, change: Callable[[Records], Records]
 ) -> None:
-    rests_on = record()
-    functions.trust(rests_on)
-    session, secret = stored_session(functions, rests_on)
+    granted_by = record()
+    functions.trust(granted_by)
+    session, secret = stored_session(functions, granted_by)
     for header in (bearer(), basic(session.id, secret)):
         assert functions.authorize(header)["isAuthorized"]
-    functions.put(trust.KEY, change(Records((rests_on,))).to_json())
+    functions.put(trust.KEY, change(Records((granted_by,))).to_json())
     for header in (bearer(), basic(session.id, secret)):
         assert functions.authorize(header) == REFUSED
     assert len(issuer.asked) == 2
@@ -465,7 +467,7 @@ def test_a_damaged_record_is_raised_and_is_no_refusal(
     sent = header(functions)
     (key,) = (key for key in functions.stored() if key.startswith(below))
     functions.put(key, damage)
-    with pytest.raises(ValueError, match=r"no (token|session|trust) record"):
+    with pytest.raises(ValueError, match=r"not (a )?valid (token|session|trust) record"):
         functions.authorize(sent)
     assert json.loads(log[-1])["message"] == "sign_in.failed"
 
@@ -474,9 +476,9 @@ def test_a_record_under_the_key_of_another_opens_nothing(functions: Functions) -
     token, secret = stored_token(functions)
     functions.put(f"tokens/{'z' * 20}.json", token.to_json())
     assert functions.authorize(basic("z" * 20, secret)) == REFUSED
-    rests_on = deployers()
-    functions.trust(rests_on)
-    session, secret = stored_session(functions, rests_on)
+    granted_by = deployers()
+    functions.trust(granted_by)
+    session, secret = stored_session(functions, granted_by)
     functions.put(f"sessions/session-{'z' * 20}.json", session.to_json())
     assert functions.authorize(basic(f"session-{'z' * 20}", secret)) == REFUSED
 
@@ -484,9 +486,9 @@ def test_a_record_under_the_key_of_another_opens_nothing(functions: Functions) -
 def test_an_issuer_that_is_not_reached_is_raised_and_harms_nobody_else(
     functions: Functions, issuer: Published, log: list[str]
 ) -> None:
-    rests_on = record()
-    functions.trust(rests_on)
-    session, session_secret = stored_session(functions, rests_on)
+    granted_by = record()
+    functions.trust(granted_by)
+    session, session_secret = stored_session(functions, granted_by)
     token, token_secret = stored_token(functions)
     issuer.documents.clear()
     with pytest.raises(IssuerUnreachable):
@@ -504,7 +506,7 @@ def test_an_issuer_that_is_not_reached_is_raised_and_harms_nobody_else(
 
 
 def verified(functions: Functions, header: str) -> dict[str, Any]:
-    """What the gateway hands on after a sign-in."""
+    """Return what API Gateway passes on after a sign-in."""
     return {"lambda": functions.authorize(header)["context"]}
 
 
@@ -521,7 +523,7 @@ def error(answer: Answer) -> tuple[int, str]:
     return answer["statusCode"], document["error"]
 
 
-@pytest.mark.parametrize(("left", "seconds"), [(10.0, oidc.BUDGET), (4.0, 3.0)])
+@pytest.mark.parametrize(("left", "seconds"), [(10.0, fetch.BUDGET), (4.0, 3.0)])
 def test_an_issuer_gets_no_more_time_than_the_function_has_left(
     functions: Functions, monkeypatch: pytest.MonkeyPatch, left: float, seconds: float
 ) -> None:
@@ -535,11 +537,11 @@ def test_an_issuer_gets_no_more_time_than_the_function_has_left(
     asked: list[int] = []
     given: list[float] = []
 
-    def verify(_jwt: str, _records: Records, _issuers: oidc.Issuers, for_issuer: float) -> oidc.Refused:
+    def denied(_jwt: str, _records: Records, _issuers: keys.Issuers, for_issuer: float) -> Denied:
         given.append(for_issuer)
-        return oidc.Refused("expired")
+        return Denied(DenialReason.EXPIRED)
 
-    monkeypatch.setattr(oidc, "verify", verify)
+    monkeypatch.setattr(verify, "verify", denied)
     functions.authorize(bearer(), SlowStart())
     assert given == [seconds]
 
@@ -549,7 +551,9 @@ def test_an_id_token_becomes_a_session_with_one_request_more(functions: Function
     functions.trust(record())
     caller = verified(functions, bearer())
     answers: list[Answer] = []
-    sent = functions.sent("sessions", lambda: answers.append(functions.make_session("/sessions", caller)))
+    sent = functions.sent(
+        "session_exchange", lambda: answers.append(functions.make_session("/sessions", caller))
+    )
     assert sent == ["PUT"]
     made = answered(answers[0])
     expires = datetime.fromisoformat(made.pop("expires"))
@@ -586,9 +590,9 @@ def test_a_session_lasts_as_long_as_was_asked_for(functions: Functions) -> None:
 
 @pytest.mark.usefixtures("issuer")
 def test_a_session_is_made_for_an_id_token_and_for_nothing_else(functions: Functions) -> None:
-    rests_on = record()
-    functions.trust(rests_on)
-    session, session_secret = stored_session(functions, rests_on)
+    granted_by = record()
+    functions.trust(granted_by)
+    session, session_secret = stored_session(functions, granted_by)
     token, secret = stored_token(functions, role=Role.MAINTAINER)
     before = functions.stored()
     for header, source in (
@@ -597,7 +601,7 @@ def test_a_session_is_made_for_an_id_token_and_for_nothing_else(functions: Funct
     ):
         answer = functions.make_session("/sessions", verified(functions, header))
         assert error(answer) == (403, "not_allowed")
-        assert f"signed in with a {source};" in answer["body"]
+        assert f"authenticated with a {source};" in answer["body"]
     whole = verified(functions, bearer())["lambda"]
     nobodies: list[object] = [None, {}, {"lambda": None}, {"lambda": {}}, {"iam": {"userArn": ARN}}]
     for nobody in nobodies:
@@ -629,7 +633,7 @@ def test_aws_credentials_become_a_session_with_two_requests(functions: Functions
     functions.trust(record(), deployers())
     answers: list[Answer] = []
     sent = functions.sent(
-        "sessions", lambda: answers.append(functions.make_session("/sessions/aws", aws(ARN)))
+        "session_exchange", lambda: answers.append(functions.make_session("/sessions/aws", aws(ARN)))
     )
     assert sent == ["GET", "PUT"]
     made = answered(answers[0])
@@ -714,7 +718,7 @@ def test_who_is_no_role_of_the_account_gets_no_session_and_no_request_is_made(
     functions.trust(deployers())
     answers: list[Answer] = []
     sent = functions.sent(
-        "sessions", lambda: answers.append(functions.make_session("/sessions/aws", aws(arn)))
+        "session_exchange", lambda: answers.append(functions.make_session("/sessions/aws", aws(arn)))
     )
     assert sent == []
     assert error(answers[0]) == (403, "not_allowed")
@@ -800,10 +804,10 @@ def test_what_s3_refuses_is_a_fault_of_the_deployment(functions: Functions, log:
 def test_the_log_says_who_signed_in_and_from_where_and_holds_no_secret(
     functions: Functions, log: list[str]
 ) -> None:
-    rests_on = record()
-    functions.trust(rests_on)
+    granted_by = record()
+    functions.trust(granted_by)
     token, token_secret = stored_token(functions)
-    session, session_secret = stored_session(functions, rests_on)
+    session, session_secret = stored_session(functions, granted_by)
     jwt = signed(RSA, claims(sub="s" * 500, confidential="confidential"))
     for header in (basic(token.id, token_secret), basic(session.id, session_secret), f"Bearer {jwt}"):
         assert functions.authorize(header)["isAuthorized"]

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.access import Role
+from gateway import authorizer_context
+from holdfast.access import Caller, Role
+from holdfast.identity.authentication import Authenticated, AuthMethod
 from holdfast.identity.credentials import new_id
 from tests.e2e.conftest import Roles
 from tests.support import documents, oidc
@@ -35,8 +37,9 @@ def issuer(strict: Team) -> Iterator[Issuer]:
 
 # --- an identity in the request ---------------------------------------------------------------------
 
-EVERYTHING = json.dumps(["*"])
-IDENTITY = {"principal": "token:root", "role": "maintainer", "scope": EVERYTHING, "source": "token"}
+IDENTITY = authorizer_context.encode(
+    Authenticated(Caller("token:root", Role.MAINTAINER, ("*",)), AuthMethod.TOKEN)
+)
 
 
 def carried() -> dict[str, dict[str, Any]]:

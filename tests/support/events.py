@@ -1,23 +1,29 @@
 """API Gateway HTTP API events, payload format 2.0."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from gateway import authorizer_context
 from holdfast.access import Caller
+from holdfast.identity.authentication import Authenticated, AuthMethod
 
 
 @dataclass(frozen=True)
 class Context:
-    """What the functions use of Lambda's context."""
+    """The part of Lambda's context that the functions use."""
 
     milliseconds: int = 25_000
 
     def get_remaining_time_in_millis(self) -> int:
-        """How long the invocation may still take."""
+        """Return how long the invocation may still take."""
         return self.milliseconds
+
+
+def authorizer_of(caller: Caller) -> dict[str, dict[str, str]]:
+    """Return what an event has as `authorizer` for a caller with an access token."""
+    return {"lambda": authorizer_context.encode(Authenticated(caller, AuthMethod.TOKEN))}
 
 
 def request(
@@ -31,19 +37,13 @@ def request(
     lock_id: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """A request to a route such as `/states/{name+}`."""
+    """Return the event of a request to a route such as `/states/{name+}`."""
     context: dict[str, Any] = {
         "http": {"method": method, "path": route, "sourceIp": "127.0.0.1"},
         "requestId": str(uuid4()),
     }
     if caller:
-        context["authorizer"] = {
-            "lambda": {
-                "principal": caller.principal,
-                "role": caller.role.value,
-                "scope": json.dumps(caller.scope),
-            }
-        }
+        context["authorizer"] = authorizer_of(caller)
     event: dict[str, Any] = {
         "version": "2.0",
         "routeKey": f"ANY {route}",
@@ -61,7 +61,7 @@ def request(
 
 
 def sign_in(authorization: str) -> dict[str, Any]:
-    """A REQUEST authorizer's event."""
+    """Return a REQUEST authorizer's event."""
     return {
         "version": "2.0",
         "type": "REQUEST",

@@ -12,7 +12,8 @@ from joserfc.jwk import ECKey, OKPKey, RSAKey
 
 from holdfast.access import Role
 from holdfast.identity import trust
-from holdfast.identity.oidc.verify import Issuers, IssuerUnreachable
+from holdfast.identity.oidc.fetch import IssuerUnreachable
+from holdfast.identity.oidc.keys import Issuers
 
 ISSUER = "https://token.actions.githubusercontent.com"
 DISCOVERY = "/.well-known/openid-configuration"
@@ -25,7 +26,7 @@ RSA = RSAKey.generate_key(2048, {"kid": "one"})
 
 
 def record(name: str = "network", **changed: Any) -> trust.OidcTrust:
-    """A trust record that fits `claims`."""
+    """A trust record that matches `claims`."""
     settings: dict[str, Any] = {
         "issuer": ISSUER,
         "audience": AUDIENCE,

@@ -20,8 +20,9 @@ import pytest
 
 from holdfast.access import Role
 from holdfast.identity import tokens, trust
+from holdfast.identity.authentication import Authenticated
 from holdfast.identity.credentials import TokenCredentials
-from holdfast.identity.tokens import Token, verify
+from holdfast.identity.tokens import Token, authenticate
 from tests.support import cli_account
 from tests.support.cli_account import HOLDFAST, REGION, Aws, bucket
 from tests.support.documents import state
@@ -77,9 +78,9 @@ def test_the_stored_record_lets_the_bearer_of_the_secret_in(aws: Aws) -> None:
     assert token.description == "Ada's pipeline"
     assert before <= token.created <= datetime.now(UTC)
     assert token.created_by.startswith("arn:aws:sts::")
-    caller = verify(TokenCredentials(made["id"], made["secret"]), token, now=datetime.now(UTC))
-    assert caller is not None
-    assert caller.scope == ("network/*", "shared")
+    bearer = authenticate(TokenCredentials(made["id"], made["secret"]), token, now=datetime.now(UTC))
+    assert isinstance(bearer, Authenticated)
+    assert bearer.caller.scope == ("network/*", "shared")
     assert made["secret"].encode() not in body
 
 
@@ -111,7 +112,8 @@ def test_the_text_for_people_shows_the_secret_and_that_it_is_shown_once(aws: Aws
     exports = dict(re.findall(r"export (\w+)='([^']*)'", text))
     assert exports["TF_HTTP_USERNAME"] == token.id
     secret = exports["TF_HTTP_PASSWORD"]
-    assert verify(TokenCredentials(token.id, secret), token, now=datetime.now(UTC)) is not None
+    bearer = authenticate(TokenCredentials(token.id, secret), token, now=datetime.now(UTC))
+    assert isinstance(bearer, Authenticated)
     assert "shown this once" in text
     assert "holdfast backend-config STATE --team payments" in text
 
@@ -136,7 +138,8 @@ def test_a_lost_answer_of_the_bucket_still_leaves_one_token_that_works(aws: Aws,
 
     [body] = aws.records("payments").values()
     credentials = TokenCredentials(made["id"], made["secret"])
-    assert verify(credentials, Token.from_json(body), now=datetime.now(UTC)) is not None
+    bearer = authenticate(credentials, Token.from_json(body), now=datetime.now(UTC))
+    assert isinstance(bearer, Authenticated)
 
 
 def test_the_team_comes_from_the_option_before_the_environment(aws: Aws) -> None:

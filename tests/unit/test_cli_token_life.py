@@ -15,6 +15,7 @@ import pytest
 
 from holdfast.access import Role
 from holdfast.identity import tokens
+from holdfast.identity.authentication import Authenticated
 from holdfast.identity.credentials import TokenCredentials
 from holdfast.identity.tokens import Token
 from tests.support import cli_account
@@ -74,7 +75,8 @@ def stored(aws: Aws, token: Token) -> Token:
 def takes(token: Token, secret: str, *, after: timedelta = timedelta(0)) -> bool:
     """Whether a token lets the bearer of a secret in."""
     credentials = TokenCredentials(token.id, secret)
-    return tokens.verify(credentials, token, now=datetime.now(UTC) + after) is not None
+    outcome = tokens.authenticate(credentials, token, now=datetime.now(UTC) + after)
+    return isinstance(outcome, Authenticated)
 
 
 def revoked(token: Token, by: str = "arn:aws:iam::123456789012:user/bob") -> Token:

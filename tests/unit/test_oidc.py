@@ -17,9 +17,11 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 
-from holdfast.access import Role
-from holdfast.identity.oidc import verify as oidc
-from holdfast.identity.oidc.verify import Issuers, IssuerUnreachable, Refused, VerifiedIdToken
+from holdfast.access import Caller, Role
+from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
+from holdfast.identity.oidc.fetch import IssuerUnreachable
+from holdfast.identity.oidc.keys import Issuers
+from holdfast.identity.oidc.verify import LEEWAY, verify
 from holdfast.identity.trust import Records
 from local_aws.tls import create_certificates
 from tests.support.id_tokens import (
@@ -44,9 +46,9 @@ RECORDS = Records((record(),))
 class Issuer(Published):
     """What issuers publish, and what is made of tokens then."""
 
-    def verify(self, jwt: str, records: Records = RECORDS) -> VerifiedIdToken | Refused:
+    def verify(self, jwt: str, records: Records = RECORDS) -> Authenticated | Denied:
         """As the authorizer does it."""
-        return oidc.verify(jwt, records, self.issuers)
+        return verify(jwt, records, self.issuers)
 
 
 @pytest.fixture
@@ -54,8 +56,8 @@ def published() -> Issuer:
     return Issuer(RSA)
 
 
-def is_verified(outcome: VerifiedIdToken | Refused) -> bool:
-    return isinstance(outcome, VerifiedIdToken)
+def is_verified(outcome: Authenticated | Denied) -> bool:
+    return isinstance(outcome, Authenticated)
 
 
 # --- what is taken --------------------------------------------------------------------------------
@@ -64,8 +66,14 @@ def is_verified(outcome: VerifiedIdToken | Refused) -> bool:
 def test_a_genuine_token_gets_what_its_trust_record_says(published: Issuer) -> None:
     ends = int(time.time()) + 300
     verified = published.verify(signed(RSA, claims(exp=ends)))
-    assert verified == VerifiedIdToken(
-        RECORDS.oidc(ISSUER)[0], f"{ISSUER}#{SUBJECT}", f"oidc:{ISSUER}#{SUBJECT}", ends + oidc.LEEWAY
+    (trusted,) = RECORDS.oidc(ISSUER)
+    assert verified == Authenticated(
+        Caller(f"oidc:{ISSUER}#{SUBJECT}", trusted.role, trusted.scope),
+        AuthMethod.OIDC,
+        trust=trusted.name,
+        trust_id=trusted.id,
+        subject=f"{ISSUER}#{SUBJECT}",
+        ends=ends + LEEWAY,
     )
     assert published.asked == [f"{ISSUER}{DISCOVERY}", f"{ISSUER}/keys"]
 
@@ -103,15 +111,16 @@ def test_the_trust_record_with_most_claims_decides(published: Issuer) -> None:
     strict = record("strict", claims={"repository": "acme/network", "ref": "main"}, role=Role.MAINTAINER)
     records = Records((*RECORDS, strict))
     verified = published.verify(signed(RSA, claims(ref="main")), records)
-    assert isinstance(verified, VerifiedIdToken)
-    assert verified.trust == strict
+    assert isinstance(verified, Authenticated)
+    assert (verified.trust, verified.trust_id) == ("strict", strict.id)
+    assert verified.caller.role == Role.MAINTAINER
 
 
 def test_a_long_subject_is_a_short_principal(published: Issuer) -> None:
     verified = published.verify(signed(RSA, claims(sub=SUBJECT + "x" * 300)))
-    assert isinstance(verified, VerifiedIdToken)
+    assert isinstance(verified, Authenticated)
     assert verified.subject == f"{ISSUER}#{SUBJECT}{'x' * 300}"
-    assert verified.principal.startswith("oidc-sha256:")
+    assert verified.caller.principal.startswith("oidc-sha256:")
 
 
 # --- the signature --------------------------------------------------------------------------------
@@ -120,8 +129,8 @@ def test_a_long_subject_is_a_short_principal(published: Issuer) -> None:
 def test_a_token_without_a_signature_is_refused(published: Issuer) -> None:
     for alg in ("none", "None", "NONE", "nOnE", ""):
         for signature in (b"", b"x"):
-            assert published.verify(raw({"alg": alg, "kid": "one"}, claims(), signature)) == Refused(
-                "wrong_algorithm"
+            assert published.verify(raw({"alg": alg, "kid": "one"}, claims(), signature)) == Denied(
+                DenialReason.WRONG_ALGORITHM
             )
     assert published.asked == []
 
@@ -163,11 +172,11 @@ def test_a_published_secret_is_no_key() -> None:
     unsigned = raw({"alg": "HS256", "kid": "one"}, claims()).rpartition(".")[0]
     mac = hmac.new(b"s" * 32, unsigned.encode(), hashlib.sha256).digest()
     jwt = f"{unsigned}.{base64.urlsafe_b64encode(mac).decode().rstrip('=')}"
-    assert published.verify(jwt) == Refused("wrong_algorithm")
+    assert published.verify(jwt) == Denied(DenialReason.WRONG_ALGORITHM)
 
 
 def test_a_foreign_key_with_the_same_id_is_refused(published: Issuer) -> None:
-    assert published.verify(signed(FOREIGN, claims())) == Refused("wrong_signature")
+    assert published.verify(signed(FOREIGN, claims())) == Denied(DenialReason.WRONG_SIGNATURE)
 
 
 def test_a_foreign_issuer_with_the_same_key_id_signs_for_itself_alone() -> None:
@@ -176,10 +185,12 @@ def test_a_foreign_issuer_with_the_same_key_id_signs_for_itself_alone() -> None:
     other = record("other", issuer=OTHER_ISSUER, claims={"sub": SUBJECT}, role=Role.READER)
     records = Records((record(), other))
     theirs = published.verify(signed(FOREIGN, claims(iss=OTHER_ISSUER)), records)
-    assert isinstance(theirs, VerifiedIdToken)
-    assert theirs.trust == other
-    assert published.verify(signed(FOREIGN, claims()), records) == Refused("wrong_signature")
-    assert published.verify(signed(RSA, claims(iss=OTHER_ISSUER)), records) == Refused("wrong_signature")
+    assert isinstance(theirs, Authenticated)
+    assert theirs.trust_id == other.id
+    assert published.verify(signed(FOREIGN, claims()), records) == Denied(DenialReason.WRONG_SIGNATURE)
+    assert published.verify(signed(RSA, claims(iss=OTHER_ISSUER)), records) == Denied(
+        DenialReason.WRONG_SIGNATURE
+    )
 
 
 def test_the_algorithm_must_be_that_of_the_key() -> None:
@@ -187,10 +198,10 @@ def test_the_algorithm_must_be_that_of_the_key() -> None:
     published = Issuer()
     published.publish_jwks([{**jwk, "alg": "RS256"}])
     assert is_verified(published.verify(signed(RSA, claims(), alg="RS256")))
-    assert published.verify(signed(RSA, claims(), alg="RS512")) == Refused("unknown_key")
-    assert published.verify(signed(RSA, claims(), alg="PS256")) == Refused("unknown_key")
+    assert published.verify(signed(RSA, claims(), alg="RS512")) == Denied(DenialReason.UNKNOWN_KEY)
+    assert published.verify(signed(RSA, claims(), alg="PS256")) == Denied(DenialReason.UNKNOWN_KEY)
     elliptic = ECKey.generate_key("P-256", {"kid": "one"})
-    assert published.verify(signed(elliptic, claims(), alg="ES256")) == Refused("unknown_key")
+    assert published.verify(signed(elliptic, claims(), alg="ES256")) == Denied(DenialReason.UNKNOWN_KEY)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +210,7 @@ def test_the_algorithm_must_be_that_of_the_key() -> None:
 def test_a_key_for_something_else_verifies_nothing(member: dict[str, Any]) -> None:
     published = Issuer()
     published.publish_jwks([{**RSA.as_dict(private=False), **member}])
-    assert published.verify(signed(RSA, claims())) == Refused("unknown_key")
+    assert published.verify(signed(RSA, claims())) == Denied(DenialReason.UNKNOWN_KEY)
 
 
 def test_a_key_that_is_too_short_verifies_nothing() -> None:
@@ -207,7 +218,7 @@ def test_a_key_that_is_too_short_verifies_nothing() -> None:
     published = Issuer()
     published.publish_jwks([{"kty": "RSA", "kid": "one", "e": "AQAB", "n": modulus}])
     jwt = raw({"alg": "RS256", "kid": "one"}, claims(), b"x" * 128)
-    assert published.verify(jwt) == Refused("unknown_key")
+    assert published.verify(jwt) == Denied(DenialReason.UNKNOWN_KEY)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +241,7 @@ def test_a_key_that_is_too_short_verifies_nothing() -> None:
 def test_a_damaged_key_verifies_nothing_and_harms_no_other(damaged: object) -> None:
     published = Issuer()
     published.publish_jwks([damaged])
-    assert published.verify(signed(RSA, claims())) == Refused("unknown_key")
+    assert published.verify(signed(RSA, claims())) == Denied(DenialReason.UNKNOWN_KEY)
     published = Issuer()
     two = RSAKey.generate_key(2048, {"kid": "two"})
     published.publish_jwks([damaged, two.as_dict(private=False)])
@@ -255,7 +266,7 @@ def test_a_private_key_that_was_published_verifies_as_its_public_half() -> None:
 def test_a_key_that_the_token_brings_or_points_to_is_never_used(
     published: Issuer, header: dict[str, Any]
 ) -> None:
-    assert published.verify(signed(FOREIGN, claims(), **header)) == Refused("wrong_signature")
+    assert published.verify(signed(FOREIGN, claims(), **header)) == Denied(DenialReason.WRONG_SIGNATURE)
     assert is_verified(published.verify(signed(RSA, claims(), **header)))
     assert {address.partition("/.well")[0].removesuffix("/keys") for address in published.asked} == {ISSUER}
 
@@ -266,10 +277,10 @@ def test_a_key_that_the_token_brings_or_points_to_is_never_used(
 )
 def test_a_header_that_must_be_understood_is_refused(published: Issuer, header: dict[str, Any]) -> None:
     jwt = raw({"alg": "RS256", "kid": "one", **header}, claims())
-    assert published.verify(jwt) == Refused("wrong_algorithm")
+    assert published.verify(jwt) == Denied(DenialReason.WRONG_ALGORITHM)
 
 
-def test_without_a_key_id_there_must_be_one_key_that_fits() -> None:
+def test_without_a_key_id_there_must_be_one_key_that_matches() -> None:
     two = RSAKey.generate_key(2048, {"kid": "two"})
     elliptic = ECKey.generate_key("P-256", {"kid": "three"})
     jwt = signed(RSA, claims(), kid=None)
@@ -278,13 +289,13 @@ def test_without_a_key_id_there_must_be_one_key_that_fits() -> None:
     other_curve = ECKey.generate_key("P-384", {"kid": "four"})
     by_curve = signed(elliptic, claims(), alg="ES256", kid=None)
     assert is_verified(Issuer(RSA, elliptic, other_curve).verify(by_curve))
-    assert Issuer(RSA, two).verify(jwt) == Refused("unknown_key")
-    assert Issuer(elliptic).verify(jwt) == Refused("unknown_key")
-    assert Issuer().verify(jwt) == Refused("unknown_key")
+    assert Issuer(RSA, two).verify(jwt) == Denied(DenialReason.UNKNOWN_KEY)
+    assert Issuer(elliptic).verify(jwt) == Denied(DenialReason.UNKNOWN_KEY)
+    assert Issuer().verify(jwt) == Denied(DenialReason.UNKNOWN_KEY)
 
 
 def test_two_keys_with_the_same_id_are_none() -> None:
-    assert Issuer(RSA, FOREIGN).verify(signed(RSA, claims())) == Refused("unknown_key")
+    assert Issuer(RSA, FOREIGN).verify(signed(RSA, claims())) == Denied(DenialReason.UNKNOWN_KEY)
 
 
 # --- the claims -----------------------------------------------------------------------------------
@@ -326,10 +337,10 @@ def test_the_claims_must_be_those_of_a_trust_record(
     published: Issuer, changed: dict[str, Any], outcome: str | None
 ) -> None:
     verified = published.verify(signed(RSA, claims(**changed)))
-    assert is_verified(verified) if outcome is None else verified == Refused(outcome)  # type: ignore[arg-type]
+    assert is_verified(verified) if outcome is None else verified == Denied(DenialReason(outcome))
 
 
-def test_no_issuer_is_asked_about_a_token_that_no_trust_record_fits(published: Issuer) -> None:
+def test_no_issuer_is_asked_about_a_token_that_no_trust_record_matches(published: Issuer) -> None:
     for changed in ({"iss": "https://attacker.example.com"}, {"aud": "x"}, {"repository": "x"}, {"sub": ""}):
         published.verify(signed(RSA, claims(**changed)))
     published.verify(signed(RSA, claims()), Records())
@@ -354,7 +365,7 @@ def test_a_token_counts_in_its_time_give_or_take_30_seconds(
     verified = published.verify(
         signed(RSA, claims(**{name: now + seconds for name, seconds in changed.items()}))
     )
-    assert is_verified(verified) if outcome is None else verified == Refused(outcome)  # type: ignore[arg-type]
+    assert is_verified(verified) if outcome is None else verified == Denied(DenialReason(outcome))
 
 
 @pytest.mark.parametrize("name", ["exp", "nbf", "iat"])
@@ -363,22 +374,22 @@ def test_a_time_that_is_none_is_refused(published: Issuer, name: str, value: obj
     body = json.dumps(claims(**{name: "VALUE"}))
     body = body.replace('"VALUE"', str(value) if value in ("1e400", "Infinity") else json.dumps(value))
     outcome = published.verify(signed(RSA, body))
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, Denied)
     assert outcome.reason == "malformed"
 
 
 def test_a_token_without_an_end_is_refused_and_one_without_a_beginning_is_not(published: Issuer) -> None:
-    assert published.verify(signed(RSA, claims(exp=None))) == Refused("malformed")
-    assert published.verify(signed(RSA, claims(exp=True))) == Refused("expired")
+    assert published.verify(signed(RSA, claims(exp=None))) == Denied(DenialReason.MALFORMED)
+    assert published.verify(signed(RSA, claims(exp=True))) == Denied(DenialReason.EXPIRED)
     assert is_verified(published.verify(signed(RSA, claims(nbf=None, iat=None))))
 
 
 def test_a_claim_that_stands_twice_is_refused(published: Issuer) -> None:
     for twice in ('"repository": "acme/dns"', '"iss": "https://attacker.example.com"', '"exp": 9999999999'):
         for body in (f"{{{twice}, {json.dumps(claims())[1:]}", f"{json.dumps(claims())[:-1]}, {twice}}}"):
-            assert published.verify(signed(RSA, body)) == Refused("malformed")
-    assert published.verify(signed(RSA, json.dumps(claims())[:-1] + ', "a": {"b": 1, "b": 2}}')) == Refused(
-        "malformed"
+            assert published.verify(signed(RSA, body)) == Denied(DenialReason.MALFORMED)
+    assert published.verify(signed(RSA, json.dumps(claims())[:-1] + ', "a": {"b": 1, "b": 2}}')) == Denied(
+        DenialReason.MALFORMED
     )
 
 
@@ -406,7 +417,7 @@ def test_a_claim_that_stands_twice_is_refused(published: Issuer) -> None:
     ],
 )
 def test_what_is_no_token_is_refused_without_asking_anybody(published: Issuer, jwt: str) -> None:
-    assert published.verify(jwt) == Refused("malformed")
+    assert published.verify(jwt) == Denied(DenialReason.MALFORMED)
     assert published.asked == []
 
 
@@ -430,7 +441,7 @@ def test_a_new_key_is_found_at_once_and_a_removed_one_ends(published: Issuer) ->
     published.now += 10
     published.publish(two)
     assert is_verified(published.verify(signed(two, claims())))
-    assert published.verify(signed(RSA, claims())) == Refused("unknown_key")
+    assert published.verify(signed(RSA, claims())) == Denied(DenialReason.UNKNOWN_KEY)
 
 
 def with_key_id(key_id: str) -> str:
@@ -442,14 +453,14 @@ def test_unknown_key_ids_make_one_request_in_10_seconds(published: Issuer) -> No
     published.verify(signed(RSA, claims()))
     for number in range(100):
         published.now += 0.09
-        assert published.verify(raw({"alg": "RS256", "kid": f"x{number}"}, claims())) == Refused(
-            "unknown_key"
+        assert published.verify(raw({"alg": "RS256", "kid": f"x{number}"}, claims())) == Denied(
+            DenialReason.UNKNOWN_KEY
         )
     assert published.fetches() == 1
     published.now += 1.1
     for number in range(100):
-        assert published.verify(raw({"alg": "RS256", "kid": f"x{number}"}, claims())) == Refused(
-            "unknown_key"
+        assert published.verify(raw({"alg": "RS256", "kid": f"x{number}"}, claims())) == Denied(
+            DenialReason.UNKNOWN_KEY
         )
     assert published.fetches() == 2
 
@@ -516,7 +527,7 @@ def test_unknown_key_ids_are_bounded_again_once_the_issuer_is_back(published: Is
     published.publish(RSA)
     published.now += 5
     for _ in range(10):
-        assert published.verify(with_key_id("two")) == Refused("unknown_key")
+        assert published.verify(with_key_id("two")) == Denied(DenialReason.UNKNOWN_KEY)
         published.now += 0.9
     assert published.fetches() == 1
 
@@ -653,9 +664,9 @@ def document(content: object, status: int = 200, headers: Mapping[str, str] | No
     return serve
 
 
-def verify_at(server: Server) -> VerifiedIdToken | Refused:
+def verify_at(server: Server) -> Authenticated | Denied:
     records = Records((record(issuer=server.address),))
-    return oidc.verify(signed(RSA, claims(iss=server.address)), records, Issuers())
+    return verify(signed(RSA, claims(iss=server.address)), records, Issuers())
 
 
 def test_keys_are_fetched_from_the_issuer(server: Server) -> None:

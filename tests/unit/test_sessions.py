@@ -1,4 +1,4 @@
-"""Sessions: their records, their ends, and who holds one."""
+"""Sessions: their records, their ends, and whose credentials they accept."""
 
 import json
 from dataclasses import replace
@@ -10,8 +10,9 @@ import pytest
 from holdfast.access import Caller, Role
 from holdfast.errors import InvalidBody
 from holdfast.identity import sessions, trust
+from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
 from holdfast.identity.credentials import SessionCredentials
-from holdfast.identity.sessions import Session, verify, why_refused
+from holdfast.identity.sessions import Session, authenticate
 from holdfast.identity.trust import Records
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
@@ -31,28 +32,26 @@ def record(name: str = "deployers", **changed: Any) -> trust.AwsTrust:
     return trust.new_aws(name, **{**settings, **changed})
 
 
-def new_session(rests_on: trust.AwsTrust, *, seconds: int = 3600) -> tuple[Session, str]:
-    return sessions.create(
-        principal=ARN,
-        subject=ARN,
-        trust=rests_on.name,
-        trust_id=rests_on.id,
-        source="aws",
-        now=NOW + timedelta(milliseconds=7),
-        seconds=seconds,
-    )
+def bearer(granted_by: trust.AwsTrust, method: AuthMethod = AuthMethod.AWS) -> Authenticated:
+    caller = Caller(ARN, granted_by.role, granted_by.scope)
+    return Authenticated(caller, method, trust=granted_by.name, trust_id=granted_by.id, subject=ARN)
 
 
-def test_a_session_signs_in_with_the_role_and_scope_that_its_trust_record_has_now() -> None:
+def new_session(granted_by: trust.AwsTrust, *, seconds: int = 3600) -> tuple[Session, str]:
+    return sessions.create(bearer(granted_by), now=NOW + timedelta(milliseconds=7), seconds=seconds)
+
+
+def test_a_session_has_the_role_and_scope_that_its_trust_record_has_now() -> None:
     one = record()
     session, secret = new_session(one)
     stored = Session.from_json(session.to_json())
     assert stored == session
     assert session.key == f"sessions/{session.id}.json"
     credentials = SessionCredentials(session.id, secret)
-    assert verify(credentials, stored, Records((one,)), now=NOW) == Caller(ARN, Role.WRITER, ("network/*",))
     changed = replace(one, role=Role.READER, scope=("dns",))
-    assert verify(credentials, stored, Records((changed,)), now=NOW) == Caller(ARN, Role.READER, ("dns",))
+    for record_now in (one, changed):
+        outcome = authenticate(credentials, stored, Records((record_now,)), now=NOW)
+        assert outcome == bearer(record_now, AuthMethod.SESSION)
 
 
 def test_the_record_holds_no_secret() -> None:
@@ -65,21 +64,24 @@ def test_a_session_ends_after_its_seconds() -> None:
     session, secret = new_session(one, seconds=300)
     credentials = SessionCredentials(session.id, secret)
     assert session.expires == NOW + timedelta(seconds=300)
-    assert verify(credentials, session, Records((one,)), now=session.expires - timedelta(seconds=1))
-    assert verify(credentials, session, Records((one,)), now=session.expires) is None
-    assert why_refused(credentials, session, now=session.expires) == "expired"
+    just_before = session.expires - timedelta(seconds=1)
+    outcome = authenticate(credentials, session, Records((one,)), now=just_before)
+    assert isinstance(outcome, Authenticated)
+    for records in (Records((one,)), Records()):
+        outcome = authenticate(credentials, session, records, now=session.expires)
+        assert outcome == Denied(DenialReason.EXPIRED)
 
 
-def test_a_session_is_refused_when_its_trust_record_is_gone_or_made_anew() -> None:
+def test_a_session_is_denied_when_its_trust_record_was_removed_or_re_created() -> None:
     one = record()
     session, secret = new_session(one)
     credentials = SessionCredentials(session.id, secret)
-    for records in (None, Records(), Records((record("others"),)), Records((record(),))):
-        assert verify(credentials, session, records, now=NOW) is None
-    assert why_refused(credentials, session, now=NOW) == "trust_removed"
+    for records in (Records(), Records((record("others"),)), Records((record(),))):
+        outcome = authenticate(credentials, session, records, now=NOW)
+        assert outcome == Denied(DenialReason.TRUST_REMOVED)
 
 
-def test_wrong_and_unknown_credentials_are_refused_alike() -> None:
+def test_wrong_and_unknown_credentials_are_denied_alike() -> None:
     one = record()
     session, secret = new_session(one)
     other, other_secret = new_session(one)
@@ -91,19 +93,37 @@ def test_wrong_and_unknown_credentials_are_refused_alike() -> None:
         (SessionCredentials(session.id, secret), None),
         (SessionCredentials(session.id, ""), None),
     ):
-        assert verify(credentials, stored, Records((one,)), now=NOW) is None
-        assert why_refused(credentials, stored, now=NOW + HOUR) == "unknown_or_wrong"
+        for now in (NOW, NOW + HOUR):
+            outcome = authenticate(credentials, stored, Records((one,)), now=now)
+            assert outcome == Denied(DenialReason.UNKNOWN_OR_WRONG)
+
+
+@pytest.mark.parametrize("method", [AuthMethod.TOKEN, AuthMethod.SESSION])
+def test_a_token_or_a_session_does_not_become_a_session(method: AuthMethod) -> None:
+    with pytest.raises(ValueError, match=f"a {method} does not become a session"):
+        sessions.create(bearer(record(), method), now=NOW, seconds=300)
+
+
+def test_a_record_without_a_schema_version_and_one_of_a_newer_command_are_still_read() -> None:
+    session, _ = new_session(record())
+    document = json.loads(session.to_json())
+    assert document.pop("schema") == 1
+    assert Session.from_json(json.dumps(document).encode()) == session
+    newer = {**document, "schema": 7, "device": {"name": "laptop"}}
+    assert Session.from_json(json.dumps(newer).encode()) == session
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"[]", b"null", b"not json"])
 def test_what_is_no_record_is_an_error_and_no_refusal(body: bytes) -> None:
-    with pytest.raises(ValueError, match="no session record"):
+    with pytest.raises(ValueError, match="not a valid session record"):
         Session.from_json(body)
 
 
 @pytest.mark.parametrize(
     "damage",
     [
+        {"schema": 0},
+        {"schema": "1"},
         {"id": "a" * 20},
         {"id": None},
         {"secret_sha256": ""},
@@ -122,7 +142,7 @@ def test_what_is_no_record_is_an_error_and_no_refusal(body: bytes) -> None:
 )
 def test_a_damaged_record_opens_nothing(damage: dict[str, object]) -> None:
     session, _ = new_session(record())
-    with pytest.raises(ValueError, match="no session record"):
+    with pytest.raises(ValueError, match="not a valid session record"):
         Session.from_json(json.dumps({**json.loads(session.to_json()), **damage}).encode())
 
 

@@ -1,4 +1,4 @@
-"""Access tokens: their records, their ends, and who holds one."""
+"""Access tokens: their records, their ends, and whose credentials they accept."""
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
@@ -7,8 +7,9 @@ import pytest
 
 from holdfast.access import Caller, Role
 from holdfast.identity import tokens
+from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
 from holdfast.identity.credentials import TokenCredentials
-from holdfast.identity.tokens import Token, verify, why_refused
+from holdfast.identity.tokens import Token, authenticate
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -35,12 +36,18 @@ def revoked(token: Token, *, now: datetime = NOW) -> Token:
     return tokens.revoke(token, revoked_by="arn:aws:iam::1:user/z", now=now)
 
 
-def test_a_token_signs_in_with_the_secret_that_was_shown_once() -> None:
+def is_valid(token: Token, secret: str, now: datetime = NOW) -> bool:
+    outcome = authenticate(TokenCredentials(token.id, secret), token, now=now)
+    return isinstance(outcome, Authenticated)
+
+
+def test_the_secret_that_was_shown_once_authenticates_a_tokens_bearer() -> None:
     token, secret = new_token()
     stored = Token.from_json(token.to_json())
     assert stored == token
-    caller = verify(TokenCredentials(token.id, secret), stored, now=NOW)
-    assert caller == Caller(f"token:{token.id}", Role.WRITER, ("network/*",))
+    caller = Caller(f"token:{token.id}", Role.WRITER, ("network/*",))
+    outcome = authenticate(TokenCredentials(token.id, secret), stored, now=NOW)
+    assert outcome == Authenticated(caller, AuthMethod.TOKEN)
     assert token.key == f"tokens/{token.id}.json"
 
 
@@ -79,33 +86,43 @@ def test_a_record_of_the_first_version_is_still_a_token() -> None:
     assert (token.rotated, token.previous, token.revoked) == (None, None, None)
 
 
-def test_wrong_unknown_expired_and_revoked_credentials_are_refused() -> None:
+def test_a_record_says_its_schema_version() -> None:
+    assert json.loads(new_token()[0].to_json())["schema"] == 1
+
+
+def test_a_record_of_a_newer_command_is_still_read() -> None:
+    token, secret = new_token()
+    newer = {**json.loads(token.to_json()), "schema": 7, "labels": {"team": "network"}}
+    assert is_valid(Token.from_json(json.dumps(newer).encode()), secret)
+
+
+def test_wrong_unknown_expired_and_revoked_credentials_are_denied_with_a_reason() -> None:
     token, secret = new_token(expires=NOW + DAY)
     other, other_secret = new_token()
     right = TokenCredentials(token.id, secret)
-    assert verify(right, token, now=NOW) is not None
-    assert verify(right, token, now=NOW + DAY - SECOND) is not None
+    unknown_or_wrong = DenialReason.UNKNOWN_OR_WRONG
+    assert is_valid(token, secret)
+    assert is_valid(token, secret, NOW + DAY - SECOND)
     for credentials, stored, now, reason in (
-        (TokenCredentials(token.id, other_secret), token, NOW, "unknown_or_wrong"),
-        (TokenCredentials(token.id, secret[:-1]), token, NOW, "unknown_or_wrong"),
-        (TokenCredentials(token.id, ""), token, NOW, "unknown_or_wrong"),
-        (TokenCredentials(token.id, ""), None, NOW, "unknown_or_wrong"),
-        (TokenCredentials(other.id, secret), token, NOW, "unknown_or_wrong"),
-        (TokenCredentials(token.id, other_secret), token, NOW + DAY, "unknown_or_wrong"),
-        (right, None, NOW, "unknown_or_wrong"),
-        (right, token, NOW + DAY, "expired"),
-        (right, revoked(token), NOW, "revoked"),
-        (right, revoked(token), NOW + DAY, "revoked"),
+        (TokenCredentials(token.id, other_secret), token, NOW, unknown_or_wrong),
+        (TokenCredentials(token.id, secret[:-1]), token, NOW, unknown_or_wrong),
+        (TokenCredentials(token.id, ""), token, NOW, unknown_or_wrong),
+        (TokenCredentials(token.id, ""), None, NOW, unknown_or_wrong),
+        (TokenCredentials(other.id, secret), token, NOW, unknown_or_wrong),
+        (TokenCredentials(token.id, other_secret), token, NOW + DAY, unknown_or_wrong),
+        (right, None, NOW, unknown_or_wrong),
+        (right, token, NOW + DAY, DenialReason.EXPIRED),
+        (right, revoked(token), NOW, DenialReason.REVOKED),
+        (right, revoked(token), NOW + DAY, DenialReason.REVOKED),
     ):
-        assert verify(credentials, stored, now=now) is None
-        assert why_refused(credentials, stored, now=now) == reason
+        assert authenticate(credentials, stored, now=now) == Denied(reason)
 
 
 def test_a_rotation_keeps_the_old_secret_for_the_stated_time() -> None:
     token, old = new_token(expires=NOW + DAY)
     token, new = rotated(token)
     assert new != old
-    for secret, now, is_valid in (
+    for secret, now, expected in (
         (old, NOW, True),
         (old, NOW + HOUR - SECOND, True),
         (old, NOW + HOUR, False),
@@ -113,7 +130,7 @@ def test_a_rotation_keeps_the_old_secret_for_the_stated_time() -> None:
         (new, NOW + HOUR, True),
         (new, NOW + DAY, False),
     ):
-        assert (verify(TokenCredentials(token.id, secret), token, now=now) is not None) is is_valid
+        assert is_valid(token, secret, now) is expected
     assert (token.rotated, token.rotated_by) == (NOW, "arn:aws:iam::1:user/y")
 
 
@@ -121,19 +138,15 @@ def test_a_second_rotation_ends_the_oldest_secret_at_once() -> None:
     token, first = new_token()
     token, second = rotated(token)
     token, third = rotated(token)
-    valid = [
-        verify(TokenCredentials(token.id, secret), token, now=NOW) is not None
-        for secret in (first, second, third)
-    ]
-    assert valid == [False, True, True]
+    assert [is_valid(token, secret) for secret in (first, second, third)] == [False, True, True]
 
 
 def test_a_rotation_that_keeps_nothing_ends_the_old_secret_at_once() -> None:
     token, old = new_token()
     token, _ = rotated(token, keep=timedelta(0))
     assert token.previous is None
-    assert verify(TokenCredentials(token.id, old), token, now=NOW) is None
-    assert verify(TokenCredentials(token.id, ""), token, now=NOW) is None
+    assert not is_valid(token, old)
+    assert not is_valid(token, "")
 
 
 def test_an_old_secret_does_not_outlive_its_token() -> None:
@@ -169,7 +182,7 @@ def test_a_revocation_keeps_who_and_when_and_a_second_one_changes_nothing() -> N
     token, _ = rotated(token)
     once = revoked(token)
     assert (once.revoked, once.revoked_by) == (NOW, "arn:aws:iam::1:user/z")
-    assert verify(TokenCredentials(token.id, secret), once, now=NOW) is None
+    assert not is_valid(once, secret)
     assert tokens.revoke(once, revoked_by="somebody else", now=NOW + DAY) == once
 
 
@@ -186,7 +199,7 @@ def test_a_token_that_has_ended_already_is_not_made() -> None:
 
 @pytest.mark.parametrize("record", [b"", b"{}", b"[]", b"null", b"not json", b'{"id": 1, "role": "king"}'])
 def test_what_is_no_record_is_an_error_and_no_refusal(record: bytes) -> None:
-    with pytest.raises(ValueError, match="no token record"):
+    with pytest.raises(ValueError, match="not a valid token record"):
         Token.from_json(record)
 
 
@@ -204,6 +217,10 @@ def test_what_is_no_record_is_an_error_and_no_refusal(record: bytes) -> None:
         {"expires": ""},
         {"expires": False},
         {"expires": "0001-01-01T00:00:00+14:00"},
+        {"schema": 0},
+        {"schema": None},
+        {"schema": True},
+        {"schema": "1"},
         {"id": 7},
         {"id": "../states/a"},
         {"secret_sha256": None},
@@ -226,5 +243,5 @@ def test_what_is_no_record_is_an_error_and_no_refusal(record: bytes) -> None:
 def test_a_damaged_record_opens_nothing(damage: dict[str, object]) -> None:
     token, _ = new_token()
     record = json.dumps({**json.loads(token.to_json()), **damage}).encode()
-    with pytest.raises(ValueError, match="no token record"):
+    with pytest.raises(ValueError, match="not a valid token record"):
         Token.from_json(record)

@@ -1,4 +1,4 @@
-"""Trust records: what they ask for, and which one fits."""
+"""Trust records: what they ask for, and which one matches."""
 
 import json
 from collections.abc import Mapping
@@ -55,13 +55,32 @@ def test_records_come_back_as_they_were_stored() -> None:
     assert [record.name for record in records] == ["network", "people"]
 
 
-def test_a_record_of_the_same_name_that_is_made_anew_has_another_id() -> None:
+def test_records_without_a_schema_version_and_those_of_a_newer_command_are_still_read() -> None:
+    records = Records().added(oidc()).added(aws())
+    document = json.loads(records.to_json())
+    assert document.pop("schema") == 1
+    assert trust.parse(json.dumps(document).encode()) == records
+    newer = {
+        "schema": 7,
+        "records": [{**record, "note": ["new"]} for record in document["records"]],
+        "owner": "network",
+    }
+    assert trust.parse(json.dumps(newer).encode()) == records
+
+
+def test_records_with_an_impossible_schema_version_are_damaged() -> None:
+    for version in (0, -1, None, True, 1.0, "1"):
+        with pytest.raises(ValueError, match="not valid trust records"):
+            trust.parse(json.dumps({"schema": version, "records": []}).encode())
+
+
+def test_a_record_of_the_same_name_that_is_re_created_has_another_id() -> None:
     assert oidc().id != oidc().id
     assert aws().id != aws().id
 
 
 @pytest.mark.parametrize(
-    ("claims", "value", "fits"),
+    ("claims", "value", "matches"),
     [
         ({"repository": "acme/network"}, {}, True),
         ({"repository": "acme/network", "ref": "refs/heads/main"}, {}, True),
@@ -95,15 +114,15 @@ def test_a_record_of_the_same_name_that_is_made_anew_has_another_id() -> None:
         ({"repository": "acme/network"}, {"aud": None}, False),
     ],
 )
-def test_a_record_fits_a_token_with_its_issuer_its_audience_and_each_of_its_claims(
-    claims: Mapping[str, str], value: Mapping[str, Any], fits: bool
+def test_a_record_matches_a_token_with_its_issuer_its_audience_and_each_of_its_claims(
+    claims: Mapping[str, str], value: Mapping[str, Any], matches: bool
 ) -> None:
     record = oidc(claims=claims)
     found = Records().added(record).for_claims(token(**value))
-    assert found == (record if fits else None)
+    assert found == (record if matches else None)
 
 
-def test_of_several_that_fit_the_one_with_most_claims_wins_and_then_the_first_by_name() -> None:
+def test_of_several_that_match_the_one_with_most_claims_wins_and_then_the_first_by_name() -> None:
     loose = oidc("a-loose")
     strict_z = oidc("z", claims={"repository": "acme/network", "ref": "refs/heads/main"})
     strict_b = oidc("b", claims={"ref": "refs/heads/main", "repository": "acme/network"})
@@ -151,7 +170,7 @@ def test_there_is_room_for_500_records_and_256_kib() -> None:
 @pytest.mark.parametrize("name", ["", "A", "a b", "a_b", "-a", "a/b", "../a", "a" * 64, "ä", "a\n"])
 def test_a_name_that_breaks_the_rule_is_refused(name: str) -> None:
     for make in (oidc, aws):
-        with pytest.raises(ValueError, match="no name of a trust record"):
+        with pytest.raises(ValueError, match="not a valid name of a trust record"):
             make(name)
 
 
@@ -210,18 +229,18 @@ def test_an_issuer_is_taken_as_it_is_written(issuer: str) -> None:
         (ISSUER, {"": "x"}, "needs a name and a value"),
         (ISSUER, {"sub": ""}, "needs a name and a value"),
         *(
-            (ISSUER, {"sub": "x", own: "1"}, "checked by itself")
+            (ISSUER, {"sub": "x", own: "1"}, "always checked")
             for own in ("iss", "aud", "exp", "nbf", "iat", "jti")
         ),
-        (GITHUB, {"ref": "refs/heads/main"}, "signs for everybody"),
-        (GITHUB, {"environment": "production", "actor": "ada"}, "signs for everybody"),
-        (GITHUB, {"job_workflow_ref": "acme/ci/.github/workflows/a.yml@main"}, "signs for everybody"),
-        (GITHUB + "/", {"ref": "refs/heads/main"}, "signs for everybody"),
-        (GITLAB, {"ref": "main"}, "signs for everybody"),
-        ("https://accounts.google.com", {"email_verified": "true"}, "signs for everybody"),
-        ("https://agent.buildkite.com", {"build_branch": "main"}, "signs for everybody"),
-        ("https://app.terraform.io", {"terraform_run_phase": "apply"}, "signs for everybody"),
-        (GITLAB, {"repository": "acme/network"}, "signs for everybody"),
+        (GITHUB, {"ref": "refs/heads/main"}, "is a shared issuer"),
+        (GITHUB, {"environment": "production", "actor": "ada"}, "is a shared issuer"),
+        (GITHUB, {"job_workflow_ref": "acme/ci/.github/workflows/a.yml@main"}, "is a shared issuer"),
+        (GITHUB + "/", {"ref": "refs/heads/main"}, "is a shared issuer"),
+        (GITLAB, {"ref": "main"}, "is a shared issuer"),
+        ("https://accounts.google.com", {"email_verified": "true"}, "is a shared issuer"),
+        ("https://agent.buildkite.com", {"build_branch": "main"}, "is a shared issuer"),
+        ("https://app.terraform.io", {"terraform_run_phase": "apply"}, "is a shared issuer"),
+        (GITLAB, {"repository": "acme/network"}, "is a shared issuer"),
     ],
 )
 def test_claims_that_would_let_everybody_in_are_refused(
@@ -253,7 +272,7 @@ def test_a_claim_that_names_an_owner_is_enough(issuer: str, claim: str) -> None:
     "aws_role", ["", "a/b", "*", "Deployer*", "a" * 65, "a b", "é", "arn:aws:iam::1:role/x", "a\n"]
 )
 def test_what_is_no_name_of_an_iam_role_is_refused(aws_role: str) -> None:
-    with pytest.raises(ValueError, match="no name of an IAM role"):
+    with pytest.raises(ValueError, match="not a valid name of an IAM role"):
         aws(aws_role=aws_role)
 
 
@@ -281,7 +300,7 @@ def test_a_record_without_audience_or_valid_scope_is_refused() -> None:
     ],
 )
 def test_what_are_no_records_is_an_error_and_no_refusal(body: bytes) -> None:
-    with pytest.raises(ValueError, match="no trust records"):
+    with pytest.raises(ValueError, match="not valid trust records"):
         trust.parse(body)
 
 
@@ -310,7 +329,7 @@ def test_what_are_no_records_is_an_error_and_no_refusal(body: bytes) -> None:
 )
 def test_a_damaged_record_opens_nothing(damage: Mapping[str, object]) -> None:
     (document,) = json.loads(Records((oidc(),)).to_json())["records"]
-    with pytest.raises(ValueError, match="no trust records"):
+    with pytest.raises(ValueError, match="not valid trust records"):
         trust.parse(json.dumps({"records": [{**document, **damage}]}).encode())
 
 

@@ -1,4 +1,4 @@
-"""What a request signs in with: the forms of the `Authorization` header, and secrets."""
+"""Credentials: the forms of the `Authorization` header, IDs and secrets."""
 
 import base64
 import binascii
@@ -13,14 +13,17 @@ from typing import Final
 OIDC_USER: Final = "oidc"
 """The user name of HTTP Basic whose password is an ID token."""
 
-_TOKEN_ID = re.compile(r"[a-z0-9]{20}", re.ASCII)
-_SESSION_ID = re.compile(r"session-[a-z0-9]{20}", re.ASCII)
+# An ID is random. A session's has a prefix, so that the two cannot be mistaken for each other.
+_ID_ALPHABET = string.ascii_lowercase + string.digits
+_ID_LENGTH = 20
+_SESSION_PREFIX = "session-"
+_ID = re.compile(rf"[{_ID_ALPHABET}]{{{_ID_LENGTH}}}", re.ASCII)
+
 _HEADER = re.compile(r"(basic|bearer) +([!-~]+) *", re.ASCII | re.IGNORECASE)
-# RFC 7515 section 3.1: header, claims, signature. The gateway takes no longer header than this.
+# RFC 7515 section 3.1: header, claims, signature. API Gateway accepts no longer header than this.
 _JWT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", re.ASCII)
 _MAX_JWT = 10_240
 
-_ID_ALPHABET = string.ascii_lowercase + string.digits
 _BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 # 256 bits in base 62, then a CRC-32 of that, so that a secret scanner can tell a secret from a word.
 _PREFIX = "holdfast_"
@@ -33,10 +36,14 @@ _SECRET = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TokenCredentials:
-    """An access token's ID and secret as a request brought them; the secret may be anything."""
+    """An access token's ID and secret as a request brought them; neither is verified."""
 
     token_id: str
     secret: str
+
+    def log_fields(self) -> dict[str, str]:
+        """Return what the log may say of these credentials."""
+        return {"token": self.token_id}
 
     def __repr__(self) -> str:
         return f"TokenCredentials({self.token_id!r}, …)"
@@ -44,10 +51,14 @@ class TokenCredentials:
 
 @dataclass(frozen=True, slots=True)
 class SessionCredentials:
-    """A session's ID and secret as a request brought them; the secret may be anything."""
+    """A session's ID and secret as a request brought them; neither is verified."""
 
     session_id: str
     secret: str
+
+    def log_fields(self) -> dict[str, str]:
+        """Return what the log may say of these credentials."""
+        return {"session": self.session_id}
 
     def __repr__(self) -> str:
         return f"SessionCredentials({self.session_id!r}, …)"
@@ -55,21 +66,27 @@ class SessionCredentials:
 
 @dataclass(frozen=True, slots=True)
 class IdToken:
-    """An OIDC ID token as a request brought it: three parts of base64url, and nothing of it is verified."""
+    """An OIDC ID token as a request brought it: three parts of base64url; nothing of it is verified."""
 
     jwt: str
+
+    def log_fields(self) -> dict[str, str]:
+        """Return what the log may say of these credentials: nothing before they are verified."""
+        return {}
 
     def __repr__(self) -> str:
         return "IdToken(…)"
 
 
-def parse(authorization: str) -> TokenCredentials | SessionCredentials | IdToken | None:
-    """Read an `Authorization` header: Basic (RFC 7617) or Bearer (RFC 6750).
+Credentials = TokenCredentials | SessionCredentials | IdToken
 
-    An ID that it returns is of its form, so that it can stand in a key.
+
+def parse(authorization: str) -> Credentials | None:
+    """Parse an `Authorization` header: Basic (RFC 7617) or Bearer (RFC 6750).
 
     Returns:
-        What it holds, or None if that can be no credentials.
+        The credentials, or None if they have no known form. An ID among them is valid, so that it can be part
+        of an S3 key.
     """
     header = _HEADER.fullmatch(authorization)
     if header is None:
@@ -95,29 +112,39 @@ def _id_token(text: str) -> IdToken | None:
     return IdToken(text) if len(text) <= _MAX_JWT and _JWT.fullmatch(text) else None
 
 
+def is_record_id(text: str) -> bool:
+    """Return whether a text is a valid ID of a record: twenty lower-case letters and digits."""
+    return _ID.fullmatch(text) is not None
+
+
 def is_token_id(text: str) -> bool:
-    """Whether a text has the form of a token's ID."""
-    return _TOKEN_ID.fullmatch(text) is not None
+    """Return whether a text is a valid token ID."""
+    return is_record_id(text)
 
 
 def is_session_id(text: str) -> bool:
-    """Whether a text has the form of a session's ID."""
-    return _SESSION_ID.fullmatch(text) is not None
+    """Return whether a text is a valid session ID."""
+    return text.startswith(_SESSION_PREFIX) and is_record_id(text.removeprefix(_SESSION_PREFIX))
 
 
 def new_id() -> str:
-    """Twenty random lower-case letters and digits."""
-    return "".join(secrets.choice(_ID_ALPHABET) for _ in range(20))
+    """Return a new random ID of a token or of a trust record."""
+    return "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
+
+
+def new_session_id() -> str:
+    """Return a new random ID of a session."""
+    return _SESSION_PREFIX + new_id()
 
 
 def new_secret() -> str:
-    """A new secret: 256 random bits with a prefix and a checksum."""
+    """Return a new secret: 256 random bits with a prefix and a checksum."""
     random = _base62(secrets.randbits(256), _RANDOM_LENGTH)
     return f"{_PREFIX}{random}{_checksum(random)}"
 
 
 def is_secret(text: str) -> bool:
-    """Whether a text has the form of a secret and its checksum is right, as a scanner for secrets asks.
+    """Return whether a text has the form of a secret and its checksum is right, as a secret scanner asks.
 
     >>> is_secret(new_secret()), is_secret("holdfast_" + 49 * "0")
     (True, False)
@@ -127,7 +154,7 @@ def is_secret(text: str) -> bool:
 
 
 def secret_sha256(secret: str) -> str:
-    """What is stored of a secret: its SHA-256, hexadecimal."""
+    """Return what is stored of a secret: its SHA-256, hexadecimal."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

@@ -1,51 +1,71 @@
-"""Strict reading of the fields of stored records: one that was edited by hand must fail closed."""
+"""The fields of stored records, parsed strictly: a record that was edited by hand must fail closed.
+
+Every record has a schema version, as the member `schema`; one without has version 1. The version tells a
+person which release wrote a record. No reader refuses a higher one, and this rule makes that safe:
+
+- A higher version only adds members that a reader may ignore without granting more than the record says.
+- A restriction that no reader may ignore is a change that older readers reject: a member that they need gets
+  another name, or a value that they do not know.
+
+So a function of an older deployment reads what a newer command writes, or lets nobody in. An older command
+that rewrites such a record drops the members that it does not know. By the same rule that grants no more.
+"""
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any, Final
 
 from holdfast.access import check_pattern
 
+SCHEMA: Final = 1
+"""The schema version of the records that this release writes."""
+
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+def check_schema(document: Mapping[str, Any]) -> None:
+    """Check the schema version of a record; any whole number from 1 is valid.
+
+    Raises:
+        TypeError: the version is not a whole number.
+        ValueError: the version is below 1.
+    """
+    version = document.get("schema", 1)
+    if type(version) is not int:  # True is an int to isinstance
+        raise TypeError("expected a whole number as 'schema'")
+    if version < 1:
+        raise ValueError("expected a 'schema' from 1")
 
 
 def text(value: object) -> str:
     """Return a text unchanged.
 
     Raises:
-        TypeError: it is none.
+        TypeError: the value is not a text.
     """
     if not isinstance(value, str):
         raise TypeError("expected text")
     return value
 
 
-def matching(value: object, form: "re.Pattern[str]") -> str:
-    """Return a text unchanged that is wholly of a form.
-
-    Raises:
-        TypeError: it is no text.
-        ValueError: it has another form.
-    """
-    if not form.fullmatch(text(value)):
-        raise ValueError(f"expected {form.pattern}")
-    return text(value)
-
-
 def sha256(value: object) -> str:
     """Return a SHA-256 in hexadecimal unchanged.
 
     Raises:
-        TypeError: it is no text.
-        ValueError: it is none.
+        TypeError: the value is not a text.
+        ValueError: it is not a SHA-256.
     """
-    return matching(value, _SHA256)
+    if not _SHA256.fullmatch(text(value)):
+        raise ValueError("expected a SHA-256 in hexadecimal")
+    return text(value)
 
 
 def scope(value: object) -> tuple[str, ...]:
     """Return scope patterns.
 
     Raises:
-        TypeError: it is no list of them, or an empty one.
+        TypeError: the value is not a list of them, or an empty one.
         ValueError: a pattern is malformed.
     """
     if not isinstance(value, list | tuple) or not value:
@@ -54,11 +74,11 @@ def scope(value: object) -> tuple[str, ...]:
 
 
 def time(value: object) -> datetime:
-    """Read a time.
+    """Parse a time.
 
     Raises:
-        TypeError: it is no text.
-        ValueError: it is no time, has no zone, or is none of the years 1 to 9999 in UTC.
+        TypeError: the value is not a text.
+        ValueError: it is not a time, has no zone, or is not of the years 1 to 9999 in UTC.
     """
     read = datetime.fromisoformat(text(value))
     if read.tzinfo is None:
@@ -70,20 +90,20 @@ def time(value: object) -> datetime:
 
 
 def optional_time(value: object) -> datetime | None:
-    """Read a time that may be null.
+    """Parse a time that may be null.
 
     Raises:
-        TypeError: it is neither null nor text.
-        ValueError: it is no time, or has no zone.
+        TypeError: the value is neither null nor a text.
+        ValueError: it is not a time, or has no zone.
     """
     return None if value is None else time(value)
 
 
 def whole_seconds(moment: datetime) -> datetime:
-    """The time as a record keeps it: UTC, cut to seconds."""
+    """Return a time as a record keeps it: UTC, cut to seconds."""
     return moment.astimezone(UTC).replace(microsecond=0)
 
 
 def written(moment: datetime | None) -> str | None:
-    """The text of a time that may be missing."""
+    """Return the text of a time that may be missing."""
     return None if moment is None else moment.isoformat(timespec="seconds")

@@ -1,8 +1,7 @@
-"""Sessions: what somebody signs in with for some hours who proved in another way who it is."""
+"""Sessions: credentials for some hours, for somebody who proved in another way who they are."""
 
 import hmac
 import json
-import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
@@ -10,35 +9,43 @@ from typing import Final, Literal
 from holdfast import json_object
 from holdfast.access import Caller
 from holdfast.errors import InvalidBody
-from holdfast.identity import records as record_fields
-from holdfast.identity.credentials import SessionCredentials, is_session_id, new_id, new_secret, secret_sha256
+from holdfast.identity import records
+from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
+from holdfast.identity.credentials import (
+    SessionCredentials,
+    is_session_id,
+    new_secret,
+    new_session_id,
+    secret_sha256,
+)
 from holdfast.identity.records import whole_seconds, written
 from holdfast.identity.trust import Records
 
 DEFAULT_SECONDS: Final = 3600
+"""How long a session lasts unless the request for it says otherwise."""
 MIN_SECONDS: Final = 300
 MAX_SECONDS: Final = 43_200
 
-Source = Literal["oidc", "aws"]
+Source = Literal[AuthMethod.OIDC, AuthMethod.AWS]
+"""How a session's bearer may have proved who they are. A token and another session do not become one."""
 
-_SOURCE = re.compile(r"oidc|aws", re.ASCII)
-_NO_SECRET = secret_sha256("")  # compared with where there is no other, and never taken for a match
+_NO_SECRET = secret_sha256("")  # compared with where there is no other; it never counts as a match
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
     """A session's record, as it lies in the bucket; it holds the secret's hash, never the secret.
 
-    What its bearer may do stands in the trust record, so that it ends with that.
+    The trust record says what the bearer may do, so that the session ends with it.
 
     Attributes:
         id: the user name of HTTP Basic.
         secret_sha256: SHA-256 of the secret, hexadecimal.
-        principal: who its bearer is, stable over that one's sessions.
+        principal: who its bearer is, the same in all of their sessions.
         subject: the same in full: `<issuer>#<subject>`, or the caller's ARN.
-        trust: the name of the trust record that it rests on.
+        trust: the name of the trust record that grants it.
         trust_id: the ID of that record.
-        source: how its bearer proved who it is.
+        source: how its bearer proved who they are.
         created: when.
         expires: when it ends.
     """
@@ -59,9 +66,10 @@ class Session:
         return session_key(self.id)
 
     def to_json(self) -> bytes:
-        """The record as it is stored."""
+        """Return the record as it is stored."""
         return json.dumps(
             {
+                "schema": records.SCHEMA,
                 "id": self.id,
                 "secret_sha256": self.secret_sha256,
                 "principal": self.principal,
@@ -77,116 +85,119 @@ class Session:
 
     @classmethod
     def from_json(cls, body: bytes) -> "Session":
-        """Read a stored record.
+        """Parse a stored record, also one of a newer schema (see `records`).
 
         Raises:
-            ValueError: it is no session record.
+            ValueError: the body is not a valid session record.
         """
         try:
             document = json_object.parse(body)
+            records.check_schema(document)
             principal, subject, trust, trust_id = (
-                record_fields.text(document[name]) for name in ("principal", "subject", "trust", "trust_id")
+                records.text(document[name]) for name in ("principal", "subject", "trust", "trust_id")
             )
             return cls(
                 id=_id(document["id"]),
-                secret_sha256=record_fields.sha256(document["secret_sha256"]),
+                secret_sha256=records.sha256(document["secret_sha256"]),
                 principal=principal,
                 subject=subject,
                 trust=trust,
                 trust_id=trust_id,
                 source=_source(document["source"]),
-                created=record_fields.time(document["created"]),
-                expires=record_fields.time(document["expires"]),
+                created=records.time(document["created"]),
+                expires=records.time(document["expires"]),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"no session record: {error!r}") from error
+            raise ValueError(f"not a valid session record: {error!r}") from error
 
 
 def _id(value: object) -> str:
-    if not is_session_id(record_fields.text(value)):
-        raise ValueError("expected the ID of a session")
-    return record_fields.text(value)
+    if not is_session_id(records.text(value)):
+        raise ValueError("expected a session ID")
+    return records.text(value)
 
 
 def _source(value: object) -> Source:
-    return "oidc" if record_fields.matching(value, _SOURCE) == "oidc" else "aws"
+    return source_of(AuthMethod(records.text(value)))
+
+
+def source_of(method: AuthMethod) -> Source:
+    """Return a method of authentication if it may become a session.
+
+    Raises:
+        ValueError: it may not.
+    """
+    match method:
+        case AuthMethod.OIDC | AuthMethod.AWS:
+            return method
+        case AuthMethod.TOKEN | AuthMethod.SESSION:
+            raise ValueError(f"a {method} does not become a session")
 
 
 def session_key(session_id: str) -> str:
-    """The S3 key of a session's record."""
+    """Return the S3 key of a session's record."""
     return f"sessions/{session_id}.json"
 
 
-def create(
-    *,
-    principal: str,
-    subject: str,
-    trust: str,
-    trust_id: str,
-    source: Source,
-    now: datetime,
-    seconds: int,
-) -> tuple[Session, str]:
-    """Make a session.
+def create(bearer: Authenticated, *, now: datetime, seconds: int) -> tuple[Session, str]:
+    """Create a session.
 
     Args:
-        principal: who its bearer is.
-        subject: the same in full.
-        trust: the name of the trust record that it rests on.
-        trust_id: the ID of that record.
-        source: how the bearer proved who it is.
+        bearer: who gets it, authenticated by an ID token or by AWS.
         now: the time.
         seconds: how long it lasts.
 
     Returns:
         The record to store, and the secret to show once.
+
+    Raises:
+        ValueError: the bearer authenticated in another way.
     """
     secret = new_secret()
     session = Session(
-        id=f"session-{new_id()}",
+        id=new_session_id(),
         secret_sha256=secret_sha256(secret),
-        principal=principal,
-        subject=subject,
-        trust=trust,
-        trust_id=trust_id,
-        source=source,
+        principal=bearer.caller.principal,
+        subject=bearer.subject,
+        trust=bearer.trust,
+        trust_id=bearer.trust_id,
+        source=source_of(bearer.method),
         created=whole_seconds(now),
         expires=whole_seconds(now) + timedelta(seconds=seconds),
     )
     return session, secret
 
 
-def verify(
-    credentials: SessionCredentials, session: Session | None, records: Records | None, *, now: datetime
-) -> Caller | None:
-    """Decide whether credentials are those of a session whose trust record is still there.
+def authenticate(
+    credentials: SessionCredentials, session: Session | None, trusted: Records, *, now: datetime
+) -> Authenticated | Denied:
+    """Decide whether credentials are those of a valid session whose trust record still exists.
 
     Args:
         credentials: what the request brought.
         session: the record of that ID, if there is one.
-        records: the team's trust records, if there are any.
+        trusted: the team's trust records.
         now: the time.
 
     Returns:
-        The caller, with the role and scope that the trust record has now; or None for an unknown, wrong or
-        expired session and for one whose trust record is gone or was made anew.
+        The caller, with the role and scope that the trust record has now. A session whose trust record was
+        removed or re-created is denied.
     """
     has_secret = _has_secret(credentials, session)
-    if session is None or not has_secret or now >= session.expires or records is None:
-        return None
-    record = records.named(session.trust)
+    if session is None or not has_secret:
+        return Denied(DenialReason.UNKNOWN_OR_WRONG)
+    if now >= session.expires:
+        return Denied(DenialReason.EXPIRED)
+    record = trusted.named(session.trust)
     if record is None or record.id != session.trust_id:
-        return None
-    return Caller(session.principal, record.role, record.scope)
-
-
-def why_refused(
-    credentials: SessionCredentials, session: Session | None, *, now: datetime
-) -> Literal["unknown_or_wrong", "expired", "trust_removed"]:
-    """Why `verify` refused credentials; for the log, as it tells more than the bearer may learn."""
-    if session is None or not _has_secret(credentials, session):
-        return "unknown_or_wrong"
-    return "expired" if now >= session.expires else "trust_removed"
+        return Denied(DenialReason.TRUST_REMOVED)
+    return Authenticated(
+        Caller(session.principal, record.role, record.scope),
+        AuthMethod.SESSION,
+        trust=session.trust,
+        trust_id=session.trust_id,
+        subject=session.subject,
+    )
 
 
 def _has_secret(credentials: SessionCredentials, session: Session | None) -> bool:
@@ -196,10 +207,13 @@ def _has_secret(credentials: SessionCredentials, session: Session | None) -> boo
 
 
 def seconds(body: bytes) -> int:
-    """How long a session shall last, by the body of a request for one: empty, or as `{"seconds": 3600}`.
+    """Return how long a session shall last, by the body of a request for one.
+
+    Args:
+        body: empty, or as `{"seconds": 3600}`.
 
     Raises:
-        InvalidBody: with the rule that it broke.
+        InvalidBody: with the rule that the body broke.
     """
     if not body:
         return DEFAULT_SECONDS

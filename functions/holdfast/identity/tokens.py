@@ -1,4 +1,4 @@
-"""Access tokens: their records, and who holds one."""
+"""Access tokens: their records, and whether credentials are those of one."""
 
 import hmac
 import json
@@ -9,16 +9,17 @@ from typing import Any, Final, Literal
 
 from holdfast import json_object
 from holdfast.access import Caller, Role, check_pattern
-from holdfast.identity import records as record_fields
+from holdfast.identity import records
+from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
 from holdfast.identity.credentials import TokenCredentials, is_token_id, new_id, new_secret, secret_sha256
 from holdfast.identity.records import whole_seconds, written
 
 DEFAULT_LIFETIME: Final = timedelta(days=90)
-"""How long a token lasts unless its maker says otherwise."""
+"""How long a token lasts unless its creator says otherwise."""
 
 Status = Literal["active", "expired", "revoked"]
 
-_NO_SECRET = secret_sha256("")  # compared with where there is no other, and never taken for a match
+_NO_SECRET = secret_sha256("")  # compared with where there is no other; it never counts as a match
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Token:
         scope: to which states.
         description: the operator's note.
         created: when.
-        created_by: the AWS identity that made it.
+        created_by: the AWS identity that created it.
         expires: when it ends, or None for never.
         rotated: when it got its secret, if that is not the first one.
         rotated_by: the AWS identity that gave it.
@@ -75,11 +76,11 @@ class Token:
 
     @property
     def caller(self) -> Caller:
-        """The caller that a bearer of this token is."""
+        """The caller that this token stands for."""
         return Caller(f"token:{self.id}", self.role, self.scope)
 
     def status(self, now: datetime) -> Status:
-        """Whether it is valid; a token that was revoked stays so when it would have expired."""
+        """Return whether the token is valid; a revoked one stays revoked when it would have expired."""
         if self.revoked is not None:
             return "revoked"
         if self.expires is not None and now >= self.expires:
@@ -87,10 +88,11 @@ class Token:
         return "active"
 
     def to_json(self) -> bytes:
-        """The record as it is stored."""
+        """Return the record as it is stored."""
         previous = self.previous
         return json.dumps(
             {
+                "schema": records.SCHEMA,
                 "id": self.id,
                 "secret_sha256": self.secret_sha256,
                 "role": self.role,
@@ -111,47 +113,48 @@ class Token:
 
     @classmethod
     def from_json(cls, body: bytes) -> "Token":
-        """Read a stored record.
+        """Parse a stored record, also one of a newer schema (see `records`).
 
         Raises:
-            ValueError: it is no token record.
+            ValueError: the body is not a valid token record.
         """
         try:
             document = json_object.parse(body)
+            records.check_schema(document)
             return cls(
                 id=_id(document["id"]),
-                secret_sha256=record_fields.sha256(document["secret_sha256"]),
+                secret_sha256=records.sha256(document["secret_sha256"]),
                 role=Role(document["role"]),
-                scope=record_fields.scope(document["scope"]),
-                description=record_fields.text(document["description"]),
-                created=record_fields.time(document["created"]),
-                created_by=record_fields.text(document["created_by"]),
-                expires=record_fields.optional_time(document["expires"]),
+                scope=records.scope(document["scope"]),
+                description=records.text(document["description"]),
+                created=records.time(document["created"]),
+                created_by=records.text(document["created_by"]),
+                expires=records.optional_time(document["expires"]),
                 # Not in the records of version 0.1.0.
-                rotated=record_fields.optional_time(document.get("rotated")),
-                rotated_by=record_fields.text(document.get("rotated_by", "")),
+                rotated=records.optional_time(document.get("rotated")),
+                rotated_by=records.text(document.get("rotated_by", "")),
                 previous=_previous(document.get("previous")),
-                revoked=record_fields.optional_time(document.get("revoked")),
-                revoked_by=record_fields.text(document.get("revoked_by", "")),
+                revoked=records.optional_time(document.get("revoked")),
+                revoked_by=records.text(document.get("revoked_by", "")),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"no token record: {error!r}") from error
+            raise ValueError(f"not a valid token record: {error!r}") from error
 
 
 def _id(value: object) -> str:
-    if not is_token_id(record_fields.text(value)):
-        raise ValueError("expected the ID of a token")
-    return record_fields.text(value)
+    if not is_token_id(records.text(value)):
+        raise ValueError("expected a token ID")
+    return records.text(value)
 
 
 def _previous(value: Any) -> Previous | None:
     if value is None:
         return None
-    return Previous(record_fields.sha256(value["secret_sha256"]), record_fields.time(value["until"]))
+    return Previous(records.sha256(value["secret_sha256"]), records.time(value["until"]))
 
 
 def token_key(token_id: str) -> str:
-    """The S3 key of a token's record."""
+    """Return the S3 key of a token's record."""
     return f"tokens/{token_id}.json"
 
 
@@ -164,13 +167,13 @@ def create(
     now: datetime,
     expires: datetime | None,
 ) -> tuple[Token, str]:
-    """Make an access token.
+    """Create an access token.
 
     Args:
         role: what the bearer may do.
         scope: to which states.
         description: the operator's note.
-        created_by: the AWS identity that makes it.
+        created_by: the AWS identity that creates it.
         now: the time.
         expires: when it ends, or None for never.
 
@@ -178,7 +181,7 @@ def create(
         The record to store, and the secret to show once.
 
     Raises:
-        ValueError: the scope is empty, a pattern is malformed, or it would have ended already.
+        ValueError: the scope is empty, a pattern is malformed, or `expires` has passed.
     """
     if not scope:
         raise ValueError("a token needs at least one scope pattern; '*' is every state")
@@ -199,7 +202,7 @@ def create(
 def rotate(
     token: Token, *, rotated_by: str, now: datetime, keep: timedelta, expires: datetime | None
 ) -> tuple[Token, str]:
-    """Give a token a new secret. The one before it stays valid for a while, one that is older does not.
+    """Replace a token's secret. The one before it stays valid for a while, an older one does not.
 
     Args:
         token: its record.
@@ -212,11 +215,11 @@ def rotate(
         The record to store, and the new secret to show once.
 
     Raises:
-        ValueError: the token is revoked or expired, it would have ended already, or `keep` is negative.
+        ValueError: the token is revoked or expired, `expires` has passed, or `keep` is negative.
     """
     status = token.status(now)
     if status != "active":
-        raise ValueError(f"the token {token.id} is {status}; make a new one")
+        raise ValueError(f"the token {token.id} is {status}; create a new one")
     if keep < timedelta(0):
         raise ValueError("an old secret cannot be kept for less than no time")
     secret = new_secret()
@@ -242,40 +245,42 @@ def _end(expires: datetime | None, now: datetime) -> datetime | None:
 
 
 def lifetime(token: Token) -> timedelta | None:
-    """For how long a token was made or last rotated, or None for ever: a rotation renews it by that."""
+    """Return for how long a token was created or last rotated, or None for ever.
+
+    A rotation renews it by that.
+    """
     return None if token.expires is None else token.expires - (token.rotated or token.created)
 
 
 def revoke(token: Token, *, revoked_by: str, now: datetime) -> Token:
-    """End a token for good; one that is revoked already stays as it is."""
+    """Return the token, revoked for good; one that is revoked already stays as it is."""
     if token.revoked is not None:
         return token
     return replace(token, revoked=whole_seconds(now), revoked_by=revoked_by)
 
 
-def verify(credentials: TokenCredentials, token: Token | None, *, now: datetime) -> Caller | None:
-    """Decide whether credentials are those of a token.
+def authenticate(
+    credentials: TokenCredentials, token: Token | None, *, now: datetime
+) -> Authenticated | Denied:
+    """Decide whether credentials are those of a valid token.
 
     An unknown ID costs the same comparisons as a wrong secret, so the two cannot be told apart.
 
-    Returns:
-        The caller, or None for an unknown, wrong, expired or revoked token.
+    Args:
+        credentials: what the request brought.
+        token: the record of that ID, if there is one.
+        now: the time.
     """
     has_secret = _has_secret(credentials, token, now)
-    if token is None or not has_secret or token.status(now) != "active":
-        return None
-    return token.caller
-
-
-def why_refused(
-    credentials: TokenCredentials, token: Token | None, *, now: datetime
-) -> Literal["unknown_or_wrong", "expired", "revoked"]:
-    """Why `verify` refused credentials; for the log, as it tells more than the bearer may learn."""
-    if token is not None and _has_secret(credentials, token, now):
-        status = token.status(now)
-        if status != "active":
-            return status
-    return "unknown_or_wrong"
+    if token is None or not has_secret:
+        return Denied(DenialReason.UNKNOWN_OR_WRONG)
+    match token.status(now):
+        case "active":
+            return Authenticated(token.caller, AuthMethod.TOKEN)
+        case "expired":
+            return Denied(DenialReason.EXPIRED)
+        case "revoked":
+            return Denied(DenialReason.REVOKED)
 
 
 def _has_secret(credentials: TokenCredentials, token: Token | None, now: datetime) -> bool:

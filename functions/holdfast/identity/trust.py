@@ -1,6 +1,6 @@
 """Trust records: who gets which role and scope without a stored secret.
 
-All of a team's lie in one object, so that one request finds the one that fits, whatever it depends on.
+All records of a team lie in one object, so that one request finds the one that matches.
 """
 
 import json
@@ -8,14 +8,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from holdfast import json_object
 from holdfast.access import Role
-from holdfast.identity import records as record_fields
-from holdfast.identity.credentials import new_id
+from holdfast.identity import records
+from holdfast.identity.credentials import is_record_id, new_id
 from holdfast.identity.records import whole_seconds, written
+
+if TYPE_CHECKING:
+    from holdfast.s3.store import Store
 
 KEY: Final = "trust/records.json"
 """The S3 key of the object that holds all records."""
@@ -24,7 +27,6 @@ MAX_RECORDS: Final = 500
 MAX_BYTES: Final = 256 * 1024
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
-_ID = re.compile(r"[a-z0-9]{20}", re.ASCII)
 _AWS_ROLE = re.compile(r"[A-Za-z0-9_+=,.@-]{1,64}", re.ASCII)
 _URL = re.compile(r"[!-~]+", re.ASCII)
 
@@ -33,7 +35,7 @@ LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 _OWN_CHECKS = frozenset({"iss", "aud", "exp", "nbf", "iat", "jti"})
 
-# Issuers that sign for everybody in the world: without one of these claims a record would let everybody in.
+# Shared issuers sign for all their customers: without one of these claims a record would let everybody in.
 # `job_workflow_ref` and `ci_config_ref_uri` are not among them: others may run what an owner has published.
 _OWNER_CLAIMS: Final[Mapping[str, frozenset[str]]] = {
     "https://token.actions.githubusercontent.com": frozenset(
@@ -64,11 +66,11 @@ _OWNER_CLAIMS: Final[Mapping[str, frozenset[str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class OidcTrust:
-    """What the ID tokens of an issuer get that have certain claims.
+    """Role and scope for the ID tokens of an issuer that have certain claims.
 
     Attributes:
-        name: what it is called.
-        id: random, and another one if a record of that name is made anew.
+        name: unique within the team.
+        id: random; a record that is re-created under the same name has another one.
         issuer: exactly as in the tokens' `iss`.
         audience: must be among the tokens' `aud`.
         claims: every one of these must be in the token with this value.
@@ -76,7 +78,7 @@ class OidcTrust:
         scope: to which states.
         description: the operator's note.
         created: when.
-        created_by: the AWS identity that made it.
+        created_by: the AWS identity that created it.
     """
 
     name: str
@@ -90,8 +92,8 @@ class OidcTrust:
     created: datetime
     created_by: str
 
-    def fits(self, claims: Mapping[str, Any]) -> bool:
-        """Whether a verified token's claims are what this record asks for."""
+    def matches(self, claims: Mapping[str, Any]) -> bool:
+        """Return whether a verified token has the claims that this record asks for."""
         return (
             claims.get("iss") == self.issuer
             and self.audience in audiences(claims)
@@ -101,17 +103,17 @@ class OidcTrust:
 
 @dataclass(frozen=True, slots=True)
 class AwsTrust:
-    """What callers with an IAM role of the team's AWS account get.
+    """Role and scope for callers with an IAM role of the team's AWS account.
 
     Attributes:
-        name: what it is called.
-        id: random, and another one if a record of that name is made anew.
+        name: unique within the team.
+        id: random; a record that is re-created under the same name has another one.
         aws_role: the IAM role's name, without a path.
         role: what they may do.
         scope: to which states.
         description: the operator's note.
         created: when.
-        created_by: the AWS identity that made it.
+        created_by: the AWS identity that created it.
     """
 
     name: str
@@ -140,29 +142,32 @@ class Records:
         return len(self.records)
 
     def named(self, name: str) -> Trust | None:
-        """The record of that name."""
+        """Return the record of that name, if there is one."""
         return next((record for record in self if record.name == name), None)
 
     def oidc(self, issuer: str) -> tuple[OidcTrust, ...]:
-        """The records for an issuer."""
+        """Return the records for an issuer."""
         return tuple(record for record in self if isinstance(record, OidcTrust) and record.issuer == issuer)
 
     def for_claims(self, claims: Mapping[str, Any]) -> OidcTrust | None:
-        """The record that fits a verified token: of several that with most claims, then the first by name."""
-        fitting = [record for record in self if isinstance(record, OidcTrust) and record.fits(claims)]
-        return min(fitting, key=lambda record: (-len(record.claims), record.name), default=None)
+        """Return the record that matches a verified token.
+
+        Of several that match, the one with most claims counts, then the first by name.
+        """
+        matching = [record for record in self if isinstance(record, OidcTrust) and record.matches(claims)]
+        return min(matching, key=lambda record: (-len(record.claims), record.name), default=None)
 
     def for_aws_role(self, aws_role: str) -> AwsTrust | None:
-        """The record for an IAM role, by its exact name."""
+        """Return the record for an IAM role, by its exact name."""
         return next(
             (record for record in self if isinstance(record, AwsTrust) and record.aws_role == aws_role), None
         )
 
     def added(self, record: Trust) -> "Records":
-        """These records and one more.
+        """Return these records and one more.
 
         Raises:
-            ValueError: its name, or its IAM role, has a record already, or there is no room for it.
+            ValueError: the name or the IAM role has a record already, or the limits are reached.
         """
         if self.named(record.name):
             raise ValueError(f"there is a trust record {record.name!r} already; remove it first")
@@ -176,27 +181,42 @@ class Records:
         return more
 
     def without(self, name: str) -> "Records":
-        """These records but for the one of that name."""
+        """Return these records without the one of that name."""
         return Records(tuple(record for record in self if record.name != name))
 
     def to_json(self) -> bytes:
-        """The records as they are stored."""
-        return json.dumps({"records": [_document(record) for record in self]}, indent=2).encode()
+        """Return the records as they are stored."""
+        return json.dumps(
+            {"schema": records.SCHEMA, "records": [_document(record) for record in self]}, indent=2
+        ).encode()
 
 
 def parse(body: bytes) -> Records:
-    """Read the stored records.
+    """Parse the stored records, also those of a newer schema (see `records`).
 
     Raises:
         ValueError: one of them is damaged; then none counts.
     """
     try:
-        records = Records(tuple(_record(document) for document in json_object.parse(body)["records"]))
-        _require_unique([record.name for record in records])
-        _require_unique([record.aws_role for record in records if isinstance(record, AwsTrust)])
+        document = json_object.parse(body)
+        records.check_schema(document)
+        parsed = Records(tuple(_record(one) for one in document["records"]))
+        _require_unique([record.name for record in parsed])
+        _require_unique([record.aws_role for record in parsed if isinstance(record, AwsTrust)])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"no trust records: {error!r}") from error
-    return records
+        raise ValueError(f"not valid trust records: {error!r}") from error
+    return parsed
+
+
+def read(store: "Store") -> Records:
+    """Read a team's records, with one request to S3; a team may have none.
+
+    Raises:
+        HoldfastError: S3 did not respond, or refuses the caller.
+        ValueError: one of the records is damaged.
+    """
+    found = store.read(KEY)
+    return parse(found.body) if found else Records()
 
 
 def new_oidc(
@@ -211,10 +231,10 @@ def new_oidc(
     created_by: str,
     now: datetime,
 ) -> OidcTrust:
-    """Make a trust record for the ID tokens of an issuer.
+    """Create a trust record for the ID tokens of an issuer.
 
     Raises:
-        ValueError: with the rule that it would break.
+        ValueError: with the rule that the record would break.
     """
     return _checked_oidc(
         OidcTrust(
@@ -242,10 +262,10 @@ def new_aws(
     created_by: str,
     now: datetime,
 ) -> AwsTrust:
-    """Make a trust record for an IAM role of the team's account.
+    """Create a trust record for an IAM role of the team's account.
 
     Raises:
-        ValueError: with the rule that it would break.
+        ValueError: with the rule that the record would break.
     """
     return _checked_aws(
         AwsTrust(
@@ -262,14 +282,14 @@ def new_aws(
 
 
 def audiences(claims: Mapping[str, Any]) -> tuple[str, ...]:
-    """The audiences of a token: `aud` is a text or a list of texts (RFC 7519 section 4.1.3)."""
+    """Return the audiences of a token: `aud` is a text or a list of texts (RFC 7519 section 4.1.3)."""
     value = claims.get("aud")
     listed = value if isinstance(value, list) else [value]
     return tuple(each for each in listed if isinstance(each, str))
 
 
 def is_web_address(url: str) -> bool:
-    """Whether something may be fetched from there: `https`, and `http` on this machine only."""
+    """Return whether a URL may be fetched: `https`, and `http` on this machine only."""
     if not _URL.fullmatch(url):
         return False
     try:
@@ -282,8 +302,13 @@ def is_web_address(url: str) -> bool:
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
 
 
+def is_name(text: str) -> bool:
+    """Return whether a text is a valid name of a trust record."""
+    return _NAME.fullmatch(text) is not None
+
+
 def _same(value: object, wanted: str) -> bool:
-    """Whether a claim has a value; a list or an object never has."""
+    """Return whether a claim has a value; a list or an object never has."""
     if isinstance(value, str):
         return value == wanted
     if isinstance(value, bool | int | float):
@@ -300,22 +325,22 @@ def _checked_oidc(record: OidcTrust) -> OidcTrust:
     _check(record)
     if not is_web_address(record.issuer) or "?" in record.issuer or "#" in record.issuer:
         raise ValueError(
-            f"the issuer {record.issuer!r} is no https:// address without user, query and fragment, as in "
-            "'https://token.actions.githubusercontent.com'"
+            f"the issuer {record.issuer!r} is not an https:// address without user, query and fragment, as "
+            "in 'https://token.actions.githubusercontent.com'"
         )
     if not record.audience:
         raise ValueError("an audience is needed: what the tokens' 'aud' must hold")
     if not record.claims:
-        raise ValueError("at least one claim is needed: without, every token of the issuer would do")
+        raise ValueError("at least one claim is needed: without one, every token of the issuer would match")
     for name, value in record.claims.items():
         if not name or not value:
             raise ValueError(f"the claim '{name}={value}' needs a name and a value")
         if name in _OWN_CHECKS:
-            raise ValueError(f"the claim {name!r} is checked by itself and cannot be asked for")
+            raise ValueError(f"the claim {name!r} is always checked and cannot be asked for")
     owners = _OWNER_CLAIMS.get(record.issuer.rstrip("/"))
     if owners is not None and owners.isdisjoint(record.claims):
         raise ValueError(
-            f"{record.issuer} signs for everybody: one of the claims {', '.join(sorted(owners))} is needed"
+            f"{record.issuer} is a shared issuer: one of the claims {', '.join(sorted(owners))} is needed"
         )
     return record
 
@@ -324,37 +349,41 @@ def _checked_aws(record: AwsTrust) -> AwsTrust:
     _check(record)
     if not _AWS_ROLE.fullmatch(record.aws_role):
         raise ValueError(
-            f"{record.aws_role!r} is no name of an IAM role: up to 64 letters, digits and '_+=,.@-', no path"
+            f"{record.aws_role!r} is not a valid name of an IAM role: up to 64 letters, digits and "
+            "'_+=,.@-', no path"
         )
     return record
 
 
 def _check(record: Trust) -> None:
-    if not _NAME.fullmatch(record.name):
+    if not is_name(record.name):
         raise ValueError(
-            f"{record.name!r} is no name of a trust record: lower-case letters, digits and '-', 63 at most, "
-            "a letter or digit first"
+            f"{record.name!r} is not a valid name of a trust record: lower-case letters, digits and '-', 63 "
+            "at most, a letter or digit first"
         )
     if not record.scope:
         raise ValueError("a trust record needs at least one scope pattern; '*' is every state")
-    record_fields.scope(record.scope)
+    records.scope(record.scope)
 
 
-def _document(record: Trust) -> dict[str, Any]:
+def _condition(record: Trust) -> dict[str, Any]:
     match record:
         case OidcTrust():
-            kind: dict[str, Any] = {
+            return {
                 "kind": "oidc",
                 "issuer": record.issuer,
                 "audience": record.audience,
                 "claims": dict(record.claims),
             }
         case AwsTrust():
-            kind = {"kind": "aws", "aws_role": record.aws_role}
+            return {"kind": "aws", "aws_role": record.aws_role}
+
+
+def _document(record: Trust) -> dict[str, Any]:
     return {
         "name": record.name,
         "id": record.id,
-        **kind,
+        **_condition(record),
         "role": record.role,
         "scope": record.scope,
         "description": record.description,
@@ -363,22 +392,28 @@ def _document(record: Trust) -> dict[str, Any]:
     }
 
 
+def _id(value: object) -> str:
+    if not is_record_id(records.text(value)):
+        raise ValueError("expected the ID of a trust record")
+    return records.text(value)
+
+
 def _record(document: Mapping[str, Any]) -> Trust:
     common: dict[str, Any] = {
-        "name": record_fields.text(document["name"]),
-        "id": record_fields.matching(document["id"], _ID),
+        "name": records.text(document["name"]),
+        "id": _id(document["id"]),
         "role": Role(document["role"]),
-        "scope": record_fields.scope(document["scope"]),
-        "description": record_fields.text(document["description"]),
-        "created": record_fields.time(document["created"]),
-        "created_by": record_fields.text(document["created_by"]),
+        "scope": records.scope(document["scope"]),
+        "description": records.text(document["description"]),
+        "created": records.time(document["created"]),
+        "created_by": records.text(document["created_by"]),
     }
     match document["kind"]:
         case "oidc":
-            claims = {name: record_fields.text(value) for name, value in document["claims"].items()}
-            issuer, audience = (record_fields.text(document[name]) for name in ("issuer", "audience"))
+            claims = {name: records.text(value) for name, value in document["claims"].items()}
+            issuer, audience = (records.text(document[name]) for name in ("issuer", "audience"))
             return _checked_oidc(OidcTrust(issuer=issuer, audience=audience, claims=claims, **common))
         case "aws":
-            return _checked_aws(AwsTrust(aws_role=record_fields.text(document["aws_role"]), **common))
+            return _checked_aws(AwsTrust(aws_role=records.text(document["aws_role"]), **common))
         case other:
             raise ValueError(f"a trust record of the kind {other!r}")

@@ -112,6 +112,8 @@ class Production:
             raise RuntimeError(f"the production code was imported from {found}, not from {functions}")
         self._states: Any = import_module("holdfast.state.undelete")
         self._access: Any = import_module("holdfast.access")
+        self._authentication: Any = import_module("holdfast.identity.authentication")
+        self._authorizer_context: Any = import_module("gateway.authorizer_context")
         self._errors: Any = import_module("holdfast.errors")
         self._names: Any = import_module("holdfast.names")
         self._store: Any = import_module("holdfast.s3.store")
@@ -154,12 +156,14 @@ class Production:
     def _handle(self, request: HttpRequest, s3: "Replay") -> Reply:
         vars(self._handler)["_s3"] = s3
         method, route = _ROUTES[request.verb]
+        caller = self._authentication.Authenticated(
+            self._access.Caller(request.principal, self._access.Role.MAINTAINER, ("*",)),
+            self._authentication.AuthMethod.TOKEN,
+        )
         context = {
             "http": {"method": method},
             "requestId": "request",
-            "authorizer": {
-                "lambda": {"principal": request.principal, "role": "maintainer", "scope": '["*"]'}
-            },
+            "authorizer": {"lambda": self._authorizer_context.encode(caller)},
         }
         event = {
             "routeKey": f"ANY {route}",

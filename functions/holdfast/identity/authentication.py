@@ -1,0 +1,74 @@
+"""The outcome of an authentication: who the caller is and how they proved it, or why they are denied."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from holdfast.access import Caller
+
+
+class AuthMethod(StrEnum):
+    """How somebody proved who they are. Logs, session records and the authorizer's context have the value."""
+
+    TOKEN = "token"  # noqa: S105 the name of a method, not a secret
+    SESSION = "session"
+    OIDC = "oidc"
+    AWS = "aws"
+
+
+class DenialReason(StrEnum):
+    """Why credentials let nobody in. The log has the value; the bearer does not learn it."""
+
+    MALFORMED = "malformed"
+    UNKNOWN_OR_WRONG = "unknown_or_wrong"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+    TRUST_REMOVED = "trust_removed"
+    UNKNOWN_ISSUER = "unknown_issuer"
+    WRONG_AUDIENCE = "wrong_audience"
+    NOT_TRUSTED = "not_trusted"
+    WRONG_ALGORITHM = "wrong_algorithm"
+    UNKNOWN_KEY = "unknown_key"
+    WRONG_SIGNATURE = "wrong_signature"
+    NOT_YET_VALID = "not_yet_valid"
+
+
+LOGGED: Final = ("principal", "role", "source", "trust", "subject")
+"""The fields of a log line that say who the caller is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticated:
+    """Somebody who proved who they are.
+
+    Attributes:
+        caller: who they are, with role and scope.
+        method: how they proved it.
+        trust: the name of the trust record that gave role and scope; empty for a token.
+        trust_id: the ID of that record.
+        subject: who they are in full: `<issuer>#<subject>` or an ARN; empty for a token.
+        ends: when an ID token ends, in seconds since 1970, as API Gateway may cache this for longer; else 0.
+    """
+
+    caller: Caller
+    method: AuthMethod
+    trust: str = ""
+    trust_id: str = ""
+    subject: str = ""
+    ends: int = 0
+
+    def log_fields(self) -> dict[str, str]:
+        """Return the `LOGGED` fields."""
+        values = (self.caller.principal, self.caller.role.value, self.method.value, self.trust, self.subject)
+        return dict(zip(LOGGED, values, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """Somebody who did not prove who they are.
+
+    Attributes:
+        reason: for the log.
+    """
+
+    reason: DenialReason

@@ -1,0 +1,69 @@
+"""Sign-in: whom a request's credentials authenticate. API Gateway caches the outcome for 60 seconds.
+
+A denial is an outcome. A fault of S3 or of an issuer is raised, and nothing is cached then. The cache's key
+is the `Authorization` header alone, so whatever ends meanwhile (a token, a session, an ID token or the trust
+record behind it) may stay valid for at most 60 seconds.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from holdfast.identity import sessions, tokens, trust
+from holdfast.identity.authentication import Authenticated, DenialReason, Denied
+from holdfast.identity.credentials import Credentials, IdToken, SessionCredentials, TokenCredentials
+from holdfast.identity.sessions import Session
+from holdfast.identity.tokens import Token
+from holdfast.s3.store import Store
+
+
+def sign_in(
+    credentials: Credentials | None, store: Store, seconds_left: Callable[[], float]
+) -> Authenticated | Denied:
+    """Decide whom credentials authenticate.
+
+    Args:
+        credentials: what the request brought, or None for a header of no known form.
+        store: has the records.
+        seconds_left: returns how long the invocation may still take.
+
+    Raises:
+        HoldfastError: S3 did not respond, or refuses the function.
+        IssuerUnreachable: the keys of an ID token's issuer could not be fetched.
+        ValueError: the record that decides is damaged.
+    """
+    match credentials:
+        case TokenCredentials():
+            return _with_token(credentials, store)
+        case SessionCredentials():
+            return _with_session(credentials, store)
+        case IdToken():
+            return _with_id_token(credentials, store, seconds_left)
+        case None:
+            return Denied(DenialReason.MALFORMED)
+
+
+def _with_token(credentials: TokenCredentials, store: Store) -> Authenticated | Denied:
+    """Send one request to S3."""
+    found = store.read(tokens.token_key(credentials.token_id))
+    token = Token.from_json(found.body) if found else None
+    return tokens.authenticate(credentials, token, now=datetime.now(UTC))
+
+
+def _with_session(credentials: SessionCredentials, store: Store) -> Authenticated | Denied:
+    """Send two requests to S3, whether the session exists or not: the time must not tell."""
+    found = store.read(sessions.session_key(credentials.session_id))
+    session = Session.from_json(found.body) if found else None
+    return sessions.authenticate(credentials, session, trust.read(store), now=datetime.now(UTC))
+
+
+def _with_id_token(
+    credentials: IdToken, store: Store, seconds_left: Callable[[], float]
+) -> Authenticated | Denied:
+    """Send one request to S3, and two to the issuer if its keys are not cached."""
+    # Not at the top: they load the JWT library, which other sign-ins do not need at their cold start.
+    from holdfast.identity.oidc import fetch, keys, verify
+
+    records = trust.read(store)
+    # S3 may have taken long. A function that is stopped loses all cached keys, and logs nothing.
+    seconds = min(fetch.BUDGET, seconds_left() - 1)
+    return verify.verify(credentials.jwt, records, keys.process_issuers, seconds)

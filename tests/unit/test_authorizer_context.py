@@ -1,0 +1,84 @@
+"""The authorizer's context: what API Gateway carries, and what is no context at all."""
+
+from typing import Any
+
+import pytest
+
+from gateway import authorizer_context
+from gateway.authorizer_context import Key, decode, encode
+from holdfast.access import Caller, Role
+from holdfast.identity.authentication import Authenticated, AuthMethod
+
+SUBJECT = 'https://issuer.example#repo:acme/"x"'
+BEARER = Authenticated(
+    Caller(f"oidc:{SUBJECT}", Role.WRITER, ("network/*", "dns")),
+    AuthMethod.OIDC,
+    trust="network",
+    trust_id="t" * 20,
+    subject=SUBJECT,
+    ends=1_790_000_000,
+)
+
+
+def test_the_context_has_these_names_and_texts() -> None:
+    assert encode(BEARER) == {
+        "principal": f"oidc:{SUBJECT}",
+        "role": "writer",
+        "source": "oidc",
+        "trust": "network",
+        "scope": '["network/*", "dns"]',
+        "trust_id": "t" * 20,
+        "subject": SUBJECT,
+        "ends": "1790000000",
+        "access_log": "oidc:https://issuer.example%23repo:acme/%22x%22",
+    }
+    assert set(encode(BEARER)) == set(Key)
+
+
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("method", AuthMethod)
+def test_whoever_is_encoded_is_decoded(role: Role, method: AuthMethod) -> None:
+    bearer = Authenticated(Caller("token:a", role, ("*",)), method)
+    assert decode(encode(bearer)) == bearer
+    assert decode(encode(BEARER)) == BEARER
+
+
+def test_the_access_log_names_the_context_by_its_key() -> None:
+    assert authorizer_context.access_log_variable() == "$context.authorizer.access_log"
+    assert "access_log" in encode(BEARER)
+
+
+@pytest.mark.parametrize("context", [None, {}, "", "principal", 7, ["principal"], [("principal", "x")]])
+def test_what_is_not_a_context_stands_for_nobody(context: object) -> None:
+    assert decode(context) is None
+
+
+@pytest.mark.parametrize("key", [key for key in Key if key is not Key.ACCESS_LOG])
+def test_a_context_with_a_missing_or_wrong_value_stands_for_nobody(key: Key) -> None:
+    whole: dict[str, Any] = dict(encode(BEARER))
+    assert decode({name: value for name, value in whole.items() if name != key}) is None
+    for wrong in (None, 7, True, [], {}, ["*"]):
+        assert decode({**whole, key: wrong}) is None
+
+
+@pytest.mark.parametrize(
+    "garbled",
+    [
+        {"role": "king"},
+        {"role": ""},
+        {"source": "cookie"},
+        {"source": "OIDC"},
+        {"scope": ""},
+        {"scope": "*"},
+        {"scope": "null"},
+        {"scope": '"*"'},
+        {"scope": '{"*": 1}'},
+        {"scope": "[7]"},
+        {"scope": "[" * 100_000},
+        {"ends": ""},
+        {"ends": "soon"},
+        {"ends": "1.5"},
+    ],
+)
+def test_a_garbled_context_stands_for_nobody(garbled: dict[str, str]) -> None:
+    assert decode({**encode(BEARER), **garbled}) is None
