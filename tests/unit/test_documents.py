@@ -12,6 +12,7 @@ import yaml
 from holdfast import audit, errors
 from holdfast.access import Caller, Role
 from holdfast.errors import HoldfastError
+from holdfast.identity.authentication import DenialReason
 from holdfast.s3 import object_metadata
 from holdfast.s3.store import ObjectVersion
 from holdfast.state.current_state import METADATA_NAMES, version_metadata
@@ -94,6 +95,12 @@ def test_every_field_of_an_audit_event_is_in_the_table_of_fields_and_no_other() 
     fields = first_column("audit.md", "| Field | Holds |")
 
     assert sorted(fields) == sorted({*audit.FIELDS, *audit.ADDED_FIELDS})
+
+
+def test_every_reason_of_a_denial_is_in_the_table_of_reasons_and_no_other() -> None:
+    reasons = first_column("audit.md", "| `reason` of a denial | The credentials were |")
+
+    assert sorted(reasons) == sorted(DenialReason)
 
 
 def test_every_event_is_in_the_design_and_no_other() -> None:
