@@ -12,7 +12,7 @@ import yaml
 from holdfast import audit, errors
 from holdfast.access import Caller, Role
 from holdfast.errors import HoldfastError
-from holdfast.identity.authentication import DenialReason
+from holdfast.identity.authentication import AuthMethod, DenialReason
 from holdfast.s3 import object_metadata
 from holdfast.s3.store import ObjectVersion
 from holdfast.state.current_state import METADATA_NAMES, version_metadata
@@ -85,10 +85,28 @@ def test_every_role_is_in_the_table_of_roles_and_no_other() -> None:
     assert first_column("access.md", "| Role | May |") == list(Role)
 
 
+@pytest.mark.parametrize("path", [ROOT / "README.md", DOCS / "design.md", DOCS / "openapi.yaml"], ids=str)
+def test_every_role_is_named_where_roles_are_listed(path: Path) -> None:
+    assert [role for role in Role if f"`{role}`" not in text(path)] == []
+
+
 def test_every_role_is_in_the_description_of_the_api_and_no_other() -> None:
     described: Any = yaml.safe_load(text(DOCS / "openapi.yaml"))
 
     assert described["components"]["schemas"]["Session"]["properties"]["role"]["enum"] == list(Role)
+
+
+def test_every_path_of_the_api_is_in_the_design_and_no_other() -> None:
+    paths = first_column("design.md", "| Route | Verbs | Does |")
+    described: Any = yaml.safe_load(text(DOCS / "openapi.yaml"))
+
+    assert sorted(path.replace("+}", "}") for path in paths) == sorted(described["paths"])
+
+
+def test_every_way_to_authenticate_is_in_the_fields_of_an_audit_event() -> None:
+    [row] = [line for line in text(DOCS / "audit.md").splitlines() if line.startswith("| `source` |")]
+
+    assert [method for method in AuthMethod if f"`{method}`" not in row] == []
 
 
 def test_every_field_of_an_audit_event_is_in_the_table_of_fields_and_no_other() -> None:
@@ -208,6 +226,10 @@ def test_every_file_and_every_test_of_the_recipes_is_there() -> None:
     paths = set(re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.\w+)`", recipes))
     assert paths
     assert [path for path in sorted(paths) if not (ROOT / path).is_file()] == []
+
+    files = set(re.findall(r"`(test_\w+\.py)`", recipes))
+    assert files
+    assert sorted(files - {path.name for path in (ROOT / "tests").rglob("test_*.py")}) == []
 
     named = set(re.findall(r"`(test_\w+)`", recipes))
     tests = "\n".join(text(path) for path in (ROOT / "tests").rglob("test_*.py"))
