@@ -9,7 +9,7 @@ from holdfast.names import StateName, parse
 
 
 class Action(Enum):
-    """What can be done to a state."""
+    """An operation on a state."""
 
     READ_OUTPUTS = auto()
     READ = auto()
@@ -34,21 +34,27 @@ _READER = _OUTPUTS | {Action.READ}
 _WRITER = _READER | {Action.LOCK, Action.UNLOCK, Action.WRITE}
 _MAINTAINER = _WRITER | {Action.FORCE_UNLOCK, Action.DELETE}
 
-_ALLOWED = {
-    Role.OUTPUTS: _OUTPUTS,
-    Role.READER: _READER,
-    Role.WRITER: _WRITER,
-    Role.MAINTAINER: _MAINTAINER,
-}
+
+def allowed(role: Role) -> frozenset[Action]:
+    """Return what a role allows."""
+    match role:
+        case Role.OUTPUTS:
+            return _OUTPUTS
+        case Role.READER:
+            return _READER
+        case Role.WRITER:
+            return _WRITER
+        case Role.MAINTAINER:
+            return _MAINTAINER
 
 
 def check_pattern(pattern: str) -> str:
     """Return a scope pattern unchanged if a state can have a name that it covers.
 
-    `*` alone is every state, a trailing `/*` everything below, elsewhere `*` stays within a segment.
+    `*` alone covers every state, a trailing `/*` everything below; elsewhere `*` stays within a segment.
 
     Raises:
-        ValueError: with the rule that it broke.
+        ValueError: with the rule that the pattern broke.
     """
     try:
         parse(pattern.replace("*", "x"))
@@ -60,7 +66,7 @@ def check_pattern(pattern: str) -> str:
 
 
 def matches(pattern: str, name: StateName) -> bool:
-    """Whether a scope pattern covers a state.
+    """Return whether a scope pattern covers a state.
 
     >>> from holdfast.names import parse
     >>> matches("network/*", parse("network/prod/eu")), matches("*/prod", parse("network/eu/prod"))
@@ -77,12 +83,12 @@ def matches(pattern: str, name: StateName) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A verified caller.
+    """An authenticated caller.
 
     Attributes:
-        principal: who it is, stable over retries, such as `token:3f9a…`.
-        role: what it may do.
-        scope: the patterns of the states that it may do it to.
+        principal: who they are, stable over retries, such as `token:3f9a…`.
+        role: what they may do.
+        scope: the patterns of the states that they may do it to.
     """
 
     principal: str
@@ -90,17 +96,17 @@ class Caller:
     scope: tuple[str, ...]
 
     def may(self, action: Action, name: StateName) -> bool:
-        """Whether this caller may do this to that state."""
-        return action in _ALLOWED[self.role] and any(matches(pattern, name) for pattern in self.scope)
+        """Return whether this caller may do this to that state."""
+        return action in allowed(self.role) and any(matches(pattern, name) for pattern in self.scope)
 
     def require(self, action: Action, name: StateName) -> None:
-        """Do nothing if the caller may do this.
+        """Check that the caller may do this.
 
         Raises:
             NotAllowed: the role or the scope does not cover it.
         """
-        if action not in _ALLOWED[self.role]:
-            enough = next(role for role in Role if action in _ALLOWED[role])
+        if action not in allowed(self.role):
+            enough = next(role for role in Role if action in allowed(role))
             verb = action.name.lower().replace("_", " ")
             raise NotAllowed(
                 f"The role '{self.role}' of {self.principal} does not allow to {verb}; "

@@ -126,7 +126,7 @@ def test_a_fault_is_raised_so_that_the_lines_are_handed_over_again(trail: Trail)
 @pytest.mark.parametrize(
     "code", ["AccessDeniedException", "ServiceUnavailableException", "ThrottlingException"]
 )
-def test_whatever_cloudwatch_refuses_is_raised_and_not_taken_for_written(
+def test_whatever_cloudwatch_refuses_is_raised_and_does_not_count_as_written(
     trail: Trail, monkeypatch: pytest.MonkeyPatch, call: str, code: str
 ) -> None:
     def refuse(**_: object) -> None:
@@ -137,7 +137,7 @@ def test_whatever_cloudwatch_refuses_is_raised_and_not_taken_for_written(
         trail.handle(delivery(line(), since=now()), None)
 
 
-def test_what_cloudwatch_takes_no_more_is_told_without_what_it_says(
+def test_what_cloudwatch_accepts_no_more_is_logged_without_what_it_says(
     trail: Trail, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     rejected = {"rejectedLogEventsInfo": {"tooOldLogEventEndIndex": 0}}

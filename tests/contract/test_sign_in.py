@@ -34,7 +34,7 @@ ARN = f"arn:aws:sts::{ACCOUNT}:assumed-role/Deployer/ada@corp.com"
 PRINCIPAL = f"oidc:{ISSUER}#{SUBJECT}"
 
 Answer = dict[str, Any]
-REFUSED: Answer = {"isAuthorized": False}
+DENIED: Answer = {"isAuthorized": False}
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def deployers(**changed: Any) -> trust.AwsTrust:
 # --- who is let in --------------------------------------------------------------------------------
 
 
-def test_a_token_signs_in_with_one_request(functions: Functions) -> None:
+def test_a_token_is_authenticated_with_one_request(functions: Functions) -> None:
     token, secret = stored_token(functions)
     answers: list[Answer] = []
     sent = functions.sent("authorizer", lambda: answers.append(functions.authorize(basic(token.id, secret))))
@@ -204,7 +204,7 @@ def test_a_token_signs_in_with_one_request(functions: Functions) -> None:
     ]
 
 
-def test_a_session_signs_in_with_two_requests(functions: Functions) -> None:
+def test_a_session_is_authenticated_with_two_requests(functions: Functions) -> None:
     granted_by = deployers()
     functions.trust(granted_by)
     session, secret = stored_session(functions, granted_by)
@@ -232,7 +232,7 @@ def test_a_session_signs_in_with_two_requests(functions: Functions) -> None:
 
 
 @pytest.mark.parametrize("form", [bearer, lambda: basic("oidc", signed(RSA, claims()))])
-def test_an_id_token_signs_in_with_one_request_and_asks_its_issuer_once(
+def test_an_id_token_is_authenticated_with_one_request_and_asks_its_issuer_once(
     functions: Functions, issuer: Published, form: Callable[[], str]
 ) -> None:
     granted_by = record()
@@ -369,7 +369,7 @@ def test_every_denial_looks_the_same_and_its_reason_is_in_the_log(
     header = attempt.header(functions)
     answers: list[Answer] = []
     sent = functions.sent("authorizer", lambda: answers.append(functions.authorize(header)))
-    assert answers == [REFUSED]
+    assert answers == [DENIED]
     assert sent == ["GET"] * attempt.requests
     line = json.loads(log[-1])
     assert (line["message"], line["level"], line["trail"]) == ("sign_in.refused", "WARNING", "holdfast.audit")
@@ -408,7 +408,7 @@ def test_a_removed_trust_record_ends_what_it_granted(
         assert functions.authorize(header)["isAuthorized"]
     functions.put(trust.KEY, change(Records((granted_by,))).to_json())
     for header in (bearer(), basic(session.id, secret)):
-        assert functions.authorize(header) == REFUSED
+        assert functions.authorize(header) == DENIED
     assert len(issuer.asked) == 2
 
 
@@ -445,7 +445,7 @@ def test_a_request_that_was_lost_is_sent_again(
 
 @pytest.mark.parametrize(("header", "below"), KINDS)
 @pytest.mark.usefixtures("issuer")
-def test_a_fault_of_s3_is_raised_and_is_no_refusal(
+def test_a_fault_of_s3_is_raised_and_is_not_a_denial(
     functions: Functions, log: list[str], header: Callable[[Functions], str], below: str
 ) -> None:
     sent = header(functions)
@@ -461,7 +461,7 @@ def test_a_fault_of_s3_is_raised_and_is_no_refusal(
 @pytest.mark.parametrize(("header", "below"), KINDS)
 @pytest.mark.parametrize("damage", [b"", b"{}", b"[]", b"not json", b'{"records": [{}]}'])
 @pytest.mark.usefixtures("issuer")
-def test_a_damaged_record_is_raised_and_is_no_refusal(
+def test_a_damaged_record_is_raised_and_is_not_a_denial(
     functions: Functions, log: list[str], header: Callable[[Functions], str], below: str, damage: bytes
 ) -> None:
     sent = header(functions)
@@ -475,12 +475,12 @@ def test_a_damaged_record_is_raised_and_is_no_refusal(
 def test_a_record_under_the_key_of_another_opens_nothing(functions: Functions) -> None:
     token, secret = stored_token(functions)
     functions.put(f"tokens/{'z' * 20}.json", token.to_json())
-    assert functions.authorize(basic("z" * 20, secret)) == REFUSED
+    assert functions.authorize(basic("z" * 20, secret)) == DENIED
     granted_by = deployers()
     functions.trust(granted_by)
     session, secret = stored_session(functions, granted_by)
     functions.put(f"sessions/session-{'z' * 20}.json", session.to_json())
-    assert functions.authorize(basic(f"session-{'z' * 20}", secret)) == REFUSED
+    assert functions.authorize(basic(f"session-{'z' * 20}", secret)) == DENIED
 
 
 def test_an_issuer_that_is_not_reached_is_raised_and_harms_nobody_else(
@@ -712,7 +712,7 @@ def test_without_a_caller_whom_aws_has_verified_there_is_no_session_whatever_els
         "Deployer",
     ],
 )
-def test_who_is_no_role_of_the_account_gets_no_session_and_no_request_is_made(
+def test_who_has_no_role_of_the_account_gets_no_session_and_no_request_is_made(
     functions: Functions, log: list[str], arn: str
 ) -> None:
     functions.trust(deployers())

@@ -1,4 +1,4 @@
-"""Tokens and trust records of a team, put straight into its bucket: also those that no command would make."""
+"""Tokens and trust records of a team, written to its bucket directly: also those that no command creates."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ from tests.support.oidc import AUDIENCE, NETWORK, Issuer
 from tests.support.team import Team
 
 CACHE: Final = 60.0
-"""Seconds for which the gateway remembers an answer of the authorizer."""
+"""Seconds for which API Gateway caches a response of the authorizer."""
 
 _NAMES = count(1)
 
@@ -29,7 +29,7 @@ def new_token(
     created: datetime | None = None,
     expires: datetime | None = None,
 ) -> tuple[Token, Credentials]:
-    """A token that nobody has used, so that no authorizer remembers an answer for it."""
+    """Store a token that nobody has used, so that API Gateway has nothing cached for it."""
     token, secret = tokens.create(
         role,
         scope or ("*",),
@@ -43,7 +43,7 @@ def new_token(
 
 
 def put_token(team: Team, token: Token) -> None:
-    """Write a token's record over the one that lies there."""
+    """Overwrite a token's record."""
     team.put(token.key, token.to_json())
 
 
@@ -56,7 +56,7 @@ def add_oidc_trust(
     audience: str = AUDIENCE,
     name: str | None = None,
 ) -> OidcTrust:
-    """Trust what an issuer says, for every state unless told otherwise."""
+    """Add a trust record for an issuer, with every state as its scope unless told otherwise."""
     record = trust.new_oidc(
         name or f"ci-{next(_NAMES)}",
         issuer=issuer.address,
@@ -73,7 +73,7 @@ def add_oidc_trust(
 
 
 def add_aws_trust(team: Team, aws_role: str, *scope: str, role: Role = Role.WRITER) -> AwsTrust:
-    """Trust an IAM role of the account."""
+    """Add a trust record for an IAM role of the account."""
     record = trust.new_aws(
         f"people-{next(_NAMES)}",
         aws_role=aws_role,
@@ -88,7 +88,7 @@ def add_aws_trust(team: Team, aws_role: str, *scope: str, role: Role = Role.WRIT
 
 
 def remove_trust(team: Team, name: str) -> None:
-    """Trust it no more."""
+    """Remove a trust record."""
     _change(team, lambda records: records.without(name))
 
 
@@ -108,44 +108,44 @@ def _change(team: Team, how: Any) -> None:
 def with_header(
     team: Team, authorization: str, path: str = "/states/access/none", method: str = "GET", **more: Any
 ) -> Response:
-    """Send a request with this `Authorization`; a state that is not there is 204 to whoever may read it."""
+    """Send a request with this `Authorization`; a state that does not exist is 204 to whoever may read it."""
     return Client(team.gateway.address, team.tls, None).request(
         method, path, headers={"Authorization": authorization, **more.pop("headers", {})}, **more
     )
 
 
 def basic(user: str | bytes, password: str | bytes) -> str:
-    """The header of HTTP Basic, whatever user and password are."""
+    """Return the header of HTTP Basic, whatever user and password are."""
     pair = b":".join(each.encode() if isinstance(each, str) else each for each in (user, password))
     return f"Basic {base64.b64encode(pair).decode()}"
 
 
 def alike(answer: Response) -> tuple[int, dict[str, str], bytes]:
-    """What can be told apart of an answer: all but its time and its request ID."""
+    """Return the parts of a response that two clients could tell apart: all but its time and request ID."""
     changing = {"date", "x-amzn-remapped-date", "apigw-requestid", "x-amzn-requestid", "x-amz-request-id"}
     headers = {name: value for name, value in answer.headers.items() if name not in changing}
     return answer.status, headers, answer.body
 
 
 def exchange(team: Team, authorization: str, body: bytes | None = None) -> Response:
-    """`POST /sessions`."""
+    """Send `POST /sessions`."""
     return with_header(team, authorization, "/sessions", "POST", body=body)
 
 
 def session_of(answer: Response) -> Credentials:
-    """The session that was made."""
+    """Return the session that a response has."""
     assert answer.status == 200, answer
     made = answer.json()
     return Credentials(made["id"], made["secret"])
 
 
 def session_record(team: Team, session_id: str) -> dict[str, Any]:
-    """A session's record as it lies in the bucket."""
+    """Return a session's record as it lies in the bucket."""
     body = team.s3.get_object(Bucket=team.bucket, Key=f"sessions/{session_id}.json")["Body"].read()
     found: dict[str, Any] = json.loads(body)
     return found
 
 
 def backdated(token: Token, by: timedelta) -> Token:
-    """The token as if it had been made earlier."""
+    """Return the token as if it had been created earlier."""
     return replace(token, created=token.created - by)

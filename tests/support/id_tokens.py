@@ -109,5 +109,5 @@ class Published:
         self.asked.append(address)
         document = self.documents.get(address)
         if document is None:
-            raise IssuerUnreachable(f"{address} did not answer")
+            raise IssuerUnreachable(f"{address} did not respond")
         return document if isinstance(document, bytes) else json.dumps(document).encode()

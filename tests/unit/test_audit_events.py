@@ -131,12 +131,12 @@ def test_a_batch_is_of_one_stream_and_in_the_order_of_time() -> None:
     assert list(batches([])) == []
 
 
-def test_a_batch_has_no_more_events_than_one_request_takes() -> None:
+def test_a_batch_has_no_more_events_than_one_request_may_have() -> None:
     sizes = [len(batch) for batch in batches([event()] * (MAX_EVENTS + 1))]
     assert sizes == [MAX_EVENTS, 1]
 
 
-def test_a_batch_has_no_more_bytes_than_one_request_takes() -> None:
+def test_a_batch_has_no_more_bytes_than_one_request_may_have() -> None:
     half = event(size=MAX_BYTES // 2 - BYTES_BESIDE_EACH)
     assert [len(batch) for batch in batches([half] * 3)] == [2, 1]
     more = event(size=MAX_BYTES // 2 - BYTES_BESIDE_EACH + 1)

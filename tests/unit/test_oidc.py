@@ -1,4 +1,4 @@
-"""ID tokens: which are taken, and the attacks that are not; signed by another JWT library than ours."""
+"""ID tokens: which are accepted, and the attacks that are not; signed by another JWT library than ours."""
 
 import base64
 import hashlib
@@ -60,7 +60,7 @@ def is_verified(outcome: Authenticated | Denied) -> bool:
     return isinstance(outcome, Authenticated)
 
 
-# --- what is taken --------------------------------------------------------------------------------
+# --- what is accepted --------------------------------------------------------------------------------
 
 
 def test_a_genuine_token_gets_what_its_trust_record_says(published: Issuer) -> None:
@@ -89,7 +89,7 @@ def test_a_genuine_token_gets_what_its_trust_record_says(published: Issuer) -> N
         ("EdDSA", lambda: OKPKey.generate_key("Ed25519", {"kid": "one"})),
     ],
 )
-def test_every_signature_that_only_the_issuer_can_make_is_taken(alg: str, make: Callable[[], Key]) -> None:
+def test_every_signature_that_only_the_issuer_can_make_is_accepted(alg: str, make: Callable[[], Key]) -> None:
     key = make()
     published = Issuer(key)
     jwt = signed(key, claims(), alg=alg)
@@ -126,7 +126,7 @@ def test_a_long_subject_is_a_short_principal(published: Issuer) -> None:
 # --- the signature --------------------------------------------------------------------------------
 
 
-def test_a_token_without_a_signature_is_refused(published: Issuer) -> None:
+def test_a_token_without_a_signature_is_denied(published: Issuer) -> None:
     for alg in ("none", "None", "NONE", "nOnE", ""):
         for signature in (b"", b"x"):
             assert published.verify(raw({"alg": alg, "kid": "one"}, claims(), signature)) == Denied(
@@ -157,7 +157,7 @@ def public_forms() -> list[bytes]:
 
 @pytest.mark.parametrize("digest", ["256", "384", "512"])
 @pytest.mark.parametrize("named", ["HS", "RS"])
-def test_an_hmac_over_the_public_key_is_refused(published: Issuer, digest: str, named: str) -> None:
+def test_an_hmac_over_the_public_key_is_denied(published: Issuer, digest: str, named: str) -> None:
     for secret in public_forms():
         unsigned = raw({"alg": f"{named}{digest}", "kid": "one"}, claims()).rpartition(".")[0]
         mac = hmac.new(secret, unsigned.encode(), getattr(hashlib, f"sha{digest}")).digest()
@@ -175,7 +175,7 @@ def test_a_published_secret_is_no_key() -> None:
     assert published.verify(jwt) == Denied(DenialReason.WRONG_ALGORITHM)
 
 
-def test_a_foreign_key_with_the_same_id_is_refused(published: Issuer) -> None:
+def test_a_foreign_key_with_the_same_id_is_denied(published: Issuer) -> None:
     assert published.verify(signed(FOREIGN, claims())) == Denied(DenialReason.WRONG_SIGNATURE)
 
 
@@ -275,7 +275,7 @@ def test_a_key_that_the_token_brings_or_points_to_is_never_used(
     "header",
     [{"crit": ["exp"], "exp": 1}, {"crit": ["b64"], "b64": False}, {"crit": []}, {"crit": None, "x": 1}],
 )
-def test_a_header_that_must_be_understood_is_refused(published: Issuer, header: dict[str, Any]) -> None:
+def test_a_header_that_must_be_understood_is_denied(published: Issuer, header: dict[str, Any]) -> None:
     jwt = raw({"alg": "RS256", "kid": "one", **header}, claims())
     assert published.verify(jwt) == Denied(DenialReason.WRONG_ALGORITHM)
 
@@ -370,7 +370,7 @@ def test_a_token_counts_in_its_time_give_or_take_30_seconds(
 
 @pytest.mark.parametrize("name", ["exp", "nbf", "iat"])
 @pytest.mark.parametrize("value", ["soon", [], {}, "1e400", "Infinity"])
-def test_a_time_that_is_none_is_refused(published: Issuer, name: str, value: object) -> None:
+def test_a_time_that_is_none_is_denied(published: Issuer, name: str, value: object) -> None:
     body = json.dumps(claims(**{name: "VALUE"}))
     body = body.replace('"VALUE"', str(value) if value in ("1e400", "Infinity") else json.dumps(value))
     outcome = published.verify(signed(RSA, body))
@@ -378,13 +378,13 @@ def test_a_time_that_is_none_is_refused(published: Issuer, name: str, value: obj
     assert outcome.reason == "malformed"
 
 
-def test_a_token_without_an_end_is_refused_and_one_without_a_beginning_is_not(published: Issuer) -> None:
+def test_a_token_without_an_end_is_denied_and_one_without_a_beginning_is_not(published: Issuer) -> None:
     assert published.verify(signed(RSA, claims(exp=None))) == Denied(DenialReason.MALFORMED)
     assert published.verify(signed(RSA, claims(exp=True))) == Denied(DenialReason.EXPIRED)
     assert is_verified(published.verify(signed(RSA, claims(nbf=None, iat=None))))
 
 
-def test_a_claim_that_stands_twice_is_refused(published: Issuer) -> None:
+def test_a_claim_that_stands_twice_is_denied(published: Issuer) -> None:
     for twice in ('"repository": "acme/dns"', '"iss": "https://attacker.example.com"', '"exp": 9999999999'):
         for body in (f"{{{twice}, {json.dumps(claims())[1:]}", f"{json.dumps(claims())[:-1]}, {twice}}}"):
             assert published.verify(signed(RSA, body)) == Denied(DenialReason.MALFORMED)
@@ -416,7 +416,7 @@ def test_a_claim_that_stands_twice_is_refused(published: Issuer) -> None:
         "é.é.é",
     ],
 )
-def test_what_is_no_token_is_refused_without_asking_anybody(published: Issuer, jwt: str) -> None:
+def test_what_is_no_token_is_denied_without_asking_anybody(published: Issuer, jwt: str) -> None:
     assert published.verify(jwt) == Denied(DenialReason.MALFORMED)
     assert published.asked == []
 
@@ -424,7 +424,7 @@ def test_what_is_no_token_is_refused_without_asking_anybody(published: Issuer, j
 # --- the issuer's keys ----------------------------------------------------------------------------
 
 
-def test_keys_are_kept_for_an_hour(published: Issuer) -> None:
+def test_keys_are_cached_for_an_hour(published: Issuer) -> None:
     for _ in range(3):
         assert is_verified(published.verify(signed(RSA, claims())))
     published.now += 3599
@@ -485,7 +485,7 @@ def test_an_issuer_that_was_not_reached_is_left_alone_for_5_seconds() -> None:
     published = Issuer(RSA)
     published.documents.clear()
     for _ in range(5):
-        with pytest.raises(IssuerUnreachable, match="did not answer"):
+        with pytest.raises(IssuerUnreachable, match="did not respond"):
             published.verify(signed(RSA, claims()))
     assert len(published.asked) == 1
     published.publish(RSA)
@@ -496,7 +496,7 @@ def test_an_issuer_that_was_not_reached_is_left_alone_for_5_seconds() -> None:
     assert is_verified(published.verify(signed(RSA, claims())))
 
 
-def test_an_unknown_key_id_at_an_issuer_that_is_down_is_no_refusal(published: Issuer) -> None:
+def test_an_unknown_key_id_at_an_issuer_that_is_down_is_not_a_denial(published: Issuer) -> None:
     two = RSAKey.generate_key(2048, {"kid": "two"})
     published.verify(signed(RSA, claims()))
     published.documents.clear()
@@ -510,7 +510,7 @@ def test_an_unknown_key_id_at_an_issuer_that_is_down_is_no_refusal(published: Is
     assert is_verified(published.verify(signed(two, claims())))
 
 
-def test_a_token_without_a_key_id_is_content_with_the_keys_at_hand(published: Issuer) -> None:
+def test_a_token_without_a_key_id_is_content_with_the_cached_keys(published: Issuer) -> None:
     jwt = signed(RSA, claims(), kid=None)
     for _ in range(2):
         assert is_verified(published.verify(jwt))
@@ -532,7 +532,7 @@ def test_unknown_key_ids_are_bounded_again_once_the_issuer_is_back(published: Is
     assert published.fetches() == 1
 
 
-def test_a_clock_that_goes_back_keeps_no_keys_for_ever(published: Issuer) -> None:
+def test_a_clock_that_goes_back_caches_no_keys_for_ever(published: Issuer) -> None:
     published.verify(signed(RSA, claims()))
     published.now -= 100_000
     published.verify(signed(RSA, claims()))
@@ -681,7 +681,7 @@ def test_a_redirect_or_an_error_is_an_issuer_that_was_not_reached(
 ) -> None:
     server.answers["/elsewhere"] = server.answers[path]
     server.answers[path] = document(b"", status, {"Location": f"{server.address}/elsewhere"})
-    with pytest.raises(IssuerUnreachable, match=f"answered {status}"):
+    with pytest.raises(IssuerUnreachable, match=f"responded with {status}"):
         verify_at(server)
     assert "/elsewhere" not in server.paths
 
@@ -714,7 +714,7 @@ def packed(handler: BaseHTTPRequestHandler) -> None:
 
 @pytest.mark.parametrize("path", [DISCOVERY, "/keys"])
 @pytest.mark.parametrize("answer", [endless, cut, hang_up, packed, document(b" " * 262_145 + b"{}")])
-def test_an_answer_that_is_none_is_an_issuer_that_was_not_reached(
+def test_an_unusable_response_means_that_the_issuer_was_not_reached(
     server: Server, path: str, answer: Serve
 ) -> None:
     server.answers[path] = answer
@@ -781,5 +781,5 @@ def test_nobody_at_the_address_is_an_issuer_that_was_not_reached(server: Server)
     address = server.address
     server.shutdown()
     server.server_close()
-    with pytest.raises(IssuerUnreachable, match="did not answer: ConnectionRefusedError"):
+    with pytest.raises(IssuerUnreachable, match="did not respond: ConnectionRefusedError"):
         Issuers().keys(address, None)

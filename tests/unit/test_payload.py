@@ -1,4 +1,4 @@
-"""What fits through the platform."""
+"""Bodies within and beyond what the platform carries."""
 
 import base64
 import gzip
@@ -54,14 +54,14 @@ def test_what_is_accepted_comes_back_byte_for_byte_within_the_limit(body: bytes,
 
 
 @pytest.mark.parametrize("body", [NOISE[:6_290_000], b'"' * 4_800_000, b"\xff" * 4_800_000])
-def test_what_does_not_fit_for_every_client_is_refused(body: bytes) -> None:
+def test_what_is_too_large_for_some_client_is_refused(body: bytes) -> None:
     with pytest.raises(TooLarge, match="Nothing was written"):
         payload.require_room(body)
     with pytest.raises(TooLarge):
         payload.encode(body, accepts_gzip=False)
 
 
-def test_a_state_that_another_program_made_too_large_is_still_read_by_who_takes_gzip() -> None:
+def test_a_state_that_another_program_made_too_large_is_still_read_by_who_accepts_gzip() -> None:
     body = b'{"a": "b"}' * 1_000_000
     assert body_of(payload.encode(body, accepts_gzip=True)) == body
     with pytest.raises(TooLarge, match="from the bucket"):

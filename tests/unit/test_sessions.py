@@ -114,7 +114,7 @@ def test_a_record_without_a_schema_version_and_one_of_a_newer_command_are_still_
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"[]", b"null", b"not json"])
-def test_what_is_no_record_is_an_error_and_no_refusal(body: bytes) -> None:
+def test_what_is_no_record_is_an_error_and_not_a_denial(body: bytes) -> None:
     with pytest.raises(ValueError, match="not a valid session record"):
         Session.from_json(body)
 

@@ -119,6 +119,7 @@ def test_without_a_record_nobody_gets_in_after_as_many_requests_as_with_one(
         (lambda: SessionCredentials(SESSION.id, SESSION_SECRET), trust.KEY),
         (id_token, trust.KEY),
     ],
+    ids=["token", "session", "session's trust record", "ID token's trust record"],
 )
 def test_a_damaged_record_is_raised_and_not_an_outcome(
     credentials: Callable[[], Credentials], key: str

@@ -187,18 +187,18 @@ def test_a_revocation_keeps_who_and_when_and_a_second_one_changes_nothing() -> N
 
 
 @pytest.mark.parametrize("scope", [[], ["a b"]])
-def test_a_token_without_a_valid_scope_is_not_made(scope: list[str]) -> None:
+def test_a_token_without_a_valid_scope_is_not_created(scope: list[str]) -> None:
     with pytest.raises(ValueError, match="scope"):
         tokens.create(Role.READER, scope, description="", created_by="x", now=NOW, expires=None)
 
 
-def test_a_token_that_has_ended_already_is_not_made() -> None:
+def test_a_token_that_has_ended_already_is_not_created() -> None:
     with pytest.raises(ValueError, match="ended already, on 2026-11-20 10:00:00 UTC"):
         new_token(expires=NOW)
 
 
 @pytest.mark.parametrize("record", [b"", b"{}", b"[]", b"null", b"not json", b'{"id": 1, "role": "king"}'])
-def test_what_is_no_record_is_an_error_and_no_refusal(record: bytes) -> None:
+def test_what_is_no_record_is_an_error_and_not_a_denial(record: bytes) -> None:
     with pytest.raises(ValueError, match="not a valid token record"):
         Token.from_json(record)
 

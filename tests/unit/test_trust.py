@@ -202,7 +202,7 @@ def test_a_name_that_breaks_the_rule_is_refused(name: str) -> None:
         "file:///etc/passwd",
     ],
 )
-def test_an_issuer_that_is_no_plain_https_address_is_refused(issuer: str) -> None:
+def test_an_issuer_that_is_not_a_plain_https_address_is_refused(issuer: str) -> None:
     with pytest.raises(ValueError, match="the issuer"):
         oidc(issuer=issuer, claims={"sub": "x"})
 
@@ -218,7 +218,7 @@ def test_an_issuer_that_is_no_plain_https_address_is_refused(issuer: str) -> Non
         "https://a:8443",
     ],
 )
-def test_an_issuer_is_taken_as_it_is_written(issuer: str) -> None:
+def test_an_issuer_is_accepted_as_it_is_written(issuer: str) -> None:
     assert oidc(issuer=issuer, claims={"sub": "x"}).issuer == issuer
 
 
@@ -271,7 +271,7 @@ def test_a_claim_that_names_an_owner_is_enough(issuer: str, claim: str) -> None:
 @pytest.mark.parametrize(
     "aws_role", ["", "a/b", "*", "Deployer*", "a" * 65, "a b", "é", "arn:aws:iam::1:role/x", "a\n"]
 )
-def test_what_is_no_name_of_an_iam_role_is_refused(aws_role: str) -> None:
+def test_what_is_not_a_valid_name_of_an_iam_role_is_refused(aws_role: str) -> None:
     with pytest.raises(ValueError, match="not a valid name of an IAM role"):
         aws(aws_role=aws_role)
 
@@ -299,7 +299,7 @@ def test_a_record_without_audience_or_valid_scope_is_refused() -> None:
         b'{"records": {"a": 1}}',
     ],
 )
-def test_what_are_no_records_is_an_error_and_no_refusal(body: bytes) -> None:
+def test_what_are_not_valid_records_is_an_error_and_not_a_denial(body: bytes) -> None:
     with pytest.raises(ValueError, match="not valid trust records"):
         trust.parse(body)
 

@@ -1,4 +1,4 @@
-"""Principals: the short, stable names of callers, as locks and state versions note them."""
+"""Principals: the short, stable names of callers, as locks and state versions store them."""
 
 import hashlib
 
@@ -6,10 +6,10 @@ from holdfast.s3 import object_metadata
 
 
 def principal(identity: str) -> str:
-    """The principal that stands for somebody who is named elsewhere: `arn:…` or `oidc:<issuer>#<subject>`.
+    """Return the principal of an identity that others assign: `arn:…` or `oidc:<issuer>#<subject>`.
 
-    It is the identity itself. One that S3's metadata would cut is no name any more by which a lock could be
-    told to be one's own: then its digest, and as much of its end as fits.
+    It is the identity itself if S3's metadata keeps it whole. A cut one could stand for several callers, and
+    one could release another's lock. So a longer one becomes its digest, with as much of its end as has room.
 
     >>> principal("arn:aws:sts::123456789012:assumed-role/Deployer/ada")
     'arn:aws:sts::123456789012:assumed-role/Deployer/ada'

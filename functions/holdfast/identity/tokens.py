@@ -16,6 +16,8 @@ from holdfast.identity.records import whole_seconds, written
 
 DEFAULT_LIFETIME: Final = timedelta(days=90)
 """How long a token lasts unless its creator says otherwise."""
+DEFAULT_KEPT: Final = timedelta(hours=24)
+"""How long a rotation keeps the old secret valid unless its caller says otherwise."""
 
 Status = Literal["active", "expired", "revoked"]
 

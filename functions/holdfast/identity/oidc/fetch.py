@@ -41,10 +41,10 @@ def get(address: str) -> bytes:
                 connection.request("GET", path, headers=headers)
                 with connection.getresponse() as response:
                     if response.status != 200:
-                        raise IssuerUnreachable(f"{address} answered {response.status}")
+                        raise IssuerUnreachable(f"{address} responded with {response.status}")
                     body = response.read(MAX_BYTES + 1)
     except (OSError, HTTPException) as error:
-        raise IssuerUnreachable(f"{address} did not answer: {type(error).__name__}") from error
+        raise IssuerUnreachable(f"{address} did not respond: {type(error).__name__}") from error
     if len(body) > MAX_BYTES:
         raise IssuerUnreachable(f"the document at {address} has more than {MAX_BYTES} bytes")
     return body
@@ -56,7 +56,7 @@ def _ended_after(seconds: float, connected: socket.socket) -> Iterator[None]:
 
     def end() -> None:
         with suppress(OSError):  # it has ended meanwhile
-            # Not TLS's own, which would take the session away from under whoever reads.
+            # Not TLS's own shutdown, which would end the TLS session while another thread reads.
             socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
     timer = Timer(seconds, end)

@@ -144,7 +144,7 @@ def _loaded_within(seconds: float, issuer: str, load: Callable[[], Sequence[Jwk]
     try:
         found = outcome.get(timeout=max(seconds, 0))
     except Empty:
-        raise IssuerUnreachable(f"{issuer} did not answer within {seconds:.0f} s") from None
+        raise IssuerUnreachable(f"{issuer} did not respond within {seconds:.0f} s") from None
     if isinstance(found, IssuerUnreachable):
         raise found
     return found
