@@ -195,6 +195,7 @@ def test_the_table_has_every_verb_of_every_route() -> None:
     verbs = {"GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "DELETE", "LOCK", "UNLOCK"}
     routes = {row.route for row in ROWS}
 
+    assert all([role for role, _ in row.inside] == list(Role) for row in ROWS)
     assert routes == {"/states", "/locks", "/sessions", "/sessions/aws", "/health"}
     for route in routes:
         assert {row.method for row in ROWS if row.route == route} == verbs, route

@@ -1,0 +1,51 @@
+"""Every command of `holdfast` can be typed, shows how, and is in the documents."""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Final
+
+import pytest
+
+from holdfast_cli import commands
+from holdfast_cli.main import parser
+
+ROOT: Final = Path(__file__).parents[2]
+
+
+def leaves(found: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Yield the parsers of all commands that can be run."""
+    groups = [
+        action
+        for action in found._actions  # noqa: SLF001 argparse tells its commands in no other way
+        if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001 the type has no other name
+    ]
+    for group in groups:
+        for command in group.choices.values():
+            yield from leaves(command)
+    if not groups:
+        yield found
+
+
+COMMANDS: Final = tuple(leaves(parser()))
+
+
+def test_every_module_of_commands_adds_one() -> None:
+    added = {command.get_default("run").__module__.rpartition(".")[2] for command in COMMANDS}
+
+    assert added == {module.name for module in iter_modules(commands.__path__)}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.prog)
+def test_the_help_of_a_command_ends_with_examples_of_it(command: argparse.ArgumentParser) -> None:
+    _, _, examples = (command.epilog or "").partition("examples:\n")
+
+    assert command.prog in examples
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.prog)
+def test_a_command_is_in_the_documents(command: argparse.ArgumentParser) -> None:
+    documents = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
+
+    assert command.prog in documents

@@ -1,0 +1,237 @@
+"""Documents that are written by hand: what they say of the code is true, and their form is the house's."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from holdfast import audit, errors
+from holdfast.access import Caller, Role
+from holdfast.errors import HoldfastError
+from holdfast.identity.authentication import AuthMethod, DenialReason
+from holdfast.s3 import object_metadata
+from holdfast.s3.store import ObjectVersion
+from holdfast.state.current_state import METADATA_NAMES, version_metadata
+from holdfast.state.document import Revision, StateDocument
+from holdfast.state.lock_info import LockInfo
+from holdfast.state.locks import HeldLock, LockIdentity
+
+ROOT: Final = Path(__file__).parents[2]
+DOCS: Final = ROOT / "docs"
+GENERATED: Final = frozenset({"settings.md", "bucket-policy.md", "permissions.md", "safety-figures.md"})
+BY_HAND: Final = sorted(
+    path for folder in (ROOT, DOCS) for path in folder.glob("*.md") if path.name not in GENERATED
+)
+LONGEST_LINE: Final = 120
+
+S3_METADATA_LIMIT: Final = 2048
+"""Bytes of all keys and values of an object's user metadata (S3 User Guide on object metadata)."""
+S3_METADATA_PREFIX: Final = "x-amz-meta-"
+"""Of each key on the wire. The guide does not say whether it counts, so it does here."""
+LARGEST_SERIAL: Final = 2**64 - 1
+
+
+def text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def one_line(path: Path) -> str:
+    """Return a document without its line breaks."""
+    return " ".join(text(path).split())
+
+
+def first_column(document: str, head: str) -> list[str]:
+    """Return the code spans in the first column of every table with that head, in order."""
+    _, *tables = text(DOCS / document).split(head)
+    assert tables, f"{document} has no table with the head {head}"
+    rows = [
+        row for table in tables for row in table.partition("\n\n")[0].splitlines() if row.startswith("| `")
+    ]
+    return [name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])]
+
+
+# --- facts ------------------------------------------------------------------------------------------
+
+
+def errors_in_code() -> set[tuple[str, str]]:
+    """Return status and code of every error that a request can end with."""
+    found = {
+        (str(error.status), error.code)
+        for error in vars(errors).values()
+        if isinstance(error, type) and issubclass(error, HoldfastError) and error is not HoldfastError
+    }
+    return found | {("500", "fault")}  # a fault has no exception of its own
+
+
+def test_every_error_is_in_the_table_of_codes_with_its_status_and_no_other() -> None:
+    rows = re.findall(r"^\| (\d{3}) \| `([a-z_]+)` \|", text(DOCS / "errors.md"), re.MULTILINE)
+
+    assert len(rows) == len(set(rows))
+    assert set(rows) == errors_in_code()
+
+
+def test_every_status_of_an_error_is_in_the_table_for_people() -> None:
+    for_people, _, _ = text(DOCS / "errors.md").partition("## Every code")
+    numbers = set(re.findall(r"^\| (\d{3}) \|", for_people, re.MULTILINE))
+
+    assert {status for status, _ in errors_in_code()} <= numbers
+
+
+def test_every_role_is_in_the_table_of_roles_and_no_other() -> None:
+    assert first_column("access.md", "| Role | May |") == list(Role)
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", DOCS / "design.md", DOCS / "openapi.yaml"], ids=str)
+def test_every_role_is_named_where_roles_are_listed(path: Path) -> None:
+    assert [role for role in Role if f"`{role}`" not in text(path)] == []
+
+
+def test_every_role_is_in_the_description_of_the_api_and_no_other() -> None:
+    described: Any = yaml.safe_load(text(DOCS / "openapi.yaml"))
+
+    assert described["components"]["schemas"]["Session"]["properties"]["role"]["enum"] == list(Role)
+
+
+def test_every_path_of_the_api_is_in_the_design_and_no_other() -> None:
+    paths = first_column("design.md", "| Route | Verbs | Does |")
+    described: Any = yaml.safe_load(text(DOCS / "openapi.yaml"))
+
+    assert sorted(path.replace("+}", "}") for path in paths) == sorted(described["paths"])
+
+
+def test_every_way_to_authenticate_is_in_the_fields_of_an_audit_event() -> None:
+    [row] = [line for line in text(DOCS / "audit.md").splitlines() if line.startswith("| `source` |")]
+
+    assert [method for method in AuthMethod if f"`{method}`" not in row] == []
+
+
+def test_every_field_of_an_audit_event_is_in_the_table_of_fields_and_no_other() -> None:
+    fields = first_column("audit.md", "| Field | Holds |")
+
+    assert sorted(fields) == sorted({*audit.FIELDS, *audit.ADDED_FIELDS})
+
+
+def test_every_reason_of_a_denial_is_in_the_table_of_reasons_and_no_other() -> None:
+    reasons = first_column("audit.md", "| `reason` of a denial | The credentials were |")
+
+    assert sorted(reasons) == sorted(DenialReason)
+
+
+def test_every_event_is_in_the_design_and_no_other() -> None:
+    _, _, section = one_line(DOCS / "design.md").partition("## The log and the audit trail")
+    events, _, _ = section.partition("The fields are")
+
+    assert sorted(re.findall(r"`([a-z_]+\.[a-z_]+|health)`", events)) == sorted(audit.Event)
+
+
+def test_every_name_of_a_versions_metadata_is_in_the_design() -> None:
+    _, _, rest = one_line(DOCS / "design.md").partition("A state version carries metadata:")
+    listed, _, _ = rest.partition("A lock carries")
+
+    assert set(re.findall(r"`([a-z0-9-]+)`", listed)) == set(METADATA_NAMES)
+
+
+def largest_metadata(character: str) -> dict[str, str]:
+    """Return the metadata of a version whose every value is as long as it can be."""
+    cut = character * 1000  # what is cut to fit
+    whole = "x" * object_metadata.VALUE_LIMIT  # what is refused if it does not fit
+    revision = Revision(LARGEST_SERIAL, whole)
+    info = LockInfo({"ID": whole, "Who": cut, "Operation": cut})
+    version = ObjectVersion("etag", "version", 1, datetime.now(UTC), {})
+    lock = HeldLock(LockIdentity("version", info, whole), version, datetime.now(UTC))
+    caller = Caller(whole, Role.WRITER, ("*",))
+    return version_metadata(StateDocument(revision, cut), "0" * 64, revision, lock, caller)
+
+
+@pytest.mark.parametrize("character", ["x", "ü", "\U0001f600"])
+def test_the_largest_metadata_of_a_version_is_within_the_limit_of_s3(character: str) -> None:
+    noted = largest_metadata(character)
+
+    size = sum(
+        len(S3_METADATA_PREFIX) + len(name) + len(object_metadata.encode(value))
+        for name, value in noted.items()
+    )
+    assert size <= S3_METADATA_LIMIT
+
+
+def test_a_version_has_the_listed_metadata_and_no_other() -> None:
+    assert set(largest_metadata("x")) == set(METADATA_NAMES)
+
+
+# --- form -------------------------------------------------------------------------------------------
+
+
+def prose(document: str) -> Iterator[tuple[int, str]]:
+    """Yield the numbered lines that are neither code nor a table, without the targets of their links."""
+    fenced = False
+    for number, line in enumerate(document.splitlines(), start=1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced and not line.lstrip().startswith("|"):
+            yield number, re.sub(r"\]\([^)]*\)", "]", line)
+
+
+@pytest.mark.parametrize("path", BY_HAND, ids=lambda path: path.name)
+def test_no_line_is_too_long(path: Path) -> None:
+    long = [f"{path.name}:{number}" for number, line in prose(text(path)) if len(line) > LONGEST_LINE]
+
+    assert long == []
+
+
+def test_no_line_of_the_description_of_the_api_is_too_long() -> None:
+    lines = text(DOCS / "openapi.yaml").splitlines()
+
+    assert [number for number, line in enumerate(lines, start=1) if len(line) > LONGEST_LINE] == []
+
+
+def anchors(document: str) -> set[str]:
+    """Return the anchors of a document's headings, as GitHub makes them."""
+    headings = [line.lstrip("#").strip() for _, line in prose(document) if line.startswith("#")]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize(
+    "path", [*BY_HAND, *(DOCS / name for name in sorted(GENERATED))], ids=lambda p: p.name
+)
+def test_its_links_lead_to_documents_and_headings_that_are_there(path: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", text(path))
+
+    for file, heading in links:
+        target = path.parent / file if file else path
+        assert target.exists(), f"{path.name}: {file}"
+        if heading:
+            assert heading in anchors(text(target)), f"{path.name}: {file}#{heading}"
+
+
+# --- CONTRIBUTING.md ----------------------------------------------------------------------------------
+
+RECIPES: Final = (
+    *("a role", "a route", "a status", "a team setting", "a metadata field"),
+    *("a kind of credentials", "a command", "an audit field"),
+)
+
+
+def test_there_is_a_recipe_for_each_common_change() -> None:
+    recipes = re.findall(r"^### Add (.+)$", text(ROOT / "CONTRIBUTING.md"), re.MULTILINE)
+
+    assert sorted(recipes) == sorted(RECIPES)
+
+
+def test_every_file_and_every_test_of_the_recipes_is_there() -> None:
+    _, _, recipes = text(ROOT / "CONTRIBUTING.md").partition("## Recipes")
+    paths = set(re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.\w+)`", recipes))
+    assert paths
+    assert [path for path in sorted(paths) if not (ROOT / path).is_file()] == []
+
+    files = set(re.findall(r"`(test_\w+\.py)`", recipes))
+    assert files
+    assert sorted(files - {path.name for path in (ROOT / "tests").rglob("test_*.py")}) == []
+
+    named = set(re.findall(r"`(test_\w+)`", recipes))
+    tests = "\n".join(text(path) for path in (ROOT / "tests").rglob("test_*.py"))
+    assert named
+    assert [name for name in sorted(named) if f"def {name}(" not in tests] == []
