@@ -228,7 +228,8 @@ class Stack:
                 return {key: self.resolve(item) for key, item in value.items()}
             case list():
                 return [self.resolve(item) for item in value]
-        return value
+            case _:
+                return value
 
 
 def stack(aws: LocalAws, team: str) -> Stack:
