@@ -16,13 +16,14 @@ import pytest
 
 from holdfast.access import Role
 from local_aws.clients import s3_client
-from local_aws.deploy import bootstrap, deploy
+from local_aws.deploy import StackOutputs, bootstrap, deploy
 from local_aws.server import Certificates, LocalAws
 from local_aws.terraform import Terraform, terraforms
 from tests.support.aws_gateway import AwsGateway
 from tests.support.certificates import create_certificates
 from tests.support.deployed import FUNCTIONS, DeployedRole, stack
 from tests.support.free_port import free_port
+from tests.support.front_door import FrontDoor, cleaned
 from tests.support.http_client import Credentials
 from tests.support.permissions_judged import Roles, judge
 from tests.support.project import NewProject, Project, backend, clean_environment
@@ -69,12 +70,30 @@ def aws(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) ->
 
 
 @pytest.fixture(scope="session")
-def teams(aws: LocalAws, certificates: Certificates) -> Iterator[dict[str, Team]]:
+def deployed(aws: LocalAws) -> dict[str, StackOutputs]:
+    """What each stack of teams.toml tells once it is deployed."""
+    return deploy(aws, [f"Holdfast-{name}" for name in TEAMS], teams_file=TEAMS_FILE)
+
+
+@pytest.fixture(scope="session")
+def roles(aws: LocalAws, deployed: dict[str, StackOutputs]) -> Roles:  # noqa: ARG001 it has to be done
+    """The deployed roles, by the names of team and function."""
+    stacks = {team: stack(aws, team) for team in TEAMS}
+    return {
+        (team, function): DeployedRole(aws, stacks[team], function)
+        for team in TEAMS
+        for function in FUNCTIONS
+    }
+
+
+@pytest.fixture(scope="session")
+def teams(
+    aws: LocalAws, certificates: Certificates, deployed: dict[str, StackOutputs], roles: Roles
+) -> Iterator[dict[str, Team]]:
     """The deployed teams of teams.toml, by name; the strict one with a token of every role.
 
     In the end it is judged whether the functions' roles allow what the tests have made the functions do.
     """
-    deployed = deploy(aws, [f"Holdfast-{name}" for name in TEAMS], teams_file=TEAMS_FILE)
     s3 = s3_client(aws)
     found = {}
     for name in TEAMS:
@@ -96,7 +115,7 @@ def teams(aws: LocalAws, certificates: Certificates) -> Iterator[dict[str, Team]
         for role in Role:
             found["strict"].token(role)
         yield found
-    judge(aws, deployed_roles(aws))
+    judge(aws, roles)
 
 
 @pytest.fixture(scope="session")
@@ -124,19 +143,16 @@ def whole(teams: dict[str, Team]) -> Team:
 
 
 @pytest.fixture(scope="session")
-def roles(aws: LocalAws, teams: dict[str, Team]) -> Roles:  # noqa: ARG001 they have to be deployed
-    """The deployed roles, by the names of team and function."""
-    return deployed_roles(aws)
+def front_door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FrontDoor]:
+    """What `make up` has brought up, after a first run that was killed in the middle."""
+    front_door = FrontDoor(tmp_path_factory.mktemp("front-door") / "local")
+    with cleaned(front_door):
+        up = ["up", "--port", str(front_door.port)]
+        front_door.kill_when_it_says(b"cdk bootstrap", *up)
+        assert front_door.running.port == front_door.port
 
-
-def deployed_roles(aws: LocalAws) -> Roles:
-    """Return the roles of all teams."""
-    stacks = {team: stack(aws, team) for team in TEAMS}
-    return {
-        (team, function): DeployedRole(aws, stacks[team], function)
-        for team in TEAMS
-        for function in FUNCTIONS
-    }
+        assert "Removing what an unfinished first run left" in front_door("up")
+        yield front_door
 
 
 _NUMBERS = itertools.count(1)

@@ -17,8 +17,8 @@ from typing import Final
 
 from local_aws.server import ROOT
 from local_aws.terraform import terraforms
-from tests.e2e.test_local_aws_front_door import TIME_LIMIT, FrontDoor, cleaned
 from tests.support.free_port import free_port
+from tests.support.front_door import TIME_LIMIT, FrontDoor
 
 DOCUMENT: Final = ROOT / "docs" / "access.md"
 ISSUER: Final = "127.0.0.1:4570"
@@ -91,54 +91,50 @@ def pattern(line: str) -> re.Pattern[str]:
     return re.compile(r"\S+".join(re.escape(part) for part in parts))
 
 
-def test_the_walkthrough_prints_what_it_says(tmp_path: Path) -> None:
-    front_door = FrontDoor(tmp_path / "local")
+def test_the_walkthrough_prints_what_it_says(front_door: FrontDoor, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     terraform = tmp_path / "bin" / "terraform"
     terraform.write_text(f'#!/bin/sh\nexec {shlex.join(terraforms()[0].argv)} "$@"\n')
     terraform.chmod(0o755)
     up, *walk = steps()
     assert up.typed == "make up\n"
-    with cleaned(front_door):
-        printed = front_door("up", "--port", str(front_door.port))
-        assert up.printed[0] in printed
-        with issuer(front_door) as address:
-            replaced = {
-                ".local/": f"{front_door.folder}/",
-                "-m local_aws": f"-m local_aws --folder {front_door.folder}",
-                FOLDER: str(tmp_path / "access"),
-                ISSUER: address,
-            }
+    printed = front_door("up")
+    assert up.printed[0] in printed
+    with issuer(front_door) as address:
+        replaced = {
+            ".local/": f"{front_door.folder}/",
+            "-m local_aws": f"-m local_aws --folder {front_door.folder}",
+            FOLDER: str(tmp_path / "access"),
+            ISSUER: address,
+        }
 
-            def here(text: str) -> str:
-                for theirs, ours in replaced.items():
-                    text = text.replace(theirs, ours)
-                return text
+        def here(text: str) -> str:
+            for theirs, ours in replaced.items():
+                text = text.replace(theirs, ours)
+            return text
 
-            typed = [
-                step for step in walk if step.typed != "make issuer\n" and not step.typed.startswith(WAITS)
-            ]
-            assert len(typed) == len(walk) - 2
-            script = "".join(
-                f"echo '== {number}'\n{LATER if ' audit ' in step.typed else ''}{step.typed}"
-                for number, step in enumerate(typed)
-            )
-            done = subprocess.run(
-                ["bash", "-c", here(script)],
-                cwd=ROOT,
-                env={
-                    "PATH": f"{terraform.parent}:{os.environ['PATH']}",
-                    "HOME": str(tmp_path),
-                    "TF_CLI_ARGS": "-no-color",
-                    "CHECKPOINT_DISABLE": "1",
-                },
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=TIME_LIMIT,
-                check=False,
-            )
+        typed = [step for step in walk if step.typed != "make issuer\n" and not step.typed.startswith(WAITS)]
+        assert len(typed) == len(walk) - 2
+        script = "".join(
+            f"echo '== {number}'\n{LATER if ' audit ' in step.typed else ''}{step.typed}"
+            for number, step in enumerate(typed)
+        )
+        done = subprocess.run(
+            ["bash", "-c", here(script)],
+            cwd=ROOT,
+            env={
+                "PATH": f"{terraform.parent}:{os.environ['PATH']}",
+                "HOME": str(tmp_path),
+                "TF_CLI_ARGS": "-no-color",
+                "CHECKPOINT_DISABLE": "1",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=TIME_LIMIT,
+            check=False,
+        )
 
     _, *outputs = re.split(r"^== \d+\n", done.stdout, flags=re.MULTILINE)
     assert len(outputs) == len(typed), done.stdout

@@ -84,10 +84,9 @@ RETAIN: Final = S3Call(
 )
 
 
-def fill(team: Team, name: str) -> None:
-    """Lay a state, a lock, and records of a token, a session and trust."""
-    for key in (STATE, LOCK, TOKEN, SESSION, TRUST):
-        team.put(key.format(name), documents.state())
+def fill(team: Team, name: str, call: S3Call) -> None:
+    """Put the object that a request is about, or a state for one that is about the bucket."""
+    team.put((call.key or STATE).format(name), documents.state())
 
 
 @pytest.fixture(autouse=True)
@@ -151,7 +150,7 @@ MAY_NOT: Final[Mapping[str, tuple[S3Call, ...]]] = {
 def test_a_function_is_refused_by_s3_whatever_is_not_its_own(
     strict: Team, roles: Roles, state: str, function: str, call: S3Call
 ) -> None:
-    fill(strict, state)
+    fill(strict, state, call)
 
     with strict.unchanged():
         refusal = call.send(roles["strict", function].s3, strict, state)
@@ -170,7 +169,7 @@ def test_a_function_reaches_what_is_its_teams_and_not_the_same_of_another(
 ) -> None:
     own, other = teams["strict"], teams["loose"]
     for team in (own, other):
-        fill(team, state)
+        fill(team, state, call)
 
     with other.unchanged():
         refusal = call.send(roles["strict", function].s3, other, state)
@@ -217,7 +216,7 @@ def test_an_aws_user_of_one_team_gets_nothing_of_the_other(
 ) -> None:
     for name in (own, other):
         if "IfNoneMatch" not in call.arguments:
-            fill(teams[name], state)
+            fill(teams[name], state, call)
 
     with teams[other].unchanged():
         refusal = call.send(users[own], teams[other], state)

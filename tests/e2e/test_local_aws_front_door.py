@@ -9,133 +9,14 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from infra.config import load_teams
 from local_aws.clients import s3_client
 from local_aws.deploy import bucket_differences
-from local_aws.server import ROOT, LocalAws, Running, find_running
+from local_aws.server import ROOT, find_running
 from tests.support.free_port import free_port
-
-TIME_LIMIT = 300
-
-
-@dataclass
-class FrontDoor:
-    """The commands, kept in a folder of their own.
-
-    Attributes:
-        folder: instead of `.local`.
-        port: of the last `up` that named one.
-    """
-
-    folder: Path
-    port: int = field(default_factory=free_port)
-
-    @property
-    def argv(self) -> list[str]:
-        return [sys.executable, "-u", "-m", "local_aws", "--folder", str(self.folder)]
-
-    @property
-    def environment(self) -> dict[str, str]:
-        return {"PATH": os.environ["PATH"], "HOME": str(self.folder.parent)}
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*self.argv, *arguments],
-            cwd=ROOT,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=TIME_LIMIT,
-            check=False,
-        )
-
-    def __call__(self, *arguments: str) -> str:
-        done = self.run(*arguments)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    def kill_when_it_says(self, text: bytes, *arguments: str) -> None:
-        with subprocess.Popen(
-            [*self.argv, *arguments], cwd=ROOT, env=self.environment, stdout=subprocess.PIPE
-        ) as process:
-            assert process.stdout is not None
-            said = b""
-            while text not in said:
-                said += os.read(process.stdout.fileno(), 1000) or pytest.fail(said.decode())
-            process.send_signal(signal.SIGKILL)
-
-    @property
-    def running(self) -> Running:
-        running = find_running(self.folder / "aws")
-        assert running is not None
-        return running
-
-    @property
-    def aws(self) -> LocalAws:
-        return LocalAws(self.running.port, self.folder / "aws")
-
-    def read(self, name: str) -> dict[str, Any]:
-        content: dict[str, Any] = json.loads((self.folder / name).read_text())
-        return content
-
-    def team(self) -> dict[str, Any]:
-        """The team whose token lies there: the first of teams.toml."""
-        team: dict[str, Any] = self.read("deployment.json")["teams"][0]
-        return team
-
-    def serials(self) -> list[str]:
-        """The serials of the demo's state, newest first."""
-        s3, bucket, key = (
-            s3_client(self.aws),
-            self.team()["bucket_name"],
-            "states/demo/hello",
-        )
-        versions = s3.list_object_versions(Bucket=bucket, Prefix=f"{key}.tfstate").get("Versions", [])
-        return [
-            s3.head_object(Bucket=bucket, Key=version["Key"], VersionId=version["VersionId"])["Metadata"][
-                "serial"
-            ]
-            for version in versions
-            if version["Key"] == f"{key}.tfstate"
-        ]
-
-
-@contextmanager
-def cleaned(front_door: FrontDoor) -> Iterator[None]:
-    """Afterwards everything is stopped and removed, even if the tests are killed."""
-    program = f"import subprocess, sys; sys.stdin.read(); subprocess.run({[*front_door.argv, 'clean']!r})"
-    cleaner = subprocess.Popen(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        env=front_door.environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    with cleaner:  # closes its input and waits for it
-        yield
-    assert not front_door.folder.exists()
-
-
-@pytest.fixture(scope="module")
-def front_door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FrontDoor]:
-    """Everything is up, after a first run that was killed in the middle."""
-    front_door = FrontDoor(tmp_path_factory.mktemp("front-door") / "local")
-    with cleaned(front_door):
-        up = ["up", "--port", str(front_door.port)]
-        front_door.kill_when_it_says(b"cdk bootstrap", *up)
-        assert front_door.running.port == front_door.port
-
-        assert "Removing what an unfinished first run left" in front_door("up")
-        yield front_door
+from tests.support.front_door import TIME_LIMIT, FrontDoor
 
 
 def test_it_leaves_what_the_readme_promises(front_door: FrontDoor) -> None:
@@ -207,7 +88,7 @@ def test_the_demo_shows_the_lock_while_it_is_held_and_the_version_that_was_writt
     assert "tflock\n  released" in printed
 
 
-def test_states_and_the_token_survive_a_crash_a_stop_and_another_port(front_door: FrontDoor) -> None:
+def test_states_and_the_token_survive_a_crash_and_a_stop(front_door: FrontDoor) -> None:
     front_door("demo")
     serials, connection = front_door.serials(), front_door.read("connection.json")
 
@@ -217,13 +98,9 @@ def test_states_and_the_token_survive_a_crash_a_stop_and_another_port(front_door
 
     front_door("down")
     assert find_running(front_door.folder / "aws") is None
-    port = free_port()
-    front_door("up", "--port", str(port))
-    assert front_door.running.port == port
+    assert "cdk" not in front_door("up").split("\n\n")[0]
     assert front_door.serials() == serials
-    moved = front_door.read("connection.json")
-    assert moved["address"].startswith(f"http://127.0.0.1:{port}/")
-    assert (moved["username"], moved["password"]) == (connection["username"], connection["password"])
+    assert front_door.read("connection.json") == connection
     front_door("demo")
     assert len(front_door.serials()) == len(serials) + 1
 
@@ -245,40 +122,47 @@ def test_a_demo_that_was_killed_says_how_to_free_its_lock(front_door: FrontDoor)
     assert len(front_door.serials()) == len(before) + 1
 
 
-def test_states_survive_the_loss_of_all_records(front_door: FrontDoor) -> None:
-    before = front_door.serials()
+def test_states_survive_the_loss_of_all_records_and_every_team_can_be_added(front_door: FrontDoor) -> None:
+    first, before = front_door.team(), front_door.serials()
     assert before
+    others = [team.name for team in load_teams(ROOT / "teams.toml")][1:]
+    assert f"In teams.toml stands also {others[0]}: `make up TEAMS=all`" in front_door("up")
     for name in ("connection.json", "deployment.json"):
         (front_door.folder / name).unlink()
 
-    printed = front_door("up")
+    printed = front_door("up", "--teams", "all")
     assert "Removing" not in printed
     assert front_door.serials() == before
-    front_door("demo")
-    assert len(front_door.serials()) == len(before) + 1
-
-
-def test_teams_that_were_asked_for_once_stay_up_to_date(front_door: FrontDoor) -> None:
-    first, before = front_door.team(), front_door.serials()
-    others = [team.name for team in load_teams(ROOT / "teams.toml")][1:]
-    assert f"In teams.toml stands also {others[0]}: `make up TEAMS=all`" in front_door("up")
-
-    printed = front_door("up", "--teams", "all")
     teams = front_door.read("deployment.json")["teams"]
     assert teams[0] == first
     assert [team["name"] for team in teams[1:]] == others
     assert front_door.read("connection.json")["address"] == first["api_address"]
-    assert front_door.serials() == before
     for team in teams:
         assert bucket_differences(front_door.aws, f"Holdfast-{team['name']}") == []
     assert f"holdfast token create --team {others[0]} --role maintainer --scope '*'" in printed
+    front_door("demo")
+    assert len(front_door.serials()) == len(before) + 1
 
-    front_door("up", "--port", str(free_port()))
-    moved = front_door.read("deployment.json")["teams"]
-    assert [team["name"] for team in moved] == [team["name"] for team in teams]
-    for team in moved:
-        assert team["api_address"].startswith(f"http://127.0.0.1:{front_door.running.port}/")
+
+def test_every_team_the_states_and_the_token_move_to_another_port(front_door: FrontDoor) -> None:
+    teams, serials = front_door.read("deployment.json")["teams"], front_door.serials()
+    connection = front_door.read("connection.json")
+    port = free_port()
+
+    front_door("up", "--port", str(port))
+
+    assert front_door.running.port == port
+    assert front_door.serials() == serials
+    moved = front_door.read("connection.json")
+    assert moved["address"].startswith(f"http://127.0.0.1:{port}/")
+    assert (moved["username"], moved["password"]) == (connection["username"], connection["password"])
+    moved_teams = front_door.read("deployment.json")["teams"]
+    assert [team["name"] for team in moved_teams] == [team["name"] for team in teams]
+    for team in moved_teams:
+        assert team["api_address"].startswith(f"http://127.0.0.1:{port}/")
     assert "cdk" not in front_door("up").split("\n\n")[0]
+    front_door("demo")
+    assert len(front_door.serials()) == len(serials) + 1
 
 
 def test_data_that_were_removed_by_hand_are_deployed_anew_however_often_that_breaks_off(

@@ -227,7 +227,8 @@ def _arn(role: DeployedRole, on: str) -> str:
             return role.reach.log_group_arn
         case "audit":
             return role.reach.audit_group_arn
-    return f"{bucket}/{on}"
+        case _:
+            return f"{bucket}/{on}"
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

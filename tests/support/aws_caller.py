@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import boto3
@@ -130,10 +131,11 @@ def trust_records(team: Team) -> trust.Records:
     return trust.parse(found) if found is not None else trust.Records()
 
 
-def aws_client(team: Team, service: Any) -> Any:
-    """A client of root's."""
+@cache
+def aws_client(team: Team, service: str) -> Any:
+    """Return a client of root's; the same every time, because making one takes longer than most requests."""
     environment = team.environment
-    session = boto3.Session(
+    session: Any = boto3.Session(
         environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"], region_name=REGION
     )
     return session.client(

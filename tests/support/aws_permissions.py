@@ -323,23 +323,30 @@ def demands(call: Call, reach: Reach, principal: str) -> list[Demand]:
 def _demand(row: Row, call: Call, reach: Reach, principal: str) -> Demand:
     if call.bucket not in ("", reach.bucket):
         raise UnknownCallError(f"{call.operation} goes to {call.bucket}, the team's bucket is {reach.bucket}")
+    resource, pattern, on = _place(row, call, reach)
+    context = _context(call, row, reach)
+    return Demand(row, resource, pattern, on, Request(row.action, resource, principal, context))
+
+
+def _place(row: Row, call: Call, reach: Reach) -> tuple[str, str, str]:
+    """Return on which resource a row demands its action for a call, by which pattern, and in words."""
     bucket = f"arn:aws:s3:::{reach.bucket}"
     match row.on:
         case On.OBJECT:
             kinds = [kind for kind in OBJECTS if fnmatchcase(call.key, kind)]
             if len(kinds) != 1:
                 raise UnknownCallError(f"{call.operation} of {call.key}, which is of no known kind")
-            resource, pattern, on = f"{bucket}/{call.key}", f"{bucket}/{kinds[0]}", f"`{kinds[0]}`"
+            return f"{bucket}/{call.key}", f"{bucket}/{kinds[0]}", f"`{kinds[0]}`"
         case On.BUCKET:
-            resource, pattern, on = bucket, bucket, row.on.value
+            return bucket, bucket, row.on.value
         case On.KEY:
             assert reach.key_arn is not None
-            resource, pattern, on = reach.key_arn, reach.key_arn, row.on.value
-        case On.LOG | On.AUDIT:
-            pattern = reach.log_group_arn if row.on is On.LOG else reach.audit_group_arn
-            resource, on = f"{pattern.removesuffix('*')}log-stream:any", row.on.value
-    context = _context(call, row, reach)
-    return Demand(row, resource, pattern, on, Request(row.action, resource, principal, context))
+            return reach.key_arn, reach.key_arn, row.on.value
+        case On.LOG:
+            return f"{reach.log_group_arn.removesuffix('*')}log-stream:any", reach.log_group_arn, row.on.value
+        case On.AUDIT:
+            group = reach.audit_group_arn
+            return f"{group.removesuffix('*')}log-stream:any", group, row.on.value
 
 
 _RETAIN_UNTIL: Final = "s3:object-lock-retain-until-date"

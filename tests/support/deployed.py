@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -45,15 +45,23 @@ _BY_HAND = "by-hand"
 ROOT: Credentials = {"AccessKeyId": "test", "SecretAccessKey": "test"}
 
 
-def client(aws: LocalAws, service: Any, credentials: Credentials = ROOT) -> Any:
-    """A client of the local AWS."""
-    session = boto3.Session(
-        credentials["AccessKeyId"],
-        credentials["SecretAccessKey"],
-        credentials.get("SessionToken"),
-        region_name=REGION,
+def client(aws: LocalAws, service: str, credentials: Credentials = ROOT) -> Any:
+    """Return a client of the local AWS."""
+    session: Any = _session()
+    return session.client(
+        service,
+        aws_access_key_id=credentials["AccessKeyId"],
+        aws_secret_access_key=credentials["SecretAccessKey"],
+        aws_session_token=credentials.get("SessionToken"),
+        endpoint_url=aws.endpoint,
+        verify=str(aws.tls.ca) if aws.tls else None,
     )
-    return session.client(service, endpoint_url=aws.endpoint, verify=str(aws.tls.ca) if aws.tls else None)
+
+
+@cache
+def _session() -> boto3.Session:
+    """Return the session of all clients, which reads the descriptions of the services once."""
+    return boto3.Session(region_name=REGION)
 
 
 class DeployedRole:
@@ -220,7 +228,8 @@ class Stack:
                 return {key: self.resolve(item) for key, item in value.items()}
             case list():
                 return [self.resolve(item) for item in value]
-        return value
+            case _:
+                return value
 
 
 def stack(aws: LocalAws, team: str) -> Stack:

@@ -271,7 +271,8 @@ def resolved(template: Mapping[str, Any], value: Any) -> Any:
             return {key: resolved(template, item) for key, item in entries.items()}
         case list():
             return [resolved(template, item) for item in value]
-    return value
+        case _:
+            return value
 
 
 _NAMED_BY: Final = {

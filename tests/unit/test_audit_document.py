@@ -1,4 +1,4 @@
-"""docs/audit.md names the fields and reasons that events have, and its queries use no others.
+"""docs/audit.md names the events, fields and reasons that there are, and its queries use no other fields.
 
 CloudWatch Logs Insights itself is not asked: the local AWS does not have it.
 """
@@ -41,14 +41,19 @@ def queries() -> list[str]:
 def used_fields(query: str) -> set[str]:
     """What stands in a query where a field can, whichever commands it has."""
     without_values = re.sub(r'"[^"]*"|/[^/]*/|<\w+>|\b\d+\b', "", query)
-    commands = [command.split(None, 1) for command in without_values.split("|")]
-    assert {name for name, _ in commands} <= _COMMANDS, query
-    words = {word for _, rest in commands for word in re.findall(r"@?\b[A-Za-z_]\w*", rest)}
-    return words - _WORDS
+    commands = [re.findall(r"@?\b[A-Za-z_]\w*", command) for command in without_values.split("|")]
+    assert {command[0] for command in commands} <= _COMMANDS, query
+    return {word for command in commands for word in command[1:]} - _WORDS
 
 
 def test_the_document_names_every_field() -> None:
     assert first_names(table("Field")) == FIELDS
+
+
+def test_the_document_names_every_event() -> None:
+    rows = "".join(row.split("|")[1] for row in table("Event"))
+
+    assert set(re.findall(r"`([\w.]+)`", rows)) == set(audit.EVENTS)
 
 
 def test_the_document_names_every_denial_reason() -> None:

@@ -1,4 +1,7 @@
-"""docs/openapi.yaml says what is deployed, and nothing else."""
+"""docs/openapi.yaml is valid, and says what the functions do and nothing else.
+
+That its routes are those that are deployed, tests/e2e/test_openapi_routes.py tells.
+"""
 
 import re
 import sys
@@ -6,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 import schemathesis
@@ -15,9 +17,6 @@ from schemathesis.core.result import Ok
 
 from holdfast import errors
 from holdfast.errors import HoldfastError
-from local_aws.server import LocalAws
-from tests.support.deployed import client
-from tests.support.team import Team
 
 DOCS = Path(__file__).parents[2] / "docs"
 DOCUMENT: dict[str, Any] = yaml.safe_load((DOCS / "openapi.yaml").read_text())
@@ -36,14 +35,6 @@ def described(path: str) -> dict[str, Any]:
 def as_described(path: str) -> str:
     """A path of the gateway as OpenAPI writes it, which has no word for "the rest of the path"."""
     return path.replace("+}", "}")
-
-
-@pytest.fixture(scope="session")
-def routes(aws: LocalAws, strict: Team) -> Mapping[str, Mapping[str, Any]]:
-    """The deployed routes, by their keys."""
-    *_, api_id, _ = urlsplit(strict.direct_address).path.split("/")
-    found = client(aws, "apigatewayv2").get_routes(ApiId=api_id)["Items"]
-    return {route["RouteKey"]: route for route in found}
 
 
 @pytest.fixture
@@ -78,26 +69,6 @@ def test_the_document_is_valid_openapi() -> None:
     assert {(operation.method.upper(), operation.path) for operation in operations} == {
         (verb, path) for path in DOCUMENT["paths"] for verb in described(path)
     }
-
-
-def test_every_deployed_route_is_described_and_no_other(routes: Mapping[str, Mapping[str, Any]]) -> None:
-    assert set(routes) == {key for key in routes if key.startswith("ANY ")}, "the verbs are the function's"
-
-    assert sorted(as_described(key.removeprefix("ANY ")) for key in routes) == sorted(DOCUMENT["paths"])
-
-
-def test_a_route_asks_for_credentials_where_the_document_says_so(
-    routes: Mapping[str, Mapping[str, Any]],
-) -> None:
-    for key, route in routes.items():
-        for operation in described(as_described(key.removeprefix("ANY "))).values():
-            asked = {name for one in operation.get("security", DOCUMENT["security"]) for name in one}
-            asked_by = {"CUSTOM": {"token", "idToken"}, "AWS_IAM": {"aws"}, "NONE": set()}
-            kind = route.get("AuthorizationType", "NONE")
-            assert asked == asked_by[kind], key
-            # Without a signature AWS answers 403 as well.
-            assert ("401" in operation["responses"]) == (kind == "CUSTOM")
-            assert ("403" in operation["responses"]) == (kind != "NONE")
 
 
 def test_the_described_verbs_are_those_that_the_function_answers(

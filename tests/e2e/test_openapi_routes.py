@@ -1,0 +1,40 @@
+"""docs/openapi.yaml describes the routes that are deployed, and no others."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from local_aws.server import LocalAws
+from tests.support.deployed import client
+from tests.support.team import Team
+from tests.unit.test_openapi import DOCUMENT, as_described, described
+
+
+@pytest.fixture(scope="module")
+def routes(aws: LocalAws, strict: Team) -> Mapping[str, Mapping[str, Any]]:
+    """The deployed routes, by their keys."""
+    *_, api_id, _ = urlsplit(strict.direct_address).path.split("/")
+    found = client(aws, "apigatewayv2").get_routes(ApiId=api_id)["Items"]
+    return {route["RouteKey"]: route for route in found}
+
+
+def test_every_deployed_route_is_described_and_no_other(routes: Mapping[str, Mapping[str, Any]]) -> None:
+    assert set(routes) == {key for key in routes if key.startswith("ANY ")}, "the verbs are the function's"
+
+    assert sorted(as_described(key.removeprefix("ANY ")) for key in routes) == sorted(DOCUMENT["paths"])
+
+
+def test_a_route_asks_for_credentials_where_the_document_says_so(
+    routes: Mapping[str, Mapping[str, Any]],
+) -> None:
+    for key, route in routes.items():
+        for operation in described(as_described(key.removeprefix("ANY "))).values():
+            asked = {name for one in operation.get("security", DOCUMENT["security"]) for name in one}
+            asked_by = {"CUSTOM": {"token", "idToken"}, "AWS_IAM": {"aws"}, "NONE": set()}
+            kind = route.get("AuthorizationType", "NONE")
+            assert asked == asked_by[kind], key
+            # Without a signature AWS answers 403 as well.
+            assert ("401" in operation["responses"]) == (kind == "CUSTOM")
+            assert ("403" in operation["responses"]) == (kind != "NONE")

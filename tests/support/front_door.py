@@ -1,0 +1,119 @@
+"""`make up`, `demo`, `down` and `clean` as a user types them, on a folder and a port of their own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_aws.clients import s3_client
+from local_aws.server import ROOT, LocalAws, Running, find_running
+from tests.support.free_port import free_port
+
+TIME_LIMIT = 300
+
+
+@dataclass
+class FrontDoor:
+    """The commands, kept in a folder of their own.
+
+    Attributes:
+        folder: instead of `.local`.
+        port: of the last `up` that named one.
+    """
+
+    folder: Path
+    port: int = field(default_factory=free_port)
+
+    @property
+    def argv(self) -> list[str]:
+        return [sys.executable, "-u", "-m", "local_aws", "--folder", str(self.folder)]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"PATH": os.environ["PATH"], "HOME": str(self.folder.parent)}
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*self.argv, *arguments],
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=TIME_LIMIT,
+            check=False,
+        )
+
+    def __call__(self, *arguments: str) -> str:
+        done = self.run(*arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def kill_when_it_says(self, text: bytes, *arguments: str) -> None:
+        with subprocess.Popen(
+            [*self.argv, *arguments], cwd=ROOT, env=self.environment, stdout=subprocess.PIPE
+        ) as process:
+            assert process.stdout is not None
+            said = b""
+            while text not in said:
+                said += os.read(process.stdout.fileno(), 1000) or pytest.fail(said.decode())
+            process.send_signal(signal.SIGKILL)
+
+    @property
+    def running(self) -> Running:
+        running = find_running(self.folder / "aws")
+        assert running is not None
+        return running
+
+    @property
+    def aws(self) -> LocalAws:
+        return LocalAws(self.running.port, self.folder / "aws")
+
+    def read(self, name: str) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads((self.folder / name).read_text())
+        return content
+
+    def team(self) -> dict[str, Any]:
+        """The team whose token lies there: the first of teams.toml."""
+        team: dict[str, Any] = self.read("deployment.json")["teams"][0]
+        return team
+
+    def serials(self) -> list[str]:
+        """The serials of the demo's state, newest first."""
+        s3, bucket, key = (
+            s3_client(self.aws),
+            self.team()["bucket_name"],
+            "states/demo/hello",
+        )
+        versions = s3.list_object_versions(Bucket=bucket, Prefix=f"{key}.tfstate").get("Versions", [])
+        return [
+            s3.head_object(Bucket=bucket, Key=version["Key"], VersionId=version["VersionId"])["Metadata"][
+                "serial"
+            ]
+            for version in versions
+            if version["Key"] == f"{key}.tfstate"
+        ]
+
+
+@contextmanager
+def cleaned(front_door: FrontDoor) -> Iterator[None]:
+    """Afterwards everything is stopped and removed, even if the tests are killed."""
+    program = f"import subprocess, sys; sys.stdin.read(); subprocess.run({[*front_door.argv, 'clean']!r})"
+    cleaner = subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env=front_door.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    with cleaner:  # closes its input and waits for it
+        yield
+    assert not front_door.folder.exists()
