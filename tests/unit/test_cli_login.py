@@ -387,6 +387,24 @@ def test_a_proxy_is_left_out_for_the_hosts_of_no_proxy(stub: ApiStub) -> None:
     assert len(stub.asked) == 3
 
 
+@pytest.mark.parametrize("proxy", ["http://[::1", "ftp://127.0.0.1", "http://a:b@c:d"])
+def test_a_proxy_that_is_not_one_is_one_line(stub: ApiStub, proxy: str) -> None:
+    assert "does not respond" in failure("--address", stub.address, **AWS, HTTP_PROXY=proxy)
+    assert stub.asked == []
+
+
+def test_a_bundle_of_certificates_that_is_not_there_is_one_line_that_names_the_variable(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificates.cert, certificates.key)
+    with api_stub.running(tls) as stub:
+        line = failure("--address", stub.address, **AWS, AWS_CA_BUNDLE=str(tmp_path / "none.pem"))
+
+        assert stub.asked == []
+    assert "AWS_CA_BUNDLE" in line
+
+
 def test_no_session_is_got_over_an_open_line() -> None:
     for arguments in ([], ["--oidc"]):
         line = failure("--address", "http://192.0.2.1", *arguments, **AWS, HOLDFAST_ID_TOKEN=jwt())
