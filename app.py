@@ -23,7 +23,7 @@ def main() -> None:
         target = read_target(app.node.try_get_context)
         teams_file = Path(app.node.try_get_context("teams") or "teams.toml")
         teams = load_teams(teams_file)
-        # The local AWS is no place where a team is to be found again.
+        # What is deployed to the local AWS is not recorded.
         lock = TeamsLock(teams_file) if target == AWS else None
         where = placed(teams, os.environ)
         if lock:

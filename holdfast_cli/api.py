@@ -12,6 +12,7 @@ from urllib.request import getproxies, proxy_bypass
 from botocore.httpsession import get_cert_path
 from urllib3 import PoolManager, ProxyManager, Timeout
 from urllib3.exceptions import HTTPError, SSLError
+from urllib3.util import parse_url
 
 import holdfast
 from holdfast_cli.errors import CommandError
@@ -112,10 +113,10 @@ def _connections(url: str) -> PoolManager:
 
 
 def _proxy_credentials(proxy: str) -> dict[str, str]:
-    parts = urlsplit(proxy)
-    if parts.username is None or parts.password is None:
+    user, colon, password = (parse_url(proxy).auth or "").partition(":")
+    if not colon:
         return {}
-    credentials = f"{unquote(parts.username)}:{unquote(parts.password)}"
+    credentials = f"{unquote(user)}:{unquote(password)}"
     return {"Proxy-Authorization": f"Basic {base64.b64encode(credentials.encode()).decode()}"}
 
 

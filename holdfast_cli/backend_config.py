@@ -27,7 +27,7 @@ def check_address(address: str) -> str:
     try:
         parts = urlsplit(address)
         host = parts.hostname
-        _ = parts.port  # raises for a port that is no number
+        _ = parts.port  # raises for a port that is not a number
     except ValueError as error:
         raise ValueError(f"the address is not a valid URL: {error}") from error
     if parts.scheme not in ("https", "http") or not host:

@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """All that can be typed."""
+    """Return the parser of all commands."""
     top = argparse.ArgumentParser(
         prog="holdfast",
         description="Terraform and OpenTofu state in S3: locked, fenced, with its history.",

@@ -1,4 +1,4 @@
-"""How the command prints: whole or not at all, in tables that fit, with nothing that steers a terminal."""
+"""Prints the command's output: in whole or not at all, in tables that fit, without control characters."""
 
 import os
 import shutil
@@ -34,7 +34,7 @@ def tell(line: str) -> None:
 
 @contextmanager
 def checked() -> Iterator[None]:
-    """See that what is printed inside has left this process at the end.
+    """Ensure that what is printed inside has left this process at the end.
 
     Raises:
         CommandError: standard output does not take it.
@@ -56,7 +56,7 @@ def checked() -> Iterator[None]:
 
 
 def plain(text: str) -> str:
-    """A text that others wrote, without what a terminal would obey.
+    """Return a text that others wrote, without characters that control a terminal.
 
     >>> plain("a\x1b[31mb")
     'a?[31mb'
@@ -65,17 +65,17 @@ def plain(text: str) -> str:
 
 
 def moment(time_: datetime) -> str:
-    """A time for a sentence, such as `2027-02-19 15:44:05 UTC`."""
+    """Format a time for a sentence, such as `2027-02-19 15:44:05 UTC`."""
     return f"{time_.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def word(time_: datetime) -> str:
-    """A time for a table, such as `2027-02-19T15:44:05Z`."""
+    """Format a time for a table, such as `2027-02-19T15:44:05Z`."""
     return f"{time_.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def listed(fields: Sequence[tuple[str, str]]) -> str:
-    """Names and values, one pair in a line, with the values in a column."""
+    """Lay out names and values, one pair in a line, with the values in a column."""
     width = max(len(name) for name, _ in fields)
     return "\n".join(f"  {name:<{width}}  {plain(value)}" for name, value in fields)
 
@@ -109,7 +109,7 @@ def _cell(text: str, width: int) -> str:
 
 
 class Progress:
-    """Tells a terminal that something takes long; nothing else ever sees it."""
+    """Shows a terminal that something takes long; other outputs do not get it."""
 
     _ERASE: Final = "\r\x1b[K"
 
@@ -125,7 +125,7 @@ class Progress:
             self._silent_until = time.monotonic() + 0.1
 
     def end(self) -> None:
-        """Take it away."""
+        """Remove what is shown."""
         if self._is_shown:
             print(self._ERASE, end="", file=sys.stderr, flush=True)
             self._is_shown = False

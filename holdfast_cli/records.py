@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from botocore.exceptions import ClientError
 
 from holdfast.errors import OutcomeUnknown, StorageRefused
-from holdfast.s3.store import IfAbsent, IfMatch, Store, Stored, connect
+from holdfast.s3.store import IfAbsent, IfMatch, PreconditionFailed, Store, Stored, connect
 from holdfast_cli.aws_errors import as_command_errors, explain
 from holdfast_cli.errors import CommandError
 
@@ -67,11 +67,13 @@ def create(store: Store, key: str, body: bytes) -> bool:
         OutcomeUnknown: S3 did not respond in time; the write may have taken effect.
         StorageRefused: S3 denies the caller access.
     """
-    if isinstance(store.write(key, body, IfAbsent(), metadata={}), Stored):
-        return True
-    # A retried request meets the record that its own first attempt stored.
-    found = store.read(key)
-    return found is not None and found.body == body
+    match store.write(key, body, IfAbsent(), metadata={}):
+        case Stored():
+            return True
+        case PreconditionFailed():
+            # A retried request meets the record that its own first attempt stored.
+            found = store.read(key)
+            return found is not None and found.body == body
 
 
 def change(store: Store, key: str, decide: Callable[[bytes | None], bytes | None]) -> None:
@@ -99,5 +101,8 @@ def change(store: Store, key: str, decide: Callable[[bytes | None], bytes | None
         if sent is None:
             return
         condition = IfMatch(found.version.etag) if found else IfAbsent()
-        if isinstance(store.write(key, sent, condition, metadata={}), Stored):
-            return
+        match store.write(key, sent, condition, metadata={}):
+            case Stored():
+                return
+            case PreconditionFailed():
+                continue

@@ -83,15 +83,15 @@ def for_aws(session: "boto3.Session", address: str, seconds: int | None) -> Sess
 
 
 def for_id_token(token: "IdToken", address: str, seconds: int | None) -> Session:
-    """Get a session for an ID token.
+    """Request a session with an ID token.
 
     Args:
         token: the ID token.
         address: the API's base URL.
-        seconds: how long it shall last; None leaves that to the API.
+        seconds: its lifetime; None leaves that to the API.
 
     Raises:
-        CommandError: the API refuses it or does not response.
+        CommandError: the API does not accept the token or does not respond.
     """
     response = _post(f"{address}/sessions", {"Authorization": f"Bearer {token.jwt}"}, seconds, None)
     if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):

@@ -1,11 +1,11 @@
-"""What is deployed: one CloudFormation stack per team, made with the CDK."""
+"""The CDK code of what is deployed: one CloudFormation stack per team."""
 
 import os
 import sys
 from pathlib import Path
 
-# aws_cdk starts Node.js when it is imported, and that reads these. What Node.js has to say about its age and
-# its deprecations is no concern of this app; the CDK command says it too.
+# The import of aws_cdk starts Node.js, which reads these variables. Its warnings about its age and about
+# deprecations do not concern this app; the CDK command prints them too.
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 os.environ.setdefault("NODE_NO_WARNINGS", "1")
 

@@ -24,11 +24,11 @@ _FOR_LAMBDA: Final = (
 )
 
 _BOTOCORE_SERVICES: Final = {"audit_trail": "logs"}
-"""What a function calls if it is not S3; the models of all 400 services are nine tenths of botocore."""
+"""The service that a function calls, if not S3; models of all 400 services are nine tenths of botocore."""
 _BOTOCORE_MODELS: Final = ("service-2", "endpoint-rule-set-1")
 """Of a service; its paginators, waiters and examples are for others."""
 _BOTOCORE_COMMON: Final = ("endpoints.json", "partitions.json", "sdk-default-configuration.json")
-"""Not `_retry.json`, which is for the SDK's old way of repeating."""
+"""Not `_retry.json`, which is for the SDK's legacy retry mode."""
 
 
 class BundleError(Exception):
@@ -160,7 +160,7 @@ def _files(functions: Path, module: Sequence[str]) -> Iterator[Path]:
 
 
 def _environment(target: Literal["aws", "local"]) -> str:
-    """What the result depends on beside its inputs."""
+    """Return what the result depends on beside its inputs."""
     if target == "aws":
         return " ".join(_FOR_LAMBDA)
     return f"local {sys.implementation.cache_tag}"

@@ -37,7 +37,7 @@ class ConfigError(Exception):
 
 @cache
 def _regions() -> frozenset[str]:
-    """The regions of all AWS partitions, as the installed botocore knows them."""
+    """Return the regions of all AWS partitions, as the installed botocore knows them."""
     endpoints: Mapping[str, Any] = create_loader().load_data("endpoints")
     return frozenset(region for partition in endpoints["partitions"] for region in partition["regions"])
 

@@ -55,7 +55,7 @@ class Functions(Construct):
         states, locks = bucket.arn_for_objects(keys.STATES), bucket.arn_for_objects(keys.LOCKS)
         tokens, sessions = bucket.arn_for_objects(keys.TOKENS), bucket.arn_for_objects(keys.SESSIONS)
         trust = bucket.arn_for_objects(keys.TRUST)
-        # Without s3:ListBucket S3 answers 403 for a key that does not exist: "no state yet" were a fault.
+        # Without s3:ListBucket S3 responds with 403 for a key that does not exist, as if that were a fault.
         missing_keys_are_404 = _allow("MissingKeysAre404", ["s3:ListBucket"], [bucket.bucket_arn])
         encrypt_and_decrypt = (
             [_allow("EncryptAndDecrypt", ["kms:GenerateDataKey", "kms:Decrypt"], [key.key_arn])]

@@ -30,7 +30,7 @@ class Kind(Protocol):
     def written(self) -> str: ...
 
     def read(self, name: str, value: object) -> Any:
-        """The value as the program uses it.
+        """Return the value as the program uses it.
 
         Args:
             name: of the setting, with the tables that it stands in: `retention.days`.
@@ -72,7 +72,7 @@ def setting(kind: Kind, sentence: str, *, deployed: str, unset: str | None = Non
 
 
 def settings_of(table: type) -> dict[str, tuple[Setting, Field[Any]]]:
-    """The settings of a table by name, in order, each with the field that has its default."""
+    """Return the settings of a table by name, in order, each with the field that has its default."""
     return {
         one.name: (one.metadata["setting"], one)
         for one in dataclasses.fields(table)
@@ -92,7 +92,7 @@ def read_settings(
         table: a dataclass whose fields are declared with `setting`.
         values: as TOML has them.
         name: of the table, empty for the outermost one.
-        more: fields that are no settings.
+        more: fields that are not settings.
 
     Raises:
         SettingError: with the first that is wrong.
@@ -110,7 +110,7 @@ def read_settings(
 
 
 def as_toml(value: object) -> str:
-    """A value as it is written in TOML."""
+    """Return a value as TOML writes it."""
     match value:
         case str():
             return json.dumps(value, ensure_ascii=False)
@@ -150,7 +150,7 @@ class Scalar:
         return value
 
     def _instead_of(self, value: object) -> str:
-        """The value with or without quotes or in lower case, or a similar word; otherwise what there is."""
+        """Suggest the value with or without quotes or in lower case, or a similar word; else all words."""
         if isinstance(value, str | int):
             written = value if isinstance(value, str) else as_toml(value)
             lower = written.lower()
@@ -174,7 +174,7 @@ def flag() -> Scalar:
 
 
 def whole_number(low: int, high: int) -> Scalar:
-    """A whole number within bounds, which are allowed too."""
+    """Make the kind of a whole number within bounds, which are allowed too."""
     return Scalar(
         f"a whole number from {low} to {high}", lambda value: type(value) is int and low <= value <= high
     )
@@ -197,7 +197,7 @@ def word_of(written: str, words: Callable[[], Collection[str]]) -> Scalar:
 
 
 def text(written: str, accepts: Callable[[str], object]) -> Scalar:
-    """A text that follows a rule."""
+    """Make the kind of a text that follows a rule."""
     return Scalar(written, lambda value: isinstance(value, str) and bool(accepts(value)))
 
 
@@ -277,7 +277,7 @@ def _not_allowed(name: str, value: object, instead: str) -> SettingError:
 
 
 def _instead_of(table: type, name: str, key: str) -> str:
-    """What an unknown setting was meant to be: one of its table, one of a table in it, or none."""
+    """Suggest what an unknown setting was meant to be: one of its table, one of a table in it, or nothing."""
     known = settings_of(table)
     inside = [
         outer

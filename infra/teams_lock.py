@@ -1,6 +1,6 @@
-"""teams.lock: remembers what must not change about a team, because a change would start an empty store.
+"""teams.lock: records what must not change about a team, because a change would start an empty store.
 
-It stands beside the teams file, in the same form, and is committed with it. A bucket's name is made of team,
+It lies beside the teams file, in the same form, and is committed with it. A bucket's name is made of team,
 account and region, so a team that is renamed or moved is a new stack with a new, empty bucket: the next
 `terraform apply` would create everything a second time. And what a KMS key encrypts, the functions of a stack
 without one cannot read.
@@ -23,7 +23,7 @@ _REMEMBERED = ("account", "region", "key")
 
 
 class TeamsLock:
-    """The memory beside a teams file.
+    """The lock file beside a teams file.
 
     Args:
         teams_file: it has the same name with the ending `.lock`.
@@ -39,7 +39,7 @@ class TeamsLock:
         self._known = _read(self.path)
 
     def check(self, teams: Sequence[TeamConfig]) -> None:
-        """Compare the teams with what is remembered; nothing is written.
+        """Compare the teams with what the file records; nothing is written.
 
         Raises:
             ConfigError: a team is gone, renamed or moved, or gave up its key.
@@ -50,10 +50,10 @@ class TeamsLock:
             raise ConfigError(f"{self.path}: {error}") from None
 
     def remember(self, teams: Sequence[TeamConfig]) -> bool:
-        """Write what the teams are now, if that is something new.
+        """Write where the teams are now, if that is new.
 
         Returns:
-            Whether it was.
+            Whether the file was written.
 
         Raises:
             ConfigError: the file cannot be written.
@@ -70,11 +70,11 @@ class TeamsLock:
 
 
 def placed(teams: Iterable[TeamConfig], environment: Mapping[str, str]) -> tuple[TeamConfig, ...]:
-    """The teams with the account and region that they would be deployed to.
+    """Return the teams with the account and region that they would be deployed to.
 
-    A team that leaves them open goes where the credentials in use lead, and `cdk` tells its app where that
-    is. Without credentials nothing can be deployed, and they stay open; those of the local AWS lead nowhere
-    that is to be remembered.
+    A team that leaves them open is deployed to those of the credentials in use, and `cdk` tells its app which
+    these are. Without credentials nothing can be deployed, and they stay open; those of the local AWS are not
+    recorded.
 
     Args:
         teams: as they stand in the teams file.
@@ -95,7 +95,7 @@ def check(known: Iterable[TeamConfig], teams: Sequence[TeamConfig], memory: obje
     Args:
         known: the teams that have a stack.
         teams: as they are to be deployed.
-        memory: where the known ones are remembered, for the message.
+        memory: the file that records the known ones, for the message.
 
     Raises:
         ConfigError: with what to write instead, for the first team that is gone, renamed, moved or gave up
@@ -143,7 +143,7 @@ def _refuse_gone(old: TeamConfig, new: Sequence[TeamConfig], memory: object) -> 
 
 
 def _remembered(teams: Iterable[TeamConfig], known: Iterable[TeamConfig] = ()) -> tuple[TeamConfig, ...]:
-    """What is worth remembering of teams of which it is known where they are, by name."""
+    """Return what the file records, sorted by name: of each team whose account is known."""
     before = {team.name: team for team in known}
     remembered = []
     for team in sorted(teams, key=lambda team: team.name):
@@ -177,7 +177,7 @@ def _read(path: Path) -> tuple[TeamConfig, ...]:
 
 
 def _write(path: Path, content: str) -> None:
-    """Whoever reads it meets the old content or the new, whole."""
+    """Replace the file at once: a reader gets the whole old content or the whole new one."""
     new = path.with_name(f"{path.name}.new")
     try:
         new.write_text(content, encoding="utf-8", newline="\n")

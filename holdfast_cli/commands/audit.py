@@ -5,7 +5,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from holdfast.audit import EVENTS, FIELDS
+from holdfast.audit import EVENTS
 from holdfast.identity.credentials import is_token_id
 from holdfast_cli import arguments, output
 from holdfast_cli.errors import UsageError
@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 _SINCE = timedelta(days=30)
 _OPTIONS = ("state", "event", "principal", "version_id", "lock_id")
 """Fields of an event that an option of the same name selects by."""
-_NOT_DETAILS = frozenset({"principal", "subject", "state", "source", "marker_left", "status", "request_id"})
-"""Fields that are columns of the table, or that only --json shows."""
-_FIRST_DETAILS = ("error", "reason")
-_DETAILS = (*_FIRST_DETAILS, *(field for field in FIELDS if field not in {*_FIRST_DETAILS, *_NOT_DETAILS}))
+DETAILS = (
+    *("error", "reason", "serial_before", "serial", "version_id", "lock_id", "held_by", "operation"),
+    *("source_ip", "token", "session", "trust", "role"),
+)
+"""Fields that the last column of the table shows."""
+NOT_DETAILS = frozenset({"principal", "subject", "state", "source", "marker_left", "status", "request_id"})
+"""Fields that have columns of their own, or that only --json shows."""
 
 
 def add(commands: "Commands") -> None:
@@ -144,4 +147,4 @@ def _text(event: dict[str, Any], name: str) -> str:
 
 
 def _details(event: dict[str, Any]) -> str:
-    return " ".join(f"{name}={text}" for name in _DETAILS if (text := _text(event, name)))
+    return " ".join(f"{name}={text}" for name in DETAILS if (text := _text(event, name)))

@@ -1,4 +1,4 @@
-"""An HTTP server on this machine that stands in for the team's API, and notes what it was asked."""
+"""An HTTP server on this machine that stands in for the team's API, and records its requests."""
 
 import json
 import ssl
@@ -14,14 +14,14 @@ from holdfast.identity.credentials import new_id, new_secret
 
 @dataclass(frozen=True)
 class Reply:
-    """What is answered.
+    """A response of the stub.
 
     Attributes:
         status: of HTTP.
-        body: what the answer announces and sends, but for its end that is cut off.
-        headers: beside its length.
-        cut: bytes of the body that never come.
-        lost: whether the connection is closed instead.
+        body: what the response announces, and sends except for `cut`.
+        headers: in addition to its length.
+        cut: how many bytes at the end of the body are not sent.
+        lost: whether the connection is closed without a response.
     """
 
     status: int = 200
@@ -33,7 +33,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked."""
+    """A request that the stub got."""
 
     method: str
     path: str
@@ -51,18 +51,18 @@ class ApiStub:
         self._lock = threading.Lock()
 
     def reply(self, *replies: Reply) -> None:
-        """Answer so from now on."""
+        """Set the responses from now on."""
         self.replies = list(replies)
 
     def next_reply(self, asked: Asked) -> Reply:
-        """Note a request, and say what it gets."""
+        """Record a request, and return its response."""
         with self._lock:
             self.asked.append(asked)
             return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
 
 def session(**changed: object) -> dict[str, Any]:
-    """What the API answers where it makes a session."""
+    """Return the document of the API's response with a new session."""
     return {
         "id": f"session-{new_id()}",
         "secret": new_secret(),
@@ -76,12 +76,12 @@ def session(**changed: object) -> dict[str, Any]:
 
 
 def made(document: object) -> Reply:
-    """The answer with a session."""
+    """Return the response with a session."""
     return Reply(200, json.dumps(document).encode(), {"Content-Type": "application/json"})
 
 
 def refused(status: int, code: str, message: str) -> Reply:
-    """A refusal of Holdfast's own."""
+    """Return an error response of Holdfast's own."""
     return Reply(status, json.dumps({"error": code, "message": message}).encode())
 
 

@@ -1,4 +1,4 @@
-"""An AWS account for the command, on moto's server, and the command run in it."""
+"""Runs the command in an AWS account on moto's server."""
 
 import json
 import os
@@ -23,7 +23,7 @@ REGION = "eu-central-1"
 
 @contextmanager
 def running() -> Iterator[str]:
-    """Run a server that stands in for AWS; its address."""
+    """Run a server that stands in for AWS, and yield its address."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
@@ -34,7 +34,7 @@ def running() -> Iterator[str]:
 
 
 def empty(endpoint: str, home: Path) -> "Aws":
-    """The account on a server, with nothing in it."""
+    """Return the account on a server, with nothing in it."""
     with urlopen(Request(f"{endpoint}/moto-api/reset", method="POST")):  # noqa: S310 http, to moto's server
         pass
     return Aws(endpoint, home)
@@ -101,7 +101,7 @@ class Aws:
         self.client("s3").delete_object(Bucket=bucket(team), Key=f"states/{name}.tfstate")
 
     def state(self, team: str, name: str) -> bytes | None:
-        """A current state, None if there is none."""
+        """Return a current state, or None if there is none."""
         return self.records(team).get(f"states/{name}.tfstate")
 
     def put_record(self, team: str, key: str, body: bytes) -> None:
@@ -120,7 +120,7 @@ class Aws:
             logs.put_log_events(**group, **stream, logEvents=[line])
 
     def records(self, team: str) -> dict[str, bytes]:
-        """The objects of a team's bucket."""
+        """Return the objects of a team's bucket."""
         s3 = self.client("s3")
         listed = s3.list_objects_v2(Bucket=bucket(team)).get("Contents", [])
         return {

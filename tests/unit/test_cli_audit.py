@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from holdfast_cli.commands.audit import EVENTS
+from holdfast.audit import EVENTS, FIELDS
+from holdfast_cli.commands.audit import DETAILS, NOT_DETAILS
 from tests.support import cli_account
 from tests.support.cli_account import REGION, Aws, unread
 from tests.support.free_port import free_port
@@ -217,7 +218,7 @@ def test_an_identity_without_permission_is_one_line_that_names_the_call(aws: Aws
 def test_logs_that_nobody_serves_are_one_line(aws: Aws) -> None:
     endpoint = f"http://127.0.0.1:{free_port()}"
 
-    assert "does not answer" in aws.failure(
+    assert "does not respond" in aws.failure(
         "audit", "--team", "payments", AWS_ENDPOINT_URL_CLOUDWATCH_LOGS=endpoint
     )
 
@@ -225,13 +226,13 @@ def test_logs_that_nobody_serves_are_one_line(aws: Aws) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--since", "yesterday"], "no time"),
-        (["--since", "2026-13-01"], "no day"),
+        (["--since", "yesterday"], "not a valid time"),
+        (["--since", "2026-13-01"], "not a valid date"),
         (["--since", "1h", "--until", "2h"], "before --until"),
         (["--state", "a//b"], "empty"),
-        (["--event", "state.wrote"], "'state.wrote' is no event; there are sign_in.accepted"),
+        (["--event", "state.wrote"], "'state.wrote' is not a valid event; the events are sign_in.accepted"),
         (["--until", "2020-01-01"], "By default they are 30 days ago and now"),
-        (["--team", "A"], "no team name"),
+        (["--team", "A"], "not a valid team name"),
         (["more"], "unrecognized"),
     ],
 )
@@ -249,7 +250,11 @@ def test_a_reader_that_went_away_is_one_line(aws: Aws) -> None:
     assert "output could not be written" in line
 
 
-# --- what moto does not do: pages, and answers that are cut short --------------------------------
+def test_every_audit_field_has_its_place_in_the_table_or_is_left_to_json() -> None:
+    assert sorted([*DETAILS, *NOT_DETAILS]) == sorted(FIELDS)
+
+
+# --- what moto does not do: pages, and responses that are cut short --------------------------------
 
 
 class _Pages(BaseHTTPRequestHandler):

@@ -355,6 +355,50 @@ def test_a_certificate_is_checked_against_the_bundle_of_the_environment(certific
     assert (trusted.returncode, len(trusted.stdout.splitlines())) == (0, 2)
 
 
+def test_a_proxy_of_the_environment_gets_the_request_with_its_credentials(stub: ApiStub) -> None:
+    got = session()
+    stub.reply(made(got))
+    nobody = f"http://127.0.0.1:{free_port()}"
+    proxy = stub.address.replace("http://", "http://ada:p%40ss@")
+
+    done = login("--address", nobody, **AWS, HTTP_PROXY=proxy)
+
+    assert (done.returncode, done.stdout) == (0, exports(got["id"], got["secret"]))
+    [asked] = stub.asked
+    assert asked.path == f"{nobody}/sessions/aws"
+    assert asked.headers["host"] == urlsplit(nobody).netloc
+    assert asked.headers["proxy-authorization"] == f"Basic {base64.b64encode(b'ada:p@ss').decode()}"
+
+
+def test_a_proxy_is_left_out_for_the_hosts_of_no_proxy(stub: ApiStub) -> None:
+    with api_stub.running() as proxy:
+        proxy.reply(made(session()))
+        for no_proxy in ("127.0.0.1", urlsplit(stub.address).netloc, "*"):
+            environment = AWS | {"HTTP_PROXY": proxy.address, "NO_PROXY": no_proxy}
+            assert login("--address", stub.address, **environment).returncode == 0
+
+        assert proxy.asked == []
+    assert len(stub.asked) == 3
+
+
+@pytest.mark.parametrize("proxy", ["http://[::1", "ftp://127.0.0.1", "http://a:b@c:d"])
+def test_a_proxy_that_is_not_one_is_one_line(stub: ApiStub, proxy: str) -> None:
+    assert "does not respond" in failure("--address", stub.address, **AWS, HTTP_PROXY=proxy)
+    assert stub.asked == []
+
+
+def test_a_bundle_of_certificates_that_is_not_there_is_one_line_that_names_the_variable(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificates.cert, certificates.key)
+    with api_stub.running(tls) as stub:
+        line = failure("--address", stub.address, **AWS, AWS_CA_BUNDLE=str(tmp_path / "none.pem"))
+
+        assert stub.asked == []
+    assert "AWS_CA_BUNDLE" in line
+
+
 def test_no_session_is_got_over_an_open_line() -> None:
     for arguments in ([], ["--oidc"]):
         line = failure("--address", "http://192.0.2.1", *arguments, **AWS, HOLDFAST_ID_TOKEN=jwt())
@@ -442,7 +486,7 @@ def test_a_sign_in_with_standard_error_closed_leaves_a_shell_the_exports(stub: A
 def test_a_session_that_could_not_be_shown_is_said_to_be_lost_and_when_it_ends(stub: ApiStub) -> None:
     line = unread({"PATH": os.environ["PATH"]} | AWS, "login", "--address", stub.address)
 
-    assert "its secret is lost; it ends 2099-11-21 16:44:05 UTC" in line
+    assert "its secret is lost; it expires 2099-11-21 16:44:05 UTC" in line
     assert "holdfast_" not in line
 
 

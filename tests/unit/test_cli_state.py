@@ -282,7 +282,7 @@ def test_ctrl_c_while_the_state_is_written_is_130_with_one_line_and_leaves_no_lo
 
     assert (command.returncode, output) == (130, "")
     [line] = errors.splitlines()
-    assert f"Look whether the state {NAME} is back" in line
+    assert f"Check whether the state {NAME} is back" in line
     assert locks_left(aws) == 0
 
 

@@ -114,7 +114,7 @@ def test_the_text_for_people_shows_the_secret_and_that_it_is_shown_once(aws: Aws
     secret = exports["TF_HTTP_PASSWORD"]
     bearer = authenticate(TokenCredentials(token.id, secret), token, now=datetime.now(UTC))
     assert isinstance(bearer, Authenticated)
-    assert "shown this once" in text
+    assert "shown only now" in text
     assert "holdfast backend-config STATE --team payments" in text
 
 
@@ -264,7 +264,7 @@ def test_an_endpoint_that_nobody_serves_is_one_line_that_names_it(aws: Aws) -> N
 
     line = aws.failure(*CREATE, AWS_ENDPOINT_URL=endpoint)
 
-    assert "does not answer" in line
+    assert "does not respond" in line
     assert endpoint in line
 
 
@@ -274,7 +274,7 @@ def test_a_bucket_that_nobody_serves_is_one_line_that_names_it(aws: Aws) -> None
     line = aws.failure(*CREATE, AWS_ENDPOINT_URL_S3=f"http://127.0.0.1:{free_port()}")
 
     assert bucket("payments") in line
-    assert "does not answer" in line
+    assert "does not respond" in line
 
 
 def test_an_identity_without_permission_is_one_line_that_names_the_call(aws: Aws) -> None:
@@ -470,13 +470,13 @@ def test_an_expired_session_is_one_line_that_says_to_sign_in(aws: Aws) -> None:
         (["token", "create", "--role", "owner", "--scope", "*"], "invalid choice: 'owner'"),
         (["token", "create", "--role", "writer", "--scope", "a//b"], "scope pattern 'a//b'"),
         (["token", "create", "--role", "writer", "--scope", "a/**"], "everything below a name is 'name/*'"),
-        ([*CREATE, "--team", "Payments"], "no team name"),
-        ([*CREATE, "--expires", "tomorrow"], "no expiry"),
-        ([*CREATE, "--expires", "90"], "no expiry"),
+        ([*CREATE, "--team", "Payments"], "not a valid team name"),
+        ([*CREATE, "--expires", "tomorrow"], "not a valid expiry"),
+        ([*CREATE, "--expires", "90"], "not a valid expiry"),
         ([*CREATE, "--expires", "-1d"], "expected one argument"),
         ([*CREATE, "--expires", "0d"], "has passed already"),
         ([*CREATE, "--expires", "2020-01-01"], "has passed already"),
-        ([*CREATE, "--expires", "2027-02-30"], "no day 2027-02-30"),
+        ([*CREATE, "--expires", "2027-02-30"], "'2027-02-30' is not a valid date"),
         ([*CREATE, "--expires", "9999999999d"], "more than 36500d"),
         (["token"], "COMMAND"),
         ([], "COMMAND"),
@@ -494,7 +494,7 @@ def test_a_malformed_team_of_the_environment_is_wrong_usage(aws: Aws) -> None:
     done = aws.run(*CREATE, HOLDFAST_TEAM="Holdfast-payments")
 
     assert done.returncode == 2
-    assert "no team name" in done.stderr
+    assert "not a valid team name" in done.stderr
 
 
 def test_the_version_is_that_of_the_package(aws: Aws) -> None:

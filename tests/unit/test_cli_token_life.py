@@ -154,7 +154,7 @@ def test_an_object_that_is_no_token_is_named_and_does_not_hide_the_others(aws: A
     assert done.returncode == 1
     assert [found["id"] for found in json.loads(done.stdout)] == [token.id]
     [line] = done.stderr.splitlines()
-    assert f"tokens/{UNKNOWN}.json holds no token record" in line
+    assert f"tokens/{UNKNOWN}.json is not a valid token record" in line
     assert "1 others" in line
 
 
@@ -258,7 +258,7 @@ def test_an_object_that_is_no_token_is_one_line_and_stays(aws: Aws, command: str
 
     line = aws.failure("token", command, UNKNOWN)
 
-    assert f"s3://{bucket('payments')}/{key} holds no token record" in line
+    assert f"s3://{bucket('payments')}/{key} is not a valid token record" in line
     assert aws.records("payments") == {key: b"nonsense"}
 
 
@@ -268,7 +268,7 @@ def test_what_is_no_token_id_is_wrong_usage_and_not_repeated(aws: Aws, command: 
     done = aws.run("token", command, token_id)
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert "no token ID" in done.stderr
+    assert "not a valid token ID" in done.stderr
     assert not token_id or token_id not in done.stderr
 
 
@@ -279,7 +279,7 @@ def test_what_is_no_token_id_is_wrong_usage_and_not_repeated(aws: Aws, command: 
 def test_a_bucket_that_nobody_serves_is_one_line_that_names_it(aws: Aws, arguments: list[str]) -> None:
     line = aws.failure("token", *arguments, AWS_ENDPOINT_URL_S3=f"http://127.0.0.1:{free_port()}")
 
-    assert "does not answer" in line
+    assert "does not respond" in line
 
 
 @pytest.mark.parametrize(

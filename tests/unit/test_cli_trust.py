@@ -222,8 +222,8 @@ def test_an_addition_whose_answer_is_lost_before_others_add_more_is_there_once(a
         ([*ADD, "--issuer", "http://issuer.example.com", "--claim", "a=b"], "is not an https:// address"),
         ([*ADD, *FROM_GITHUB, "--claim", "aud=x"], "'aud'"),
         ([*ADD, *FROM_GITHUB, "--claim", "repository=acme/dns"], "named twice"),
-        ([*ADD, *FROM_GITHUB, "--claim", "=x"], "no claim"),
-        ([*ADD, *FROM_GITHUB, "--claim", "ref"], "no claim"),
+        ([*ADD, *FROM_GITHUB, "--claim", "=x"], "not a valid claim"),
+        ([*ADD, *FROM_GITHUB, "--claim", "ref"], "not a valid claim"),
         ([*ADD, *FROM_GITHUB, "--claim", "ref=refs/heads/*"], "exactly what the token says"),
         ([*ADD, *FROM_GITHUB, "--audience", ""], "audience"),
         ([*ADD, *FROM_AWS, "--claim", "a=b"], "go with --issuer"),
@@ -287,7 +287,7 @@ def test_a_bucket_that_nobody_serves_is_one_line_that_names_it(aws: Aws) -> None
     line = aws.failure(*ADD, *FROM_AWS, AWS_ENDPOINT_URL_S3=f"http://127.0.0.1:{free_port()}")
 
     assert bucket("payments") in line
-    assert "does not answer" in line
+    assert "does not respond" in line
 
 
 # --- remove --------------------------------------------------------------------------------------

@@ -1,0 +1,54 @@
+"""Values of options: what the help shows of them can be typed."""
+
+from datetime import timedelta
+
+import pytest
+
+from holdfast.access import Role
+from holdfast.identity.sessions import DEFAULT_SECONDS, MAX_SECONDS, MIN_SECONDS
+from holdfast.identity.tokens import DEFAULT_LIFETIME
+from holdfast.team import is_name
+from holdfast_cli.arguments import ROLES_HELP, duration, shown
+
+
+@pytest.mark.parametrize(
+    ("span", "text"),
+    [
+        (DEFAULT_LIFETIME, "90d"),
+        (timedelta(days=1), "24h"),
+        (timedelta(seconds=DEFAULT_SECONDS), "1h"),
+        (timedelta(seconds=MIN_SECONDS), "5m"),
+        (timedelta(seconds=MAX_SECONDS), "12h"),
+        (timedelta(minutes=90), "90m"),
+        (timedelta(seconds=61), "61s"),
+        (timedelta(), "0s"),
+    ],
+)
+def test_a_time_span_of_the_help_is_one_that_an_option_takes(span: timedelta, text: str) -> None:
+    assert shown(span) == text
+    assert duration(text) == span
+
+
+def test_the_help_says_of_each_role_what_it_allows() -> None:
+    _, *lines = ROLES_HELP.splitlines()
+    assert [line.split()[0] for line in lines] == [role.value for role in Role]
+    assert all(len(line.split()) > 1 for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "valid"),
+    [
+        *(("a", True), ("payments-2", True), ("a" * 25, True)),
+        *(
+            ("", False),
+            ("a" * 26, False),
+            ("2a", False),
+            ("-a", False),
+            ("A", False),
+            ("ä", False),
+            ("a\n", False),
+        ),
+    ],
+)
+def test_a_team_has_a_name_of_its_rule(text: str, valid: bool) -> None:
+    assert is_name(text) is valid
