@@ -57,7 +57,8 @@ def test_what_is_not_a_context_stands_for_nobody(context: object) -> None:
 def test_a_context_with_a_missing_or_wrong_value_stands_for_nobody(key: Key) -> None:
     whole: dict[str, Any] = dict(encode(BEARER))
     assert decode({name: value for name, value in whole.items() if name != key}) is None
-    for wrong in (None, 7, True, [], {}, ["*"]):
+    wrong_values: tuple[Any, ...] = (None, 7, True, [], {}, ["*"])
+    for wrong in wrong_values:
         assert decode({**whole, key: wrong}) is None
 
 

@@ -52,7 +52,7 @@ def verify(jwt: str, records: Records, issuers: Issuers, seconds: float = BUDGET
         header, claims = (_part(part) for part in jwt.split(".")[:2])
     except ValueError:
         return Denied(DenialReason.MALFORMED)
-    if reason := denial_reason(claims, records):
+    if reason := _denial_reason(claims, records):
         return Denied(reason)
     algorithm, key_id = header.get("alg"), header.get("kid")
     if not isinstance(algorithm, str) or not isinstance(key_id, str | None):
@@ -67,7 +67,7 @@ def verify(jwt: str, records: Records, issuers: Issuers, seconds: float = BUDGET
     return _verified(jwt, claims["iss"], algorithm, matching[0], records)
 
 
-def denial_reason(claims: Mapping[str, Any], records: Records) -> DenialReason | None:
+def _denial_reason(claims: Mapping[str, Any], records: Records) -> DenialReason | None:
     """Return why a token with these claims lets nobody in even if it is genuine; None if it may."""
     issuer, subject = claims.get("iss"), claims.get("sub")
     trusted = records.oidc(issuer) if isinstance(issuer, str) else ()
