@@ -57,7 +57,7 @@ def test_the_document_names_every_event() -> None:
 
 
 def test_the_document_names_every_denial_reason() -> None:
-    assert first_names(table(r"Denial reason \(`reason`\)")) == set(DenialReason)
+    assert first_names(table("`reason` of a denial")) == set(DenialReason)
 
 
 def test_there_are_queries() -> None:

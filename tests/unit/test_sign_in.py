@@ -27,7 +27,7 @@ BEARER = Authenticated(
     trust_id=TRUST.id,
     subject="somebody",
 )
-SESSION, SESSION_SECRET = sessions.create(BEARER, now=NOW, seconds=300)
+SESSION, SESSION_SECRET = sessions.create(BEARER, now=NOW, seconds=sessions.MAX_SECONDS)
 EVERYTHING = {
     TOKEN.key: TOKEN.to_json(),
     SESSION.key: SESSION.to_json(),
