@@ -313,6 +313,8 @@ class _Sequence:
                 for which in ("Versions", "DeleteMarkers"):
                     observed[which] = [self._listed(side, entry) for entry in answer.get(which, [])]
                 observed["IsTruncated"] = answer["IsTruncated"]
+            case _:
+                pass  # the response to a DeleteObject says nothing else
         return observed
 
     def _listed(self, side: _Side, entry: Mapping[str, Any]) -> tuple[str, int, bool]:

@@ -259,6 +259,8 @@ def _forward(entries: Iterable[Entry], acknowledged: frozenset[bytes]) -> Iterab
             if last is not None and _operation(entry) not in FORCED:
                 yield from _goes_back(last, entry)
             last = entry
+        elif _operation(entry) in FORCED:
+            last = None  # acknowledged or not, a push may go where it likes
 
 
 def _goes_back(before: Entry, after: Entry) -> Iterable[Violation]:

@@ -261,6 +261,10 @@ class Search:
         outcome.complete = True
         return outcome
 
+    def bucket(self, world: World) -> Bucket:
+        """Return what lies in S3."""
+        return self._buckets[world.bucket]
+
     def events(self, world: World) -> Iterator[str]:
         """The names of the events that can happen now."""
         for place, number in enumerate(world.clients):
