@@ -143,7 +143,7 @@ def test_states_survive_the_loss_of_all_records_and_every_team_can_be_added(fron
     first, before = front_door.team(), front_door.serials()
     assert before
     others = [team.name for team in load_teams(ROOT / "teams.toml")][1:]
-    assert f"In teams.toml stands also {others[0]}: `make up TEAMS=all`" in front_door("up")
+    assert f"teams.toml also defines {others[0]}: `make up TEAMS=all`" in front_door("up")
     for name in ("connection.json", "deployment.json"):
         (front_door.folder / name).unlink()
 
