@@ -9,7 +9,7 @@ PIP_COMPILE = $(BIN)/pip-compile --quiet --upgrade --no-emit-index-url --no-emit
 	--no-emit-find-links --generate-hashes --strip-extras --allow-unsafe --no-header --no-annotate
 # As many tests at once as there are cores. The end-to-end tests run on two local AWSs, file by file.
 AT_ONCE = -n auto
-ON_TWO_LOCAL_AWSS = -n 2 --dist loadgroup --no-loadscope-reorder
+ON_TWO_LOCAL_AWSS = -n 2 --dist loadfile --no-loadscope-reorder
 
 # The targets share one set-up and one local AWS.
 .NOTPARALLEL:

@@ -125,7 +125,7 @@ examples:
 
 def _port(value: str) -> int:
     if not value.isdecimal() or not 1 <= int(value) <= 65535:
-        raise argparse.ArgumentTypeError(f"{value!r} is no port; pick a number from 1024 to 65535")
+        raise argparse.ArgumentTypeError(f"{value!r} is not a valid port; pick a number from 1024 to 65535")
     return int(value)
 
 
@@ -133,7 +133,7 @@ def _claim(value: str) -> tuple[str, str]:
     name, equals, said = value.partition("=")
     if not name or not equals:
         raise argparse.ArgumentTypeError(
-            f"{value!r} is no claim; write NAME=VALUE, as repository=acme/network"
+            f"{value!r} is not a valid claim; write NAME=VALUE, as repository=acme/network"
         )
     return name, said
 
@@ -141,7 +141,9 @@ def _claim(value: str) -> tuple[str, str]:
 def _lifetime(value: str) -> timedelta:
     found = re.fullmatch(r"([0-9]{1,6})([smhd])", value)
     if found is None:
-        raise argparse.ArgumentTypeError(f"{value!r} is no duration; write one as 30s, 10m, 1h or 1d")
+        raise argparse.ArgumentTypeError(
+            f"{value!r} is not a valid duration; write one as 30s, 10m, 1h or 1d"
+        )
     return int(found[1]) * timedelta(**{_UNITS[found[2]]: 1})
 
 

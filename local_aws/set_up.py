@@ -2,7 +2,7 @@
 
     python3 -m local_aws.set_up
 
-Each part keeps a stamp of what it was made from, by which Python and where, and is made anew when that
+Each part keeps a stamp of what it was made from, by which Python and where, and is made again when that
 changed or when making it broke off. Runs before anything is installed, so it imports nothing but the
 standard library.
 """

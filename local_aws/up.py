@@ -385,8 +385,7 @@ The team {team.name} has tokens and a backend block of its own:
     .venv/bin/holdfast token create --team {team.name} --role maintainer --scope '*'
     .venv/bin/holdfast backend-config {_EXAMPLE_STATE} --team {team.name}""")
     if not_deployed:
-        verb = "stands" if len(not_deployed) == 1 else "stand"
-        print(f"\nIn teams.toml {verb} also {_and(not_deployed)}: `make up TEAMS=all` deploys every team.")
+        print(f"\nteams.toml also defines {_and(not_deployed)}: `make up TEAMS=all` deploys every team.")
 
 
 def _display(path: Path) -> str:

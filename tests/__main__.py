@@ -126,6 +126,8 @@ class Run:
             if not (written := os.read(self._pipe.fileno(), 65536)):
                 break
             self._print(written)
+        if self._process.stdout:
+            self._process.stdout.close()
         self._kept.seek(0)
         self._print(self._kept.read())
         self._kept.close()

@@ -23,7 +23,6 @@ from tests.support.aws_gateway import AwsGateway
 from tests.support.certificates import create_certificates
 from tests.support.deployed import FUNCTIONS, DeployedRole, stack
 from tests.support.free_port import free_port
-from tests.support.front_door import FrontDoor, cleaned
 from tests.support.http_client import Credentials
 from tests.support.permissions_judged import Roles, judge
 from tests.support.project import NewProject, Project, backend, clean_environment
@@ -39,20 +38,11 @@ LONGEST_FIRST = (
 )
 """Where the two workers begin. The rest, each of some seconds, fills what is left at the end."""
 
-_BESIDE = {"test_access_walkthrough": "test_local_aws_front_door"}
-"""Files whose tests use what those of another file have deployed."""
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a file on one worker, the longest files first."""
+    """Put the longest files first."""
     ranks = {name: rank for rank, name in enumerate(LONGEST_FIRST)}
-
-    def group(item: pytest.Item) -> str:
-        return _BESIDE.get(item.path.stem, item.path.stem)
-
-    items.sort(key=lambda item: (ranks.get(group(item), len(ranks)), item.path.stem in _BESIDE))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(group(item)))
+    items.sort(key=lambda item: ranks.get(item.path.stem, len(ranks)))
 
 
 @pytest.fixture(scope="session")
@@ -140,19 +130,6 @@ def kept(teams: dict[str, Team]) -> Team:
 def whole(teams: dict[str, Team]) -> Team:
     """The team whose bucket puts everything under retention, locks and tokens too."""
     return teams["whole"]
-
-
-@pytest.fixture(scope="session")
-def front_door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FrontDoor]:
-    """What `make up` has brought up, after a first run that was killed in the middle."""
-    front_door = FrontDoor(tmp_path_factory.mktemp("front-door") / "local")
-    with cleaned(front_door):
-        up = ["up", "--port", str(front_door.port)]
-        front_door.kill_when_it_says(b"cdk bootstrap", *up)
-        assert front_door.running.port == front_door.port
-
-        assert "Removing what an unfinished first run left" in front_door("up")
-        yield front_door
 
 
 _NUMBERS = itertools.count(1)

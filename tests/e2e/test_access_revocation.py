@@ -1,4 +1,4 @@
-"""What was taken back is refused within a minute, with the production time of the authorizer's cache.
+"""What was revoked is refused within a minute, with the production time of the authorizer's cache.
 
 All of it is one test, so that everything waits at the same time.
 """
@@ -48,9 +48,9 @@ class Watched:
 
     Attributes:
         header: the `Authorization`.
-        ended: when they were taken back, in seconds of `time.monotonic`.
+        ended: when they were revoked, in seconds of `time.monotonic`.
         refused: when they were refused for the first time, or None.
-        accepted: how often they still were accepted after they had been taken back.
+        accepted: how often they still were accepted after they had been revoked.
     """
 
     header: str
@@ -59,11 +59,11 @@ class Watched:
     accepted: int = 0
 
 
-def test_the_gateway_remembers_for_the_time_that_is_measured() -> None:
+def test_the_gateway_caches_for_the_time_that_is_measured() -> None:
     assert AUTHORIZER_CACHE.to_seconds() == CACHE
 
 
-def test_what_was_taken_back_is_refused_within_sixty_seconds(
+def test_what_was_revoked_is_refused_within_sixty_seconds(
     strict: Team, issuer: Issuer, certificates: Certificates, tmp_path: Path
 ) -> None:
     started, now = time.monotonic(), datetime.now(UTC)
@@ -90,7 +90,7 @@ def test_what_was_taken_back_is_refused_within_sixty_seconds(
         "an expired ID token": Watched(oidc.bearer(expiring_id_token), ended=started + 12),
         "an ID token whose record was removed": Watched(oidc.bearer(issuer.token(removed.claims))),
         "a session whose record was removed": Watched(session(removed)),
-        "a session whose record was made anew": Watched(session(renewed)),
+        "a session whose record was re-created": Watched(session(renewed)),
     }
     good = {"another token": kept.header, "a session of another record": session(lasting)}
     project = Project(
@@ -108,19 +108,19 @@ def test_what_was_taken_back_is_refused_within_sixty_seconds(
     for name, header in {**{name: one.header for name, one in watched.items()}, **good}.items():
         assert status(header) == 204, name
 
-    def take_back(*names: str) -> None:
+    def revoke(*names: str) -> None:
         for name in names:
             watched[name].ended = time.monotonic()
 
     access_commands.holdfast(strict, "token", "revoke", revoked.username)
-    take_back("a revoked token")
+    revoke("a revoked token")
     access_commands.holdfast(strict, "token", "rotate", rotated.username, "--keep", "0s")
-    take_back("the old secret of a rotated token")
+    revoke("the old secret of a rotated token")
     access_commands.holdfast(strict, "trust", "remove", removed.name)
-    take_back("an ID token whose record was removed", "a session whose record was removed")
+    revoke("an ID token whose record was removed", "a session whose record was removed")
     remove_trust(strict, renewed.name)
     add_oidc_trust(strict, issuer, "ci/*", claims=renewed.claims, name=renewed.name)
-    take_back("a session whose record was made anew")
+    revoke("a session whose record was re-created")
 
     last = max(one.ended for one in watched.values()) + CACHE + PATIENCE
     while time.monotonic() < last and any(one.refused is None for one in watched.values()):
@@ -139,7 +139,7 @@ def test_what_was_taken_back_is_refused_within_sixty_seconds(
     for name, one in watched.items():
         assert one.refused is not None
         assert 0 <= one.refused - one.ended <= CACHE + PATIENCE, name
-        assert one.accepted > 0, f"{name}: the gateway had not remembered it, so nothing was measured"
+        assert one.accepted > 0, f"{name}: the gateway had not cached it, so nothing was measured"
     assert "invalid auth" in project.refused("plan")
     assert {name: status(header) for name, header in good.items()} == dict.fromkeys(good, 204)
     assert status(oidc.bearer(issuer.token(renewed.claims))) == 204, "the new record of that name counts"

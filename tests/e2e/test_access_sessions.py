@@ -202,7 +202,7 @@ def test_an_expired_session_is_refused(strict: Team, issuer: Issuer) -> None:
     assert status(strict, session) == 403
 
 
-@pytest.mark.parametrize("added_again", [False, True], ids=["removed", "made anew under its name"])
+@pytest.mark.parametrize("added_again", [False, True], ids=["removed", "re-created under its name"])
 def test_a_session_ends_with_its_trust_record(strict: Team, added_again: bool) -> None:
     with Issuer() as issuer:
         trust = add_oidc_trust(strict, issuer, "ci/*")

@@ -342,7 +342,7 @@ def test_a_tampered_record_lets_nobody_in(strict: Team, how: str) -> None:
 
     got = status_of(strict, Credentials(token.id, GUESSED) if "hash" in how else credentials)
 
-    # A damaged record is a fault of the deployment, which is told and not remembered; or nobody's token.
+    # A damaged record is a fault of the deployment, which is logged and not cached; or nobody's token.
     assert got in (403, 500)
     put_token(strict, token)
     if got == 500:

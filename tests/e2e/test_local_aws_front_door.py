@@ -9,14 +9,31 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from infra.config import load_teams
 from local_aws.clients import s3_client
 from local_aws.deploy import bucket_differences
 from local_aws.server import ROOT, find_running
 from tests.support.free_port import free_port
-from tests.support.front_door import TIME_LIMIT, FrontDoor
+from tests.support.front_door import TIME_LIMIT, FrontDoor, cleaned
+from tests.support.walkthrough import walk
+
+
+@pytest.fixture(scope="module")
+def front_door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FrontDoor]:
+    """What `make up` has brought up, after a first run that was killed in the middle."""
+    front_door = FrontDoor(tmp_path_factory.mktemp("front-door") / "local")
+    with cleaned(front_door):
+        up = ["up", "--port", str(front_door.port)]
+        front_door.kill_when_it_says(b"cdk bootstrap", *up)
+        assert front_door.running.port == front_door.port
+
+        assert "Removing what an unfinished first run left" in front_door("up")
+        yield front_door
 
 
 def test_it_leaves_what_the_readme_promises(front_door: FrontDoor) -> None:
@@ -126,7 +143,7 @@ def test_states_survive_the_loss_of_all_records_and_every_team_can_be_added(fron
     first, before = front_door.team(), front_door.serials()
     assert before
     others = [team.name for team in load_teams(ROOT / "teams.toml")][1:]
-    assert f"In teams.toml stands also {others[0]}: `make up TEAMS=all`" in front_door("up")
+    assert f"teams.toml also defines {others[0]}: `make up TEAMS=all`" in front_door("up")
     for name in ("connection.json", "deployment.json"):
         (front_door.folder / name).unlink()
 
@@ -176,3 +193,9 @@ def test_data_that_were_removed_by_hand_are_deployed_anew_however_often_that_bre
     assert front_door.serials() == []
     front_door("demo")
     assert len(front_door.serials()) == 1
+
+
+def test_the_walk_through_the_access_document_prints_what_it_says(
+    front_door: FrontDoor, tmp_path: Path
+) -> None:
+    walk(front_door, tmp_path)

@@ -45,7 +45,7 @@ def read_missing(team: Team, state: str) -> Request:
 
 
 def sign_in(team: Team, state: str) -> Request:
-    """As `read_missing`, by somebody whom the gateway does not remember."""
+    """As `read_missing`, by somebody whose authorization is not cached."""
     client = new_client(team)
     return lambda: _told(client.read(state))
 
@@ -132,7 +132,7 @@ def audited_in_a_new_stream(team: Team, state: str) -> Request:
 
 
 def _signed_in(team: Team) -> Client:
-    """A client whom the gateway remembers, so that the authorizer is not asked again."""
+    """A client whose authorization is cached, so that the authorizer is not asked again."""
     client = team.client("maintainer")
     assert client.read("never/written").status == 204
     return client

@@ -2,7 +2,7 @@
 
 The numbers are the quotas of https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html
 and https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html. Where AWS's documents leave a
-choice, this takes the harsher one: it lets through as much as AWS might, and gives back as little.
+choice, this takes the harsher one: it lets through as much as AWS might, and returns as little.
 """
 
 import base64

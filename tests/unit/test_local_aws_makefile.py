@@ -30,6 +30,16 @@ def test_make_alone_lists_every_target_with_one_line() -> None:
     assert [line for line in lines if len(line.split()) < 4] == []
 
 
+def test_the_whole_test_run_says_what_each_part_took() -> None:
+    assert make("-n", "--old-file=set-up", "test").stdout == ".venv/bin/python -m tests\n"
+
+
+def test_the_end_to_end_tests_run_on_two_local_awss() -> None:
+    assert make("-n", "--old-file=set-up", "e2e").stdout.split()[:5] == [
+        *(".venv/bin/pytest", "-n", "2", "--dist", "loadfile")
+    ]
+
+
 def test_the_port_is_handed_on() -> None:
     assert ".venv/bin/python -m local_aws up --port '4600'" in make("-n", "up", "PORT=4600").stdout
     assert "--port" not in make("-n", "up").stdout

@@ -339,7 +339,7 @@ def test_a_taken_port_is_said_in_one_line_before_anything_is_started(tmp_path: P
 def test_a_port_that_is_none_is_refused(tmp_path: Path, port: str) -> None:
     done = local_aws("--folder", str(tmp_path), "up", f"--port={port}")
     assert done.returncode == 2
-    assert "is no port; pick a number from 1024 to 65535" in done.stderr
+    assert "is not a valid port; pick a number from 1024 to 65535" in done.stderr
 
 
 @pytest.mark.parametrize(

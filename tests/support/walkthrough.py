@@ -91,12 +91,21 @@ def pattern(line: str) -> re.Pattern[str]:
     return re.compile(r"\S+".join(re.escape(part) for part in parts))
 
 
-def test_the_walkthrough_prints_what_it_says(front_door: FrontDoor, tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir()
-    terraform = tmp_path / "bin" / "terraform"
+def walk(front_door: FrontDoor, folder: Path) -> None:
+    """Walk it.
+
+    Args:
+        front_door: what `make up` has brought up.
+        folder: an empty one.
+
+    Raises:
+        AssertionError: a block does not print what the document says.
+    """
+    (folder / "bin").mkdir()
+    terraform = folder / "bin" / "terraform"
     terraform.write_text(f'#!/bin/sh\nexec {shlex.join(terraforms()[0].argv)} "$@"\n')
     terraform.chmod(0o755)
-    up, *walk = steps()
+    up, *rest = steps()
     assert up.typed == "make up\n"
     printed = front_door("up")
     assert up.printed[0] in printed
@@ -104,7 +113,7 @@ def test_the_walkthrough_prints_what_it_says(front_door: FrontDoor, tmp_path: Pa
         replaced = {
             ".local/": f"{front_door.folder}/",
             "-m local_aws": f"-m local_aws --folder {front_door.folder}",
-            FOLDER: str(tmp_path / "access"),
+            FOLDER: str(folder / "access"),
             ISSUER: address,
         }
 
@@ -113,8 +122,8 @@ def test_the_walkthrough_prints_what_it_says(front_door: FrontDoor, tmp_path: Pa
                 text = text.replace(theirs, ours)
             return text
 
-        typed = [step for step in walk if step.typed != "make issuer\n" and not step.typed.startswith(WAITS)]
-        assert len(typed) == len(walk) - 2
+        typed = [step for step in rest if step.typed != "make issuer\n" and not step.typed.startswith(WAITS)]
+        assert len(typed) == len(rest) - 2
         script = "".join(
             f"echo '== {number}'\n{LATER if ' audit ' in step.typed else ''}{step.typed}"
             for number, step in enumerate(typed)
@@ -124,7 +133,7 @@ def test_the_walkthrough_prints_what_it_says(front_door: FrontDoor, tmp_path: Pa
             cwd=ROOT,
             env={
                 "PATH": f"{terraform.parent}:{os.environ['PATH']}",
-                "HOME": str(tmp_path),
+                "HOME": str(folder),
                 "TF_CLI_ARGS": "-no-color",
                 "CHECKPOINT_DISABLE": "1",
             },
@@ -143,4 +152,4 @@ def test_the_walkthrough_prints_what_it_says(front_door: FrontDoor, tmp_path: Pa
         for wanted in step.printed:
             expected = pattern(here(wanted))
             assert any(expected.fullmatch(line) for line in lines), f"{wanted}\n\nis not in\n\n{output}"
-    assert not (tmp_path / "access").exists()
+    assert not (folder / "access").exists()
