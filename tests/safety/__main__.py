@@ -166,7 +166,7 @@ def main() -> int:
     options = _parser().parse_args()
     forget_user_settings()
     if options.command == "replay":
-        return _replay(options.schedule)
+        return _replay(options.interleaving)
     bounds = _long(options.minutes) if options.command == "long" else _QUICK
     seed = options.seed if options.seed is not None else _new_seed() if bounds.long else 1
     run = _Run(bounds, seed, frozenset(options.only or ()), options.json)
@@ -205,8 +205,8 @@ def _parser() -> argparse.ArgumentParser:
         )
         command.add_argument("--only", action="append", choices=_PARTS, help="this part; may be repeated")
         command.add_argument("--json", action="store_true", help="print the figures as JSON")
-    replay = commands.add_parser("replay", help="tell a schedule, event by event")
-    replay.add_argument("schedule", help="as it was printed: the scenario, a colon, the events")
+    replay = commands.add_parser("replay", help="tell an interleaving, event by event")
+    replay.add_argument("interleaving", help="as it was printed: the scenario, a colon, the events")
     return parser
 
 
@@ -327,7 +327,7 @@ def _replay(name: str) -> int:
     try:
         lines = list(Search(Production(), BY_NAME[scenario]).story(events.split(",")))
     except ValueError as error:
-        _tell(f"This schedule does not run in the code as it is: {error}.")
+        _tell(f"This interleaving does not run in the code as it is: {error}.")
         return 2
     print("\n".join(lines))
     return int(lines[-1].startswith("BROKEN"))

@@ -1,4 +1,4 @@
-"""Every schedule of the scenarios, deliberate faults that must be found, and limits that must show."""
+"""Every interleaving of the scenarios, deliberate faults that must be found, and limits that must show."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -32,52 +32,54 @@ class Explored:
 
 
 def search(*, long: bool, say: Say) -> Explored:
-    """Follow every schedule of every scenario in the code as it is."""
-    schedules = violations = 0
+    """Follow every interleaving of every scenario in the code as it is."""
+    interleavings = violations = 0
     rows = []
     jobs = hunt.searches(long=long)
     found = hunt.run(jobs, at_most=_WORLDS, processes=_processes())
     for number, (job, result) in enumerate(found, 1):
-        schedules += result.schedules
+        interleavings += result.interleavings
         all_of_them = "all" if result.complete else "the first"
         say(
-            f"{number}/{len(jobs)} {job.scenario}, {job.bounds}: {all_of_them} {result.schedules:,} schedules"
+            f"{number}/{len(jobs)} {job.scenario}, {job.bounds}: "
+            f"{all_of_them} {result.interleavings:,} interleavings"
         )
-        if result.promise:
+        if result.invariant:
             violations += 1
             _tell(result, say)
         elif not result.complete and not long:
             violations += 1
             say(f"NOT COMPLETE: {job.scenario}, {job.bounds}: narrow its quick bounds in scenarios.py")
         rows.append(
-            (job.scenario, str(job.bounds), f"{result.schedules:,}", "yes" if result.complete else "no")
+            (job.scenario, str(job.bounds), f"{result.interleavings:,}", "yes" if result.complete else "no")
         )
-    return Explored(Figures(schedules=schedules, violations=violations), sorted(rows))
+    return Explored(Figures(schedules=interleavings, violations=violations), sorted(rows))
 
 
 def mutants(*, say: Say) -> Explored:
     """Search in copies of the code with a deliberate fault each."""
-    caught = schedules = 0
+    caught = interleavings = 0
     rows = []
     found = hunt.run(hunt.hunts(), at_most=_WORLDS_OF_A_MUTANT, processes=_processes())
     for number, (job, result) in enumerate(found, 1):
         mutant = job.mutant
         if mutant is None:
             continue
-        schedules += result.schedules
-        as_expected = result.promise is mutant.breaks
+        interleavings += result.interleavings
+        as_expected = result.invariant is mutant.breaks
         caught += as_expected
-        if result.promise is None:
+        if result.invariant is None:
             say(f"SURVIVED: {mutant.name}, in {job.scenario}, {job.bounds}")
         elif not as_expected:
             say(
-                f"NOT AS EXPECTED: {mutant.name} breaks {result.promise.value!r}, not {mutant.breaks.value!r}"
+                f"NOT AS EXPECTED: {mutant.name} breaks {result.invariant.value!r}, "
+                f"not {mutant.breaks.value!r}"
             )
         else:
             say(f"{number}/{len(MUTANTS)} caught: {mutant.name}")
-            say(f"{'':10}{result.what}: {result.schedule}")
-            rows.append((mutant.name, str(result.promise.number), f"`{result.schedule}`"))
-    figures = Figures(schedules=schedules, mutants_caught=caught, mutants=len(MUTANTS))
+            say(f"{'':10}{result.what}: {result.interleaving}")
+            rows.append((mutant.name, str(result.invariant.number), f"`{result.interleaving}`"))
+    figures = Figures(schedules=interleavings, mutants_caught=caught, mutants=len(MUTANTS))
     return Explored(figures, sorted(rows, key=lambda row: (int(row[1]), row[0])))
 
 
@@ -89,19 +91,19 @@ def limits(*, say: Say) -> Explored:
     violations = 0
     rows = []
     for job, result in hunt.run(jobs, at_most=_WORLDS_OF_A_MUTANT, processes=_processes()):
-        if result.promise is None:
+        if result.invariant is None:
             violations += 1
             say(f"the limit {job.scenario} does not show any more: correct docs/safety.md")
         else:
-            say(f"the known limit {job.scenario} shows as it should: {result.schedule}")
-            rows.append((job.scenario, str(result.promise.number), f"`{result.schedule}`"))
+            say(f"the known limit {job.scenario} shows as it should: {result.interleaving}")
+            rows.append((job.scenario, str(result.invariant.number), f"`{result.interleaving}`"))
     return Explored(Figures(violations=violations), rows)
 
 
 def _tell(result: Found, say: Say) -> None:
-    if result.promise is not None:
-        say(f"BROKEN: {result.promise.value}: {result.what}")
-        say(f"{'':10}python -m tests.safety replay '{result.schedule}'")
+    if result.invariant is not None:
+        say(f"BROKEN: {result.invariant.value}: {result.what}")
+        say(f"{'':10}python -m tests.safety replay '{result.interleaving}'")
 
 
 def _processes() -> int:

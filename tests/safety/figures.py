@@ -8,7 +8,7 @@ class Figures:
     """What a part of the run has done and found.
 
     Attributes:
-        schedules: distinct orders of events that were run through.
+        schedules: distinct interleavings, orders of events that were run through.
         mutants_caught: deliberate faults in the production code that were found.
         mutants: deliberate faults in all.
         operations: requests to the deployed API, but for the fuzzed ones.
@@ -17,7 +17,7 @@ class Figures:
         kills: processes that were killed: clients, Lambda workers, the local AWS.
         requests_fuzzed: requests made up at random.
         lost: acknowledged writes that are not in the history.
-        violations: every other broken promise.
+        violations: every other violated invariant.
     """
 
     schedules: int = 0

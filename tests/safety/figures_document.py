@@ -26,18 +26,18 @@ class Part:
 
 _HEADINGS: Final = {
     "schedules": (
-        "Every schedule",
-        ("Scenario", "At most", "Schedules", "All within the bounds"),
+        "Every interleaving",
+        ("Scenario", "At most", "Interleavings", "All within the bounds"),
         "What happens in each scenario stands in `tests/safety/model/scenarios.py`.",
     ),
     "mutants": (
         "Deliberate faults",
-        ("Fault", "Breaks", "Shortest schedule that shows it"),
-        "The numbers are those of the promises in [safety.md](safety.md).",
+        ("Fault", "Violates", "Shortest interleaving that shows it"),
+        "The numbers are those of the invariants in [safety.md](safety.md).",
     ),
     "limits": (
         "Known limits",
-        ("Without the assumption", "Breaks", "Shortest schedule that shows it"),
+        ("Without the assumption", "Violates", "Shortest interleaving that shows it"),
         "What [safety.md](safety.md) says is not covered does show where its assumption is dropped.",
     ),
 }

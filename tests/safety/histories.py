@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from tests.safety.figures import Figures
-from tests.safety.model import clients, promises
+from tests.safety.model import clients, invariants
 from tests.safety.model.clients import STATE, STATE_KEY, Client, Session
 from tests.safety.model.production import FUNCTIONS, HttpRequest, Production
 from tests.safety.model.s3 import Bucket
@@ -163,7 +163,7 @@ class Histories(RuleBasedStateMachine):
         while _RESCUER.name in set(self.search.events(self.world)):
             self._happen(_RESCUER.name)
         current = self.search.bucket(self.world).current(STATE_KEY)
-        if current is None or current.body is None or promises.author(current) != _RESCUER.name:
+        if current is None or current.body is None or invariants.author(current) != _RESCUER.name:
             self._fail("nobody can work on the state any more")
         self.progress.ended(len(self.events))
         if self.progress.broken is None and time.monotonic() > self.progress.until:
@@ -186,7 +186,7 @@ class Histories(RuleBasedStateMachine):
                 self.events.append(event)
                 self.world, violations = self.search.after(self.world, event)
                 if violations:
-                    self._fail(f"{violations[0].promise.value}: {violations[0].what}")
+                    self._fail(f"{violations[0].invariant.value}: {violations[0].what}")
 
     def _fail(self, what: str) -> None:
         self.progress.broken = self

@@ -49,5 +49,5 @@ def test_the_document_tells_what_was_tried() -> None:
     assert f"\n    {GOOD.line()}\n" in text
     assert "| Clients | one, other |\n| Seed | 7 |\n| Duration | 2 minutes |" in text
     assert "| schedules | 1 | schedules 5 |\n| conformance | 2 | no differences |" in text
-    assert "## Every schedule" in text
+    assert "## Every interleaving" in text
     assert "| two-applies | 1 faults | 5 | yes |" in text

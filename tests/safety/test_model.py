@@ -20,15 +20,15 @@ from tests.safety.model.edits import (
     WithoutKey,
     WithoutOperand,
 )
+from tests.safety.model.invariants import Invariant
 from tests.safety.model.mutants import MUTANTS, Mutant
 from tests.safety.model.production import FUNCTIONS
-from tests.safety.model.promises import Promise
 from tests.safety.model.scenarios import BY_NAME, LIMITS, PLANS, Bounds
 
 
-def _replay(schedule: str) -> subprocess.CompletedProcess[str]:
+def _replay(interleaving: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tests.safety", "replay", schedule],
+        [sys.executable, "-m", "tests.safety", "replay", interleaving],
         cwd=FUNCTIONS.parent,
         capture_output=True,
         text=True,
@@ -37,8 +37,8 @@ def _replay(schedule: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_every_promise_has_a_deliberate_fault_that_breaks_it_first() -> None:
-    assert {mutant.breaks for mutant in MUTANTS} == set(Promise)
+def test_every_invariant_has_a_deliberate_fault_that_breaks_it_first() -> None:
+    assert {mutant.breaks for mutant in MUTANTS} == set(Invariant)
 
 
 def test_names_of_scenarios_and_mutants_are_told_apart() -> None:
@@ -70,35 +70,35 @@ def test_a_mutant_whose_target_is_gone_or_ambiguous_is_an_error(
 ) -> None:
     functions = shutil.copytree(FUNCTIONS, tmp_path / "functions")
     with pytest.raises(ValueError, match=re.escape(said)):
-        Mutant("gone", "x", (0, 0, 0), Promise.KEPT, (edit,)).apply(functions)
+        Mutant("gone", "x", (0, 0, 0), Invariant.KEPT, (edit,)).apply(functions)
 
 
-def test_a_broken_promise_comes_with_a_schedule_that_tells_it_again() -> None:
+def test_a_broken_invariant_comes_with_an_interleaving_that_tells_it_again() -> None:
     limit = LIMITS[0]
     jobs = [hunt.Job(limit.name, Bounds(limit.faults, limit.repeats, limit.ticks))]
     ((_, found),) = hunt.run(jobs, at_most=1_000_000, processes=1)
-    assert found.promise is Promise.SEEN
-    told = _replay(found.schedule)
+    assert found.invariant is Invariant.SEEN
+    told = _replay(found.interleaving)
     assert told.returncode == 1
     *events, last = told.stdout.splitlines()
-    assert len(events) == len(found.schedule.split(","))
-    assert last == f"BROKEN: {Promise.SEEN.value}: {found.what}"
+    assert len(events) == len(found.interleaving.split(","))
+    assert last == f"BROKEN: {Invariant.SEEN.value}: {found.what}"
 
 
-def test_a_schedule_that_breaks_nothing_is_told_to_its_end() -> None:
+def test_an_interleaving_that_breaks_nothing_is_told_to_its_end() -> None:
     told = _replay("two-applies:A.lost,A,A,tick,B,B")
     assert told.returncode == 0
     assert [line.split()[1] for line in told.stdout.splitlines()] == ["A.lost", "A", "A", "tick", "B", "B"]
 
 
 @pytest.mark.parametrize(
-    ("schedule", "said"),
+    ("interleaving", "said"),
     [
         ("nowhere:A", "There is no scenario 'nowhere'"),
         ("two-applies:A,late1", "event 2, 'late1', cannot happen"),
     ],
 )
-def test_a_schedule_that_cannot_be_is_refused(schedule: str, said: str) -> None:
-    told = _replay(schedule)
+def test_an_interleaving_that_cannot_be_is_refused(interleaving: str, said: str) -> None:
+    told = _replay(interleaving)
     assert told.returncode == 2
     assert said in told.stderr

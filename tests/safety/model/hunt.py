@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tests.safety.model.invariants import Invariant
 from tests.safety.model.mutants import MUTANTS, Mutant
 from tests.safety.model.production import FUNCTIONS, Production
-from tests.safety.model.promises import Promise
 from tests.safety.model.scenarios import BY_NAME, PLANS, Bounds, within
 from tests.safety.model.search import Search
 
@@ -36,18 +36,18 @@ class Found:
     """What a search found.
 
     Attributes:
-        schedules: how many were followed.
+        interleavings: how many were followed.
         complete: whether that is all within the bounds.
-        promise: the one that is broken, None if all hold.
+        invariant: the one that is broken, None if all hold.
         what: what happened.
-        schedule: the name of a shortest schedule that shows it.
+        interleaving: the name of a shortest interleaving that shows it.
     """
 
-    schedules: int
+    interleavings: int
     complete: bool
-    promise: Promise | None = None
+    invariant: Invariant | None = None
     what: str = ""
-    schedule: str = ""
+    interleaving: str = ""
 
 
 def searches(*, long: bool) -> list[Job]:
@@ -110,8 +110,8 @@ def _in_a_process(job: Job, at_most: int) -> Found:
     if done.returncode:
         raise RuntimeError(f"the search of {job} ended with {done.returncode}:\n{done.stderr[-4000:]}")
     told: dict[str, Any] = json.loads(done.stdout)
-    promise = Promise[told["promise"]] if told["promise"] else None
-    return Found(told["schedules"], told["complete"], promise, told["what"], told["schedule"])
+    invariant = Invariant[told["invariant"]] if told["invariant"] else None
+    return Found(told["interleavings"], told["complete"], invariant, told["what"], told["interleaving"])
 
 
 def main(arguments: Iterable[str]) -> None:
@@ -125,11 +125,11 @@ def main(arguments: Iterable[str]) -> None:
     print(
         json.dumps(
             {
-                "schedules": outcome.schedules,
+                "interleavings": outcome.interleavings,
                 "complete": outcome.complete,
-                "promise": outcome.violation.promise.name if outcome.violation else None,
+                "invariant": outcome.violation.invariant.name if outcome.violation else None,
                 "what": outcome.violation.what if outcome.violation else "",
-                "schedule": f"{name}:{','.join(outcome.schedule)}" if outcome.violation else "",
+                "interleaving": f"{name}:{','.join(outcome.interleaving)}" if outcome.violation else "",
             }
         )
     )

@@ -1,6 +1,6 @@
 """Deliberate faults in the production code, each of which a search must find.
 
-Every one removes or bends a decision that keeps a promise. It names what it changes, see `edits`: a mutant
+Every one removes or bends a decision that keeps an invariant. It names what it changes, see `edits`: a mutant
 whose target is gone or ambiguous is an error.
 """
 
@@ -26,7 +26,7 @@ from tests.safety.model.edits import (
     WithoutKey,
     WithoutOperand,
 )
-from tests.safety.model.promises import Promise
+from tests.safety.model.invariants import Invariant
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +36,14 @@ class Mutant:
     Attributes:
         name: what is wrong with it.
         scenario: where it shows; with the bounds of faults, repeats and ticks.
-        breaks: the promise that the shortest schedule breaks.
+        breaks: the invariant that the shortest interleaving breaks.
         edits: how it is made.
     """
 
     name: str
     scenario: str
     bounds: tuple[int, int, int]
-    breaks: Promise
+    breaks: Invariant
     edits: tuple[Edit, ...]
 
     def apply(self, functions: Path) -> None:
@@ -76,7 +76,7 @@ _NEVER_ACKNOWLEDGED: Final = "holdfast.state.guards:was_never_acknowledged"
 
 
 def _mutant(
-    name: str, breaks: Promise, scenario: str, bounds: tuple[int, int, int], *changes: Edit
+    name: str, breaks: Invariant, scenario: str, bounds: tuple[int, int, int], *changes: Edit
 ) -> Mutant:
     return Mutant(name, scenario, bounds, breaks, changes)
 
@@ -84,42 +84,42 @@ def _mutant(
 MUTANTS: Final = (
     _mutant(
         "an acquire without If-None-Match",
-        Promise.OWN_LOCK,
+        Invariant.OWN_LOCK,
         "two-applies",
         (0, 0, 0),
         WithoutKey(_PUT, "IfNoneMatch"),
     ),
     _mutant(
         "an acquire that finds the lock released meanwhile and takes that for success",
-        Promise.ONE_HOLDER,
+        Invariant.ONE_HOLDER,
         "three-applies",
         (0, 0, 0),
         Replaced(_ACQUIRE, "continue", 'return LockIdentity("gone", info, caller.principal)'),
     ),
     _mutant(
         "an acquire whose 412 counts as success",
-        Promise.ONE_HOLDER,
+        Invariant.ONE_HOLDER,
         "two-applies",
         (0, 0, 0),
         Outcome(_PUT, 412, 'Stored("", "none")'),
     ),
     _mutant(
         "an acquire whose 412 is always somebody else's lock",
-        Promise.REPEATED,
+        Invariant.REPEATED,
         "two-applies",
         (1, 0, 0),
         Condition(_ACQUIRE, "_was_acquired_with", "False"),
     ),
     _mutant(
         "S3's 409 for two writers at once counts as success",
-        Promise.REPEATED,
+        Invariant.REPEATED,
         "first-state",
         (1, 0, 0),
         Outcome(_PUT, 409, 'Stored("", "none")'),
     ),
     _mutant(
         "S3's 503 for a throttled write counts as success",
-        Promise.REPEATED,
+        Invariant.REPEATED,
         "two-applies",
         (1, 0, 0),
         Outcome(_PUT, 503, 'Stored("", "none")'),
@@ -127,49 +127,49 @@ MUTANTS: Final = (
     ),
     _mutant(
         "a state reads as none",
-        Promise.KEPT,
+        Invariant.KEPT,
         "two-applies",
         (0, 0, 0),
         Condition(_READ, "found", "True"),
     ),
     _mutant(
         "a write without If-Match",
-        Promise.SEEN,
+        Invariant.SEEN,
         "broken-lock",
         (0, 0, 0),
         WithoutKey(_PUT, "IfMatch"),
     ),
     _mutant(
         "a write whose 412 is always somebody else's state",
-        Promise.REPEATED,
+        Invariant.REPEATED,
         "two-applies",
         (1, 0, 0),
         Condition(_WRITE, "sha256", "False"),
     ),
     _mutant(
         "a write that does not read the lock first",
-        Promise.HELD,
+        Invariant.HELD,
         "broken-lock",
         (0, 0, 0),
         WithoutCall(_WRITE, "check_lock"),
     ),
     _mutant(
         "a write that does not read the lock again",
-        Promise.HELD,
+        Invariant.HELD,
         "broken-lock",
         (0, 0, 0),
         WithoutCall(_WRITE, "check_same_lock", which=-1),
     ),
     _mutant(
         "a write that reads the lock before the state",
-        Promise.SEEN,
+        Invariant.SEEN,
         "broken-lock-gap",
         (0, 0, 0),
         Swapped(_WRITE, "read_current", "read"),
     ),
     _mutant(
         "a retried write that skips the checks",
-        Promise.HELD,
+        Invariant.HELD,
         "broken-lock",
         (0, 0, 0),
         WithoutCall(_WRITE, "check_same_lock", which=0),
@@ -178,7 +178,7 @@ MUTANTS: Final = (
     ),
     _mutant(
         "the same bytes are acknowledged without a look at the lock",
-        Promise.HELD,
+        Invariant.HELD,
         "broken-lock",
         (0, 1, 0),
         Before(
@@ -190,7 +190,7 @@ MUTANTS: Final = (
     ),
     _mutant(
         "a write under a lock that is not there any more",
-        Promise.SEEN,
+        Invariant.SEEN,
         "broken-lock",
         (0, 0, 0),
         NeverRaises(_CHECK_LOCK, "_lock_lost"),
@@ -198,63 +198,63 @@ MUTANTS: Final = (
     ),
     _mutant(
         "a write without a lock is let through",
-        Promise.SEEN,
+        Invariant.SEEN,
         "without-lock",
         (0, 0, 0),
         NeverRaises(_CHECK_LOCK, "LockRequired"),
     ),
     _mutant(
         "whoever knows a lock's ID may write under it",
-        Promise.SEEN,
+        Invariant.SEEN,
         "borrowed-id",
         (0, 0, 0),
         WithoutOperand(_CHECK_LOCK, "principal"),
     ),
     _mutant(
         "whoever sends the holder's lock info holds the lock",
-        Promise.ONE_HOLDER,
+        Invariant.ONE_HOLDER,
         "copied-lock",
         (0, 0, 0),
         WithoutOperand(_ACQUIRED_WITH, "principal"),
     ),
     _mutant(
         "the serial is not checked",
-        Promise.FORWARD,
+        Invariant.FORWARD,
         "long-apply",
         (0, 1, 0),
         NeverRaises(_CHECK_SUCCESSION, "SerialNotNewer"),
     ),
     _mutant(
         "an equal serial passes",
-        Promise.FORWARD,
+        Invariant.FORWARD,
         "same-serial",
         (0, 0, 0),
         Compares(_CHECK_SUCCESSION, "<=", "<"),
     ),
     _mutant(
         "the lineage is not checked",
-        Promise.FORWARD,
+        Invariant.FORWARD,
         "wrong-address",
         (0, 0, 0),
         NeverRaises(_CHECK_SUCCESSION, "LineageChanged"),
     ),
     _mutant(
         "a write in the lock's own second counts as not acknowledged",
-        Promise.FORWARD,
+        Invariant.FORWARD,
         "wrong-address-first-state",
         (0, 0, 0),
         Compares(_NEVER_ACKNOWLEDGED, ">", ">="),
     ),
     _mutant(
         "an own earlier save counts as not acknowledged",
-        Promise.FORWARD,
+        Invariant.FORWARD,
         "long-apply",
         (0, 1, 1),
         WithoutOperand(_NEVER_ACKNOWLEDGED, "lock_id"),
     ),
     _mutant(
         "over a write that nobody acknowledged everything goes",
-        Promise.FORWARD,
+        Invariant.FORWARD,
         "broken-lock-wrong-address",
         (0, 0, 1),
         Before(
@@ -265,35 +265,35 @@ MUTANTS: Final = (
     ),
     _mutant(
         "a write that nobody acknowledged counts as acknowledged",
-        Promise.FOLLOWED,
+        Invariant.FOLLOWED,
         "broken-lock",
         (0, 0, 1),
         Returns(_NEVER_ACKNOWLEDGED, "False"),
     ),
     _mutant(
         "a version notes a revision that nobody acknowledged as the superseded one",
-        Promise.FOLLOWED,
+        Invariant.FOLLOWED,
         "broken-lock",
         (0, 0, 1),
         Returns(_LAST_ACKNOWLEDGED, "current.revision if current else None"),
     ),
     _mutant(
         "the state is stored in other bytes",
-        Promise.KEPT,
+        Invariant.KEPT,
         "two-applies",
         (0, 0, 0),
         Argument(_WRITE, "write", 1, "body.replace(b' ', b'')"),
     ),
     _mutant(
         "a read answers other bytes",
-        Promise.KEPT,
+        Invariant.KEPT,
         "two-applies",
         (0, 0, 0),
         Replaced(_READ, "return found.body", "return found.body.replace(b' ', b'')"),
     ),
     _mutant(
         "a write tidies up the version that it replaces",
-        Promise.KEPT,
+        Invariant.KEPT,
         "two-applies",
         (0, 0, 0),
         Before(
@@ -305,105 +305,105 @@ MUTANTS: Final = (
     ),
     _mutant(
         "a release that removes whatever lock is there by then",
-        Promise.OWN_LOCK,
+        Invariant.OWN_LOCK,
         "broken-lock",
         (0, 0, 0),
         WithoutKey(_REMOVE_VERSION, "VersionId"),
     ),
     _mutant(
         "a release of a protected lock without If-Match",
-        Promise.OWN_LOCK,
+        Invariant.OWN_LOCK,
         "broken-lock-protected",
         (0, 0, 0),
         WithoutKey(_DELETE_OBJECT, "IfMatch"),
     ),
     _mutant(
         "a release that does not look whose lock it is",
-        Promise.OWN_LOCK,
+        Invariant.OWN_LOCK,
         "broken-lock",
         (0, 0, 0),
         Condition(_RELEASE, "_was_acquired_with", "not received.names_only_its_id"),
     ),
     _mutant(
         "a force-unlock that goes on to a newer lock",
-        Promise.OWN_LOCK,
+        Invariant.OWN_LOCK,
         "broken-lock-three",
         (0, 0, 0),
         Argument(_FORCE_UNLOCK, "_remove", 2, "read(store, name) or held"),
     ),
     _mutant(
         "a force-unlock that removes another lock than the one it names",
-        Promise.OWN_LOCK,
+        Invariant.OWN_LOCK,
         "broken-lock-three",
         (0, 0, 0),
         NeverRaises(_CHECK_FORCE_UNLOCK, "LockNotMatched", which=-1),
     ),
     _mutant(
         "a force-unlock without an ID that removes a lock one second old",
-        Promise.OWN_LOCK,
+        Invariant.OWN_LOCK,
         "broken-lock-without-id",
         (0, 0, 0),
         NeverRaises(_CHECK_FORCE_UNLOCK, "LockNotMatched", which=0),
     ),
     _mutant(
         "a force-unlock without an ID that removes a lock ten seconds old",
-        Promise.OWN_LOCK,
+        Invariant.OWN_LOCK,
         "broken-lock-ten-seconds",
         (0, 0, 1),
         Compares(_CHECK_FORCE_UNLOCK, "<=", "<"),
     ),
     _mutant(
         "a release that leaves the lock",
-        Promise.RELEASED,
+        Invariant.RELEASED,
         "two-applies",
         (0, 0, 0),
         Returns(_REMOVE, "False"),
     ),
     _mutant(
         "a release that answers and does nothing",
-        Promise.RELEASED,
+        Invariant.RELEASED,
         "two-applies",
         (0, 0, 0),
         Before(_RELEASE, "_with_path", "return Released(None)"),
     ),
     _mutant(
         "a delete that keeps its lock",
-        Promise.RELEASED,
+        Invariant.RELEASED,
         "delete",
         (0, 0, 0),
         WithoutCall(_DELETE, "release_own"),
     ),
     _mutant(
         "a delete that does not acquire the lock",
-        Promise.ONE_HOLDER,
+        Invariant.ONE_HOLDER,
         "delete",
         (0, 0, 0),
         Calls(_DELETE, "acquire_own", 'locks.LockIdentity("none", info, caller.principal)'),
     ),
     _mutant(
         "a delete without If-Match",
-        Promise.SEEN,
+        Invariant.SEEN,
         "delete",
         (0, 0, 0),
         WithoutKey(_DELETE_OBJECT, "IfMatch"),
     ),
     _mutant(
         "a delete that found another state and says that it is deleted",
-        Promise.DELETED,
+        Invariant.DELETED,
         "delete",
         (0, 0, 0),
         NeverRaises(_DELETE, "RacedWriter"),
     ),
     _mutant(
         "an undelete that writes over what is there",
-        Promise.SEEN,
+        Invariant.SEEN,
         "undelete-broken",
         (0, 0, 0),
         OnlyIf(_PUT, "IfNoneMatch", 'key.endswith(".tflock")'),
     ),
     _mutant(
         "an undelete that does not read the lock again",
-        Promise.SEEN,
+        Invariant.SEEN,
         "undelete-broken",
         (0, 0, 0),
         Condition(_WRITE_AGAIN, "acquired", "False", which=-1),

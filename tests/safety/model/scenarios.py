@@ -13,7 +13,7 @@ from tests.safety.model.search import TICK, Scenario
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much may go wrong in a schedule.
+    """How much may go wrong in an interleaving.
 
     Attributes:
         faults: requests to S3 that go wrong.
@@ -196,7 +196,7 @@ PLANS: Final = (
 LIMITS: Final = (
     Scenario("late-acquire", (_A, _NAMING), faults=1, repeats=0, before=_written, late_acquires=True),
 )
-"""Scenarios without an assumption of docs/safety.md: each breaks a promise, which shows that it is needed."""
+"""Scenarios without an assumption of docs/safety.md: each breaks an invariant, so it is needed."""
 
 BY_NAME: Final[Mapping[str, Scenario]] = {
     scenario.name: scenario for scenario in (*(plan.scenario for plan in PLANS), *LIMITS)

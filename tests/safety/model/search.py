@@ -1,12 +1,12 @@
 """Every order of events that a scenario can take, up to its bounds.
 
-A world is what a schedule has led to: the bucket, the clock, where every client and every invocation
-stands, which requests are still on their way, and what the promises need to remember. Two schedules that
-lead to the same world have the same future, so a schedule is followed until it ends or meets a world that
-another one has led to; it is counted once either way. As a world remembers all that a promise asks for,
-nothing is missed by that.
+A world is what an interleaving has led to: the bucket, the clock, where every client and every invocation
+stands, which requests are still on their way, and what the invariants need to remember. Two interleavings
+that lead to the same world have the same future. So an interleaving is followed until it ends or meets a
+world that another one has led to; it is counted once either way. As a world remembers all that an invariant
+asks for, nothing is missed by that.
 
-The search goes breadth first: the first schedule that breaks a promise is one of the shortest.
+The search goes breadth first: the first interleaving that breaks an invariant is one of the shortest.
 """
 
 from array import array
@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from tests.safety.model import promises
+from tests.safety.model import invariants
 from tests.safety.model.clients import LOCK_KEY, STATE_KEY, Client, Sessions
+from tests.safety.model.invariants import Party, Violation
 from tests.safety.model.production import FUNCTION_TIMEOUT, HttpRequest, Point, Production, Reply
-from tests.safety.model.promises import Party, Violation
 from tests.safety.model.s3 import LOST, Answer, Bucket, Effect, Request, carry_out
 
 TICK: Final = 12
@@ -96,7 +96,7 @@ class Late(NamedTuple):
 
 
 class World(NamedTuple):
-    """What a schedule has led to. All but the clock and the bounds are numbers of things.
+    """What an interleaving has led to. All but the clock and the bounds are numbers of things.
 
     Attributes:
         bucket: what lies in S3.
@@ -156,18 +156,18 @@ class Outcome:
     """What a search found.
 
     Attributes:
-        schedules: how many were followed.
+        interleavings: how many were followed.
         worlds: how many they led to.
-        complete: whether every schedule within the scenario's bounds was covered.
+        complete: whether every interleaving within the scenario's bounds was covered.
         violation: the first one found, None if there is none.
-        schedule: the events that lead to it.
+        interleaving: the events that lead to it.
     """
 
-    schedules: int = 0
+    interleavings: int = 0
     worlds: int = 0
     complete: bool = False
     violation: Violation | None = None
-    schedule: tuple[str, ...] = ()
+    interleaving: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -188,7 +188,7 @@ class _Change:
 
 
 class Search:
-    """The schedules of one scenario, run by the production code.
+    """The interleavings of one scenario, run by the production code.
 
     Args:
         production: the code.
@@ -227,7 +227,7 @@ class Search:
         )
 
     def run(self, *, at_most: int, progress: Callable[[Outcome], None] = lambda _: None) -> Outcome:
-        """Follow every schedule, to at most so many worlds; stop at the first that breaks a promise."""
+        """Follow every interleaving, to at most so many worlds, until one breaks an invariant."""
         outcome = Outcome(worlds=1)
         waiting = deque([self.first()])
         known = set(waiting)
@@ -244,18 +244,18 @@ class Search:
                 after, violations = self.after(world, event)
                 if violations:
                     outcome.violation = violations[0]
-                    outcome.schedule = (*_path(came_from, by_event, place), event)
-                    outcome.schedules += 1
+                    outcome.interleaving = (*_path(came_from, by_event, place), event)
+                    outcome.interleavings += 1
                     return outcome
                 if after in known:
-                    outcome.schedules += 1
+                    outcome.interleavings += 1
                     continue
                 outcome.worlds += 1
                 known.add(after)
                 waiting.append(after)
                 came_from.append(place)
                 by_event.append(event)
-            outcome.schedules += ended
+            outcome.interleavings += ended
             if place % 20_000 == 0:
                 progress(outcome)
         outcome.complete = True
@@ -294,21 +294,23 @@ class Search:
         if world.ticks:
             yield "tick"
 
-    def story(self, schedule: Sequence[str]) -> Iterator[str]:
-        """Tell a schedule, a line for each event; the last one is the promise that it breaks, if it does.
+    def story(self, interleaving: Sequence[str]) -> Iterator[str]:
+        """Tell an interleaving, a line for each event, and last the invariant that it breaks, if it does.
 
         Raises:
             ValueError: an event of it cannot happen there.
         """
-        world = self.first()._replace(faults=len(schedule), repeats=len(schedule), ticks=len(schedule))
-        for number, event in enumerate(schedule, 1):
+        world = self.first()._replace(
+            faults=len(interleaving), repeats=len(interleaving), ticks=len(interleaving)
+        )
+        for number, event in enumerate(interleaving, 1):
             if event not in set(self.events(world)):
                 raise ValueError(f"event {number}, {event!r}, cannot happen there")
             point = self._concerned(world, event)
             after, violations = self.after(world, event)
             yield f"{number:4}  {event:14} {self._told(point, world, after, event)}"
             if violations:
-                yield f"BROKEN: {violations[0].promise.value}: {violations[0].what}"
+                yield f"BROKEN: {violations[0].invariant.value}: {violations[0].what}"
                 return
             world = after
 
@@ -359,7 +361,7 @@ class Search:
         yield "503"
 
     def after(self, world: World, event: str) -> tuple[World, list[Violation]]:
-        """The world after an event, and the promises that it breaks.
+        """The world after an event, and the invariants that it breaks.
 
         Raises:
             ValueError: there is no such event now.
@@ -558,7 +560,7 @@ class Search:
         elif request.verb == "write" and 400 <= reply.status < 500:
             bucket = self._buckets[change.bucket]
             change.violations.extend(
-                promises.of_refused_write(request, reply.status, party, bucket, change.acknowledged)
+                invariants.of_refused_write(request, reply.status, party, bucket, change.acknowledged)
             )
         change.clients[place] = standing
         self._goes_on_after(change, place, reply)
@@ -567,19 +569,21 @@ class Search:
         """Judge what the API answers, whether or not somebody still listens."""
         request = point.request
         if request.verb == "read" and reply.status in (200, 204):
-            change.violations.extend(promises.of_read(reply.body.encode(), self._buckets[change.bucket]))
+            change.violations.extend(invariants.of_read(reply.body.encode(), self._buckets[change.bucket]))
         if reply.status != 200:
             return
         if request.verb in ("unlock", "delete", "undelete"):
-            change.violations.extend(promises.of_released(point, self._buckets[change.bucket]))
+            change.violations.extend(invariants.of_released(point, self._buckets[change.bucket]))
         if request.verb == "delete":
-            change.violations.extend(promises.of_deleted(point, self._buckets[change.bucket]))
+            change.violations.extend(invariants.of_deleted(point, self._buckets[change.bucket]))
         elif request.verb == "lock":
-            change.violations.extend(promises.of_acquired(self._party(change, place), self._parties(change)))
+            change.violations.extend(
+                invariants.of_acquired(self._party(change, place), self._parties(change))
+            )
         elif request.verb == "write":
             change.acknowledged |= {request.body}
             change.violations.extend(
-                promises.of_acknowledged(
+                invariants.of_acknowledged(
                     request.body,
                     self._party(change, place),
                     self._parties(change),
@@ -590,7 +594,7 @@ class Search:
         elif request.verb == "undelete":
             current = self._buckets[change.bucket].current(STATE_KEY)
             if current is not None and current.body is not None:
-                change.acknowledged |= {promises.brought_back(current.body)}
+                change.acknowledged |= {invariants.brought_back(current.body)}
 
     def _judge_effect(self, change: _Change, place: int, point: Point, effect: Effect) -> None:
         request = point.request
@@ -600,7 +604,7 @@ class Search:
                 change.clients[other] = standing._replace(origin=-1)
         if effect.key == STATE_KEY:
             change.violations.extend(
-                promises.of_state_effect(
+                invariants.of_state_effect(
                     effect,
                     point,
                     self._party(change, place),
@@ -610,10 +614,10 @@ class Search:
             )
         if effect.key != LOCK_KEY:
             return
-        change.violations.extend(promises.of_lock_effect(effect, request, change.clock))
+        change.violations.extend(invariants.of_lock_effect(effect, request, change.clock))
         gone = effect.removed or (effect.before if effect.added else None)
         if gone is not None and gone.body is not None:
-            owner = promises.client_of_lock(promises.lock_owner(gone))
+            owner = invariants.client_of_lock(invariants.lock_owner(gone))
             for other, client in enumerate(self.scenario.clients):
                 if owner == client.name:
                     change.clients[other] = change.clients[other]._replace(holds=False)
@@ -642,12 +646,12 @@ class Search:
         name = self.scenario.clients[place].name
         if reply != expected:
             what = f"{name}'s {point.request.verb} was answered {reply.status}, undisturbed {expected.status}"
-            change.violations.append(Violation(promises.Promise.REPEATED, what))
+            change.violations.append(Violation(invariants.Invariant.REPEATED, what))
         on_their_way = [*(stray.point for stray in change.strays), *(late.point for late in change.late)]
         still_comes = any(self._production.point(number).request == point.request for number in on_their_way)
         if not still_comes and change.bucket != bucket:
             what = f"{name}'s {point.request.verb} has left something else than it would have undisturbed"
-            change.violations.append(Violation(promises.Promise.REPEATED, what))
+            change.violations.append(Violation(invariants.Invariant.REPEATED, what))
 
     def _answered_alone(self, bucket: int, request: HttpRequest, now: int) -> tuple[Reply, int]:
         """What a request is answered, and what is in the bucket then, if nothing goes wrong."""

@@ -147,7 +147,7 @@ class Findings:
 
     Attributes:
         lost: acknowledged writes that are not in the history, one sentence each.
-        violations: every other broken promise, one sentence each.
+        violations: every other violated invariant, one sentence each.
         acknowledged: writes that were answered with success.
         requests: everything that was sent.
         unacknowledged: versions in the history whose writer was not told that they are there.

@@ -1,4 +1,4 @@
-"""What must hold in every schedule: the invariants of docs/design.md, checked where they can break."""
+"""What must hold in every interleaving: the invariants of docs/design.md, checked where they can break."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -14,8 +14,8 @@ FORCED: Final = frozenset({"state-push", "migration destination state"})
 _MIN_AGE: Final = 10
 
 
-class Promise(Enum):
-    """The promises, by the numbers of docs/design.md."""
+class Invariant(Enum):
+    """The invariants, by the numbers of docs/design.md."""
 
     ONE_HOLDER = "1 two acquires are never both acknowledged unless the first was released in between"
     SEEN = "2 no acknowledged write is overwritten by a writer that had not seen it"
@@ -35,19 +35,19 @@ class Promise(Enum):
 
 
 class Violation(NamedTuple):
-    """A broken promise.
+    """A violated invariant.
 
     Attributes:
-        promise: which.
+        invariant: which.
         what: what happened.
     """
 
-    promise: Promise
+    invariant: Invariant
     what: str
 
 
 class Party(NamedTuple):
-    """What a promise is about for one client.
+    """What an invariant is about for one client.
 
     Attributes:
         name: of the client.
@@ -85,7 +85,7 @@ def of_read(body: bytes, bucket: Bucket) -> Iterable[Violation]:
     """Judge a read that was answered just now."""
     current = bucket.current(STATE_KEY)
     if body != ((current.body if current else None) or b""):
-        yield Violation(Promise.KEPT, "a read was answered with another document than the current state")
+        yield Violation(Invariant.KEPT, "a read was answered with another document than the current state")
 
 
 def of_lock_effect(effect: Effect, request: HttpRequest, now: int) -> Iterable[Violation]:
@@ -95,9 +95,9 @@ def of_lock_effect(effect: Effect, request: HttpRequest, now: int) -> Iterable[V
         return
     owner = lock_owner(gone)
     if effect.added is not None and effect.added.body is not None:
-        yield Violation(Promise.OWN_LOCK, f"{request.verb} put a lock over the lock {owner}")
+        yield Violation(Invariant.OWN_LOCK, f"{request.verb} put a lock over the lock {owner}")
     elif not _may_remove(gone, request, now):
-        yield Violation(Promise.OWN_LOCK, f"{_named(request)} removed the lock {owner}")
+        yield Violation(Invariant.OWN_LOCK, f"{_named(request)} removed the lock {owner}")
 
 
 def _may_remove(lock: Entry, request: HttpRequest, now: int) -> bool:
@@ -136,28 +136,28 @@ def of_state_effect(
 ) -> Iterable[Violation]:
     """Judge a change of the state object, made by a request that `point` was about to send."""
     if effect.removed is not None:
-        yield Violation(Promise.KEPT, f"{point.request.verb} removed a version of the state")
+        yield Violation(Invariant.KEPT, f"{point.request.verb} removed a version of the state")
         return
     before = effect.before
     if before is None or before.body is None:
         return
     if effect.added is not None and effect.added.body == before.body:
-        yield Violation(Promise.REPEATED, f"{writer.name} wrote the same document twice")
+        yield Violation(Invariant.REPEATED, f"{writer.name} wrote the same document twice")
     if point.request.verb == "delete" and not _had_its_lock(point):
         for other in parties:
             if other.holds:
                 what = f"{writer.name} deleted the state without the lock, and {other.name} holds it"
-                yield Violation(Promise.ONE_HOLDER, what)
+                yield Violation(Invariant.ONE_HOLDER, what)
     if not _counts(before, acknowledged):
         return
     if point.request.verb == "delete":
         read = {answer.entry.body for answer, _ in point.answers if answer.entry}
         if before.body not in read:
-            yield Violation(Promise.SEEN, f"a delete of {writer.name}'s deleted a state that it had not read")
+            yield Violation(Invariant.SEEN, f"a delete by {writer.name} deleted a state that it had not read")
         return
     if before.body not in writer.seen and author(before) != writer.name:
         yield Violation(
-            Promise.SEEN,
+            Invariant.SEEN,
             f"{writer.name} wrote over the acknowledged {_described(before)} and had not seen it",
         )
     if effect.added is not None and _operation(effect.added) not in FORCED:
@@ -180,7 +180,7 @@ def of_released(point: Point, bucket: Bucket) -> Iterable[Violation]:
     # A lock that came after what was read or removed, even with the same document, is another.
     if any(answer.entry == lock for answer, _ in point.answers) or not _was_told(point):
         yield Violation(
-            Promise.RELEASED,
+            Invariant.RELEASED,
             f"{_named(point.request)} was answered with success and left the lock {lock_owner(lock)}",
         )
 
@@ -196,7 +196,7 @@ def of_deleted(point: Point, bucket: Bucket) -> Iterable[Violation]:
     found = _found_state(point)
     if found in entries and all(entry.body is not None for entry in entries[entries.index(found) :]):
         yield Violation(
-            Promise.DELETED, f"a delete was answered with success and left {_described(entries[-1])}"
+            Invariant.DELETED, f"a delete was answered with success and left {_described(entries[-1])}"
         )
 
 
@@ -218,7 +218,7 @@ def of_acquired(holder: Party, parties: Iterable[Party]) -> Iterable[Violation]:
     for other in parties:
         if other.name != holder.name and other.holds:
             yield Violation(
-                Promise.ONE_HOLDER,
+                Invariant.ONE_HOLDER,
                 f"{holder.name} was told that it holds the lock, and {other.name} still does",
             )
 
@@ -230,12 +230,13 @@ def of_acknowledged(
     for other in parties:
         if other.name != writer.name and other.holds:
             yield Violation(
-                Promise.HELD, f"a write of {writer.name}'s was acknowledged, and {other.name} holds the lock"
+                Invariant.HELD,
+                f"a write by {writer.name} was acknowledged, and {other.name} holds the lock",
             )
     entries = bucket.key(STATE_KEY).entries
     places = [place for place, entry in enumerate(entries) if entry.body == body]
     if not places:
-        yield Violation(Promise.KEPT, f"a write of {writer.name}'s was acknowledged and is nowhere")
+        yield Violation(Invariant.KEPT, f"a write of {writer.name}'s was acknowledged and is nowhere")
         return
     if places[-1] + 1 < len(entries):
         after = entries[places[-1] + 1]
@@ -243,7 +244,7 @@ def of_acknowledged(
             seen = next((party.seen for party in parties if party.name == author(after)), frozenset())
             if author(after) != writer.name and body not in seen:
                 yield Violation(
-                    Promise.SEEN,
+                    Invariant.SEEN,
                     f"{_described(entries[places[-1]])} was acknowledged after {author(after)}, who had not "
                     "seen it, had written over it",
                 )
@@ -267,9 +268,9 @@ def _goes_back(before: Entry, after: Entry) -> Iterable[Violation]:
     """Judge a state that follows on an acknowledged one."""
     last, document = json.loads(before.body or b""), json.loads(after.body or b"")
     if document["lineage"] != last["lineage"]:
-        yield Violation(Promise.FORWARD, f"{_described(after)} changed the lineage")
+        yield Violation(Invariant.FORWARD, f"{_described(after)} changed the lineage")
     elif document["serial"] <= last["serial"]:
-        yield Violation(Promise.FORWARD, f"{_described(after)} came after serial {last['serial']}")
+        yield Violation(Invariant.FORWARD, f"{_described(after)} came after serial {last['serial']}")
 
 
 def of_refused_write(
@@ -290,7 +291,7 @@ def of_refused_write(
     if any(entry.modified == lock.modified and entry.body and entry not in counted for entry in entries):
         return
     yield Violation(
-        Promise.FOLLOWED,
+        Invariant.FOLLOWED,
         f"{writer.name} holds the lock, follows on what it read, and was refused with {status}",
     )
 
