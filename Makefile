@@ -60,7 +60,7 @@ safety-quick: set-up ## the same for minutes, as a part of `make test`
 benchmark: set-up ## requests and milliseconds, beside Terraform's own s3 backend
 	@$(BIN)/python -m benchmarks
 
-generated: set-up ## write the files anew that are generated from the code; review the difference
+generated: set-up ## write the files that are generated from the code again; review the difference
 	$(BIN)/pytest -m generated --update-generated
 
 synth: set-up ## the CloudFormation templates for AWS, into cdk.out

@@ -98,7 +98,7 @@ class History:
     )
     keep_versions: int = setting(
         whole_number(1, 100),
-        "how many old versions of a state stay whatever their age",
+        "how many noncurrent versions of a state stay whatever their age",
         deployed="any time; what is gone does not come back",
         default=100,
     )
@@ -289,7 +289,7 @@ def read_teams(path: Path) -> tuple[TeamConfig, ...]:
     document = _read_toml(path)
     for key in document:
         if key != "teams":
-            raise ConfigError(f"{path}: unknown entry '{key}'; everything stands in tables [teams.<name>]")
+            raise ConfigError(f"{path}: unknown entry '{key}'; write everything in tables [teams.<name>]")
     teams = document.get("teams", {})
     if not isinstance(teams, dict):
         raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each")

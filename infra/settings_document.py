@@ -32,7 +32,7 @@ tags = {{ cost-center = "42" }}
 A team's name is {team.NAME_RULE.replace("'", "`")}.
 It is part of the names of stack, bucket and log groups.
 
-Give both `account` and `region`. Without them the credentials of the first deployment decide where the store is; [teams.lock](#teamslock) keeps
+Set both `account` and `region`. Without them the credentials of the first deployment decide where the store is; [teams.lock](#teamslock) keeps
 it there.
 
 A wrong setting stops every `cdk` command in one line that names file, team, setting and what to write instead. Nothing is deployed then.
@@ -50,14 +50,14 @@ _AFTER = """\
 
 Change `teams.toml`, look at `npx cdk diff Holdfast-<team>`, deploy. Everything is changed in place, with these exceptions:
 
-- **The name, `account` and `region` cannot be changed**: the bucket's name is made of them. A team with another name, account or region is
+- **The name, `account` and `region` cannot be changed**: the bucket's name contains them. A team with another name, account or region is
   another stack with an empty store; the old one goes on as it was. To move, deploy a second team and [migrate](migrating.md) its states.
   `account` and `region` can be added later, if they are those where the stack is.
 - **`key` goes from `"s3"` to `"kms"` and not back**: without the key nobody can read what it encrypted. Each version keeps the encryption
   that it was written with.
 - **`retention` holds from the next write on.** Every version keeps the retention that it was written with, also where the team has none any
   more. Versions that `backend "s3"` writes (`native_clients`) get one only with `bucket_default`.
-- **Taking `retention.bucket_default` away**: AWS does not say whether CloudFormation clears the bucket's default then. Look at the bucket:
+- **Removing `retention.bucket_default`**: AWS does not say whether CloudFormation clears the bucket's default then. Look at the bucket:
   `aws s3api get-object-lock-configuration --bucket <bucket>`.
 - **Deploy while nobody applies** when `key` goes to `"kms"`, or `retention` gets shorter or goes: the bucket changes some minutes before the
   functions do, and writes in between get `500` (Terraform keeps them as `errored.tfstate`). If such a change to `"kms"` fails and is rolled back,
@@ -66,10 +66,10 @@ Change `teams.toml`, look at `npx cdk diff Holdfast-<team>`, deploy. Everything 
 
 ## teams.lock
 
-`cdk synth`, `cdk diff` and `cdk deploy` for AWS remember in `teams.lock`, beside `teams.toml`, where each team's store is: from `account` and
+`cdk synth`, `cdk diff` and `cdk deploy` for AWS record in `teams.lock`, beside `teams.toml`, where each team's store is: from `account` and
 `region`, or from the credentials in use. Commit both files together. A team that is missing, renamed, or about to be deployed elsewhere (by
-another `account` or `region`, or by the wrong credentials), or that gave up its KMS key, then stops every `cdk` command: with a new, empty store
-in the place of the old one the next `terraform apply` would create everything a second time. Another teams file has a lock of its own,
+another `account` or `region`, or by the wrong credentials), or that gave up its KMS key, then stops every `cdk` command.
+Otherwise the team would get a new, empty store, and the next `terraform apply` would create everything a second time. Another teams file has a lock of its own,
 `<name>.lock`.
 
 | What you want | What you do |

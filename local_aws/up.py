@@ -124,12 +124,12 @@ def teams_to_deploy(known: Sequence[str], deployed: Iterable[str], asked: Iterab
         The teams in the order of teams.toml, the first of which comes first.
 
     Raises:
-        LocalAwsError: a team that is deployed here no longer stands in teams.toml.
+        LocalAwsError: a team that is deployed here is no longer in teams.toml.
     """
     gone = sorted(set(deployed) - set(known))
     if gone:
         raise LocalAwsError(
-            f"The team {gone[0]} is deployed here and no longer stands in teams.toml: "
+            f"The team {gone[0]} is deployed here and is no longer in teams.toml: "
             f"write [teams.{gone[0]}] again, as a renamed team is a new one with an empty store; or "
             "remove everything local, states included, with `make clean`."
         )
@@ -301,7 +301,7 @@ def _connect(home: Home, aws: LocalAws, team: DeployedTeam) -> Connection:
             home.remember_connection(connection)
             return connection
         print(f"The team {team.name} does not know the token in connection.json.")
-    with step("Making a token (holdfast token create)"):
+    with step("Creating a token (holdfast token create)"):
         arguments = ["--role", "maintainer", "--scope", "*", "--team", team.name, "--json"]
         description = ["--description", "made by make up"]
         told = json.loads(

@@ -37,7 +37,7 @@ REFUSED: Final = (
         ("backend",),
         _USE,
         _RECORDS,
-        "whoever finds a hole in the protocol finds no tokens behind it, and makes none",
+        "whoever finds a hole in the protocol finds no tokens behind it, and cannot create any",
     ),
     Refused(
         ("authorizer", "sessions"),
@@ -49,13 +49,13 @@ REFUSED: Final = (
         ("authorizer",),
         ("s3:PutObject", "s3:DeleteObject"),
         _RECORDS,
-        "who verifies credentials makes none",
+        "who verifies credentials cannot create any",
     ),
     Refused(
         ("sessions",),
         _USE,
         ("tokens/*.json",),
-        "tokens are made and removed by people, with their own AWS credentials",
+        "tokens are created and removed by people, with their own AWS credentials",
     ),
     Refused(
         ("sessions",),
@@ -85,7 +85,7 @@ REFUSED: Final = (
         _ALL,
         ("logs:DeleteLogStream", "logs:DeleteLogGroup", "logs:PutRetentionPolicy"),
         ("arn:aws:logs:{region}:{account}:log-group:/holdfast/{team}/audit:log-stream:any",),
-        "nobody who is on the trail takes anything off it",
+        "nobody whom the trail records can remove anything from it",
     ),
     Refused(
         _ALL,
@@ -152,7 +152,7 @@ the decision to IAM. No function's role has more on the key than the tables say.
 """
 
 _WHAT_THEY_DO: Final = {
-    "backend": "Answers Terraform: reads and writes states, takes and releases locks.",
+    "backend": "Handles Terraform's requests: reads and writes states, acquires and releases locks.",
     "authorizer": "Verifies access tokens, sessions and ID tokens.",
     "sessions": "Makes a session for who proved in another way who it is.",
     "audit_trail": "Copies what happened from the logs of the other three to the audit trail.",
@@ -194,7 +194,7 @@ def text(needed: Mapping[str, Iterable[Demand]]) -> str:
     parts.append(_table(("Who", "What", "On", "So that"), [_refused(one) for one in REFUSED]))
     parts.append(
         "Where it says everybody, the bucket's policy denies it, also to the account's administrators.\n"
-        "Whoever may change that policy can take the denial away, and leaves a trace of it in CloudTrail.\n"
+        "Whoever may change that policy can remove the deny statement, and leaves a trace of it in CloudTrail.\n"
     )
     # Definitions of links are not shown, so each address stands in a list too.
     parts.append("## Sources\n\n" + "".join(f"{number}. <{source}>\n" for source, number in numbers.items()))

@@ -234,7 +234,7 @@ def test_a_deployed_team_that_no_longer_stands_in_the_file_is_never_left_behind(
     with pytest.raises(LocalAwsError) as refused:
         teams_to_deploy(["platform", "billing"], ["platform", "payments"], ["billing"])
     said = str(refused.value)
-    assert said.startswith("The team payments is deployed here and no longer stands in teams.toml: ")
+    assert said.startswith("The team payments is deployed here and is no longer in teams.toml: ")
     assert "write [teams.payments] again" in said
     assert "make clean" in said
     assert "\n" not in said

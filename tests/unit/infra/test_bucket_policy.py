@@ -411,12 +411,12 @@ a fault in Holdfast writes over a state blindly.
 [design.md](design.md#what-the-bucket-itself-refuses) says why each
 statement is there.
 
-What it does not cover: S3's lifecycle rules, which no bucket policy binds; somebody who may change the policy
+What it does not cover: S3's lifecycle rules, which no bucket policy stops; somebody who may change the policy
 itself; and the time after the stack is removed, because the policy goes with it. Object Lock holds all the
 same.
 
 The tables are generated from the tests, which ask the synthesized policies about every line. An empty cell is
-a request that the bucket lets through: then the caller's own permissions decide. A refusal holds for every
+a request that the bucket does not deny: then the caller's own permissions decide. A denial applies to every
 team, unless teams are named:
 
 | Team | Its settings |
@@ -433,7 +433,7 @@ def as_document() -> str:
     lines = [INTRODUCTION]
     for group, cases in TABLE.items():
         lines += [f"## {group}", "", *([NOTES[group]] if group in NOTES else [])]
-        lines += ["| Request | Action in IAM | Refused by |", "| --- | --- | --- |"]
+        lines += ["| Request | Action in IAM | Deny statement |", "| --- | --- | --- |"]
         for case in cases:
             by = [f"`{sid}`{_of_teams(teams)}" for sid, teams in case.refused.items()]
             lines.append(f"| {case.request} | `{case.action}` | {', '.join(by)} |".replace("|  |", "| |"))
