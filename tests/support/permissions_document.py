@@ -194,7 +194,7 @@ def text(needed: Mapping[str, Iterable[Demand]]) -> str:
     parts.append(_table(("Who", "What", "On", "So that"), [_refused(one) for one in REFUSED]))
     parts.append(
         "Where it says everybody, the bucket's policy denies it, also to the account's administrators.\n"
-        "Whoever may change that policy can remove the deny statement, and leaves a trace of it in CloudTrail.\n"
+        "Whoever may change that policy can remove the deny statement. CloudTrail records that.\n"
     )
     # Definitions of links are not shown, so each address stands in a list too.
     parts.append("## Sources\n\n" + "".join(f"{number}. <{source}>\n" for source, number in numbers.items()))
