@@ -37,7 +37,7 @@ def main() -> None:
         stacks = [TeamStack(app, team, target, bundles) for team in teams]
         app.synth()
         # Only for a command that makes ready what can be deployed; `cdk bootstrap` and `cdk ls` do not.
-        if lock and any(stack.bundling_required for stack in stacks) and lock.remember(where):
+        if lock and any(stack.bundling_required for stack in stacks) and lock.record(where):
             sys.stderr.write(f"holdfast: {lock.path} is written; commit it together with {teams_file}\n")
     except (BundleError, ConfigError) as error:
         sys.exit(f"holdfast: {error}")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import beside_s3, start_up, verbs
+from benchmarks import beside_s3, cold_start, verbs
 from benchmarks.figures import Comparison, Verb
 from benchmarks.stack import deployed
 from local_aws.failure import LocalAwsError
@@ -32,7 +32,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measure S3 requests and milliseconds per verb, Terraform through Holdfast beside its "
-        "own s3 backend, and the functions' start-up, on a local AWS of its own.",
+        "own s3 backend, and the functions' cold start, on a local AWS of its own.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -51,8 +51,8 @@ def main() -> int:
 
 
 def _measure(rounds: int, *, as_json: bool) -> None:
-    _tell("the functions' start-up")
-    started = start_up.measure(rounds)
+    _tell("the functions' cold start")
+    started = cold_start.measure(rounds)
     with tempfile.TemporaryDirectory(prefix="holdfast-benchmark-") as folder:
         _tell("starting a local AWS and deploying a team")
         with deployed(free_port(), Path(folder) / "aws") as stack:
@@ -94,8 +94,8 @@ def _print_tables(per_verb: Sequence[Verb], comparisons: Sequence[Comparison], r
         "\nThe request for nothing is what the emulator adds to each; a plan sends 3 or 4, an apply 1 more."
     )
     print("Beside `plan` and `apply`: Terraform's own s3 backend with use_lockfile, on the same local S3.")
-    print("Beside `start-up`: a process that only makes boto3.client('s3'), from the same bundle.")
-    print("Beside `authorizer`: the same; it is the authorizer's start-up with a first token or ID token.")
+    print("Beside `cold start`: a process that only makes boto3.client('s3'), from the same bundle.")
+    print("Beside `authorizer`: the same; it is the authorizer's cold start with a first token or ID token.")
 
 
 def _tell(text: str) -> None:

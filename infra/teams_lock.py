@@ -49,7 +49,7 @@ class TeamsLock:
         except ConfigError as error:
             raise ConfigError(f"{self.path}: {error}") from None
 
-    def remember(self, teams: Sequence[TeamConfig]) -> bool:
+    def record(self, teams: Sequence[TeamConfig]) -> bool:
         """Write where the teams are now, if that is new.
 
         Returns:
@@ -58,7 +58,7 @@ class TeamsLock:
         Raises:
             ConfigError: the file cannot be written.
         """
-        now = _remembered(teams, self._known)
+        now = _recorded(teams, self._known)
         if now == self._known:
             return False
         try:
@@ -118,13 +118,13 @@ def _check_unmoved(old: TeamConfig, now: TeamConfig, memory: object) -> None:
     ):
         if before and after and before != after:
             raise ConfigError(
-                f"team '{old.name}' is remembered in {setting} {before} and would now go to {after}, which "
+                f"team '{old.name}' is recorded in {setting} {before} and would now go to {after}, which "
                 f"would start an empty store beside the old one; write {setting} = {as_toml(before)} in "
                 f"[teams.{old.name}] and use credentials for it; {otherwise}"
             )
     if (old.key, now.key) == ("kms", "s3"):
         raise ConfigError(
-            f'team \'{old.name}\' is remembered with key = "kms" and now has key = "s3", without the key '
+            f'team \'{old.name}\' is recorded with key = "kms" and now has key = "s3", without the key '
             f'that its states are encrypted with; write key = "kms" again; {otherwise}'
         )
 
@@ -137,21 +137,21 @@ def _refuse_gone(old: TeamConfig, new: Sequence[TeamConfig], memory: object) -> 
         names = " or ".join(f"'{team.name}'" for team in renamed)
         became = f"seems to be renamed to {names}, which would start an empty store beside the old one"
     raise ConfigError(
-        f"team '{old.name}' is remembered and {became}; write [teams.{old.name}] again; when its stack is "
+        f"team '{old.name}' is recorded and {became}; write [teams.{old.name}] again; when its stack is "
         f"torn down (docs/deploying.md), or if it never had one, remove [teams.{old.name}] from {memory}"
     )
 
 
-def _remembered(teams: Iterable[TeamConfig], known: Iterable[TeamConfig] = ()) -> tuple[TeamConfig, ...]:
+def _recorded(teams: Iterable[TeamConfig], known: Iterable[TeamConfig] = ()) -> tuple[TeamConfig, ...]:
     """Return what the file records, sorted by name: of each team whose account is known."""
     before = {team.name: team for team in known}
-    remembered = []
+    recorded = []
     for team in sorted(teams, key=lambda team: team.name):
         old = before.get(team.name, TeamConfig(name=team.name))
         account, region = team.account or old.account, team.region or old.region
         if account:
-            remembered.append(TeamConfig(name=team.name, account=account, region=region, key=team.key))
-    return tuple(remembered)
+            recorded.append(TeamConfig(name=team.name, account=account, region=region, key=team.key))
+    return tuple(recorded)
 
 
 def _content(teams: Iterable[TeamConfig]) -> str:
@@ -170,7 +170,7 @@ def _read(path: Path) -> tuple[TeamConfig, ...]:
         teams = read_teams(path)
     except ConfigError as error:
         raise ConfigError(f"{error}; restore it as it was committed") from None
-    known = _remembered(teams)
+    known = _recorded(teams)
     if {team.name: team for team in known} != {team.name: team for team in teams}:
         raise ConfigError(f"{path}: is not as it was written; restore it as it was committed")
     return known

@@ -18,9 +18,9 @@ def parse(body: bytes) -> dict[str, Any]:
         document = json.loads(body.decode(), parse_constant=_refuse)
     # json gives up on deep nesting with RecursionError.
     except (ValueError, RecursionError):
-        raise ValueError("is no JSON document") from None
+        raise ValueError("is not a JSON document") from None
     if not isinstance(document, dict):
-        raise ValueError("is no JSON object")  # noqa: TRY004 a wrong value, not a programming error
+        raise ValueError("is not a JSON object")  # noqa: TRY004 a wrong value, not a programming error
     return document
 
 

@@ -16,6 +16,6 @@ def test_a_failure_is_one_line_and_exit_code_1(
         raise failure
 
     monkeypatch.setattr(sys, "argv", ["benchmarks"])
-    monkeypatch.setattr("benchmarks.start_up.measure", fail)
+    monkeypatch.setattr("benchmarks.cold_start.measure", fail)
     assert benchmarks.main() == 1
     assert capsys.readouterr().err.splitlines()[1:] == [str(failure)]

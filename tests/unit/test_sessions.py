@@ -163,9 +163,9 @@ def test_a_request_says_how_long_its_session_shall_last(body: bytes, seconds: in
 @pytest.mark.parametrize(
     ("body", "rule"),
     [
-        (b"seconds=300", "no JSON document"),
-        (b"[300]", "no JSON object"),
-        (b"\xff", "no JSON document"),
+        (b"seconds=300", "not a JSON document"),
+        (b"[300]", "not a JSON object"),
+        (b"\xff", "not a JSON document"),
         (b'{"seconds": 3600, "seconds": 300}', "twice"),
         (b'{"seconds": 299}', "from 300 to 43200"),
         (b'{"seconds": 43201}', "from 300 to 43200"),
@@ -174,7 +174,7 @@ def test_a_request_says_how_long_its_session_shall_last(body: bytes, seconds: in
         (b'{"seconds": "3600"}', "whole number"),
         (b'{"seconds": true}', "whole number"),
         (b'{"seconds": null}', "whole number"),
-        (b'{"seconds": NaN}', "no JSON document"),
+        (b'{"seconds": NaN}', "not a JSON document"),
         (b'{"second": 3600}', "only 'seconds' is known"),
         (b'{"seconds": 3600, "role": "maintainer"}', "'role'; only 'seconds'"),
     ],

@@ -1,4 +1,4 @@
-"""The app as `cdk` starts it, and `make deploy`: what stops them, and what is remembered."""
+"""The app as `cdk` starts it, and `make deploy`: what stops them, and what is recorded."""
 
 import json
 import os
@@ -65,31 +65,31 @@ def test_a_wrong_setting_ends_it_with_that_line_and_nothing_else(tmp_path: Path)
     assert list(tmp_path.rglob("*.template.json")) == []
 
 
-def test_a_team_is_remembered_and_not_renamed(teams_file: Path) -> None:
+def test_a_team_is_recorded_and_not_renamed(teams_file: Path) -> None:
     lock = teams_file.with_name("teams.lock")
     synthesized = synth(teams_file)
     assert synthesized.returncode == 0, synthesized.stderr
     assert f"holdfast: {lock} is written; commit it together with {teams_file}\n" in synthesized.stderr
-    remembered = lock.read_text()
-    assert PAYMENTS in remembered
+    recorded = lock.read_text()
+    assert PAYMENTS in recorded
 
     teams_file.write_text(PAYMENTS.replace("payments", "billing"))
     stopped = synth(teams_file)
     assert stopped.returncode != 0
     assert (
-        f"holdfast: {lock}: team 'payments' is remembered and seems to be renamed to 'billing'"
+        f"holdfast: {lock}: team 'payments' is recorded and seems to be renamed to 'billing'"
         in stopped.stderr
     )
-    assert lock.read_text() == remembered
+    assert lock.read_text() == recorded
 
 
-def test_a_command_that_makes_nothing_ready_remembers_nothing(teams_file: Path) -> None:
+def test_a_command_that_makes_nothing_ready_records_nothing(teams_file: Path) -> None:
     none: dict[str, object] = {"aws:cdk:bundling-stacks": []}  # as `cdk bootstrap` and `cdk ls` say it
     assert app(teams_file.parent, teams_file, **none).returncode == 0
     assert not teams_file.with_name("teams.lock").exists()
 
 
-def test_the_local_aws_is_not_remembered_and_asks_no_memory(teams_file: Path) -> None:
+def test_the_local_aws_is_not_recorded_and_asks_no_memory(teams_file: Path) -> None:
     lock = teams_file.with_name("teams.lock")
     lock.write_text(PAYMENTS.replace("payments", "gone"))
     before = lock.read_text()
@@ -98,7 +98,7 @@ def test_the_local_aws_is_not_remembered_and_asks_no_memory(teams_file: Path) ->
     assert lock.read_text() == before
 
 
-def test_a_team_that_cannot_be_synthesized_is_not_remembered(teams_file: Path) -> None:
+def test_a_team_that_cannot_be_synthesized_is_not_recorded(teams_file: Path) -> None:
     (teams_file.parent / "cdk.out" / "Holdfast-payments.template.json").mkdir(parents=True)
     ended = app(teams_file.parent, teams_file)
     assert ended.returncode != 0

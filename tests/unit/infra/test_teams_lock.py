@@ -26,7 +26,7 @@ def go(folder: Path, *teams: TeamConfig) -> bool:
     """What a command does with it."""
     lock = lock_in(folder)
     lock.check(teams)
-    return lock.remember(teams)
+    return lock.record(teams)
 
 
 def stopped(folder: Path, *teams: TeamConfig) -> str:
@@ -118,7 +118,7 @@ def test_what_could_not_be_written_whole_leaves_the_file_as_it_was(
 def test_a_renamed_team_is_stopped(tmp_path: Path) -> None:
     go(tmp_path, PAYMENTS, ELSEWHERE)
     assert stopped(tmp_path, BILLING, ELSEWHERE) == (
-        f"team 'payments' is remembered and seems to be renamed to 'billing', {EMPTY_STORE}; "
+        f"team 'payments' is recorded and seems to be renamed to 'billing', {EMPTY_STORE}; "
         f"{or_let_it_go(tmp_path)}"
     )
 
@@ -126,7 +126,7 @@ def test_a_renamed_team_is_stopped(tmp_path: Path) -> None:
 def test_a_team_that_lost_its_account_with_its_name_is_stopped(tmp_path: Path) -> None:
     go(tmp_path, PAYMENTS)
     assert stopped(tmp_path, TeamConfig(name="billing")) == (
-        f"team 'payments' is remembered and seems to be renamed to 'billing', {EMPTY_STORE}; "
+        f"team 'payments' is recorded and seems to be renamed to 'billing', {EMPTY_STORE}; "
         f"{or_let_it_go(tmp_path)}"
     )
 
@@ -140,7 +140,7 @@ def test_each_name_that_a_team_can_have_got_is_named(tmp_path: Path) -> None:
 def test_a_removed_team_is_stopped_until_its_entry_is_removed_too(tmp_path: Path) -> None:
     go(tmp_path, PAYMENTS, ELSEWHERE)
     assert stopped(tmp_path, ELSEWHERE) == (
-        f"team 'payments' is remembered and is not among the teams any more; {or_let_it_go(tmp_path)}"
+        f"team 'payments' is recorded and is not among the teams any more; {or_let_it_go(tmp_path)}"
     )
     path = tmp_path / "teams.lock"
     path.write_text(path.read_text().partition("[teams.payments]")[0])
@@ -159,17 +159,17 @@ def test_a_team_in_another_account_is_not_taken_for_the_renamed_one(tmp_path: Pa
     [
         (
             replace(PAYMENTS, account="999999999999"),
-            "team 'payments' is remembered in account 123456789012 and would now go to 999999999999, "
+            "team 'payments' is recorded in account 123456789012 and would now go to 999999999999, "
             f'{EMPTY_STORE}; write account = "123456789012" in [teams.payments] and use credentials for it',
         ),
         (
             replace(PAYMENTS, region="eu-west-1"),
-            "team 'payments' is remembered in region eu-central-1 and would now go to eu-west-1, "
+            "team 'payments' is recorded in region eu-central-1 and would now go to eu-west-1, "
             f'{EMPTY_STORE}; write region = "eu-central-1" in [teams.payments] and use credentials for it',
         ),
         (
             replace(PAYMENTS, key="s3"),
-            'team \'payments\' is remembered with key = "kms" and now has key = "s3", without the key that '
+            'team \'payments\' is recorded with key = "kms" and now has key = "s3", without the key that '
             'its states are encrypted with; write key = "kms" again',
         ),
     ],
@@ -224,7 +224,7 @@ def test_each_teams_file_has_a_memory_of_its_own(tmp_path: Path) -> None:
     go(tmp_path, PAYMENTS)
     production = TeamsLock(tmp_path / "teams.production.toml")
     production.check([BILLING])
-    assert production.remember([BILLING])
+    assert production.record([BILLING])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["teams.lock", "teams.production.lock"]
 
 

@@ -59,7 +59,7 @@ def measure(rounds: int) -> list[Comparison]:
     authorizer = bundle("authorizer", "local").path
     return [
         *(
-            _compare(f"start-up of {name}", bundle(name, "local").path, f"import {name}.handler", rounds)
+            _compare(f"cold start of {name}", bundle(name, "local").path, f"import {name}.handler", rounds)
             for name in ("terraform_http", "authorizer", "session_exchange")
         ),
         _compare("authorizer, token", authorizer, _SIGN_IN, rounds, given=_token()),
