@@ -139,6 +139,12 @@ def test_a_demo_that_was_killed_says_how_to_free_its_lock(front_door: FrontDoor)
     assert len(front_door.serials()) == len(before) + 1
 
 
+def test_the_walk_through_the_access_document_prints_what_it_says(
+    front_door: FrontDoor, tmp_path: Path
+) -> None:
+    walk(front_door, tmp_path)
+
+
 def test_states_survive_the_loss_of_all_records_and_every_team_can_be_added(front_door: FrontDoor) -> None:
     first, before = front_door.team(), front_door.serials()
     assert before
@@ -193,9 +199,3 @@ def test_data_that_were_removed_by_hand_are_deployed_anew_however_often_that_bre
     assert front_door.serials() == []
     front_door("demo")
     assert len(front_door.serials()) == 1
-
-
-def test_the_walk_through_the_access_document_prints_what_it_says(
-    front_door: FrontDoor, tmp_path: Path
-) -> None:
-    walk(front_door, tmp_path)
