@@ -122,7 +122,7 @@ def test_a_lock_object_that_is_no_json_is_a_lock_that_says_so_and_can_be_forced(
         locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
     holder = refused.value.body()
     assert holder["ID"].startswith("unreadable-")
-    assert "is not lock info" in holder["Info"]
+    assert "is not a lock info document" in holder["Info"]
     assert f"{bucket.name}/{KEY}" in holder["Info"]
     locks.release(bucket.store(), NAME, only_id(holder["ID"]), OPERATOR)
     assert stored_lock(bucket) is None
