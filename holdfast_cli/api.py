@@ -11,7 +11,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from botocore.httpsession import get_cert_path
 from urllib3 import PoolManager, ProxyManager, Timeout
-from urllib3.exceptions import HTTPError, SSLError
+from urllib3.exceptions import HTTPError, LocationParseError, SSLError
 from urllib3.util import parse_url
 
 import holdfast
@@ -74,8 +74,18 @@ def send(
                 f"The certificate of {host} was not accepted; check the address and AWS_CA_BUNDLE: "
                 f"{_line(error)}"
             ) from error
+        except LocationParseError as error:  # its text has the address, with the proxy's password
+            raise CommandError(
+                "The address of the proxy in HTTP_PROXY or HTTPS_PROXY is not valid; write it as in "
+                "'http://proxy.example.com:3128'."
+            ) from error
         except HTTPError as error:
             lost = error
+        except ValueError as error:  # its text has the header, which may hold a secret
+            raise CommandError(
+                f"The request to {host} has a header that HTTP cannot carry: check the credentials in the "
+                "environment for line ends and letters that are not ASCII."
+            ) from error
         if pause is None or (response is not None and lost is None and response.status not in _TRANSIENT):
             break
         time.sleep(pause)

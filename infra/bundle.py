@@ -142,6 +142,8 @@ def _imported(functions: Path, path: Path, source: bytes) -> Iterator[Path]:
         match node:
             case ast.Import(names=names):
                 modules = [alias.name for alias in names]
+            case ast.ImportFrom(level=level) if level > 0:
+                raise BundleError(f"{path} imports relatively: name the module, so that it is bundled")
             case ast.ImportFrom(module=str(module), names=names):
                 modules = [module, *(f"{module}.{alias.name}" for alias in names)]
             case _:

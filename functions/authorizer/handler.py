@@ -48,7 +48,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
         # Its text is in the error that Lambda logs.
         _log.error(
             Event.SIGN_IN_FAILED.value,
-            extra={**_log_fields(event, sent, store), "error": type(error).__name__},
+            extra={**_log_fields(event, sent, store), "error": audit.failure(error)},
         )
         raise
     match outcome:

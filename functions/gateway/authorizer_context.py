@@ -59,10 +59,11 @@ def decode(context: object) -> Authenticated | None:
                 tuple(scope),
             ),
             AuthMethod(_text(context, Key.SOURCE)),
-            trust=_text(context, Key.TRUST),
-            trust_id=_text(context, Key.TRUST_ID),
-            subject=_text(context, Key.SUBJECT),
-            ends=int(_text(context, Key.ENDS)),
+            # A token has none of these, and whether API Gateway keeps an empty text is not documented.
+            trust=_text(context, Key.TRUST, ""),
+            trust_id=_text(context, Key.TRUST_ID, ""),
+            subject=_text(context, Key.SUBJECT, ""),
+            ends=int(_text(context, Key.ENDS, "0")),
         )
     except (KeyError, TypeError, ValueError, RecursionError):
         return None
@@ -73,8 +74,8 @@ def access_log_variable() -> str:
     return f"$context.authorizer.{Key.ACCESS_LOG}"
 
 
-def _text(context: Mapping[str, object], key: Key) -> str:
-    value = context[key.value]
+def _text(context: Mapping[str, object], key: Key, default: str | None = None) -> str:
+    value = context[key.value] if default is None else context.get(key.value, default)
     if not isinstance(value, str):
         raise TypeError(f"{key} is not a text")
     return value

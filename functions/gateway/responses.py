@@ -62,7 +62,7 @@ def respond(request: _R, routes: Routes[_R], log: "Logger") -> dict[str, Any]:
         response = _failure(500, json.dumps(_fault(request.event["requestContext"]["requestId"])), {})
         # Without the exception's text: it could hold content.
         stack = traceback.format_tb(error.__traceback__)
-        level, event, logged = "error", Event.REQUEST_FAILED, {"error": type(error).__name__, "stack": stack}
+        level, event, logged = "error", Event.REQUEST_FAILED, {"error": audit.failure(error), "stack": stack}
     getattr(log, level)(
         event.value,
         extra={

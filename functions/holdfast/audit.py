@@ -9,6 +9,20 @@ MARK: Final = "holdfast.audit"
 """The mark. The subscription filters of the functions' logs look for it, as a phrase."""
 
 
+_FAILURES: Final = {"OutcomeUnknown": "Undecided"}
+"""Logged names that differ from the exception's: scripts read them, so they do not change with it."""
+
+
+def failure(error: BaseException) -> str:
+    """Return the name of a failure in logs and in the audit trail.
+
+    >>> failure(ValueError())
+    'ValueError'
+    """
+    name = type(error).__name__
+    return _FAILURES.get(name, name)
+
+
 class Event(StrEnum):
     """Everything that the functions log about a request: the `message` of its log line."""
 

@@ -67,7 +67,7 @@ class Request(requests.Request):
 
     @property
     def accepts_gzip(self) -> bool:
-        """Whether the answer may be compressed (RFC 9110 section 12.5.3)."""
+        """Return whether the response may be compressed (RFC 9110 section 12.5.3)."""
         for coding in self.header("accept-encoding").lower().split(","):
             name, _, weight = coding.replace(" ", "").partition(";q=")
             if name == "gzip":
@@ -76,7 +76,7 @@ class Request(requests.Request):
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
-    """Response one request to the API.
+    """Respond to one request to the API.
 
     Args:
         event: an API Gateway HTTP API event, payload format 2.0.

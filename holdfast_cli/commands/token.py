@@ -2,11 +2,11 @@
 
 import argparse
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from holdfast.access import Role
-from holdfast.identity.tokens import DEFAULT_LIFETIME
+from holdfast.identity.tokens import DEFAULT_KEPT, DEFAULT_LIFETIME
 from holdfast_cli import arguments, output
 from holdfast_cli.errors import CommandError
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _NEEDS = """\
 Needs AWS credentials that may {what} the
 team's bucket; for the local AWS: set -a; . .local/aws.env; set +a."""
-_KEEP = timedelta(hours=24)
 
 
 def add(commands: "Commands") -> None:
@@ -116,7 +115,7 @@ def _add_rotate(token: "Commands") -> None:
         short="give an access token a new secret",
         description=f"""\
 Give an access token a new secret and show it, once. The old one stays valid for
-{arguments.shown(_KEEP)}, or as long as --keep says; one that is still older expires at once. ID,
+{arguments.shown(DEFAULT_KEPT)}, or as long as --keep says; one that is still older expires at once. ID,
 role and scope stay; the token gets the lifetime that it was created with again.
 {_NEEDS.format(what="read and write")}""",
         epilog="""\
@@ -130,9 +129,10 @@ examples:
     rotate.add_argument(
         "--keep",
         type=arguments.duration,
-        default=_KEEP,
+        default=DEFAULT_KEPT,
         metavar="DURATION",
-        help=f"how long the old secret stays valid, as 12h, 30m or 0s; default: {arguments.shown(_KEEP)}",
+        help="how long the old secret stays valid, as 12h, 30m or 0s; "
+        f"default: {arguments.shown(DEFAULT_KEPT)}",
     )
     _add_expires(rotate, "default: the lifetime that it was created with")
     arguments.add_team(rotate)

@@ -16,6 +16,7 @@ import pytest
 
 from gateway import authorizer_context
 from holdfast.access import Caller, Role
+from holdfast.errors import OutcomeUnknown
 from holdfast.identity import sessions, tokens, trust
 from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
 from holdfast.identity.oidc import fetch, keys, verify
@@ -470,6 +471,18 @@ def test_a_damaged_record_is_raised_and_is_not_a_denial(
     with pytest.raises(ValueError, match=r"not (a )?valid (token|session|trust) record"):
         functions.authorize(sent)
     assert json.loads(log[-1])["message"] == "sign_in.failed"
+
+
+def test_a_bucket_that_does_not_decide_is_logged_by_the_name_that_scripts_read(
+    functions: Functions, log: list[str]
+) -> None:
+    sent = _any_token(functions)
+    functions.server.proxy.fail("GET", "tokens/", Fault.SLOW_DOWN, times=99)
+    with pytest.raises(OutcomeUnknown):
+        functions.authorize(sent)
+    functions.server.proxy.end_rules()
+    line = json.loads(log[-1])
+    assert (line["message"], line["level"], line["error"]) == ("sign_in.failed", "ERROR", "Undecided")
 
 
 def test_a_record_under_the_key_of_another_opens_nothing(functions: Functions) -> None:

@@ -1,6 +1,6 @@
 """The model of S3 beside two S3 servers: the same requests, one after another, and what each answers.
 
-The requests are those that `holdfast.store` sends, with right, stale and foreign conditions and versions,
+The requests are those that `holdfast.s3.store` sends, with right, stale and foreign conditions and versions,
 on a few keys of which one is the beginning of another. Both sides are asked in the SDK's words, so that what
 `production` makes of the model's answers is compared too.
 
@@ -231,7 +231,7 @@ class _Sequence:
         return (named and named[0]) or _FOREIGN_ETAG
 
     def _request(self, step: Step, side: _Side, etag: str | None, foreign: str) -> dict[str, Any]:
-        """The request in the SDK's words, as `holdfast.store` sends it."""
+        """The request in the SDK's words, as `holdfast.s3.store` sends it."""
         if step.operation == "ListObjectVersions":
             return {"Prefix": step.key, "MaxKeys": 1000}
         request: dict[str, Any] = {"Key": step.key}

@@ -112,17 +112,26 @@ class Histories(RuleBasedStateMachine):
         sessions=st.lists(st.tuples(st.sampled_from(_SESSIONS), st.booleans()), min_size=2, max_size=7),
         before=st.sampled_from(_FOUND),
         protected=st.sampled_from((False, False, False, True)),
+        digests=st.booleans(),
     )
     def open(
         self,
         sessions: list[tuple[Callable[[Client], Session], bool]],
         before: Callable[[], Bucket],
         protected: bool,
+        digests: bool,
     ) -> None:
         """Begin with some clients and a bucket."""
         crowd = tuple(_crowd(sessions))
         self.scenario = Scenario(
-            "crowd", crowd, _NO_BOUND, _NO_BOUND, _NO_BOUND, before=before, protected=protected
+            "crowd",
+            crowd,
+            _NO_BOUND,
+            _NO_BOUND,
+            _NO_BOUND,
+            before=lambda: before()._replace(digests=digests),
+            protected=protected,
+            any_push_counts=True,
         )
         self.search = Search(self.production, self.scenario)
         self.world = self.search.first()

@@ -381,9 +381,18 @@ def test_a_proxy_is_left_out_for_the_hosts_of_no_proxy(stub: ApiStub) -> None:
     assert len(stub.asked) == 3
 
 
-@pytest.mark.parametrize("proxy", ["http://[::1", "ftp://127.0.0.1", "http://a:b@c:d"])
-def test_a_proxy_that_is_not_one_is_one_line(stub: ApiStub, proxy: str) -> None:
-    assert "does not respond" in failure("--address", stub.address, **AWS, HTTP_PROXY=proxy)
+@pytest.mark.parametrize("proxy", ["http://[::1", "ftp://127.0.0.1", "http://a:s3cret@c:d"])
+def test_a_proxy_that_is_not_one_is_one_line_without_its_password(stub: ApiStub, proxy: str) -> None:
+    line = failure("--address", stub.address, **AWS, HTTP_PROXY=proxy)
+    assert "does not respond" in line or "HTTP_PROXY" in line
+    assert "s3cret" not in line
+
+
+@pytest.mark.parametrize("ending", ["\r", "\u2028"])
+def test_credentials_that_no_header_can_carry_are_one_line_without_them(stub: ApiStub, ending: str) -> None:
+    line = failure("--address", stub.address, **(AWS | {"AWS_SESSION_TOKEN": f"s3cret{ending}"}))
+    assert "a header that HTTP cannot carry" in line
+    assert "s3cret" not in line
     assert stub.asked == []
 
 

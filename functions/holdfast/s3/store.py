@@ -204,7 +204,7 @@ class Store:
             version_id: which of its versions; the current one by default. A delete marker reads as None.
 
         Raises:
-            OutcomeUnknown: S3 did not response in time.
+            OutcomeUnknown: S3 did not respond in time.
             StorageRefused: S3 refuses the function.
         """
         which = {} if version_id is None else {"VersionId": version_id}
@@ -219,7 +219,7 @@ class Store:
         bytes has none, and costs a second request.
 
         Raises:
-            OutcomeUnknown: S3 did not response in time.
+            OutcomeUnknown: S3 did not respond in time.
             StorageRefused: S3 refuses the function.
         """
         outcomes: dict[int, Object | _Empty | None] = {404: None, 416: _Empty()}
@@ -250,7 +250,7 @@ class Store:
             page_size: entries that one request asks for.
 
         Raises:
-            OutcomeUnknown: S3 did not response in time.
+            OutcomeUnknown: S3 did not respond in time.
             StorageRefused: S3 refuses the caller.
         """
         after: dict[str, str] = {}

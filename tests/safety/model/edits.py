@@ -13,6 +13,9 @@ from typing import Final, Protocol, TypeVar
 _Statements = list[ast.stmt]
 _T = TypeVar("_T")
 
+Which = tuple[int, int]
+"""Which one, counted from 0, of how many there are in the order of the source."""
+
 
 class Edit(Protocol):
     """A change of one function.
@@ -71,11 +74,11 @@ class Returns:
 
 @dataclass(frozen=True, slots=True)
 class WithoutCall:
-    """A statement that calls `called` is left out; of several the one at `which`, in the source's order."""
+    """A statement that calls `called` is left out."""
 
     function: str
     called: str
-    which: int | None = None
+    which: Which = (0, 1)
 
     def change(self, function: ast.FunctionDef) -> None:
         block, index = _pick(_calling(function, self.called), self.called, self.which)
@@ -89,7 +92,7 @@ class OnlyIf:
     function: str
     called: str
     condition: str
-    which: int | None = None
+    which: Which = (0, 1)
 
     def change(self, function: ast.FunctionDef) -> None:
         found = (*_calling(function, self.called), *_setting(function, self.called))
@@ -104,7 +107,7 @@ class Before:
     function: str
     called: str
     code: str
-    which: int | None = None
+    which: Which = (0, 1)
 
     def change(self, function: ast.FunctionDef) -> None:
         block, index = _pick(_calling(function, self.called), self.called, self.which)
@@ -126,7 +129,7 @@ class Swapped:
             for block, index in _calling(function, self.first)
             if (id(block), index + 1) in seconds
         ]
-        block, index = _pick(found, f"{self.first} before {self.second}", None)
+        block, index = _pick(found, f"{self.first} before {self.second}", (0, 1))
         block[index], block[index + 1] = block[index + 1], block[index]
 
 
@@ -214,7 +217,7 @@ class NeverRaises:
 
     function: str
     error: str
-    which: int | None = None
+    which: Which = (0, 1)
 
     def change(self, function: ast.FunctionDef) -> None:
         found = [
@@ -233,7 +236,7 @@ class Condition:
     function: str
     mentions: str
     by: str
-    which: int | None = None
+    which: Which = (0, 1)
 
     def change(self, function: ast.FunctionDef) -> None:
         found = [
@@ -296,7 +299,7 @@ class Replaced:
         (old,) = _statements(self.old)
         wanted = ast.dump(old)
         found = [(block, index) for block, index in _all(function) if ast.dump(block[index]) == wanted]
-        block, index = _pick(found, self.old, None)
+        block, index = _pick(found, self.old, (0, 1))
         block[index : index + 1] = _statements(self.new)
 
 
@@ -376,8 +379,11 @@ def _mentions(node: ast.AST, name: str) -> bool:
     )
 
 
-def _pick(found: Sequence[_T], what: str, which: int | None) -> _T:
-    return _only(found, what) if which is None else found[which]
+def _pick(found: Sequence[_T], what: str, which: Which) -> _T:
+    number, of = which
+    if len(found) != of:
+        raise ValueError(f"{len(found)} times: {what}")
+    return found[number]
 
 
 def _only(found: Sequence[_T], what: str) -> _T:

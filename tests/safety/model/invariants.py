@@ -224,7 +224,13 @@ def of_acquired(holder: Party, parties: Iterable[Party]) -> Iterable[Violation]:
 
 
 def of_acknowledged(
-    body: bytes, writer: Party, parties: Sequence[Party], bucket: Bucket, acknowledged: frozenset[bytes]
+    body: bytes,
+    writer: Party,
+    parties: Sequence[Party],
+    bucket: Bucket,
+    acknowledged: frozenset[bytes],
+    *,
+    any_push_counts: bool,
 ) -> Iterable[Violation]:
     """Judge a write that was answered with success; `acknowledged` includes it."""
     for other in parties:
@@ -248,10 +254,12 @@ def of_acknowledged(
                     f"{_described(entries[places[-1]])} was acknowledged after {author(after)}, who had not "
                     "seen it, had written over it",
                 )
-    yield from _forward(entries, acknowledged)
+    yield from _forward(entries, acknowledged, any_push_counts=any_push_counts)
 
 
-def _forward(entries: Iterable[Entry], acknowledged: frozenset[bytes]) -> Iterable[Violation]:
+def _forward(
+    entries: Iterable[Entry], acknowledged: frozenset[bytes], *, any_push_counts: bool
+) -> Iterable[Violation]:
     last: Entry | None = None
     for entry in entries:
         if entry.body is None:
@@ -260,8 +268,8 @@ def _forward(entries: Iterable[Entry], acknowledged: frozenset[bytes]) -> Iterab
             if last is not None and _operation(entry) not in FORCED:
                 yield from _goes_back(last, entry)
             last = entry
-        elif _operation(entry) in FORCED:
-            last = None  # acknowledged or not, a push may go where it likes
+        elif any_push_counts and _operation(entry) in FORCED:
+            last = None
 
 
 def _goes_back(before: Entry, after: Entry) -> Iterable[Violation]:

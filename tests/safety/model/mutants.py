@@ -70,7 +70,6 @@ _WRITE: Final = "holdfast.state.write:write"
 _DELETE: Final = "holdfast.state.delete:delete"
 _CHECK_LOCK: Final = "holdfast.state.guards:check_lock"
 _CHECK_SUCCESSION: Final = "holdfast.state.guards:check_succession"
-_LAST_ACKNOWLEDGED: Final = "holdfast.state.guards:last_acknowledged_revision"
 _WRITE_AGAIN: Final = "holdfast.state.undelete:_write_again"
 _NEVER_ACKNOWLEDGED: Final = "holdfast.state.guards:was_never_acknowledged"
 
@@ -158,7 +157,7 @@ MUTANTS: Final = (
         Invariant.HELD,
         "broken-lock",
         (0, 0, 0),
-        WithoutCall(_WRITE, "check_same_lock", which=-1),
+        WithoutCall(_WRITE, "check_same_lock", which=(1, 2)),
     ),
     _mutant(
         "a write that reads the lock before the state",
@@ -172,7 +171,7 @@ MUTANTS: Final = (
         Invariant.HELD,
         "broken-lock",
         (0, 0, 0),
-        WithoutCall(_WRITE, "check_same_lock", which=0),
+        WithoutCall(_WRITE, "check_same_lock", which=(0, 2)),
         *(OnlyIf(_WRITE, check, "attempt == 0") for check in ("check_lock", "check_succession")),
         OnlyIf(_WRITE, "check_same_lock", "attempt == 0"),
     ),
@@ -268,14 +267,7 @@ MUTANTS: Final = (
         Invariant.FOLLOWED,
         "broken-lock",
         (0, 0, 1),
-        Returns(_NEVER_ACKNOWLEDGED, "False"),
-    ),
-    _mutant(
-        "a version notes a revision that nobody acknowledged as the superseded one",
-        Invariant.FOLLOWED,
-        "broken-lock",
-        (0, 0, 1),
-        Returns(_LAST_ACKNOWLEDGED, "current.revision if current else None"),
+        Calls(_CHECK_SUCCESSION, "last_acknowledged_revision", "current.revision"),
     ),
     _mutant(
         "the state is stored in other bytes",
@@ -300,7 +292,7 @@ MUTANTS: Final = (
             _WRITE,
             "check_same_lock",
             "if current:\n    store.remove_version(name.state_key, current.version.version_id)",
-            which=-1,
+            which=(1, 2),
         ),
     ),
     _mutant(
@@ -336,14 +328,14 @@ MUTANTS: Final = (
         Invariant.OWN_LOCK,
         "broken-lock-three",
         (0, 0, 0),
-        NeverRaises(_CHECK_FORCE_UNLOCK, "LockNotMatched", which=-1),
+        NeverRaises(_CHECK_FORCE_UNLOCK, "LockNotMatched", which=(1, 2)),
     ),
     _mutant(
         "a force-unlock without an ID that removes a lock one second old",
         Invariant.OWN_LOCK,
         "broken-lock-without-id",
         (0, 0, 0),
-        NeverRaises(_CHECK_FORCE_UNLOCK, "LockNotMatched", which=0),
+        NeverRaises(_CHECK_FORCE_UNLOCK, "LockNotMatched", which=(0, 2)),
     ),
     _mutant(
         "a force-unlock without an ID that removes a lock ten seconds old",
@@ -406,7 +398,7 @@ MUTANTS: Final = (
         Invariant.SEEN,
         "undelete-broken",
         (0, 0, 0),
-        Condition(_WRITE_AGAIN, "acquired", "False", which=-1),
+        Condition(_WRITE_AGAIN, "acquired", "False", which=(1, 2)),
     ),
 )
 """Every mutant."""

@@ -2,7 +2,7 @@
 
 A bucket is a value and a request changes nothing in place, so that a search can go on from one bucket in
 many ways. Every request is carried out at once and as a whole, as S3's strong consistency and its
-conditional writes invariant. `tests/safety/conformance.py` compares it with two S3 servers.
+conditional writes promise. `tests/safety/conformance.py` compares it with two S3 servers.
 
 The semantics are those of the S3 user guide, "Conditional requests", "Using S3 Versioning" and "Deleting
 object versions".

@@ -137,6 +137,8 @@ class Scenario:
         late_acquires: whether an acquire may be carried out after its client was answered and somebody else
             has taken the lock. Only what shows that docs/safety.md needs that assumption says yes.
         protected: whether S3 refuses to remove a version, as under a default retention.
+        any_push_counts: whether a push may lower the serial for whoever follows, also if nobody acknowledged
+            it. In a crowd it is not known who has seen it.
     """
 
     name: str
@@ -149,6 +151,7 @@ class Scenario:
     late: bool = True
     late_acquires: bool = False
     protected: bool = False
+    any_push_counts: bool = False
 
 
 @dataclass(slots=True)
@@ -589,6 +592,7 @@ class Search:
                     self._parties(change),
                     self._buckets[change.bucket],
                     change.acknowledged,
+                    any_push_counts=self.scenario.any_push_counts,
                 )
             )
         elif request.verb == "undelete":

@@ -23,6 +23,7 @@ from tests.safety.figures import Figures
 from tests.safety.wire.load import Crowd, history_of, locks_of, told
 from tests.safety.wire.stack import AUTHORIZER, BACKEND, STACK, TEAM, TEAMS_FILE, Stack
 from tests.safety.wire.verdict import Findings, verify
+from tests.support.deployed import HANDLERS
 
 Say = Callable[[str], None]
 
@@ -102,7 +103,7 @@ def _functions(stack: Stack) -> dict[str, str]:
     """The names of the deployed functions. There is one team, so each handler is there once."""
     found = stack.client("lambda").list_functions()["Functions"]
     names = {function["Handler"]: function["FunctionName"] for function in found}
-    return {name: names[f"{name}.handler.handle"] for name in (BACKEND, AUTHORIZER)}
+    return {name: names[f"{HANDLERS[name]}.handler.handle"] for name in (BACKEND, AUTHORIZER)}
 
 
 def _live(stack: Stack) -> dict[str, str]:
