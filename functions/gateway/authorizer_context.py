@@ -52,18 +52,17 @@ def decode(context: object) -> Authenticated | None:
         scope = json.loads(_text(context, Key.SCOPE))
         if not isinstance(scope, list) or not all(isinstance(pattern, str) for pattern in scope):
             return None
+        caller = Caller(_text(context, Key.PRINCIPAL), Role(_text(context, Key.ROLE)), tuple(scope))
+        method = AuthMethod(_text(context, Key.SOURCE))
+        # A token has no more, and whether API Gateway keeps an empty text is not documented.
+        nothing, never = ("", "0") if method is AuthMethod.TOKEN else (None, None)
         return Authenticated(
-            Caller(
-                _text(context, Key.PRINCIPAL),
-                Role(_text(context, Key.ROLE)),
-                tuple(scope),
-            ),
-            AuthMethod(_text(context, Key.SOURCE)),
-            # A token has none of these, and whether API Gateway keeps an empty text is not documented.
-            trust=_text(context, Key.TRUST, ""),
-            trust_id=_text(context, Key.TRUST_ID, ""),
-            subject=_text(context, Key.SUBJECT, ""),
-            ends=int(_text(context, Key.ENDS, "0")),
+            caller,
+            method,
+            trust=_text(context, Key.TRUST, nothing),
+            trust_id=_text(context, Key.TRUST_ID, nothing),
+            subject=_text(context, Key.SUBJECT, nothing),
+            ends=int(_text(context, Key.ENDS, never)),
         )
     except (KeyError, TypeError, ValueError, RecursionError):
         return None

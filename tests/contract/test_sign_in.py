@@ -477,7 +477,8 @@ def test_a_bucket_that_does_not_decide_is_logged_by_the_name_that_scripts_read(
     functions: Functions, log: list[str]
 ) -> None:
     sent = _any_token(functions)
-    functions.server.proxy.fail("GET", "tokens/", Fault.SLOW_DOWN, times=99)
+    [key] = functions.stored()
+    functions.server.proxy.fail("GET", key, Fault.SLOW_DOWN, times=99)
     with pytest.raises(OutcomeUnknown):
         functions.authorize(sent)
     functions.server.proxy.end_rules()

@@ -54,9 +54,15 @@ def test_what_is_not_a_context_stands_for_nobody(context: object) -> None:
 NEEDED = (Key.PRINCIPAL, Key.ROLE, Key.SOURCE, Key.SCOPE)
 
 
-@pytest.mark.parametrize("key", NEEDED)
+@pytest.mark.parametrize("key", [key for key in Key if key is not Key.ACCESS_LOG])
 def test_a_context_without_a_needed_value_stands_for_nobody(key: Key) -> None:
     assert decode({name: value for name, value in encode(BEARER).items() if name != key}) is None
+
+
+@pytest.mark.parametrize("key", NEEDED)
+def test_a_tokens_context_without_a_needed_value_stands_for_nobody(key: Key) -> None:
+    token = encode(Authenticated(BEARER.caller, AuthMethod.TOKEN))
+    assert decode({name: value for name, value in token.items() if name != key}) is None
 
 
 def test_what_a_token_does_not_have_may_be_missing() -> None:
