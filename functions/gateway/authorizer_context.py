@@ -45,7 +45,7 @@ def encode(authenticated: Authenticated) -> dict[str, str]:
 
 
 def decode(context: object) -> Authenticated | None:
-    """Return whom a context stands for, or None if it is missing or not one that `encode` returned."""
+    """Return what `encode` made a context of, or None if it is missing or another one."""
     if not isinstance(context, Mapping):
         return None
     try:

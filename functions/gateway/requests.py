@@ -26,12 +26,12 @@ class Request:
 
     @property
     def authenticated(self) -> Authenticated | None:
-        """Whom the authorizer authenticated; None if it was not asked, or its context is garbled."""
+        """Return what the authorizer found; None if it was not asked, or its context is garbled."""
         authorizer = self.event["requestContext"].get("authorizer") or {}
         return authorizer_context.decode(authorizer.get("lambda"))
 
     def require_authenticated(self) -> Authenticated:
-        """Return whom the authorizer authenticated.
+        """Return the authentication by the authorizer.
 
         Raises:
             NotAuthenticated: the request carries no context, or a garbled one.

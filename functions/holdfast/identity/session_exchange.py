@@ -28,7 +28,7 @@ def for_id_token(bearer: Authenticated, *, now: datetime) -> Authenticated:
     """Return who gets the session: the bearer of an ID token, and nobody else.
 
     Args:
-        bearer: whom the authorizer authenticated.
+        bearer: the caller that the authorizer authenticated.
         now: the time.
 
     Raises:
@@ -84,7 +84,7 @@ def for_aws_role(arn: str | None, account: str, read_records: Callable[[], Recor
 
 
 def create(store: Store, bearer: Authenticated, *, now: datetime, seconds: int) -> tuple[Session, str]:
-    """Create and store a session for somebody whom `for_id_token` or `for_aws_role` returned.
+    """Create and store a session for a caller that `for_id_token` or `for_aws_role` returned.
 
     Returns:
         The record, and the secret to show once.

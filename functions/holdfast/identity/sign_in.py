@@ -1,6 +1,7 @@
-"""Sign-in: whom a request's credentials authenticate. API Gateway caches the outcome for 60 seconds.
+"""Sign-in: decide who the caller is, by the credentials of a request.
 
-A denial is an outcome. A fault of S3 or of an issuer is raised, and nothing is cached then. The cache's key
+API Gateway caches the outcome for 60 seconds. A denial is an outcome. A fault of S3 or of an issuer is
+raised, and nothing is cached then. The cache's key
 is the `Authorization` header alone, so whatever ends meanwhile (a token, a session, an ID token or the trust
 record behind it) may stay valid for at most 60 seconds.
 """
@@ -19,7 +20,7 @@ from holdfast.s3.store import Store
 def sign_in(
     credentials: Credentials | None, store: Store, seconds_left: Callable[[], float]
 ) -> Authenticated | Denied:
-    """Decide whom credentials authenticate.
+    """Decide who the caller is, by the credentials.
 
     Args:
         credentials: what the request brought, or None for a header of no known form.

@@ -34,7 +34,7 @@ _KEY_KINDS: Final[Mapping[str, tuple[str, str | None]]] = {
 
 
 def verify(jwt: str, records: Records, issuers: Issuers, seconds: float = BUDGET) -> Authenticated | Denied:
-    """Decide whom an ID token (OpenID Connect Core section 3.1.3.7, RFC 8725) authenticates.
+    """Decide whether an ID token authenticates its bearer (OpenID Connect Core section 3.1.3.7, RFC 8725).
 
     No issuer is asked for its keys before a trust record matches what the token says of itself, and their
     address never comes from the token.
