@@ -85,7 +85,7 @@ def _demo(home: Home, connection: Connection, team: DeployedTeam, s3: "S3Client"
     _show_lock_is_gone(s3, team.bucket_name)
     _heading("What happened")
     print(f"""\
-Terraform acquired the lock, wrote serial {versions[0].serial} of the state through the API and released the lock;
+Terraform acquired the lock, wrote serial {versions[0].serial} of the state through the API and released it;
 the second plan acquired it again and found nothing to change. Every earlier version is still there.
 Run it again for one more version. To use Holdfast for a state of your own, see what `make up` prints.""")
 
