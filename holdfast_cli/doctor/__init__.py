@@ -1,0 +1,1 @@
+"""What `holdfast doctor` looks at: one module for each place, each of which yields findings."""
