@@ -15,13 +15,15 @@ from holdfast_cli.errors import CommandError
 if TYPE_CHECKING:
     import boto3
 
+    from holdfast_cli.stack import Stack
+
 PATIENCE: Final = 8.0
 """Seconds after which the command gives up on S3."""
 
 
-def open_bucket(session: "boto3.Session", bucket: str) -> Store:
-    """Open the bucket for the time of one command."""
-    return Store(connect(session), bucket, deadline=time.monotonic() + PATIENCE)
+def open_bucket(session: "boto3.Session", stack: "Stack") -> Store:
+    """Open a team's bucket for the time of one command."""
+    return Store(connect(session), stack.bucket, stack.account, deadline=time.monotonic() + PATIENCE)
 
 
 def caller_arn(session: "boto3.Session") -> str:
@@ -29,12 +31,18 @@ def caller_arn(session: "boto3.Session") -> str:
     return str(session.client("sts").get_caller_identity()["Arn"])
 
 
+def refused(stack: "Stack") -> str:
+    """Say that S3 refuses a request to a team's bucket."""
+    # S3 responds with the same 403 in both cases.
+    return f"The bucket {stack.bucket} refuses it, or is not in the account {stack.account} any more."
+
+
 @contextmanager
-def as_lines(bucket: str, *, outcome_unknown: str, interrupted: str = "") -> Iterator[None]:
+def as_lines(stack: "Stack", *, outcome_unknown: str, interrupted: str = "") -> Iterator[None]:
     """Turn errors of the store and the SDK into one line that says what to do.
 
     Args:
-        bucket: the bucket's name.
+        stack: the team's.
         outcome_unknown: what to do if the bucket did not respond; a write may have taken effect then.
         interrupted: what to check after Ctrl-C, where that matters.
 
@@ -48,9 +56,9 @@ def as_lines(bucket: str, *, outcome_unknown: str, interrupted: str = "") -> Ite
         except StorageRefused as error:
             cause = error.__cause__
             reason = explain(cause) if isinstance(cause, ClientError) else error.message
-            raise CommandError(f"The bucket {bucket} refuses it. {reason}") from error
+            raise CommandError(f"{refused(stack)} {reason}") from error
         except OutcomeUnknown as error:
-            raise CommandError(f"The bucket {bucket} does not respond: {outcome_unknown}") from error
+            raise CommandError(f"The bucket {stack.bucket} does not respond: {outcome_unknown}") from error
         except KeyboardInterrupt as interrupt:
             if interrupted:
                 interrupt.add_note(interrupted)

@@ -31,12 +31,14 @@ class Stack:
         team: the team's name.
         api_address: the API's base URL, without a trailing slash.
         bucket: the bucket's name.
+        account: the ID of the AWS account that the stack and the bucket are in.
         retention: of the states that its functions write; None if they leave it to the bucket.
     """
 
     team: str
     api_address: str
     bucket: str
+    account: str
     retention: Retention | None
 
 
@@ -114,6 +116,7 @@ def _read(stack: "StackTypeDef") -> Stack:
             _team(stack),
             outputs[names.API_ADDRESS].rstrip("/"),
             outputs[names.BUCKET_NAME],
+            stack["StackId"].split(":")[4],  # an ARN
             None if written_with is None else retention.parse(written_with),
         )
     except KeyError as error:

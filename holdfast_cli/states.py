@@ -16,6 +16,7 @@ from holdfast.state.undelete import Undeleted
 from holdfast_cli.aws_errors import as_command_errors, explain
 from holdfast_cli.errors import CommandError, with_notes
 from holdfast_cli.output import plain
+from holdfast_cli.records import refused
 
 if TYPE_CHECKING:
     import boto3
@@ -36,12 +37,12 @@ def undelete(session: "boto3.Session", stack: "Stack", name: StateName) -> Undel
     """
     with as_command_errors():
         identity = session.client("sts").get_caller_identity()["Arn"]
-        store = Store(connect(session), stack.bucket, deadline=time.monotonic() + _PATIENCE)
+        store = Store(connect(session), stack.bucket, stack.account, deadline=time.monotonic() + _PATIENCE)
         caller = Caller(principal(identity), Role.MAINTAINER, ("*",))
         try:
             return undeleting.undelete(store, name, caller, stack.retention)
         except HoldfastError as error:
-            raise CommandError(with_notes(_line(error, stack.bucket, name), error)) from error
+            raise CommandError(with_notes(_line(error, stack, name), error)) from error
         except KeyboardInterrupt as interrupt:
             # A write that was on its way may still take effect.
             interrupt.add_note(
@@ -50,7 +51,7 @@ def undelete(session: "boto3.Session", stack: "Stack", name: StateName) -> Undel
             raise
 
 
-def _line(error: HoldfastError, bucket: str, name: StateName) -> str:
+def _line(error: HoldfastError, stack: "Stack", name: StateName) -> str:
     match error:
         case Locked():
             # A client can write anything into its lock.
@@ -61,10 +62,11 @@ def _line(error: HoldfastError, bucket: str, name: StateName) -> str:
                 f"`terraform force-unlock {shlex.quote(lock_id)}`; then run the command again."
             )
         case StorageRefused(__cause__=ClientError() as cause):
-            return f"The bucket {bucket} refuses to restore the state. {explain(cause)}"
+            return f"{refused(stack)} {explain(cause)}"
         case OutcomeUnknown():
             return (
-                f"The bucket {bucket} does not respond: run the command again, that is safe. {error.message}"
+                f"The bucket {stack.bucket} does not respond: run the command again, that is safe. "
+                f"{error.message}"
             )
         case _:
             return error.message

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.access import Role
     from holdfast_cli.arguments import Expiry
     from holdfast_cli.output import Progress
+    from holdfast_cli.stack import Stack
 
 _PREFIX: Final = token_key("").removesuffix(".json")
 """What the keys of all token records begin with."""
@@ -45,7 +46,7 @@ class Listing:
 
 def create(
     session: "boto3.Session",
-    bucket: str,
+    stack: "Stack",
     role: "Role",
     scope: Sequence[str],
     description: str,
@@ -63,7 +64,7 @@ def create(
     interrupted = (
         "`holdfast token list` shows whether a token was created. Its secret is lost then: revoke the token."
     )
-    with as_lines(bucket, outcome_unknown=unknown, interrupted=interrupted):
+    with as_lines(stack, outcome_unknown=unknown, interrupted=interrupted):
         identity = caller_arn(session)
         now = datetime.now(UTC)
         try:
@@ -77,44 +78,47 @@ def create(
             )
         except ValueError as error:
             raise CommandError(f"The token cannot be created: {error}.") from error
-        if not records.create(open_bucket(session, bucket), token.key, token.to_json()):
+        if not records.create(open_bucket(session, stack), token.key, token.to_json()):
             raise CommandError(f"The token ID {token.id} is already in use: run the command again.")
     return token, secret
 
 
-def read(session: "boto3.Session", bucket: str, token_id: str) -> Token:
+def read(session: "boto3.Session", stack: "Stack", token_id: str) -> Token:
     """Read a token's record.
 
     Raises:
         CommandError: there is none, it is not valid, or AWS does not allow it or does not respond.
     """
-    with as_lines(bucket, outcome_unknown=_READ):
-        found = open_bucket(session, bucket).read(token_key(token_id))
-        return _parse(found.body if found else None, bucket, token_id)
+    with as_lines(stack, outcome_unknown=_READ):
+        found = open_bucket(session, stack).read(token_key(token_id))
+        return _parse(found.body if found else None, stack.bucket, token_id)
 
 
-def read_all(session: "boto3.Session", bucket: str, progress: "Progress") -> Listing:
+def read_all(session: "boto3.Session", stack: "Stack", progress: "Progress") -> Listing:
     """Read every token's record.
 
     Raises:
         CommandError: AWS does not allow it or does not respond.
     """
-    with as_lines(bucket, outcome_unknown=_READ):
+    with as_lines(stack, outcome_unknown=_READ):
         try:
-            found, unreadable = _read_all(connect(session), bucket, progress)
+            found, unreadable = _read_all(connect(session), stack, progress)
         finally:
             progress.end()
     return Listing(sorted(found, key=lambda token: token.id), sorted(unreadable))
 
 
-def _read_all(client: "S3Client", bucket: str, progress: "Progress") -> tuple[list[Token], list[str]]:
-    keys = _keys(Store(client, bucket, deadline=time.monotonic() + PATIENCE), progress)
+def _read_all(client: "S3Client", stack: "Stack", progress: "Progress") -> tuple[list[Token], list[str]]:
+    def store() -> Store:
+        return Store(client, stack.bucket, stack.account, deadline=time.monotonic() + PATIENCE)
+
+    keys = _keys(store(), progress)
     found: list[Token] = []
     unreadable = []
     with ThreadPoolExecutor(_AT_ONCE) as pool:
 
         def read_one(key: str) -> bytes | None:
-            stored = Store(client, bucket, deadline=time.monotonic() + PATIENCE).read(key)
+            stored = store().read(key)
             return stored.body if stored else None
 
         reads = {pool.submit(read_one, key): key for key in keys}
@@ -134,13 +138,13 @@ def _read_all(client: "S3Client", bucket: str, progress: "Progress") -> tuple[li
 
 
 def rotate(
-    session: "boto3.Session", bucket: str, token_id: str, keep: timedelta, expiry: "Expiry | None"
+    session: "boto3.Session", stack: "Stack", token_id: str, keep: timedelta, expiry: "Expiry | None"
 ) -> tuple[Token, str]:
     """Give a token a new secret.
 
     Args:
         session: has the credentials.
-        bucket: of the team.
+        stack: the team's.
         token_id: which token.
         keep: how long the old secret stays valid.
         expiry: of the token from now on; None renews the lifetime that the token was created with.
@@ -157,12 +161,12 @@ def rotate(
         "secret is lost and the old one expires: create another token."
     )
     unknown = f"the rotation may have taken effect. {look}"
-    with as_lines(bucket, outcome_unknown=unknown, interrupted=look):
+    with as_lines(stack, outcome_unknown=unknown, interrupted=look):
         identity = caller_arn(session)
         made: list[tuple[Token, str]] = []
 
         def decide(current: bytes | None) -> bytes:
-            token = _parse(current, bucket, token_id)
+            token = _parse(current, stack.bucket, token_id)
             now = datetime.now(UTC)
             if expiry is not None:
                 expires = expiry.at
@@ -175,11 +179,11 @@ def rotate(
                 raise CommandError(f"The token cannot be rotated: {error}.") from error
             return made[-1][0].to_json()
 
-        change(open_bucket(session, bucket), token_key(token_id), decide)
+        change(open_bucket(session, stack), token_key(token_id), decide)
     return made[-1]
 
 
-def revoke(session: "boto3.Session", bucket: str, token_id: str) -> Token:
+def revoke(session: "boto3.Session", stack: "Stack", token_id: str) -> Token:
     """Revoke a token for good; one that is revoked already stays as it is.
 
     Returns:
@@ -189,16 +193,16 @@ def revoke(session: "boto3.Session", bucket: str, token_id: str) -> Token:
         CommandError: there is no such token, or AWS does not allow it or does not respond.
     """
     again = "run the command again until it says that the token is revoked."
-    with as_lines(bucket, outcome_unknown=again, interrupted=again.capitalize()):
+    with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
         identity = caller_arn(session)
         revoked: list[Token] = []
 
         def decide(current: bytes | None) -> bytes | None:
-            token = _parse(current, bucket, token_id)
+            token = _parse(current, stack.bucket, token_id)
             revoked.append(tokens.revoke(token, revoked_by=identity, now=datetime.now(UTC)))
             return None if token.revoked is not None else revoked[-1].to_json()
 
-        change(open_bucket(session, bucket), token_key(token_id), decide)
+        change(open_bucket(session, stack), token_key(token_id), decide)
     return revoked[-1]
 
 

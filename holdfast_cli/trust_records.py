@@ -11,22 +11,23 @@ if TYPE_CHECKING:
     import boto3
 
     from holdfast.identity.trust import Trust
+    from holdfast_cli.stack import Stack
 
 _INTERRUPTED: Final = "`holdfast trust list` shows whether it took effect."
 
 
-def read(session: "boto3.Session", bucket: str) -> Records:
+def read(session: "boto3.Session", stack: "Stack") -> Records:
     """Read all trust records.
 
     Raises:
         CommandError: AWS does not allow it or does not respond, or the records are not valid.
     """
-    with as_lines(bucket, outcome_unknown="run the command again."):
-        found = open_bucket(session, bucket).read(KEY)
-        return _parse(found.body if found else None, bucket)
+    with as_lines(stack, outcome_unknown="run the command again."):
+        found = open_bucket(session, stack).read(KEY)
+        return _parse(found.body if found else None, stack.bucket)
 
 
-def add(session: "boto3.Session", bucket: str, record: "Trust") -> None:
+def add(session: "boto3.Session", stack: "Stack", record: "Trust") -> None:
     """Add a record.
 
     Raises:
@@ -34,10 +35,10 @@ def add(session: "boto3.Session", bucket: str, record: "Trust") -> None:
             does not respond.
     """
     unknown = f"check with `holdfast trust list` whether {record.name} is there before you run it again."
-    with as_lines(bucket, outcome_unknown=unknown, interrupted=_INTERRUPTED):
+    with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
 
         def decide(current: bytes | None) -> bytes | None:
-            records = _parse(current, bucket)
+            records = _parse(current, stack.bucket)
             there = records.named(record.name)
             if there is not None and there.id == record.id:
                 # An attempt took effect although its response was lost, and others have made changes since.
@@ -47,10 +48,10 @@ def add(session: "boto3.Session", bucket: str, record: "Trust") -> None:
             except ValueError as error:
                 raise CommandError(f"The record was not added: {error}.") from error
 
-        change(open_bucket(session, bucket), KEY, decide)
+        change(open_bucket(session, stack), KEY, decide)
 
 
-def remove(session: "boto3.Session", bucket: str, name: str) -> "Trust":
+def remove(session: "boto3.Session", stack: "Stack", name: str) -> "Trust":
     """Remove a record.
 
     A record that somebody else re-creates under that name at the same time stays.
@@ -62,23 +63,23 @@ def remove(session: "boto3.Session", bucket: str, name: str) -> "Trust":
         CommandError: there is none of that name, or AWS does not allow it or does not respond.
     """
     again = "run the command again until it says that there is none of that name."
-    with as_lines(bucket, outcome_unknown=again, interrupted=again.capitalize()):
+    with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
         removed: list[Trust] = []
 
         def decide(current: bytes | None) -> bytes | None:
-            records = _parse(current, bucket)
+            records = _parse(current, stack.bucket)
             there = records.named(name)
             if removed and (there is None or there.id != removed[0].id):
                 return None  # an attempt took effect although its response was lost, or somebody was faster
             if there is None:
                 raise CommandError(
-                    f"There is no trust record {name} in the bucket {bucket}: `holdfast trust list` shows "
-                    "all, and --team selects the team."
+                    f"There is no trust record {name} in the bucket {stack.bucket}: `holdfast trust list` "
+                    "shows all, and --team selects the team."
                 )
             removed.append(there)
             return records.without(name).to_json()
 
-        change(open_bucket(session, bucket), KEY, decide)
+        change(open_bucket(session, stack), KEY, decide)
     return removed[0]
 
 

@@ -72,6 +72,7 @@ class Functions(Construct):
             timeout=Duration.seconds(25),  # below the gateway's 30 s, so that every response is ours
             environment={
                 "HOLDFAST_BUCKET": bucket.bucket_name,
+                "HOLDFAST_ACCOUNT": Stack.of(self).account,
                 "HOLDFAST_REQUIRE_LOCK": "true" if team.require_lock else "false",
                 **({"HOLDFAST_RETENTION": retention} if retention else {}),
             },
@@ -101,7 +102,7 @@ class Functions(Construct):
             bundles.authorizer,
             memory_mb=team.memory.authorizer,
             timeout=Duration.seconds(10),
-            environment={"HOLDFAST_BUCKET": bucket.bucket_name},
+            environment={"HOLDFAST_BUCKET": bucket.bucket_name, "HOLDFAST_ACCOUNT": Stack.of(self).account},
             statements=[
                 _allow("ReadRecords", ["s3:GetObject"], [tokens, sessions, trust]),
                 missing_keys_are_404,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 _BUCKET: Final = os.environ["HOLDFAST_BUCKET"]
+_ACCOUNT: Final = os.environ["HOLDFAST_ACCOUNT"]
 
 _log = Logger()
 _s3 = connect()
@@ -41,7 +42,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     # The identity source is the key of API Gateway's cache, so nothing else may decide.
     (authorization,) = event["identitySource"]
     sent = credentials.parse(authorization)
-    store = Store(_s3, _BUCKET, deadline=deadline(context.get_remaining_time_in_millis()))
+    store = Store(_s3, _BUCKET, _ACCOUNT, deadline=deadline(context.get_remaining_time_in_millis()))
     try:
         outcome = sign_in(sent, store, lambda: context.get_remaining_time_in_millis() / 1000)
     except Exception as error:

@@ -35,7 +35,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
         event: an API Gateway HTTP API event, payload format 2.0.
         context: the invocation's.
     """
-    store = Store(_s3, _BUCKET, deadline=deadline(context.get_remaining_time_in_millis()))
+    store = Store(_s3, _BUCKET, _ACCOUNT, deadline=deadline(context.get_remaining_time_in_millis()))
     return respond(Request(event, store), _ROUTES, _log)
 
 

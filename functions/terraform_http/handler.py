@@ -34,6 +34,7 @@ def _retention() -> retention.Retention | None:
 
 
 _BUCKET: Final = os.environ["HOLDFAST_BUCKET"]
+_ACCOUNT: Final = os.environ["HOLDFAST_ACCOUNT"]
 _VERSION: Final = os.environ["HOLDFAST_VERSION"]
 _REQUIRE_LOCK: Final = {"true": True, "false": False}[os.environ["HOLDFAST_REQUIRE_LOCK"]]
 _RETENTION: Final = _retention()
@@ -82,7 +83,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
         event: an API Gateway HTTP API event, payload format 2.0.
         context: the invocation's.
     """
-    store = Store(_s3, _BUCKET, deadline=deadline(context.get_remaining_time_in_millis()))
+    store = Store(_s3, _BUCKET, _ACCOUNT, deadline=deadline(context.get_remaining_time_in_millis()))
     return respond(Request(event, store), _ROUTES, _log)
 
 

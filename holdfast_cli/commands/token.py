@@ -181,7 +181,7 @@ def _create(asked: argparse.Namespace) -> None:
     session = stack.sign_in()
     found = stack.find(session, asked.team)
     token, secret = tokens.create(
-        session, found.bucket, Role(asked.role), asked.scope, asked.description, asked.expires
+        session, found, Role(asked.role), asked.scope, asked.description, asked.expires
     )
     text = _json(_with_secret(found, token, secret)) if asked.json else _created_text(found, token, secret)
     try:
@@ -198,7 +198,7 @@ def _list(asked: argparse.Namespace) -> None:
 
     session = stack.sign_in()
     found = stack.find(session, asked.team)
-    listing = tokens.read_all(session, found.bucket, output.Progress())
+    listing = tokens.read_all(session, found, output.Progress())
     now = datetime.now(UTC)
     shown = [token for token in listing.tokens if asked.all or token.status(now) == "active"]
     if asked.json:
@@ -220,7 +220,7 @@ def _show(asked: argparse.Namespace) -> None:
 
     session = stack.sign_in()
     found = stack.find(session, asked.team)
-    token = tokens.read(session, found.bucket, asked.id)
+    token = tokens.read(session, found, asked.id)
     now = datetime.now(UTC)
     output.write(_json(_document(token, now)) if asked.json else output.listed(_fields(token, now)))
 
@@ -230,7 +230,7 @@ def _rotate(asked: argparse.Namespace) -> None:
 
     session = stack.sign_in()
     found = stack.find(session, asked.team)
-    token, secret = tokens.rotate(session, found.bucket, asked.id, asked.keep, asked.expires)
+    token, secret = tokens.rotate(session, found, asked.id, asked.keep, asked.expires)
     if asked.json:
         text = _json(_with_secret(found, token, secret) | {"old_secret_until": _time(_old_until(token))})
     else:
@@ -249,7 +249,7 @@ def _revoke(asked: argparse.Namespace) -> None:
 
     session = stack.sign_in()
     found = stack.find(session, asked.team)
-    token = tokens.revoke(session, found.bucket, asked.id)
+    token = tokens.revoke(session, found, asked.id)
     done = (
         f"Revoked the token {token.id} of the team {found.team}: it is refused everywhere within 60 seconds."
     )

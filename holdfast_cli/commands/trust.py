@@ -164,7 +164,7 @@ def _add(asked: argparse.Namespace) -> None:
         record = replace(record, created_by=records.caller_arn(session))
     if isinstance(record, OidcTrust) and asked.audience is None:
         record = replace(record, audience=found.api_address)
-    trust_records.add(session, found.bucket, record)
+    trust_records.add(session, found, record)
     done = f"Added the trust record {record.name} of the team {found.team}"
     text = f"""\
 {done}: {record.role} of {", ".join(record.scope)}
@@ -178,7 +178,7 @@ def _list(asked: argparse.Namespace) -> None:
 
     session = stack.sign_in()
     found = stack.find(session, asked.team)
-    shown = sorted(trust_records.read(session, found.bucket), key=lambda record: record.name)
+    shown = sorted(trust_records.read(session, found), key=lambda record: record.name)
     if asked.json:
         output.write(_json([_document(record) for record in shown]))
     elif shown:
@@ -193,7 +193,7 @@ def _remove(asked: argparse.Namespace) -> None:
 
     session = stack.sign_in()
     found = stack.find(session, asked.team)
-    record = trust_records.remove(session, found.bucket, asked.name)
+    record = trust_records.remove(session, found, asked.name)
     whose = "its ID tokens and sessions are" if isinstance(record, OidcTrust) else "its sessions are"
     done = f"Removed the trust record {record.name} of the team {found.team}"
     _write(

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
+ACCOUNT = "123456789012"
+"""Owns the buckets; moto takes it for its own account, and neither server compares it."""
+
 
 @dataclass(frozen=True)
 class Server:
@@ -102,11 +105,11 @@ class Bucket:
 
     def store(self, *, seconds: float = 20.0) -> Store:
         """A store for one request that talks through the proxy."""
-        return Store(self.server.proxied, self.name, deadline=time.monotonic() + seconds)
+        return Store(self.server.proxied, self.name, ACCOUNT, deadline=time.monotonic() + seconds)
 
     def direct_store(self) -> Store:
         """A store for one request that bypasses the proxy: somebody else's."""
-        return Store(self.s3, self.name, deadline=time.monotonic() + 20)
+        return Store(self.s3, self.name, ACCOUNT, deadline=time.monotonic() + 20)
 
     def history(self, prefix: str) -> list[tuple[str, str]]:
         """Key and version ID of every version and every delete marker."""

@@ -28,7 +28,7 @@ from holdfast.s3.store import (
     Store,
     Stored,
 )
-from tests.contract.conftest import Bucket
+from tests.contract.conftest import ACCOUNT, Bucket
 from tests.support.fault_relay import Exchange, Fault, Injected, Relay, Request
 
 KEY: Final = names.parse("cut").state_key
@@ -53,7 +53,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def open_store(endpoint: str, bucket: str) -> Store:
     client = store.connect(boto3.Session("test", "test", region_name="us-east-1"), endpoint_url=endpoint)
-    return Store(client, bucket, deadline=time.monotonic() + 120)
+    return Store(client, bucket, ACCOUNT, deadline=time.monotonic() + 120)
 
 
 def places(answer: bytes) -> list[int]:

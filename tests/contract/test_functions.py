@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.access import Caller, Role
 from holdfast.state import locks
-from tests.contract.conftest import Server
+from tests.contract.conftest import ACCOUNT, Server, noted
 from tests.support.documents import ADA, BOB, OPERATOR, encrypted_state, lock_info, only_id, state
 from tests.support.events import Context, request
 from tests.support.s3_fault_proxy import Fault
@@ -38,6 +38,7 @@ def function(moto: Server) -> Iterator[Handle]:
     moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
     with pytest.MonkeyPatch.context() as environment:
         for name, value in {
+            "HOLDFAST_ACCOUNT": ACCOUNT,
             "HOLDFAST_BUCKET": BUCKET,
             "HOLDFAST_VERSION": "1.2.3+abc",
             "HOLDFAST_REQUIRE_LOCK": "true",
@@ -89,6 +90,14 @@ def test_the_life_of_a_state(backend: Handle) -> None:
     assert read["headers"] == {"Content-Type": "application/json", "Cache-Control": "no-store"}
     assert ask(backend, "DELETE", STATES, caller=OPERATOR)["statusCode"] == 200
     assert ask(backend, "GET", STATES, caller=READER)["statusCode"] == 204
+
+
+def test_every_request_of_the_function_to_s3_names_the_account_of_its_deployment(backend: Handle) -> None:
+    client = vars(import_module("terraform_http.handler"))["_s3"]
+    with noted(client, "x-amz-expected-bucket-owner") as requests:
+        test_the_life_of_a_state(backend)
+    assert {method for method, _ in requests} == {"GET", "PUT", "DELETE"}
+    assert {owner for _, owner in requests} == {ACCOUNT}
 
 
 @pytest.mark.parametrize("is_base64", [True, False])

@@ -667,6 +667,18 @@ def test_aws_credentials_become_a_session_with_two_requests(functions: Functions
     assert made["secret"] not in "".join(log)
 
 
+def test_every_request_to_s3_names_the_account_of_the_deployment(functions: Functions) -> None:
+    functions.trust(deployers())
+    clients = [vars(module)["_s3"] for module in functions.modules.values()]
+    with (
+        noted(clients[0], "x-amz-expected-bucket-owner") as by_one,
+        noted(clients[1], "x-amz-expected-bucket-owner") as by_other,
+    ):
+        made = answered(functions.make_session("/sessions/aws", aws(ARN)))
+        assert functions.authorize(basic(made["id"], made["secret"]))["isAuthorized"]
+    assert [owner for _, owner in (*by_one, *by_other)] == [ACCOUNT] * 4
+
+
 @pytest.mark.parametrize(
     "authorizer",
     [

@@ -38,7 +38,7 @@ from holdfast.state.document import Revision
 from holdfast.state.read import read
 from holdfast.state.undelete import Undeleted, undelete
 from holdfast.state.write import Written, write
-from tests.contract.conftest import Bucket
+from tests.contract.conftest import ACCOUNT, Bucket
 from tests.support.documents import ADA, BOB, LINEAGE, OPERATOR, encrypted_state, lock_info, only_id, state
 from tests.support.s3_fault_proxy import Fault
 
@@ -571,7 +571,7 @@ def test_deleting_nothing_succeeds(team: Team) -> None:
 
 def test_a_bucket_that_is_gone_is_a_fault_for_every_verb(bucket: Bucket) -> None:
     def gone() -> Store:
-        return Store(bucket.s3, "holdfast-gone", deadline=time.monotonic() + 20)
+        return Store(bucket.s3, "holdfast-gone", ACCOUNT, deadline=time.monotonic() + 20)
 
     for verb in (
         lambda: read(gone(), NAME, READER),

@@ -23,7 +23,7 @@ from holdfast.s3.store import (
     connect,
     is_unique,
 )
-from tests.contract.conftest import Bucket
+from tests.contract.conftest import ACCOUNT, Bucket
 from tests.support.free_port import free_port
 from tests.support.s3_fault_proxy import Fault
 
@@ -100,7 +100,7 @@ def test_missing_keys_read_as_none(bucket: Bucket) -> None:
 
 
 def test_a_missing_bucket_is_a_fault_and_never_reads_as_a_missing_key(bucket: Bucket) -> None:
-    store = Store(bucket.s3, "holdfast-gone", deadline=time.monotonic() + 20)
+    store = Store(bucket.s3, "holdfast-gone", ACCOUNT, deadline=time.monotonic() + 20)
     with pytest.raises(StorageRefused, match="NoSuchBucket"):
         store.read(KEY)
     with pytest.raises(StorageRefused, match="NoSuchBucket"):
@@ -191,11 +191,11 @@ def test_an_s3_that_cannot_be_connected_to_ends_undecided() -> None:
     session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
     nobody = connect(session, endpoint_url=f"http://127.0.0.1:{free_port()}")
     with pytest.raises(OutcomeUnknown, match="EndpointConnectionError"):
-        Store(nobody, "bucket", deadline=time.monotonic() + 0.2).read(KEY)
+        Store(nobody, "bucket", ACCOUNT, deadline=time.monotonic() + 0.2).read(KEY)
 
 
 def test_no_request_starts_after_the_deadline(bucket: Bucket) -> None:
-    late = Store(bucket.s3, bucket.name, deadline=time.monotonic())
+    late = Store(bucket.s3, bucket.name, ACCOUNT, deadline=time.monotonic())
     with pytest.raises(OutcomeUnknown, match="no time"):
         put(late, b"one", IfAbsent())
     assert late.requests == []
@@ -281,7 +281,7 @@ def test_a_removal_that_may_not_be_done_is_protected(bucket: Bucket) -> None:
 
 
 def test_a_removal_from_a_bucket_that_is_gone_is_a_fault(bucket: Bucket) -> None:
-    store = Store(bucket.s3, "holdfast-gone", deadline=time.monotonic() + 20)
+    store = Store(bucket.s3, "holdfast-gone", ACCOUNT, deadline=time.monotonic() + 20)
     with pytest.raises(StorageRefused, match="NoSuchBucket"):
         store.remove_version(KEY, "x")
 
@@ -381,7 +381,7 @@ def test_a_key_without_history_has_none(bucket: Bucket) -> None:
 
 
 def test_the_history_of_a_bucket_that_is_gone_is_a_fault(bucket: Bucket) -> None:
-    store = Store(bucket.s3, "holdfast-gone", deadline=time.monotonic() + 20)
+    store = Store(bucket.s3, "holdfast-gone", ACCOUNT, deadline=time.monotonic() + 20)
     with pytest.raises(StorageRefused, match="NoSuchBucket"):
         next(store.versions(KEY))
 
@@ -437,14 +437,14 @@ def test_every_write_carries_the_same_checksum_whatever_the_environment_says(
     monkeypatch.setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")
     session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
     client = connect(session, endpoint_url=bucket.s3.meta.endpoint_url)
-    store = Store(client, bucket.name, deadline=time.monotonic() + 20)
+    store = Store(client, bucket.name, ACCOUNT, deadline=time.monotonic() + 20)
     store.write(KEY, b"one", IfAbsent(), metadata={}, retention=retention)
     checksum = bucket.s3.get_object(Bucket=bucket.name, Key=KEY)["ChecksumSHA256"]
     assert checksum == base64.b64encode(hashlib.sha256(b"one").digest()).decode()
 
 
 def test_a_prolonged_store_has_time_left_and_loses_none(bucket: Bucket) -> None:
-    late = Store(bucket.s3, bucket.name, deadline=time.monotonic())
+    late = Store(bucket.s3, bucket.name, ACCOUNT, deadline=time.monotonic())
     late.prolong(10)
     assert late.read(KEY) is None
     patient = bucket.store()
@@ -518,3 +518,43 @@ def test_a_prolonged_store_lists_on_after_its_first_deadline(
         next(others)
     store.prolong(20)
     assert list(keys) == ["tokens/b.json"]
+
+
+def test_every_request_names_the_account_that_must_own_the_bucket(bucket: Bucket) -> None:
+    store = bucket.store()
+    retention = Retention("GOVERNANCE", 1)
+    with bucket.sent("x-amz-expected-bucket-owner") as requests:
+        bucket.proxy.fail("PUT", KEY, Fault.SLOW_DOWN)  # a retry is a request as well
+        stored = store.write(KEY, b"one", IfAbsent(), metadata={}, tags={"a": "b"}, retention=retention)
+        assert isinstance(stored, Stored)
+        replaced = store.write(KEY, b"", IfMatch(stored.etag), metadata={})
+        assert isinstance(replaced, Stored)
+        assert store.read(KEY)
+        assert store.read(KEY, stored.version_id)
+        assert store.read_version(KEY)
+        assert len(list(store.versions(KEY, page_size=1))) == 2
+        put(store, b"other", IfAbsent())
+        assert list(store.list_keys("states/", page_size=1)) == [KEY]
+        assert store.delete(KEY, IfMatch(replaced.etag)) == Deleted()
+        assert store.remove_version(KEY, replaced.version_id) == Deleted()
+
+    assert [owner for _, owner in requests] == [ACCOUNT] * len(store.requests)
+    operations = {"GetObject", "PutObject", "DeleteObject", "ListObjectVersions", "ListObjectsV2"}
+    assert set(store.requests) == operations
+
+
+def test_what_the_test_before_drives_is_all_that_a_store_can_do() -> None:
+    driven = {"write", "read", "read_version", "versions", "list_keys", "delete", "remove_version"}
+    without_requests = {"prolong"}
+    public = {name for name in vars(Store) if not name.startswith("_")}
+    assert public == driven | without_requests
+
+
+@pytest.mark.parametrize("version", [False, True])
+def test_a_bucket_of_another_account_is_a_fault_that_names_the_possibility(
+    bucket: Bucket, *, version: bool
+) -> None:
+    stored = create(bucket)
+    bucket.proxy.fail("GET", KEY, Fault.DENIED)  # what S3 responds to another owner
+    with pytest.raises(StorageRefused, match="belongs to the account of the stack"):
+        bucket.store().read(KEY, stored.version_id if version else None)

@@ -27,6 +27,7 @@ CONTENT = "confidential"
 def backend(monkeypatch: pytest.MonkeyPatch) -> Iterator[Handle]:
     """The function, started with an S3 that nobody serves."""
     for name, value in {
+        "HOLDFAST_ACCOUNT": "none",
         "HOLDFAST_BUCKET": "none",
         "HOLDFAST_VERSION": "1",
         "HOLDFAST_REQUIRE_LOCK": "true",

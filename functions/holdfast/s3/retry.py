@@ -100,7 +100,8 @@ def until_decided(
                 if not is_retried(status):
                     raise StorageRefused(
                         f"S3 answered {status} {reason}. This is a fault of the deployment: check the "
-                        "function's role, the bucket policy and the key, then deploy again."
+                        "function's role, the bucket policy and the key, and that the bucket still "
+                        "belongs to the account of the stack, then deploy again."
                     ) from error
         except _LOST as error:
             reason = type(error).__name__

@@ -1,5 +1,8 @@
 """S3 with conditions. Nothing else talks to S3.
 
+Every request names the account that owns the bucket. The name of a deleted bucket is free, so another account
+could have it by now: S3 then refuses the request, and no state goes to a stranger.
+
 Every write says what it expects to find. A failed precondition is an outcome (`PreconditionFailed`), not an
 error: the caller looks again and decides. A request whose response was lost is retried with the same
 condition until S3 decides or the deadline passes. So a failed precondition can mean "your own first attempt
@@ -180,16 +183,18 @@ class Store:
     Args:
         client: an S3 client made by `connect`.
         bucket: the bucket's name.
+        owner: the ID of the AWS account that the bucket must belong to.
         deadline: `time.monotonic()` seconds after which no request starts any more.
 
     Attributes:
         requests: the name of every request that was sent to S3, retries included.
     """
 
-    def __init__(self, client: "S3Client", bucket: str, *, deadline: float) -> None:
+    def __init__(self, client: "S3Client", bucket: str, owner: str, *, deadline: float) -> None:
         self.bucket = bucket
         self.requests: list[str] = []
         self._client = client
+        self._where: Mapping[str, Any] = {"Bucket": bucket, "ExpectedBucketOwner": owner}
         self._deadline = deadline
 
     def prolong(self, seconds: float) -> None:
@@ -231,7 +236,7 @@ class Store:
     def _get(self, key: str, **which: Any) -> Object:
         """Read an object, or the part of it that is asked for."""
         try:
-            response = self._client.get_object(Bucket=self.bucket, Key=key, **which)
+            response = self._client.get_object(**self._where, Key=key, **which)
             body = response["Body"].read()
             _require_whole(response, body)
             read_at = parsedate_to_datetime(response["ResponseMetadata"]["HTTPHeaders"]["date"])
@@ -269,7 +274,7 @@ class Store:
 
     def _list_versions(self, **request: Any) -> "ListObjectVersionsOutputTypeDef":
         def list_versions() -> "ListObjectVersionsOutputTypeDef":
-            page = self._client.list_object_versions(Bucket=self.bucket, **request)
+            page = self._client.list_object_versions(**self._where, **request)
             if "IsTruncated" not in page:  # the SDK reads a missing body as an empty one
                 raise ResponseCutShortError
             return page
@@ -298,7 +303,7 @@ class Store:
 
     def _list_objects(self, **request: Any) -> "ListObjectsV2OutputTypeDef":
         def list_objects() -> "ListObjectsV2OutputTypeDef":
-            page = self._client.list_objects_v2(Bucket=self.bucket, **request)
+            page = self._client.list_objects_v2(**self._where, **request)
             if "IsTruncated" not in page:  # the SDK reads a missing body as an empty one
                 raise ResponseCutShortError
             return page
@@ -330,7 +335,7 @@ class Store:
             StorageRefused: S3 refuses the function.
         """
         request: dict[str, Any] = {
-            "Bucket": self.bucket,
+            **self._where,
             "Key": key,
             "Body": body,
             "ContentType": CONTENT_TYPE,
@@ -370,7 +375,7 @@ class Store:
         """
 
         def delete() -> Deleted:
-            self._client.delete_object(Bucket=self.bucket, Key=key, IfMatch=condition.etag)
+            self._client.delete_object(**self._where, Key=key, IfMatch=condition.etag)
             return Deleted()
 
         outcomes: dict[int, Deleted | PreconditionFailed] = {404: Deleted(), 412: PreconditionFailed()}
@@ -390,7 +395,7 @@ class Store:
             raise ValueError("without versioning there is no version to remove")  # it would be any object
 
         def remove() -> Deleted:
-            self._client.delete_object(Bucket=self.bucket, Key=key, VersionId=version_id)
+            self._client.delete_object(**self._where, Key=key, VersionId=version_id)
             return Deleted()
 
         outcomes: dict[int, Deleted | Protected] = {403: Protected(), 404: Deleted()}

@@ -23,6 +23,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from tests.safety.model.s3 import LOST, Answer, Entry, Request
 
 BUCKET: Final = "holdfast-model"
+ACCOUNT: Final = "123456789012"
 FUNCTIONS: Final = Path(__file__).resolve().parents[3] / "functions"
 FUNCTION_TIMEOUT: Final = 25
 """Seconds that a function lives."""
@@ -94,6 +95,7 @@ class Production:
         os.environ.update(
             {
                 "HOLDFAST_BUCKET": BUCKET,
+                "HOLDFAST_ACCOUNT": ACCOUNT,
                 "HOLDFAST_VERSION": "model",
                 "HOLDFAST_REQUIRE_LOCK": "true",
                 "POWERTOOLS_SERVICE_NAME": "holdfast",
@@ -180,7 +182,7 @@ class Production:
         return Reply(answer["statusCode"], answer["body"])
 
     def _undelete(self, request: HttpRequest, s3: "Replay") -> Reply:
-        store = self._store.Store(s3, BUCKET, deadline=self._clock.monotonic() + 15)
+        store = self._store.Store(s3, BUCKET, ACCOUNT, deadline=self._clock.monotonic() + 15)
         caller = self._access.Caller(request.principal, self._access.Role.MAINTAINER, ("*",))
         try:
             self._undeleting.undelete(store, self._names.parse(request.state), caller, None)

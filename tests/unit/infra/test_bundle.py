@@ -128,7 +128,7 @@ CALL_S3 = """
 from holdfast.errors import OutcomeUnknown
 from holdfast.s3.store import Store, connect
 try:
-    Store(connect(), "bucket", deadline=time.monotonic() + 0.1).read("states/a.tfstate")
+    Store(connect(), "bucket", "123456789012", deadline=time.monotonic() + 0.1).read("states/a.tfstate")
 except OutcomeUnknown:
     pass
 """
@@ -226,7 +226,7 @@ def test_a_bundle_talks_to_s3_with_nothing_but_what_is_in_it(for_here: Path, s3_
         f"import sys; sys.path.insert(0, {str(for_here)!r})\n"
         "import time\n"
         "from holdfast.s3.store import Store, connect\n"
-        "store = Store(connect(), 'bucket', deadline=time.monotonic() + 5)\n"
+        "store = Store(connect(), 'bucket', '123456789012', deadline=time.monotonic() + 5)\n"
         "print(store.read('states/a.tfstate').body)\n"
     )
     ended = subprocess.run(

@@ -225,9 +225,9 @@ def test_nobody_waits_for_the_audit_trail_so_it_has_no_snapshot(stack: Synthesiz
     assert "SnapStart" not in function
 
 
-def test_the_functions_know_their_bucket_and_their_version(default: Synthesized) -> None:
+def test_the_functions_know_their_bucket_its_account_and_their_version(default: Synthesized) -> None:
     powertools = {"POWERTOOLS_SERVICE_NAME": "holdfast", "POWERTOOLS_LOG_LEVEL": "INFO"}
-    bucket = {"HOLDFAST_BUCKET": "<StateBucket>"}
+    bucket = {"HOLDFAST_BUCKET": "<StateBucket>", "HOLDFAST_ACCOUNT": "<AWS::AccountId>"}
     _, backend = default.function("terraform_http.handler.handle")
     _, authorizer = default.function("authorizer.handler.handle")
     assert default.resolve(backend["Environment"]["Variables"]) == {
@@ -245,7 +245,6 @@ def test_the_functions_know_their_bucket_and_their_version(default: Synthesized)
     assert default.resolve(sessions["Environment"]["Variables"]) == {
         **bucket,
         **powertools,
-        "HOLDFAST_ACCOUNT": "<AWS::AccountId>",
         "HOLDFAST_VERSION": f"{__version__}+cccccccccccc",
     }
     _, audit_trail = default.function("audit_trail.handler.handle")

@@ -1,0 +1,70 @@
+"""Every S3 request of the command names the account of the stack, against moto's server over HTTP."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import cli_account
+from tests.support.cli_account import Aws
+from tests.support.documents import state
+from tests.support.fault_relay import Fault, Injected, Relay, Request
+
+ACCOUNT = "123456789012"
+"""The account of moto's stacks; moto does not compare it."""
+NAME = "network/prod"
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[str]:
+    with cli_account.running() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def aws(moto: str, tmp_path: Path) -> Aws:
+    """An account with the stack of one team and a deleted state."""
+    account = cli_account.empty(moto, tmp_path)
+    account.deploy("payments")
+    account.put_state("payments", NAME, state(7))
+    account.delete_state("payments", NAME)
+    return account
+
+
+def test_every_request_to_s3_names_the_account_of_the_stack(aws: Aws, moto: str) -> None:
+    owners: list[tuple[str, str | None]] = []
+
+    def note(request: Request) -> None:
+        owners.append((request.method, request.headers.get("x-amz-expected-bucket-owner")))
+
+    with Relay(moto, note) as relay:
+        endpoint = {"AWS_ENDPOINT_URL_S3": relay.endpoint}
+        create = ("token", "create", "--role", "writer", "--scope", "*", "--json")
+        token = json.loads(aws.output(*create, **endpoint))["id"]
+        for command in (
+            ("token", "list"),
+            ("token", "show", token),
+            ("token", "rotate", token),
+            ("token", "revoke", token),
+            ("trust", "add", "ci", "--aws-role", "Deployer", "--role", "writer", "--scope", "*"),
+            ("trust", "list"),
+            ("trust", "remove", "ci"),
+            ("state", "undelete", NAME),
+        ):
+            before = len(owners)
+            aws.output(*command, **endpoint)
+            assert len(owners) > before, f"{command} sent nothing to S3"
+
+    assert {owner for _, owner in owners} == {ACCOUNT}
+    assert {method for method, _ in owners} == {"GET", "PUT", "DELETE"}
+
+
+@pytest.mark.parametrize("command", [("token", "list"), ("trust", "list"), ("state", "undelete", NAME)])
+def test_a_refused_request_names_the_account_that_the_bucket_should_be_in(
+    aws: Aws, moto: str, command: tuple[str, ...]
+) -> None:
+    with Relay(moto, lambda _: Injected(Fault.DENIED)) as relay:
+        line = aws.failure(*command, AWS_ENDPOINT_URL_S3=relay.endpoint)
+
+    assert f"or is not in the account {ACCOUNT} any more" in line
