@@ -12,9 +12,10 @@ from aws_lambda_powertools import Logger
 from gateway import authorizer_context
 from holdfast import audit
 from holdfast.audit import Event
-from holdfast.identity import credentials
+from holdfast.identity import credentials, trust
 from holdfast.identity.authentication import Authenticated, Denied
-from holdfast.identity.sign_in import sign_in
+from holdfast.identity.sign_in import load_for_id_tokens, sign_in
+from holdfast.s3 import snapshot
 from holdfast.s3.store import Store, connect, deadline
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _ACCOUNT: Final = os.environ["HOLDFAST_ACCOUNT"]
 
 _log = Logger()
 _s3 = connect()
+snapshot.prepare(_s3, _BUCKET, _ACCOUNT, trust.KEY, load=load_for_id_tokens)
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:

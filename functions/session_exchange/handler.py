@@ -15,6 +15,7 @@ from holdfast.audit import Event
 from holdfast.identity import session_exchange, sessions, trust
 from holdfast.identity.authentication import Authenticated
 from holdfast.identity.records import written
+from holdfast.s3 import snapshot
 from holdfast.s3.store import Store, connect, deadline
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _ACCOUNT: Final = os.environ["HOLDFAST_ACCOUNT"]
 # Text that has no UTF-8 form must not cost the line.
 _log = Logger(json_serializer=partial(json.dumps, default=str))
 _s3 = connect()
+snapshot.prepare(_s3, _BUCKET, _ACCOUNT, trust.KEY)
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:

@@ -14,7 +14,7 @@ from gateway.responses import Response, respond
 from holdfast import names
 from holdfast.access import Caller
 from holdfast.audit import Event
-from holdfast.s3 import retention
+from holdfast.s3 import retention, snapshot
 from holdfast.s3.store import Store, connect, deadline
 from holdfast.state import locks
 from holdfast.state.delete import delete
@@ -45,6 +45,7 @@ _LOGGED_OPERATION: Final = 100  # characters
 # Text that has no UTF-8 form must not cost the line.
 _log = Logger(json_serializer=partial(json.dumps, default=str))
 _s3 = connect()
+snapshot.prepare(_s3, _BUCKET, _ACCOUNT, names.StateName("").state_key)  # no state's: a name is not empty
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,11 @@ def _with_session(credentials: SessionCredentials, store: Store) -> Authenticate
     return sessions.authenticate(credentials, session, trust.read(store), now=datetime.now(UTC))
 
 
+def load_for_id_tokens() -> None:
+    """Load what is otherwise loaded when the first ID token comes: the JWT library, most of all."""
+    from holdfast.identity.oidc import fetch, keys, verify  # noqa: F401 to have them loaded
+
+
 def _with_id_token(
     credentials: IdToken, store: Store, seconds_left: Callable[[], float]
 ) -> Authenticated | Denied:
