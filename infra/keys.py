@@ -10,8 +10,7 @@ from holdfast.names import RESERVED, StateName
 STATES: Final = StateName("*").state_key
 LOCKS: Final = StateName("*").lock_key
 PROBES: Final = StateName(f"{RESERVED}/*").state_key
-"""The states that `holdfast doctor` makes, and also their locks."""
-PROBE_LOCKS: Final = StateName(f"{RESERVED}/*").lock_key
+"""The states that `holdfast doctor` makes and removes, and also their locks."""
 TOKENS: Final = token_key("*")
 SESSIONS: Final = session_key("*")
 TRUST: Final = trust.KEY

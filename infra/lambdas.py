@@ -55,7 +55,7 @@ class Functions(Construct):
         super().__init__(scope, construct_id)
         bucket, key = store.bucket, store.key
         states, locks = bucket.arn_for_objects(keys.STATES), bucket.arn_for_objects(keys.LOCKS)
-        probes, probe_locks = bucket.arn_for_objects(keys.PROBES), bucket.arn_for_objects(keys.PROBE_LOCKS)
+        probes = bucket.arn_for_objects(keys.PROBES)
         tokens, sessions = bucket.arn_for_objects(keys.TOKENS), bucket.arn_for_objects(keys.SESSIONS)
         trust = bucket.arn_for_objects(keys.TRUST)
         # Without s3:ListBucket S3 responds with 403 for a key that does not exist, as if that were a fault.
@@ -85,15 +85,15 @@ class Functions(Construct):
                     [states, locks, probes],
                 ),
                 # A release removes the very version of the lock, so that locking leaves nothing behind.
-                _allow("RemoveLocks", ["s3:DeleteObjectVersion"], [locks, probe_locks]),
-                _allow("TagLocks", ["s3:PutObjectTagging"], [locks, probe_locks]),
+                _allow("RemoveLocks", ["s3:DeleteObjectVersion"], [locks, probes]),
+                _allow("TagLocks", ["s3:PutObjectTagging"], [locks, probes]),
                 *([_allow("RetainStates", ["s3:PutObjectRetention"], [states])] if retention else []),
                 missing_keys_are_404,
                 *encrypt_and_decrypt,
             ],
             acknowledged=[
                 _pattern(pattern, "All states of the team: the token's scope says who may use which.")
-                for pattern in (keys.STATES, keys.LOCKS, keys.PROBES, keys.PROBE_LOCKS)
+                for pattern in (keys.STATES, keys.LOCKS, keys.PROBES)
             ],
         )
         self.backend = self._live(backend)

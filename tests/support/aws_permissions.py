@@ -16,7 +16,7 @@ from tests.support.iam_policy import Request, evaluate
 Statement = Mapping[str, Any]
 
 OBJECTS: Final = (
-    *("states/*.tfstate", "states/*.tfstate.tflock"),
+    *("states/*.tfstate", "states/*.tfstate.tflock", "probes/*"),
     *("tokens/*.json", "sessions/*.json", "trust/records.json"),
 )
 """The kinds of objects, as a policy names them; every key is of one kind at most."""

@@ -64,15 +64,14 @@ def statements_of(stack: Synthesized, handler: str) -> list[dict[str, Any]]:
 STATES = "<StateBucket.Arn>/states/*.tfstate"
 LOCKS = "<StateBucket.Arn>/states/*.tfstate.tflock"
 PROBES = "<StateBucket.Arn>/probes/*"
-PROBE_LOCKS = "<StateBucket.Arn>/probes/*.tflock"
 STATES_AND_LOCKS = [
     {
         "Effect": "Allow",
         "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
         "Resource": [STATES, LOCKS, PROBES],
     },
-    {"Effect": "Allow", "Action": "s3:DeleteObjectVersion", "Resource": [LOCKS, PROBE_LOCKS]},
-    {"Effect": "Allow", "Action": "s3:PutObjectTagging", "Resource": [LOCKS, PROBE_LOCKS]},
+    {"Effect": "Allow", "Action": "s3:DeleteObjectVersion", "Resource": [LOCKS, PROBES]},
+    {"Effect": "Allow", "Action": "s3:PutObjectTagging", "Resource": [LOCKS, PROBES]},
 ]
 MISSING_KEYS_ARE_404 = {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": "<StateBucket.Arn>"}
 USE_THE_KEY = {
