@@ -248,7 +248,13 @@ TABLE: Final = (
         query="versionId",
     ),
     Row(WRITES_LOG.operation, "logs:CreateLogStream", On.LOG, "each environment has its own", LAMBDA_LOGS),
-    Row(WRITES_LOG.operation, "logs:PutLogEvents", On.LOG, "one line for each request", LAMBDA_LOGS),
+    Row(
+        WRITES_LOG.operation,
+        "logs:PutLogEvents",
+        On.LOG,
+        "its lines, and Lambda's own of each invocation",
+        LAMBDA_LOGS,
+    ),
     Row(
         "CreateLogStream",
         "logs:CreateLogStream",

@@ -146,9 +146,10 @@ lacks. They also fail where the policy has a permission that no call needs, or o
 calls need. After a change `make generated` writes this file anew.
 
 Each team has its own functions and roles, for its own bucket and key. `*` stands for a state's name, or for
-the ID of a token or a session. S3 uses the permissions of the KMS key on behalf of the function, which never
-calls KMS itself. The key's own policy gives the account's root `kms:*`, which is the CDK's default and leaves
-the decision to IAM. No function's role has more on the key than the tables say.
+the ID of a token or a session; `probes/*` is a probe or its lock. S3 uses the permissions of the KMS key on
+behalf of the function, which never calls KMS itself. The key's own policy gives the account's root `kms:*`,
+which is the CDK's default and leaves the decision to IAM. No function's role has more on the key than the
+tables say.
 """
 
 _WHAT_THEY_DO: Final = {
