@@ -32,6 +32,7 @@ def main() -> None:
             backend=bundle("terraform_http", target.name),
             authorizer=bundle("authorizer", target.name),
             sessions=bundle("session_exchange", target.name),
+            health=bundle("health", target.name),
             audit_trail=bundle("audit_trail", target.name),
         )
         stacks = [TeamStack(app, team, target, bundles) for team in teams]

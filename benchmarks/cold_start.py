@@ -60,7 +60,7 @@ def measure(rounds: int) -> list[Comparison]:
     return [
         *(
             _compare(f"cold start of {name}", bundle(name, "local").path, f"import {name}.handler", rounds)
-            for name in ("terraform_http", "authorizer", "session_exchange")
+            for name in ("terraform_http", "authorizer", "session_exchange", "health")
         ),
         _compare("authorizer, token", authorizer, _SIGN_IN, rounds, given=_token()),
         _compare(

@@ -11,14 +11,15 @@ from benchmarks.figures import Verb
 from benchmarks.stack import TEAM, Client, Stack
 
 _NAME: Final = "benchmark/verbs"
-_EVENTS: Final = {
-    "health": "nothing (/health)",
-    "lock.acquired": "acquire, free",
-    "request.refused": "acquire, held",
-    "state.read": "read",
-    "state.written": "write",
-    "lock.released": "release",
+_LOGGED: Final = {
+    ("request.refused", 405): "nothing (405)",
+    ("lock.acquired", 200): "acquire, free",
+    ("request.refused", 423): "acquire, held",
+    ("state.read", 200): "read",
+    ("state.written", 200): "write",
+    ("lock.released", 200): "release",
 }
+"""Event and status of a line of the log, to the verb."""
 
 
 def measure(stack: Stack, rounds: int) -> list[Verb]:
@@ -32,7 +33,7 @@ def measure(stack: Stack, rounds: int) -> list[Verb]:
             seconds[verb].append(took)
     lines = defaultdict[str, list[dict[str, Any]]](list)
     for line in _log(stack)[seen:]:
-        lines[_EVENTS[line["message"]]].append(line)
+        lines[_LOGGED[line["message"], line["status"]]].append(line)
     return [
         Verb(
             verb,
@@ -40,7 +41,7 @@ def measure(stack: Stack, rounds: int) -> list[Verb]:
             median(seconds[verb]) * 1000,
             median(line["milliseconds"] for line in lines[verb]),
         )
-        for verb in _EVENTS.values()
+        for verb in _LOGGED.values()
     ]
 
 
@@ -49,7 +50,7 @@ def _round(client: Client, number: int) -> dict[str, float]:
     other = json.dumps({"ID": f"theirs-{number}", "Operation": "benchmark", "Who": "them"}).encode()
     state = json.dumps({"version": 4, "serial": number, "lineage": "benchmark", "outputs": {}}).encode()
     return {
-        "nothing (/health)": client.ask("GET", "/health"),
+        "nothing (405)": client.ask("GET", f"/locks/{_NAME}", expect=405),
         "acquire, free": client.ask("PUT", f"/locks/{_NAME}", lock),
         "acquire, held": client.ask("PUT", f"/locks/{_NAME}", other, expect=423),
         "write": client.ask("POST", f"/states/{_NAME}?ID=ours-{number}", state),
@@ -70,4 +71,4 @@ def _log(stack: Stack) -> list[dict[str, Any]]:
     pages = logs.get_paginator("filter_log_events").paginate(logGroupName=f"/holdfast/{TEAM}/backend")
     messages = (event["message"] for page in pages for event in page["events"])
     lines = (json.loads(message) for message in messages if message.startswith("{"))
-    return [line for line in lines if line.get("state") == _NAME or line["message"] == "health"]
+    return [line for line in lines if line.get("state") == _NAME]

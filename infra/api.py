@@ -103,7 +103,11 @@ class Api(Construct):
                 integration=integration,
                 authorizer=authorizer,
             )
-        (health,) = api.add_routes(path="/health", methods=[apigatewayv2.HttpMethod.ANY], integration=backend)
+        (health,) = api.add_routes(
+            path="/health",
+            methods=[apigatewayv2.HttpMethod.ANY],
+            integration=_integration("Health", functions.health),
+        )
         Validations.of(health).acknowledge(
             Acknowledgment(
                 id="AwsSolutions::AwsSolutions-APIG4",

@@ -66,7 +66,7 @@ def bundle(
         function: the name of its folder.
         target: `aws` for Lambda's Python on arm64, `local` for the interpreter that runs this.
         functions: holds the function's folder, the packages that it shares with others and
-            `requirements.txt`; a function may have another in its own folder.
+            `requirements.txt`; a function may have another in its own folder, also one without a package.
         build: where bundles are kept.
 
     Raises:
@@ -86,6 +86,8 @@ def bundle(
     digest = _digest(environment, inputs | {path.as_posix(): source for path, source in sources.items()})
 
     def install(folder: Path) -> None:
+        if not _names_a_package(requirements):
+            return
         _install(requirements, target, folder)
         _trim(folder, service)
         _compile(folder, target)
@@ -104,6 +106,10 @@ def bundle(
             path.chmod(0o755 if path.is_dir() else 0o644)
 
     return Bundle(function, _built(build / f"{function}-{target}-{digest[:12]}", assemble), digest)
+
+
+def _names_a_package(requirements: Path) -> bool:
+    return any(line and not line.startswith("#") for line in requirements.read_text().splitlines())
 
 
 def _sources(functions: Path, function: str) -> dict[Path, bytes]:

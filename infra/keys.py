@@ -5,10 +5,12 @@ from typing import Final
 from holdfast.identity import trust
 from holdfast.identity.sessions import session_key
 from holdfast.identity.tokens import token_key
-from holdfast.names import StateName
+from holdfast.names import RESERVED, StateName
 
 STATES: Final = StateName("*").state_key
 LOCKS: Final = StateName("*").lock_key
+PROBES: Final = StateName(f"{RESERVED}/*").state_key
+"""The states that `holdfast doctor` makes and removes, and also their locks."""
 TOKENS: Final = token_key("*")
 SESSIONS: Final = session_key("*")
 TRUST: Final = trust.KEY

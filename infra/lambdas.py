@@ -34,6 +34,7 @@ class Bundles:
     backend: Bundle
     authorizer: Bundle
     sessions: Bundle
+    health: Bundle
     audit_trail: Bundle
 
 
@@ -44,6 +45,7 @@ class Functions(Construct):
         backend: the alias that handles Terraform's requests.
         authorizer: the alias that verifies credentials.
         sessions: the alias that creates sessions.
+        health: the alias that tells the version of the backend.
         audit: the log group of the audit trail.
     """
 
@@ -53,6 +55,7 @@ class Functions(Construct):
         super().__init__(scope, construct_id)
         bucket, key = store.bucket, store.key
         states, locks = bucket.arn_for_objects(keys.STATES), bucket.arn_for_objects(keys.LOCKS)
+        probes = bucket.arn_for_objects(keys.PROBES)
         tokens, sessions = bucket.arn_for_objects(keys.TOKENS), bucket.arn_for_objects(keys.SESSIONS)
         trust = bucket.arn_for_objects(keys.TRUST)
         # Without s3:ListBucket S3 responds with 403 for a key that does not exist, as if that were a fault.
@@ -78,18 +81,20 @@ class Functions(Construct):
             },
             statements=[
                 _allow(
-                    "StatesAndLocks", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], [states, locks]
+                    "StatesAndLocks",
+                    ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
+                    [states, locks, probes],
                 ),
                 # A release removes the very version of the lock, so that locking leaves nothing behind.
-                _allow("RemoveLocks", ["s3:DeleteObjectVersion"], [locks]),
-                _allow("TagLocks", ["s3:PutObjectTagging"], [locks]),
+                _allow("RemoveLocks", ["s3:DeleteObjectVersion"], [locks, probes]),
+                _allow("TagLocks", ["s3:PutObjectTagging"], [locks, probes]),
                 *([_allow("RetainStates", ["s3:PutObjectRetention"], [states])] if retention else []),
                 missing_keys_are_404,
                 *encrypt_and_decrypt,
             ],
             acknowledged=[
                 _pattern(pattern, "All states of the team: the token's scope says who may use which.")
-                for pattern in (keys.STATES, keys.LOCKS)
+                for pattern in (keys.STATES, keys.LOCKS, keys.PROBES)
             ],
         )
         self.backend = self._live(backend)
@@ -133,6 +138,20 @@ class Functions(Construct):
             acknowledged=[_pattern(keys.SESSIONS, "Each session has a new random ID.")],
         )
         self.sessions = self._live(sessions_function)
+        health, _ = self._function(
+            "Health",
+            team,
+            bundles.health,
+            memory_mb=128,  # the least that Lambda has
+            timeout=Duration.seconds(5),
+            environment={"HOLDFAST_VERSION": version(bundles.backend)},
+            statements=[],
+            acknowledged=[],
+            snap_start=False,  # billed for as long as it is kept, and little is loaded here
+        )
+        self.health = self._live(health)
+        # It tells a version once requests get that one.
+        self.health.node.add_dependency(self.backend)
         self.audit = self._audit_trail(
             team,
             bundles.audit_trail,
@@ -219,10 +238,10 @@ class Functions(Construct):
             memory_size=memory_mb,
             timeout=timeout,
             environment={
-                **environment,
-                "HOLDFAST_VERSION": f"{__version__}+{bundle.digest[:12]}",
+                "HOLDFAST_VERSION": version(bundle),
                 "POWERTOOLS_SERVICE_NAME": "holdfast",
                 "POWERTOOLS_LOG_LEVEL": "INFO",
+                **environment,
             },
             # The statements above are all there are: constructs that would add to them cannot.
             role=role.without_policy_updates(),
@@ -247,6 +266,11 @@ class Functions(Construct):
         return lambda_.Alias(
             self, f"{function.node.id}Live", alias_name="live", version=function.current_version
         )
+
+
+def version(bundle: Bundle) -> str:
+    """Return the version of a function's code, such as `0.1.0+57ab9b1ad0f6`: the release, and the digest."""
+    return f"{__version__}+{bundle.digest[:12]}"
 
 
 def retention_of_each_write(team: TeamConfig) -> str | None:

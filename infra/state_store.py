@@ -122,6 +122,13 @@ def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
             expiration=one_day,
             noncurrent_version_expiration=one_day,
         ),
+        # What a doctor leaves that was stopped in the middle.
+        s3.LifecycleRule(
+            id="probes",
+            prefix=keys.folder(keys.PROBES),
+            expiration=one_day,
+            noncurrent_version_expiration=one_day,
+        ),
     ]
     if history is not None:
         rules.append(

@@ -5,7 +5,7 @@ from enum import Enum, StrEnum, auto
 from fnmatch import fnmatchcase
 
 from holdfast.errors import InvalidName, NotAllowed
-from holdfast.names import StateName, parse
+from holdfast.names import StateName, split
 
 
 class Action(Enum):
@@ -57,7 +57,8 @@ def check_pattern(pattern: str) -> str:
         ValueError: with the rule that the pattern broke.
     """
     try:
-        parse(pattern.replace("*", "x"))
+        # Not `parse`: a scope such as 'holdfast-doctor/*' may cover reserved names.
+        split(pattern.replace("*", "x"))
     except InvalidName as error:
         raise ValueError(
             f"the scope pattern {pattern!r} covers no possible state, as 'network/*' would: {error.message}"

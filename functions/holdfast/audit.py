@@ -40,11 +40,10 @@ class Event(StrEnum):
     STATE_DELETED = "state.deleted"
     REQUEST_REFUSED = "request.refused"
     REQUEST_FAILED = "request.failed"
-    HEALTH = "health"
 
 
-EVENTS: Final = tuple(event for event in Event if event is not Event.HEALTH)
-"""The events that reach the audit trail. Anybody may ask for the health, so that is not one of them."""
+EVENTS: Final = tuple(Event)
+"""The events of the audit trail."""
 
 FIELDS: Final = (
     *("principal", "subject", "source", "role", "trust"),

@@ -2,24 +2,41 @@
 
 import re
 from dataclasses import dataclass
+from typing import Final
 
 from holdfast.errors import InvalidName
 
 MAX_LENGTH = 200
 MAX_SEGMENTS = 8
 
+RESERVED: Final = "holdfast-doctor"
+"""The first segment of every probe's name, and of no other state's."""
+
+_PROBE_FOLDER: Final = f"{RESERVED}/"
+_PROBE_ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class StateName:
-    """A valid state name; made by `parse`."""
+    """A valid state name; made by `parse`.
+
+    A probe is a state that `holdfast doctor` makes to try a deployment, and removes. Its objects are below
+    `probes/` and end with nothing that the bucket policy protects, so that all of their versions can go.
+    """
 
     value: str
 
     @property
+    def is_probe(self) -> bool:
+        """Return whether the state is a probe."""
+        return self.value.startswith(_PROBE_FOLDER)
+
+    @property
     def state_key(self) -> str:
         """Return the key of the current state."""
+        if self.is_probe:
+            return f"probes/{self.value.removeprefix(_PROBE_FOLDER)}"
         return f"states/{self.value}.tfstate"
 
     @property
@@ -35,10 +52,25 @@ def parse(raw: str) -> StateName:
     """Parse a state name as it is in the path, already decoded.
 
     Raises:
-        InvalidName: the name breaks a rule; the message says which.
+        InvalidName: the name breaks a rule or is reserved; the message says which.
 
     >>> parse("network/prod").state_key
     'states/network/prod.tfstate'
+    """
+    segments = split(raw)
+    if segments[0] == RESERVED and not (len(segments) == 2 and _PROBE_ID.fullmatch(segments[1])):
+        raise InvalidName(
+            f"State names whose first segment is '{RESERVED}' are reserved for 'holdfast doctor'; "
+            "use another name."
+        )
+    return StateName(raw)
+
+
+def split(raw: str) -> list[str]:
+    """Split a state name, or a pattern without its wildcards, into its segments; reserved ones, too.
+
+    Raises:
+        InvalidName: it breaks a rule; the message says which.
     """
     if len(raw) > MAX_LENGTH:
         raise InvalidName(f"The state name has {len(raw)} characters; at most {MAX_LENGTH} are allowed.")
@@ -57,4 +89,4 @@ def parse(raw: str) -> StateName:
                 f"Segment {position} of the state name must start with a letter or a digit and hold only "
                 "letters, digits, '.', '_' and '-' (ASCII)."
             )
-    return StateName(raw)
+    return segments

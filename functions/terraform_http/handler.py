@@ -35,7 +35,6 @@ def _retention() -> retention.Retention | None:
 
 _BUCKET: Final = os.environ["HOLDFAST_BUCKET"]
 _ACCOUNT: Final = os.environ["HOLDFAST_ACCOUNT"]
-_VERSION: Final = os.environ["HOLDFAST_VERSION"]
 _REQUIRE_LOCK: Final = {"true": True, "false": False}[os.environ["HOLDFAST_REQUIRE_LOCK"]]
 _RETENTION: Final = _retention()
 
@@ -50,7 +49,7 @@ snapshot.prepare(_s3, _BUCKET, _ACCOUNT, names.StateName("").state_key)  # no st
 
 @dataclass(frozen=True, slots=True)
 class Request(requests.Request):
-    """A request for a state, a lock or the health."""
+    """A request for a state or a lock."""
 
     @property
     def name(self) -> names.StateName:
@@ -148,11 +147,6 @@ def _release(request: Request) -> Response:
             )
 
 
-def _health(request: Request) -> Response:  # noqa: ARG001 the table's signature
-    text = json.dumps({"status": "ok", "version": _VERSION})
-    return Response(Event.HEALTH, 200, payload.Payload(text, is_base64=False))
-
-
 # No GET on a lock: behind a proxy that turns PUT into GET its 200 would read as "acquired".
 _ROUTES: Final[Mapping[str, Mapping[str, Callable[[Request], Response]]]] = {
     "/states/{name+}": {
@@ -170,5 +164,4 @@ _ROUTES: Final[Mapping[str, Mapping[str, Callable[[Request], Response]]]] = {
         "DELETE": _release,
         "UNLOCK": _release,
     },
-    "/health": {"GET": _health},
 }

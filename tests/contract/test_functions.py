@@ -202,7 +202,6 @@ def test_an_outputs_token_sees_outputs_and_nothing_else(backend: Handle, moto: S
         ("PATCH", STATES, "GET, POST, PUT, DELETE, LOCK, UNLOCK"),
         ("HEAD", STATES, "GET, POST, PUT, DELETE, LOCK, UNLOCK"),
         ("GET", LOCKS, "PUT, POST, LOCK, DELETE, UNLOCK"),
-        ("POST", "/health", "GET"),
     ],
 )
 def test_another_verb_gets_405_with_what_is_allowed(
@@ -214,14 +213,6 @@ def test_another_verb_gets_405_with_what_is_allowed(
 
 def test_an_unknown_route_gets_404(backend: Handle) -> None:
     assert ask(backend, "GET", "/elsewhere", None, caller=OPERATOR)["statusCode"] == 404
-
-
-def test_health_is_open_and_tells_the_version_of_the_code(backend: Handle) -> None:
-    answer = ask(backend, "GET", "/health", None)
-    assert (answer["statusCode"], json.loads(answer["body"])) == (
-        200,
-        {"status": "ok", "version": "1.2.3+abc"},
-    )
 
 
 def test_a_request_without_a_verified_caller_gets_401_whatever_its_headers_say(backend: Handle) -> None:

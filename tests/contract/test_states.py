@@ -39,7 +39,17 @@ from holdfast.state.read import read
 from holdfast.state.undelete import Undeleted, undelete
 from holdfast.state.write import Written, write
 from tests.contract.conftest import ACCOUNT, Bucket
-from tests.support.documents import ADA, BOB, LINEAGE, OPERATOR, encrypted_state, lock_info, only_id, state
+from tests.support.documents import (
+    ADA,
+    BOB,
+    LINEAGE,
+    OPERATOR,
+    encrypted_state,
+    lock_info,
+    only_id,
+    probe_state,
+    state,
+)
 from tests.support.s3_fault_proxy import Fault
 
 NAME = names.parse("network/prod")
@@ -1277,3 +1287,52 @@ def test_a_state_under_retention_is_deleted_and_undeleted_and_keeps_every_versio
     assert retained(team, undeleted.version_id)
     assert team.versions() == [state(1), state(1)]
     assert team.bucket.history(LOCK_KEY) == []
+
+
+# --- probes --------------------------------------------------------------------------------------------
+
+PROBE = names.parse(f"{names.RESERVED}/{'0123456789abcdef' * 2}")
+
+
+def test_a_probe_is_locked_written_read_deleted_and_undeleted_as_any_state_and_never_retained(
+    team: Team,
+) -> None:
+    bucket = team.bucket
+    locks.acquire(bucket.store(), PROBE, ONE, ADA)
+    for serial in (1, 2):
+        write(
+            *(bucket.store(), PROBE, probe_state(serial), "one", ADA), require_lock=True, retention=RETENTION
+        )
+    locks.release(bucket.store(), PROBE, ONE, ADA)
+    assert read(bucket.store(), PROBE, READER) == probe_state(2)
+    delete(bucket.store(), PROBE, OPERATOR)
+    assert read(bucket.store(), PROBE, READER) is None
+    undelete(bucket.store(), PROBE, OPERATOR, RETENTION)
+    assert read(bucket.store(), PROBE, READER) == probe_state(2)
+
+    assert bucket.history("states/") == []
+    left = bucket.history("")
+    assert {key for key, _ in left} == {PROBE.state_key}
+    for key, version in left:
+        # Without a bypass: S3 would refuse it for a version under retention.
+        bucket.s3.delete_object(Bucket=bucket.name, Key=key, VersionId=version)
+    assert bucket.history("") == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        state(1),
+        probe_state(1).replace(b'"resources": []', b'"resources": [{"mode": "managed"}]'),
+        probe_state(1).replace(b'"resources": []', b'"modules": [{"path": ["root"]}]'),
+        encrypted_state(1, "AAAA"),
+    ],
+    ids=["outputs", "resources", "an old format's resources", "encrypted"],
+)
+def test_nobody_may_keep_anything_in_a_probe(team: Team, body: bytes) -> None:
+    locks.acquire(team.bucket.direct_store(), PROBE, ONE, ADA)
+    store = team.bucket.store()
+    with pytest.raises(InvalidState, match="removed by 'holdfast doctor'"):
+        write(store, PROBE, body, "one", ADA, require_lock=True)
+    assert store.requests == []
+    assert team.bucket.history(PROBE.state_key) == team.bucket.history(PROBE.lock_key)

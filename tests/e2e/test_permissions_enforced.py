@@ -7,9 +7,11 @@ case says so, and fails when that ends: then it has to say what breaks.
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
+from uuid import uuid4
 
 import pytest
 
+from holdfast import names
 from tests.e2e.conftest import TEAMS
 from tests.support import documents
 from tests.support.audit_trail import audit_group, wait_for_events
@@ -67,7 +69,7 @@ def unlock(team: Team, state: str) -> Request:
 
     def send() -> str:
         told = _told(client.unlock(state, info))
-        versions, markers = team.versions_and_markers(f"states/{state}.tfstate.tflock")
+        versions, markers = team.versions_and_markers(names.parse(state).lock_key)
         return f"{told}, {versions} versions and {markers} markers of the lock stay"
 
     return send
@@ -84,6 +86,36 @@ def delete(team: Team, state: str) -> Request:
     client = _signed_in(team)
     team.put(f"states/{state}.tfstate", documents.state())
     return lambda: _told(client.delete(state))
+
+
+def write_probe(team: Team, state: str) -> Request:  # noqa: ARG001 a probe has a name of its own
+    client, probe, info = _signed_in(team), _probe_name(), documents.lock_info()
+
+    def send() -> str:
+        locked = client.lock(probe, info)
+        if locked.status != 200:
+            return _told(locked)
+        return _told(client.write(probe, documents.probe_state(), documents.lock_id(info)))
+
+    return send
+
+
+def delete_probe(team: Team, state: str) -> Request:  # noqa: ARG001 a probe has a name of its own
+    client, probe = _signed_in(team), _probe_name()
+    team.put(names.parse(probe).state_key, documents.probe_state())
+    return lambda: _told(client.delete(probe))
+
+
+def unlock_probe(team: Team, state: str) -> Request:  # noqa: ARG001 a probe has a name of its own
+    return unlock(team, _probe_name())
+
+
+def _probe_name() -> str:
+    return f"{names.RESERVED}/{uuid4().hex}"
+
+
+def health(team: Team, state: str) -> Request:  # noqa: ARG001 the cases' signature
+    return lambda: _told(team.client(None).request("GET", "/health"))
 
 
 def sign_in_with_session(team: Team, state: str) -> Request:
@@ -167,7 +199,7 @@ class Case:
         return f"{self.function}-{self.action}-{self.on}"
 
 
-STATES, LOCKS, TOKENS, SESSIONS, TRUST = OBJECTS
+STATES, LOCKS, PROBES, TOKENS, SESSIONS, TRUST = OBJECTS
 _REFUSED = "500 storage_refused"
 _CLEAN = "200, 0 versions and 0 markers of the lock stay"
 _FAULT = "500 the gateway's own answer"
@@ -185,6 +217,14 @@ CASES: Final = (
         *("backend", "s3:DeleteObjectVersion", LOCKS, unlock, _CLEAN),
         "200, 1 versions and 1 markers of the lock stay",
     ),
+    Case("backend", "s3:GetObject", PROBES, write_probe, "200", _REFUSED),
+    Case("backend", "s3:PutObject", PROBES, write_probe, "200", _REFUSED),
+    Case("backend", "s3:DeleteObject", PROBES, delete_probe, "200", _REFUSED),
+    Case(
+        *("backend", "s3:DeleteObjectVersion", PROBES, unlock_probe, _CLEAN),
+        "200, 1 versions and 1 markers of the lock stay",
+    ),
+    Case("backend", "s3:PutObjectTagging", PROBES, write_probe, "200", _NOT_ENFORCED),
     Case("backend", "s3:ListBucket", "bucket", read_missing, "204", _NOT_ENFORCED),
     Case("backend", "s3:PutObjectTagging", LOCKS, lock, "200", _NOT_ENFORCED),
     Case("backend", "s3:PutObjectRetention", STATES, write, "200", _NOT_ENFORCED, team="kept"),
@@ -208,6 +248,8 @@ CASES: Final = (
     Case("sessions", "kms:Decrypt", "key", make_session, "200", _NOT_ENFORCED),
     Case("sessions", "logs:CreateLogStream", "log", make_session, "200", _NOT_ENFORCED),
     Case("sessions", "logs:PutLogEvents", "log", make_session, "200", _NOT_ENFORCED),
+    Case("health", "logs:CreateLogStream", "log", health, "200", _NOT_ENFORCED),
+    Case("health", "logs:PutLogEvents", "log", health, "200", _NOT_ENFORCED),
     Case("audit_trail", "logs:CreateLogStream", "audit", audited_in_a_new_stream, _EVENT, _NO_EVENT),
     Case("audit_trail", "logs:PutLogEvents", "audit", audited, _EVENT, _NO_EVENT),
     Case("audit_trail", "logs:CreateLogStream", "log", audited, _EVENT, _NOT_ENFORCED),

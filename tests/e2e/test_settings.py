@@ -231,6 +231,7 @@ def test_the_settings_reach_what_is_deployed(aws: LocalAws, roles: Roles) -> Non
         "backend": 30,
         "authorizer": 30,
         "sessions": 30,
+        "health": 30,
         "audit_trail": 30,
         "audit": 60,
     }

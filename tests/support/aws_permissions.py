@@ -16,7 +16,7 @@ from tests.support.iam_policy import Request, evaluate
 Statement = Mapping[str, Any]
 
 OBJECTS: Final = (
-    *("states/*.tfstate", "states/*.tfstate.tflock"),
+    *("states/*.tfstate", "states/*.tfstate.tflock", "probes/*"),
     *("tokens/*.json", "sessions/*.json", "trust/records.json"),
 )
 """The kinds of objects, as a policy names them; every key is of one kind at most."""
@@ -248,7 +248,13 @@ TABLE: Final = (
         query="versionId",
     ),
     Row(WRITES_LOG.operation, "logs:CreateLogStream", On.LOG, "each environment has its own", LAMBDA_LOGS),
-    Row(WRITES_LOG.operation, "logs:PutLogEvents", On.LOG, "one line for each request", LAMBDA_LOGS),
+    Row(
+        WRITES_LOG.operation,
+        "logs:PutLogEvents",
+        On.LOG,
+        "its lines, and Lambda's own of each invocation",
+        LAMBDA_LOGS,
+    ),
     Row(
         "CreateLogStream",
         "logs:CreateLogStream",

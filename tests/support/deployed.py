@@ -22,6 +22,7 @@ HANDLERS = {
     "backend": "terraform_http",
     "authorizer": "authorizer",
     "sessions": "session_exchange",
+    "health": "health",
     "audit_trail": "audit_trail",
 }
 """By the name of a function, as its log group has it, the folder with its handler."""

@@ -63,6 +63,12 @@ def state(serial: object = 1, *, lineage: object = LINEAGE, content: str = "") -
     return json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
+def probe_state(serial: int = 1) -> bytes:
+    """A state document that tracks nothing, which is all that a probe may be."""
+    document = {**json.loads(state(serial)), "outputs": {}}
+    return json.dumps(document, indent=2).encode() + b"\n"
+
+
 def next_serial(body: bytes) -> bytes:
     """The same state document with the next serial, as a client makes it that changes something."""
     document = json.loads(body)

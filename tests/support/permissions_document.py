@@ -27,8 +27,8 @@ class Refused:
     by_bucket: bool = False
 
 
-_ALL: Final = ("backend", "authorizer", "sessions", "audit_trail")
-_STATES: Final = ("states/*.tfstate", "states/*.tfstate.tflock")
+_ALL: Final = ("backend", "authorizer", "sessions", "health", "audit_trail")
+_STATES: Final = ("states/*.tfstate", "states/*.tfstate.tflock", "probes/*")
 _RECORDS: Final = ("tokens/*.json", "sessions/*.json", "trust/records.json")
 _USE: Final = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
 
@@ -70,13 +70,13 @@ REFUSED: Final = (
         "who makes sessions sees no other's, and ends none",
     ),
     Refused(
-        ("audit_trail",),
+        ("health", "audit_trail"),
         (*_USE, "s3:ListBucket"),
         ("", *_STATES, *_RECORDS),
-        "it has lines of logs and nothing else",
+        "anybody may call the one, and the other has lines of logs and nothing else",
     ),
     Refused(
-        ("backend", "authorizer", "sessions"),
+        ("backend", "authorizer", "sessions", "health"),
         ("logs:PutLogEvents", "logs:CreateLogStream"),
         ("arn:aws:logs:{region}:{account}:log-group:/holdfast/{team}/audit:log-stream:any",),
         "what stands in the audit trail came through the log of the function that did it",
@@ -146,16 +146,18 @@ lacks. They also fail where the policy has a permission that no call needs, or o
 calls need. After a change `make generated` writes this file anew.
 
 Each team has its own functions and roles, for its own bucket and key. `*` stands for a state's name, or for
-the ID of a token or a session. S3 uses the permissions of the KMS key on behalf of the function, which never
-calls KMS itself. The key's own policy gives the account's root `kms:*`, which is the CDK's default and leaves
-the decision to IAM. No function's role has more on the key than the tables say.
+the ID of a token or a session; `probes/*` is a probe or its lock. S3 uses the permissions of the KMS key on
+behalf of the function, which never calls KMS itself. The key's own policy gives the account's root `kms:*`,
+which is the CDK's default and leaves the decision to IAM. No function's role has more on the key than the
+tables say.
 """
 
 _WHAT_THEY_DO: Final = {
     "backend": "Handles Terraform's requests: reads and writes states, acquires and releases locks.",
     "authorizer": "Verifies access tokens, sessions and ID tokens.",
     "sessions": "Makes a session for who proved in another way who it is.",
-    "audit_trail": "Copies what happened from the logs of the other three to the audit trail.",
+    "health": "Tells anybody the version of the deployed code.",
+    "audit_trail": "Copies what happened from the logs of the first three to the audit trail.",
 }
 
 _LISTING: Final = """\

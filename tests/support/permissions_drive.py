@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 from holdfast.access import Role
 from holdfast.identity import tokens, trust
+from holdfast.names import RESERVED
 from tests.support import documents
 from tests.support.aws_caller import assume, trust_role
 from tests.support.http_client import Client, Credentials, Response
@@ -44,6 +46,8 @@ def drive(team: Team, name: str, *, require_lock: bool, locks_retained: bool) ->
     _sessions(team, name)
     _states(team, f"{name}/states")
     _locks(team, f"{name}/locks")
+    _probe(team, f"{RESERVED}/{uuid4().hex}")
+    _expect(team.client(None).request("GET", "/health"), 200)
     if not locks_retained:
         _retained_lock(team, f"{name}/retained")
     if not require_lock:
@@ -125,6 +129,16 @@ def _locks(team: Team, state: str) -> None:
     _expect(maintainer.lock(state, info), 200)
     _expect(maintainer.unlock(state, documents.only_id(documents.lock_id(info))), 200)
     _expect(maintainer.unlock(state, None), 200)
+
+
+def _probe(team: Team, state: str) -> None:
+    maintainer, info = new_client(team), documents.lock_info()
+    _expect(maintainer.lock(state, info), 200)
+    for serial in (1, 2):
+        _expect(maintainer.write(state, documents.probe_state(serial), documents.lock_id(info)), 200)
+    _expect(maintainer.unlock(state, info), 200)
+    _expect(maintainer.read(state), 200)
+    _expect(maintainer.delete(state), 200)
 
 
 def _retained_lock(team: Team, state: str) -> None:

@@ -63,6 +63,13 @@ def test_a_star_stays_within_its_segment_but_at_the_end(pattern: str, name: str,
     assert matches(pattern, names.parse(name)) is covered
 
 
+def test_a_pattern_may_cover_the_names_that_are_reserved() -> None:
+    probe = names.parse(f"holdfast-doctor/{'0' * 32}")
+    for pattern in ("holdfast-doctor/*", "*", str(probe)):
+        assert check_pattern(pattern) == pattern
+        assert matches(pattern, probe)
+
+
 @pytest.mark.parametrize(
     "pattern", ["", "/", "a//b", "a/", "a b", "a[b]", "a?", "ü", "../x", "-*", "*/" * 8 + "*", "x" * 201]
 )

@@ -11,7 +11,6 @@ import pytest
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 
 from audit_trail.events import received
-from holdfast import audit
 from holdfast.access import Caller, Role
 from tests.support.events import Context, request
 from tests.unit.test_audit_events import delivery
@@ -116,11 +115,3 @@ def test_a_fault_is_an_event_without_its_text(backend: Handle, log: list[str]) -
     told = only_event(log)
     assert (told["event"], told["error"], told["status"]) == ("request.failed", "KeyError", 500)
     assert CONTENT not in "".join(log)
-
-
-@pytest.mark.parametrize("method", ["GET", "POST"])
-def test_asking_for_the_health_is_no_event(backend: Handle, log: list[str], method: str) -> None:
-    backend(request(method, "/health", None), Context())
-    (line,) = log
-    assert audit.MARK_FIELD not in json.loads(line)
-    assert received(delivery(*log)) == []

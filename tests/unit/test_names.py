@@ -43,3 +43,39 @@ def test_an_invalid_name_is_refused_with_the_rule_that_it_broke(raw: str, rule: 
     with pytest.raises(InvalidName, match=rule) as refused:
         names.parse(raw)
     assert refused.value.status == 400
+
+
+ID = "0123456789abcdef0123456789abcdef"
+
+
+def test_a_probe_lies_below_probes_and_ends_with_nothing_that_the_bucket_policy_protects() -> None:
+    name = names.parse(f"holdfast-doctor/{ID}")
+    assert (name.is_probe, str(name)) == (True, f"holdfast-doctor/{ID}")
+    assert (name.state_key, name.lock_key) == (f"probes/{ID}", f"probes/{ID}.tflock")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "holdfast-doctor",
+        "holdfast-doctor/prod",
+        f"holdfast-doctor/{ID[1:]}",
+        f"holdfast-doctor/{ID}0",
+        f"holdfast-doctor/{ID.upper()}",
+        f"holdfast-doctor/{ID}.tflock",
+        f"holdfast-doctor/{ID}/prod",
+        f"holdfast-doctor/prod/{ID}",
+    ],
+)
+def test_every_other_name_that_starts_as_a_probes_is_reserved(raw: str) -> None:
+    with pytest.raises(InvalidName, match="reserved for 'holdfast doctor'"):
+        names.parse(raw)
+
+
+@pytest.mark.parametrize(
+    "raw", [f"a/holdfast-doctor/{ID}", f"Holdfast-Doctor/{ID}", f"holdfast-doctors/{ID}", f"probes/{ID}"]
+)
+def test_a_name_that_only_resembles_a_probes_is_a_states(raw: str) -> None:
+    name = names.parse(raw)
+    assert not name.is_probe
+    assert name.state_key == f"states/{raw}.tfstate"

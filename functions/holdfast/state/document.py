@@ -13,7 +13,8 @@ from holdfast.errors import InvalidState, NotAllowed
 from holdfast.s3 import object_metadata
 
 _SERIAL_END: Final = 2**64  # Terraform keeps the serial in a uint64
-_OUTPUTS_ONLY: Final = ("version", "terraform_version", "serial", "lineage", "outputs")
+_HEAD: Final = ("version", "terraform_version", "serial", "lineage")
+_OUTPUTS_ONLY: Final = (*_HEAD, "outputs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,19 @@ def parse(body: bytes) -> StateDocument:
         InvalidState: with the rule that it broke.
     """
     return _read(_load(body))
+
+
+def require_nothing_tracked(body: bytes) -> None:
+    """Check that a state document has no resources and no outputs, and nothing else that could be lost.
+
+    Raises:
+        InvalidState: it has some, or it is not a state document.
+    """
+    if any(value for member, value in _load(body).items() if member not in _HEAD):
+        raise InvalidState(
+            "A state under this name is removed by 'holdfast doctor', so it may hold no resources, no "
+            "outputs and nothing else. Write it under another name."
+        )
 
 
 def outputs_only(body: bytes) -> bytes:

@@ -61,7 +61,8 @@ def undelete(store: Store, name: StateName, caller: Caller, retention: Retention
         store: the bucket.
         name: of the state.
         caller: whose lock it is.
-        retention: how long S3 keeps the new version from being deleted; None leaves that to the bucket.
+        retention: how long S3 keeps the new version from being deleted; None leaves that to the bucket. It is
+            never asked for a probe, which is removed.
 
     Raises:
         NotDeleted: there is a current state.
@@ -168,7 +169,7 @@ def _write_again(
         old.body,
         IfAbsent(),
         metadata=version_metadata(new, sha256, None, lock, caller),
-        retention=retention,
+        retention=None if name.is_probe else retention,
     )
     if isinstance(stored, Stored):
         version_id = stored.version_id

@@ -62,11 +62,12 @@ def write(
         lock_id: the ID of the lock that the client says it holds, None if it names none.
         caller: who writes.
         require_lock: whether a write without a lock is refused.
-        retention: how long S3 keeps the new version from being deleted; None leaves that to the bucket.
+        retention: how long S3 keeps the new version from being deleted; None leaves that to the bucket. It is
+            never asked for a probe, which is removed.
 
     Raises:
         NotAllowed: the caller may not write this state.
-        InvalidState: the body is not a state document.
+        InvalidState: the body is not a state document, or a probe's tracks something.
         Locked: somebody else holds the lock.
         LockRequired: no lock is held and the team requires one.
         LockLost: the lock that was held is gone; the write does not count.
@@ -76,6 +77,9 @@ def write(
     """
     caller.require(Action.WRITE, name)
     new = document.parse(body)
+    if name.is_probe:
+        document.require_nothing_tracked(body)
+        retention = None
     sha256 = hashlib.sha256(body).hexdigest()
     first: LockIdentity | None = None
     for attempt in range(_ATTEMPTS):

@@ -121,6 +121,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> Bundles:
         backend=Bundle("terraform_http", code, "b" * 64),
         authorizer=Bundle("authorizer", code, "a" * 64),
         sessions=Bundle("session_exchange", code, "c" * 64),
+        health=Bundle("health", code, "e" * 64),
         audit_trail=Bundle("audit_trail", code, "d" * 64),
     )
 

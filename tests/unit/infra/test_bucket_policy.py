@@ -23,6 +23,8 @@ ALL: Final = frozenset(TEAMS)
 STATE: Final = "states/network/prod.tfstate"
 LOCK: Final = f"{STATE}.tflock"
 STATE_ELSEWHERE: Final = "env:/dev/network.tfstate"
+PROBE: Final = "probes/0123456789abcdef0123456789abcdef"
+PROBE_LOCK: Final = f"{PROBE}.tflock"
 TOKEN: Final = "tokens/5gk2.json"
 TRUST: Final = "trust/records.json"
 SESSION: Final = "sessions/session-7hd1.json"
@@ -154,6 +156,32 @@ TABLE: Final[Mapping[str, Sequence[Case]]] = {
         ),
         Case("tag it outside of `states/`", "s3:PutObjectTagging", STATE_ELSEWHERE, {}, NO_TAGS),
     ],
+    "Probes": [
+        Case("PutObject with `If-None-Match`", "s3:PutObject", PROBE, IF_ABSENT),
+        Case("PutObject with `If-Match`", "s3:PutObject", PROBE, IF_MATCH),
+        Case("PutObject", "s3:PutObject", PROBE, CREATES),
+        Case("DeleteObject", "s3:DeleteObject", PROBE),
+        Case("DeleteObject of one version", "s3:DeleteObjectVersion", PROBE),
+        Case("PutObject of its lock with `If-None-Match`", "s3:PutObject", PROBE_LOCK, IF_ABSENT),
+        Case("PutObject of its lock", "s3:PutObject", PROBE_LOCK, CREATES, BLIND_LOCK),
+        Case("PutObject of its lock with `If-Match`", "s3:PutObject", PROBE_LOCK, IF_MATCH, BLIND_LOCK),
+        Case("DeleteObject of one version of its lock", "s3:DeleteObjectVersion", PROBE_LOCK),
+        Case("retention of 30 days", "s3:PutObjectRetention", PROBE, retained(30), RETENTION),
+        Case(
+            "PutObject with `aws:kms` and another key",
+            "s3:PutObject",
+            PROBE,
+            encrypted("aws:kms", ANOTHER_KEY),
+            OTHER_KEY,
+        ),
+        Case(
+            "a key that the client sends (SSE-C)",
+            "s3:PutObject",
+            PROBE,
+            {**IF_MATCH, "s3:x-amz-server-side-encryption-customer-algorithm": "AES256"},
+            OF_THE_CLIENT,
+        ),
+    ],
     "Encryption of a state": [
         Case("no header", "s3:PutObject", STATE, IF_MATCH),
         Case("`aws:kms`, the bucket's key", "s3:PutObject", STATE, encrypted("aws:kms", KEY), NO_KMS),
@@ -284,6 +312,10 @@ counts a part of a day as a whole one.
     "Tokens, trust and sessions": """\
 A record that was revoked or removed must not come back by a blind write, or by taking its newest version or
 its delete marker away. Who removes a token with `aws s3 rm` adds a delete marker, and the token is refused.
+""",
+    "Probes": """\
+A probe is a state that `holdfast doctor` makes to try a deployment, and removes. Its objects are below
+`probes/` and hold no resources, so nothing is lost with their versions.
 """,
     "The bucket": """\
 IAM decides here. S3 itself refuses to suspend versioning where Object Lock is enabled, as it is on every

@@ -23,7 +23,8 @@ from joserfc.jwt import encode as sign
 from infra.bundle import ROOT, Bundle, BundleError, bundle
 
 MEGABYTE = 1_000_000
-LIMITS = {"authorizer": 32}  # megabytes: it has a library for cryptography
+LIMITS = {"authorizer": 32, "health": 0.1}
+"""Megabytes; the authorizer has a library for cryptography, and the health no package at all."""
 FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/handler.py"))
 TARGETS: tuple[Literal["aws", "local"], ...] = ("aws", "local")
 
@@ -82,6 +83,7 @@ SHIPPED = {
         *("authorizer", "gateway", "holdfast", "holdfast/identity", "holdfast/identity/oidc"),
         "holdfast/s3",
     },
+    "health": {"health", "holdfast"},
     "session_exchange": {"gateway", "holdfast", "holdfast/identity", "holdfast/s3", "session_exchange"},
     "terraform_http": {
         *("gateway", "holdfast", "holdfast/identity", "holdfast/s3", "holdfast/state"),
@@ -104,6 +106,19 @@ def test_a_bundle_holds_the_packages_that_the_function_imports_and_no_test(
     )
 
 
+def test_the_health_ships_its_own_code_and_nothing_else() -> None:
+    assert contents(bundle("health", "aws").path) == {
+        *("health/__init__.py", "health/handler.py"),
+        *("holdfast/__init__.py", "holdfast/errors.py"),
+    }
+
+
+with_packages = pytest.mark.parametrize(
+    "function", [name for name in FUNCTIONS if name != "health"], indirect=True
+)
+
+
+@with_packages
 def test_a_bundle_runs_on_arm64(for_aws: Path) -> None:
     tags = {
         line.removeprefix("Tag: ")
@@ -152,6 +167,7 @@ def botocore_data(files: set[str]) -> set[str]:
     return {name for name in files if name.startswith("botocore/data/")}
 
 
+@with_packages
 def test_a_bundle_has_of_botocores_data_what_the_function_reads_and_nothing_else(
     for_aws: Path, for_here: Path, function: str
 ) -> None:
@@ -190,7 +206,7 @@ def test_a_local_bundle_is_compiled_and_its_bytecode_is_taken_as_it_is(for_here:
     compiled = for_here / function / "__pycache__" / f"handler.{sys.implementation.cache_tag}.pyc"
     # PEP 552: bit 0 = validated by hash instead of time, bit 1 = by checking the source each time.
     assert compiled.read_bytes()[4:8] == b"\x01\0\0\0"
-    assert (for_here / "botocore" / "__pycache__" / f"client.{sys.implementation.cache_tag}.pyc").is_file()
+    assert all((module.parent / "__pycache__").is_dir() for module in for_here.rglob("botocore/client.py"))
 
 
 class OneObject(http.server.BaseHTTPRequestHandler):
@@ -220,7 +236,9 @@ def s3_endpoint() -> Iterator[str]:
         thread.join()
 
 
-@pytest.mark.parametrize("function", [name for name in FUNCTIONS if name not in CALLS], indirect=True)
+@pytest.mark.parametrize(
+    "function", [name for name in FUNCTIONS if name not in (*CALLS, "health")], indirect=True
+)
 def test_a_bundle_talks_to_s3_with_nothing_but_what_is_in_it(for_here: Path, s3_endpoint: str) -> None:
     script = (
         f"import sys; sys.path.insert(0, {str(for_here)!r})\n"
@@ -282,6 +300,20 @@ print(jwt.decode(sys.argv[1], jwt.PyJWK(json.loads(sys.argv[2])), algorithms=["E
 """
     public = json.dumps(key.as_dict(private=False))
     assert run_alone(code, bundle("authorizer", "local").path, jwt, public) == "{'sub': 'x'}\n"
+
+
+def test_the_health_answers_with_nothing_but_what_is_in_its_bundle_and_loads_little() -> None:
+    code = """
+import json, os  # which Lambda's own runtime has loaded
+before = set(sys.modules)
+from health.handler import handle
+print(handle({"requestContext": {"http": {"method": "GET"}}}, None)["body"])
+print(sorted({name.partition(".")[0] for name in set(sys.modules) - before} - sys.stdlib_module_names))
+"""
+    assert run_alone(code, bundle("health", "local").path).splitlines() == [
+        '{"status": "ok", "version": "1"}',
+        "['health', 'holdfast']",
+    ]
 
 
 def test_the_authorizer_loads_the_jwt_library_only_when_an_id_token_comes() -> None:
@@ -408,6 +440,12 @@ def test_a_function_may_have_requirements_and_packages_of_its_own(functions: Pat
     for function, service in (("terraform_http", "s3"), ("audit_trail", "logs")):
         models = {name.split("/")[2] for name in files(function) if name.startswith("botocore/data/")}
         assert models == {"endpoints.json", service}
+
+
+def test_a_function_may_ship_no_package_at_all(functions: Path, tmp_path: Path) -> None:
+    (functions / "greeter" / "requirements.txt").write_text("# none\n")
+    made = bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
+    assert contents(made.path) == {"greeter/handler.py", "holdfast/__init__.py"}
 
 
 def test_a_bundle_is_the_same_wherever_and_whenever_it_is_made(functions: Path, tmp_path: Path) -> None:

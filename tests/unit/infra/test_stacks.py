@@ -63,14 +63,15 @@ def statements_of(stack: Synthesized, handler: str) -> list[dict[str, Any]]:
 
 STATES = "<StateBucket.Arn>/states/*.tfstate"
 LOCKS = "<StateBucket.Arn>/states/*.tfstate.tflock"
+PROBES = "<StateBucket.Arn>/probes/*"
 STATES_AND_LOCKS = [
     {
         "Effect": "Allow",
         "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
-        "Resource": [STATES, LOCKS],
+        "Resource": [STATES, LOCKS, PROBES],
     },
-    {"Effect": "Allow", "Action": "s3:DeleteObjectVersion", "Resource": LOCKS},
-    {"Effect": "Allow", "Action": "s3:PutObjectTagging", "Resource": LOCKS},
+    {"Effect": "Allow", "Action": "s3:DeleteObjectVersion", "Resource": [LOCKS, PROBES]},
+    {"Effect": "Allow", "Action": "s3:PutObjectTagging", "Resource": [LOCKS, PROBES]},
 ]
 MISSING_KEYS_ARE_404 = {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": "<StateBucket.Arn>"}
 USE_THE_KEY = {
@@ -166,8 +167,15 @@ def test_the_audit_trail_may_write_to_its_log_group_and_its_own_log_and_nothing_
         ]
 
 
+def test_the_health_may_write_to_its_own_log_and_nothing_else(
+    stack: Synthesized, settled: Synthesized
+) -> None:
+    for one in (stack, settled):
+        assert statements_of(one, "health.handler.handle") == [may_log("HealthLog")]
+
+
 def test_no_permission_stands_anywhere_else(stack: Synthesized) -> None:
-    assert len(stack.resources("AWS::IAM::Role")) == len(stack.resources("AWS::Lambda::Function")) == 4
+    assert len(stack.resources("AWS::IAM::Role")) == len(stack.resources("AWS::Lambda::Function")) == 5
     for elsewhere in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy"):
         assert not stack.resources(elsewhere)
 
@@ -223,6 +231,23 @@ def test_nobody_waits_for_the_audit_trail_so_it_has_no_snapshot(stack: Synthesiz
     assert (function["Runtime"], function["Architectures"]) == ("python3.14", ["arm64"])
     assert (function["MemorySize"], function["Timeout"]) == (256, 60)
     assert "SnapStart" not in function
+
+
+def test_the_health_is_the_smallest_function_and_never_has_a_snapshot(synthesize: Synthesize) -> None:
+    (stack,) = synthesize([TeamConfig(name="ops", snap_start=True)], AWS).values()
+    _, function = stack.function("health.handler.handle")
+    assert (function["Runtime"], function["Architectures"]) == ("python3.14", ["arm64"])
+    assert (function["MemorySize"], function["Timeout"]) == (128, 5)
+    assert "SnapStart" not in function
+
+
+def test_the_health_tells_the_version_of_the_backend_once_the_backend_has_it(default: Synthesized) -> None:
+    _, backend = default.function("terraform_http.handler.handle")
+    _, health = default.function("health.handler.handle")
+    told = health["Environment"]["Variables"]["HOLDFAST_VERSION"]
+    assert told == backend["Environment"]["Variables"]["HOLDFAST_VERSION"]
+    alias = default.template["Resources"][live_alias(default, "health.handler.handle")]
+    assert live_alias(default, "terraform_http.handler.handle") in alias["DependsOn"]
 
 
 def test_the_functions_know_their_bucket_its_account_and_their_version(default: Synthesized) -> None:
@@ -295,6 +320,7 @@ def test_each_function_logs_to_a_group_of_its_own_for_90_days_and_the_trail_stay
         "BackendLog": (f"/holdfast/{team}/backend", 90),
         "AuthorizerLog": (f"/holdfast/{team}/authorizer", 90),
         "SessionsLog": (f"/holdfast/{team}/sessions", 90),
+        "HealthLog": (f"/holdfast/{team}/health", 90),
         "AuditTrailLog": (f"/holdfast/{team}/audit_trail", 90),
         "Audit": (f"/holdfast/{team}/audit", 365),
         "AccessLog": (f"/aws/vendedlogs/holdfast/{team}/access", 90),
@@ -303,6 +329,7 @@ def test_each_function_logs_to_a_group_of_its_own_for_90_days_and_the_trail_stay
         ("terraform_http", "BackendLog"),
         ("authorizer", "AuthorizerLog"),
         ("session_exchange", "SessionsLog"),
+        ("health", "HealthLog"),
         ("audit_trail", "AuditTrailLog"),
     ):
         _, function = stack.function(f"{handler}.handler.handle")
@@ -401,8 +428,9 @@ def test_each_route_goes_to_a_published_function_and_lets_in_whom_it_is_for(stac
     routes = [
         stack.resolve(route["Properties"]) for route in stack.resources("AWS::ApiGatewayV2::Route").values()
     ]
-    backend, sessions = (
-        f"<{live_alias(stack, f'{name}.handler.handle')}>" for name in ("terraform_http", "session_exchange")
+    backend, sessions, health = (
+        f"<{live_alias(stack, f'{name}.handler.handle')}>"
+        for name in ("terraform_http", "session_exchange", "health")
     )
     assert {
         route["RouteKey"]: (
@@ -416,7 +444,7 @@ def test_each_route_goes_to_a_published_function_and_lets_in_whom_it_is_for(stac
         "ANY /locks/{name+}": (backend, "CUSTOM", f"<{authorizer}>"),
         "ANY /sessions": (sessions, "CUSTOM", f"<{authorizer}>"),
         "ANY /sessions/aws": (sessions, "AWS_IAM", None),
-        "ANY /health": (backend, "NONE", None),
+        "ANY /health": (health, "NONE", None),
     }
     assert {(one["IntegrationType"], one["PayloadFormatVersion"]) for one in integrations.values()} == {
         ("AWS_PROXY", "2.0")
@@ -454,7 +482,7 @@ def test_only_this_api_may_call_the_functions_and_only_their_aliases(stack: Synt
     } == {
         (f"<{live_alias(stack, 'terraform_http.handler.handle')}>", f"{here}/*/*/states/{{name+}}"),
         (f"<{live_alias(stack, 'terraform_http.handler.handle')}>", f"{here}/*/*/locks/{{name+}}"),
-        (f"<{live_alias(stack, 'terraform_http.handler.handle')}>", f"{here}/*/*/health"),
+        (f"<{live_alias(stack, 'health.handler.handle')}>", f"{here}/*/*/health"),
         (f"<{live_alias(stack, 'session_exchange.handler.handle')}>", f"{here}/*/*/sessions"),
         (f"<{live_alias(stack, 'session_exchange.handler.handle')}>", f"{here}/*/*/sessions/aws"),
         (f"<{live_alias(stack, 'authorizer.handler.handle')}>", f"{here}/authorizers/<{authorizer}>"),

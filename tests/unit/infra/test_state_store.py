@@ -114,6 +114,13 @@ ALWAYS_REMOVED = [
         "ExpirationInDays": 1,
         "NoncurrentVersionExpiration": {"NoncurrentDays": 1},
     },
+    {
+        "Id": "probes",
+        "Status": "Enabled",
+        "Prefix": "probes/",
+        "ExpirationInDays": 1,
+        "NoncurrentVersionExpiration": {"NoncurrentDays": 1},
+    },
 ]
 
 
@@ -134,13 +141,13 @@ def test_history_removes_old_versions_and_keeps_the_newest_whatever_their_age(sy
     ]
 
 
-def test_no_rule_ever_removes_a_current_object_but_a_session(
+def test_no_rule_ever_removes_a_current_object_but_a_session_or_a_probe(
     stack: Synthesized, settled: Synthesized
 ) -> None:
     for bucket in (bucket_of(stack), bucket_of(settled)):
         for rule in bucket["LifecycleConfiguration"]["Rules"]:
             removes = {"ExpirationInDays", "ExpirationDate", "Transitions"} & rule.keys()
-            assert not removes or rule["Prefix"] == "sessions/"
+            assert not removes or rule["Prefix"] in ("sessions/", "probes/")
 
 
 # --- the access log -------------------------------------------------------------------------------
@@ -175,7 +182,8 @@ def test_a_team_may_have_its_access_logs_in_a_bucket_of_its_own(settled: Synthes
 UNLESS_THE_FIRST_DEPLOYMENT_FAILS = ("RetainExceptOnCreate", "Retain")
 KEPT_LOG = ("AWS::Logs::LogGroup", *UNLESS_THE_FIRST_DEPLOYMENT_FAILS)
 KEPT_LOGS = dict.fromkeys(
-    ("BackendLog", "AuthorizerLog", "SessionsLog", "AuditTrailLog", "Audit", "AccessLog"), KEPT_LOG
+    ("BackendLog", "AuthorizerLog", "SessionsLog", "HealthLog", "AuditTrailLog", "Audit", "AccessLog"),
+    KEPT_LOG,
 )
 
 

@@ -1,0 +1,1 @@
+"""The function that tells the version of the deployed code."""
