@@ -37,7 +37,7 @@ def test_an_apply_stores_what_the_client_sent_and_leaves_no_lock(
     with strict.gateway.recording() as exchanges:
         fruit(new_project, strict, state)
 
-    [write] = [exchange for exchange in exchanges if exchange.method == "POST"]
+    [write] = [exchange for exchange in exchanges if exchange.is_write]
     [lock] = [exchange for exchange in exchanges if exchange.method == "PUT"]
     assert strict.current(state) == write.body
     assert strict.lock(state) is None
