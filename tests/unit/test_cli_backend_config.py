@@ -309,6 +309,16 @@ def test_credentials_of_the_environment_are_never_printed(
     assert "abcdefghij0123456789" not in printed
 
 
+@pytest.mark.parametrize("form", [[], ["--tfbackend"], ["--outputs"]])
+def test_the_page_on_the_block_shows_what_is_printed(form: list[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "backend.md").read_text(encoding="utf-8")
+    address = "https://abc123.execute-api.eu-central-1.amazonaws.com"
+
+    printed = backend_config("network/prod", *form, "--address", address)
+
+    assert f"\n{printed}```\n" in page
+
+
 def test_a_trailing_slash_of_the_address_is_dropped() -> None:
     printed = backend_config("x", "--address", "https://api.example.com/")
 
