@@ -130,7 +130,7 @@ def to_outputs(address: str, name: StateName) -> str:
         address: the API's base URL, without a trailing slash.
         name: the state.
     """
-    label = _data_source_name(name)
+    label = data_source_name(name)
     return f"""\
 # An output is data.terraform_remote_state.{label}.outputs.<name>.
 data "terraform_remote_state" "{label}" {{
@@ -182,8 +182,13 @@ def _assignments(address: str, name: StateName, *, read_only: bool) -> list[str]
     return lines
 
 
-def _data_source_name(name: StateName) -> str:
-    """Return a name for a data source: letters, digits and underscores, with no digit in front."""
+def data_source_name(name: StateName) -> str:
+    """Return the data source's name for a state: letters, digits and underscores, with no digit in front.
+
+    >>> from holdfast import names
+    >>> data_source_name(names.parse("apps/shop/eu-central-1"))
+    'apps_shop_eu_central_1'
+    """
     label = re.sub(r"[^A-Za-z0-9]", "_", str(name))
     return f"_{label}" if label[0].isdigit() else label
 
