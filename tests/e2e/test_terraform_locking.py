@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from holdfast.state.locks import FORCE_UNLOCK_MIN_AGE
 from tests.support import documents
-from tests.support.project import WAITS, NewProject, Project
+from tests.support.project import WAITS, NewProject, Project, backend
 from tests.support.team import Team
 from tests.support.waiting import wait_until
 
@@ -37,6 +37,12 @@ def wait_until_force_unlock_may_remove(team: Team, state: str) -> None:
         lambda: datetime.now(UTC) - taken > FORCE_UNLOCK_MIN_AGE + timedelta(seconds=1.5),
         "the lock is old enough",
     )
+
+
+def force_unlock(project: Project, team: Team, lock_id: str) -> None:
+    """Remove a lock through a gateway that takes chunks, in which Terraform sends the empty body."""
+    with team.gateway.taking_chunks():
+        project.ok("force-unlock", "-force", lock_id)
 
 
 def test_of_two_overlapping_applies_the_second_is_refused_and_told_who_holds_the_lock(
@@ -123,7 +129,7 @@ def test_the_lock_of_a_killed_apply_stays_until_it_is_forced_and_its_late_write_
     maintainer = new_project(strict, state, strict.token("maintainer"))
     maintainer.ok("init")
     wait_until_force_unlock_may_remove(strict, state)
-    maintainer.ok("force-unlock", "-force", held["ID"])
+    force_unlock(maintainer, strict, held["ID"])
     assert strict.lock(state) is None
 
     late = strict.current(state)
@@ -154,7 +160,7 @@ def test_a_write_that_arrives_after_its_client_was_killed_and_its_lock_forced_is
         wait_until_force_unlock_may_remove(strict, state)
         maintainer = new_project(strict, state, strict.token("maintainer"))
         maintainer.ok("init")
-        maintainer.ok("force-unlock", "-force", held["ID"])
+        force_unlock(maintainer, strict, held["ID"])
         # The next holder is at work when the write arrives.
         taken = documents.lock_info()
         assert strict.client("writer").lock(state, taken).status == 200
@@ -178,7 +184,8 @@ def test_force_unlock_removes_a_lock_that_was_just_taken_only_if_the_client_name
     info = documents.lock_info()
     assert strict.client("writer").lock(state, info).status == 200
 
-    done = project.run("force-unlock", "-force", documents.lock_id(info))
+    with strict.gateway.taking_chunks():
+        done = project.run("force-unlock", "-force", documents.lock_id(info))
 
     if project.terraform.client.sends_typed_lock_id:
         assert done.code == 0, done.text
@@ -194,6 +201,42 @@ def test_a_writer_cannot_force_anothers_lock(strict: Team, state: str, new_proje
     info = documents.lock_info()
     assert strict.client("maintainer").lock(state, info).status == 200
 
-    assert "403" in project.refused("force-unlock", "-force", documents.lock_id(info))
+    with strict.gateway.taking_chunks():
+        assert "403" in project.refused("force-unlock", "-force", documents.lock_id(info))
 
     assert (strict.lock(state) or {})["ID"] == documents.lock_id(info)
+
+
+def test_where_a_gateway_takes_no_chunks_a_request_by_hand_frees_the_lock(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    project = new_project(strict, state, strict.token("maintainer"))
+    project.ok("init")
+    info = documents.lock_info()
+    assert strict.client("writer").lock(state, info).status == 200
+
+    if not project.terraform.client.sends_typed_lock_id:
+        refusal = project.refused("force-unlock", "-force", documents.lock_id(info))
+        assert "Unexpected HTTP response code 411" in refusal
+        assert strict.lock(state) is not None
+    by_hand = documents.only_id(documents.lock_id(info))
+
+    assert strict.client("maintainer").request("POST", f"/unlocks/{state}", by_hand).status == 200
+    assert strict.lock(state) is None
+
+
+def test_a_block_that_unlocks_by_delete_forces_a_lock_through_any_gateway(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    project = new_project(strict, state, strict.token("maintainer"))
+    block = backend(strict, state)
+    project.write(backend=block.replace("/unlocks/", "/locks/").replace('"POST"', '"DELETE"'))
+    project.ok("init")
+    assert strict.client("writer").lock(state, documents.lock_info()).status == 200
+    held = strict.lock(state)
+    assert held is not None
+    wait_until_force_unlock_may_remove(strict, state)
+
+    project.ok("force-unlock", "-force", held["ID"])
+
+    assert strict.lock(state) is None

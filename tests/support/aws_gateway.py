@@ -166,6 +166,7 @@ class AwsGateway:
     Attributes:
         renames_headers: whether headers get AWS's other names, in both directions.
         drops_delete_bodies: whether a DELETE loses its body, which nobody promises to pass on.
+        takes_chunks: whether a body may come in chunks, which no document of AWS promises.
     """
 
     def __init__(
@@ -178,6 +179,7 @@ class AwsGateway:
     ) -> None:
         self.renames_headers = True
         self.drops_delete_bodies = False
+        self.takes_chunks = False
         self._upstream = urlsplit(upstream)
         self._upstream_tls = ssl.create_default_context(cafile=str(ca)) if ca else None
         self._recordings: list[list[Exchange]] = []
@@ -226,6 +228,16 @@ class AwsGateway:
             yield
         finally:
             self.drops_delete_bodies = False
+        self.takes_chunks = False
+
+    @contextlib.contextmanager
+    def taking_chunks(self) -> Iterator[None]:
+        """Take bodies that come in chunks meanwhile, as RFC 9112 section 7.1 asks of every recipient."""
+        self.takes_chunks = True
+        try:
+            yield
+        finally:
+            self.takes_chunks = False
 
     @contextlib.contextmanager
     def keeping_header_names(self) -> Iterator[None]:
@@ -324,20 +336,23 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(431, "Request Header Fields Too Large")
             return
         if "transfer-encoding" in headers:
-            self._refuse(411, "Length Required")
-            return
-        announced = headers.get("content-length", "0")
-        if not (announced.isascii() and announced.isdigit()):
-            self._refuse(400, "Bad Request")
-            return
-        length = int(announced)
-        if length > MAX_PAYLOAD:
-            self._refuse(413, "Request Entity Too Large")
-            return
-        body = self.rfile.read(length)
-        if len(body) < length:  # the client is gone
-            self.close_connection = True
-            return
+            if not self.gateway.takes_chunks:
+                self._refuse(411, "Length Required")
+                return
+            body = self._read_chunks()
+        else:
+            announced = headers.get("content-length", "0")
+            if not (announced.isascii() and announced.isdigit()):
+                self._refuse(400, "Bad Request")
+                return
+            length = int(announced)
+            if length > MAX_PAYLOAD:
+                self._refuse(413, "Request Entity Too Large")
+                return
+            body = self.rfile.read(length)
+            if len(body) < length:  # the client is gone
+                self.close_connection = True
+                return
         holders = self.gateway.wait_if_held(self.command, self.path)
         status, got, answer = self._result(headers, body)
         self.gateway.note(Exchange(self.command, self.path, headers, body, status, answer))
@@ -346,6 +361,14 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(status, got, answer)
 
     do_DELETE = do_GET = do_HEAD = do_OPTIONS = do_PATCH = do_POST = do_PUT = _answer  # noqa: N815 the base class looks for these names
+
+    def _read_chunks(self) -> bytes:
+        chunks = []
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            chunks.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()  # the client has no trailers
+        return b"".join(chunks)
 
     def _result(self, headers: Mapping[str, str], body: bytes) -> tuple[int, dict[str, str], bytes]:
         if event_size(self.command, self.path, headers, body) > MAX_INVOCATION:

@@ -7,6 +7,7 @@ import json
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -264,6 +265,24 @@ def test_what_is_recorded_is_what_passed_meanwhile(gateway: AwsGateway, upstream
         ("PUT", "/locks/a", b'{"ID": "1"}', 409),
         ("LOCK", "/states/a", b"", 400),
     ]
+
+
+def test_a_body_in_chunks_is_411_unless_the_gateway_is_told_to_take_it(
+    gateway: AwsGateway, upstream: Upstream
+) -> None:
+    def in_chunks(*chunks: bytes) -> int:
+        connection = http.client.HTTPConnection(gateway.address.removeprefix("http://"), timeout=20)
+        with closing(connection):
+            connection.request("POST", "/unlocks/a", iter(chunks), JSON)
+            return connection.getresponse().status
+
+    assert in_chunks() == 411
+    assert upstream.arrived == []
+
+    with gateway.taking_chunks():
+        assert in_chunks() == 200
+        assert in_chunks(b'{"ID":', b'"1"}') == 200
+    assert [arrived.body for arrived in upstream.arrived] == [b"", b'{"ID":"1"}']
 
 
 def test_a_held_write_arrives_when_it_is_released_though_its_client_is_gone(
