@@ -302,7 +302,7 @@ def _difference(before: History, after: History) -> str:
 
 
 # Answers of the gateway's own, which come before any route is looked for. No 404, which reads as "no state".
-_OF_THE_GATEWAY: Final = frozenset({400, 411, 413, 431})
+_OF_THE_GATEWAY: Final = frozenset({400, 413, 431})
 # What a path without a route is answered.
 _OTHER_PATHS: Final = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden"}
 # What a verb that the description has no words for is answered on a path that exists.

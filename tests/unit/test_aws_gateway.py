@@ -112,6 +112,33 @@ def body_for_event(size: int, target: str, headers: Mapping[str, str]) -> bytes:
     return b"x" * (size - empty + 1)
 
 
+@pytest.mark.parametrize(
+    ("body", "arrives"),
+    [
+        (b"0\r\n\r\n", b""),  # as Go sends an empty POST
+        (b"3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n", b"abc0123456789"),
+        (b"3\r\nabcd\r\n0\r\n\r\n", None),
+        (b"-1\r\n\r\n", None),
+        (b"{}", None),
+        (b"5\r\nab", None),
+    ],
+)
+def test_a_body_in_chunks_arrives_whole_or_not_at_all(
+    gateway: AwsGateway, upstream: Upstream, body: bytes, arrives: bytes | None
+) -> None:
+    host, _, port = gateway.address.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(
+            b"POST /unlocks/a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + body
+        )
+        connection.shutdown(socket.SHUT_WR)
+        answer = http.client.HTTPResponse(connection)
+        answer.begin()
+
+    assert answer.status == (400 if arrives is None else 200)
+    assert [each.body for each in upstream.arrived] == ([] if arrives is None else [arrives])
+
+
 def test_a_request_and_its_answer_pass_unchanged(gateway: AwsGateway, upstream: Upstream) -> None:
     upstream.status, upstream.headers, upstream.body = 423, {"Retry-After": "1"}, b'{"ID":"\xc3\xa9"}'
 
