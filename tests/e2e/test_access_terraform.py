@@ -79,21 +79,7 @@ def test_a_token_for_outputs_gives_another_configuration_an_output_and_shows_it_
     assert all(b"secret of the resource" not in exchange.answer for exchange in exchanges)
     same = network(new_project, strict, f"network/{state}", credentials)
     assert "invalid auth" in same.refused("init")
-
-
-def test_a_token_for_outputs_in_a_checkout_plans_nothing(
-    strict: Team, state: str, new_project: NewProject
-) -> None:
-    project = network(new_project, strict, f"network/{state}", strict.token("writer"))
-    apply(project)
-    outputs = strict.token("outputs")
-    instead = {"TF_HTTP_USERNAME": outputs.username, "TF_HTTP_PASSWORD": outputs.password}
-
-    for arguments in (("plan",), ("plan", "-lock=false"), ("apply", "-auto-approve"), ("state", "list")):
-        refusal = project.refused(*arguments, **instead)
-        assert "invalid auth" in refusal
-        assert "will be created" not in refusal
-        assert "terraform_data" not in refusal
+    assert "invalid auth" in same.refused("state", "pull")
 
 
 def test_a_ci_job_applies_with_its_id_token_and_with_a_session_and_both_are_the_same_caller(

@@ -39,12 +39,6 @@ def wait_until_force_unlock_may_remove(team: Team, state: str) -> None:
     )
 
 
-def force_unlock(project: Project, team: Team, lock_id: str) -> None:
-    """Remove a lock through a gateway that takes chunks, in which Terraform sends the empty body."""
-    with team.gateway.taking_chunks():
-        project.ok("force-unlock", "-force", lock_id)
-
-
 def test_of_two_overlapping_applies_the_second_is_refused_and_told_who_holds_the_lock(
     strict: Team, state: str, new_project: NewProject
 ) -> None:
@@ -129,7 +123,7 @@ def test_the_lock_of_a_killed_apply_stays_until_it_is_forced_and_its_late_write_
     maintainer = new_project(strict, state, strict.token("maintainer"))
     maintainer.ok("init")
     wait_until_force_unlock_may_remove(strict, state)
-    force_unlock(maintainer, strict, held["ID"])
+    maintainer.ok("force-unlock", "-force", held["ID"])
     assert strict.lock(state) is None
 
     late = strict.current(state)
@@ -160,7 +154,7 @@ def test_a_write_that_arrives_after_its_client_was_killed_and_its_lock_forced_is
         wait_until_force_unlock_may_remove(strict, state)
         maintainer = new_project(strict, state, strict.token("maintainer"))
         maintainer.ok("init")
-        force_unlock(maintainer, strict, held["ID"])
+        maintainer.ok("force-unlock", "-force", held["ID"])
         # The next holder is at work when the write arrives.
         taken = documents.lock_info()
         assert strict.client("writer").lock(state, taken).status == 200
@@ -184,8 +178,7 @@ def test_force_unlock_removes_a_lock_that_was_just_taken_only_if_the_client_name
     info = documents.lock_info()
     assert strict.client("writer").lock(state, info).status == 200
 
-    with strict.gateway.taking_chunks():
-        done = project.run("force-unlock", "-force", documents.lock_id(info))
+    done = project.run("force-unlock", "-force", documents.lock_id(info))
 
     if project.terraform.client.sends_typed_lock_id:
         assert done.code == 0, done.text
@@ -201,13 +194,12 @@ def test_a_writer_cannot_force_anothers_lock(strict: Team, state: str, new_proje
     info = documents.lock_info()
     assert strict.client("maintainer").lock(state, info).status == 200
 
-    with strict.gateway.taking_chunks():
-        assert "403" in project.refused("force-unlock", "-force", documents.lock_id(info))
+    assert "403" in project.refused("force-unlock", "-force", documents.lock_id(info))
 
     assert (strict.lock(state) or {})["ID"] == documents.lock_id(info)
 
 
-def test_where_a_gateway_takes_no_chunks_a_request_by_hand_frees_the_lock(
+def test_where_a_gateway_refuses_chunks_a_request_by_hand_frees_the_lock(
     strict: Team, state: str, new_project: NewProject
 ) -> None:
     project = new_project(strict, state, strict.token("maintainer"))
@@ -216,7 +208,8 @@ def test_where_a_gateway_takes_no_chunks_a_request_by_hand_frees_the_lock(
     assert strict.client("writer").lock(state, info).status == 200
 
     if not project.terraform.client.sends_typed_lock_id:
-        refusal = project.refused("force-unlock", "-force", documents.lock_id(info))
+        with strict.gateway.refusing_chunks():
+            refusal = project.refused("force-unlock", "-force", documents.lock_id(info))
         assert "Unexpected HTTP response code 411" in refusal
         assert strict.lock(state) is not None
     by_hand = documents.only_id(documents.lock_id(info))
