@@ -17,6 +17,7 @@ from tests.support import forked_command
 
 HOLDFAST = Path(sys.executable).with_name("holdfast")
 LOCAL_ADDRESS = "http://127.0.0.1:4566/_aws/execute-api/abc123/$default"
+PACKAGED = terraforms()[-1]
 EMPTY_BLOCK = 'terraform {\n  backend "http" {}\n}\n'
 NO_AWS = {"HOME": "/nonexistent", "PATH": os.environ["PATH"], "AWS_EC2_METADATA_DISABLED": "true"}
 
@@ -71,11 +72,11 @@ def empty_backend() -> Iterator[tuple[str, list[str]]]:
 
 
 def run_terraform(
-    folder: Path, *arguments: str, terraform: Terraform | None = None, **environment: str
+    terraform: Terraform, folder: Path, *arguments: str, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a real Terraform in a folder, the packaged one unless told otherwise."""
+    """Run a real Terraform in a folder."""
     return subprocess.run(
-        [*(terraform or terraforms()[-1]).argv, f"-chdir={folder}", *arguments, "-no-color"],
+        [*terraform.argv, f"-chdir={folder}", *arguments, "-no-color"],
         env={"HOME": str(folder), "PATH": os.environ["PATH"], "CHECKPOINT_DISABLE": "1", **environment},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -87,7 +88,7 @@ def run_terraform(
 def terraform_reads(hcl: str, folder: Path, *options: str, **environment: str) -> dict[str, object]:
     """The backend settings that a real `terraform init` makes of a configuration."""
     (folder / "backend.tf").write_text(hcl)
-    done = run_terraform(folder, "init", *options, **environment)
+    done = run_terraform(PACKAGED, folder, "init", *options, **environment)
     assert done.returncode == 0, done.stdout + done.stderr
     noted = json.loads((folder / ".terraform/terraform.tfstate").read_text())
     return {key: value for key, value in noted["backend"]["config"].items() if value is not None}
@@ -221,7 +222,7 @@ def test_terraform_stays_with_the_file_that_it_was_initialized_with(
 
     def run(*arguments: str, **environment: str) -> tuple[int, str, set[str]]:
         paths.clear()
-        done = run_terraform(tmp_path, *arguments, "-input=false", terraform=terraform, **environment)
+        done = run_terraform(terraform, tmp_path, *arguments, "-input=false", **environment)
         return done.returncode, done.stdout + done.stderr, {path.partition("?")[0] for path in paths}
 
     def requests_for(name: str) -> set[str]:
@@ -267,9 +268,9 @@ def test_terraform_takes_the_printed_data_source_with_the_credentials_of_the_env
 
     (tmp_path / "network.tf").write_text(backend_config("network/prod", "--outputs", "--address", base))
 
-    assert run_terraform(tmp_path, "fmt", "-check", "-diff").stdout == ""
-    assert run_terraform(tmp_path, "init").returncode == 0
-    planned = run_terraform(tmp_path, "plan", TF_HTTP_USERNAME="me", TF_HTTP_PASSWORD="secret")
+    assert run_terraform(PACKAGED, tmp_path, "fmt", "-check", "-diff").stdout == ""
+    assert run_terraform(PACKAGED, tmp_path, "init").returncode == 0
+    planned = run_terraform(PACKAGED, tmp_path, "plan", TF_HTTP_USERNAME="me", TF_HTTP_PASSWORD="secret")
     assert "Unable to find remote state" in planned.stderr  # this backend has none
     assert set(paths) == {"/a$%7Bb%7D/outputs/network/prod Basic bWU6c2VjcmV0"}
 
@@ -287,8 +288,8 @@ def test_the_data_source_is_named_after_the_state(tmp_path: Path, state: str, na
 
     assert f'data "terraform_remote_state" "{name}" {{' in printed
     (tmp_path / "network.tf").write_text(printed)
-    assert run_terraform(tmp_path, "init").returncode == 0
-    validated = run_terraform(tmp_path, "validate")
+    assert run_terraform(PACKAGED, tmp_path, "init").returncode == 0
+    validated = run_terraform(PACKAGED, tmp_path, "validate")
     assert validated.returncode == 0, validated.stderr
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-import jmespath
+import jmespath  # type: ignore[import-untyped]  # it has no stubs
 import pytest
 import yaml
 
