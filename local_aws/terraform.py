@@ -49,6 +49,11 @@ class Client:
         return self.product is Product.OPENTOFU and self.version >= (1, 10, 0)
 
     @property
+    def sends_chunks(self) -> bool:
+        """Return whether `force-unlock` by POST sends its empty body in chunks, without a Content-Length."""
+        return self.product is Product.TERRAFORM or self.version < (1, 8, 0)
+
+    @property
     def shows_holder(self) -> bool:
         """Return whether a refused command shows the lock info of the holder, not its own."""
         return self.version >= ((1, 9, 0) if self.product is Product.OPENTOFU else (1, 15, 0))

@@ -207,7 +207,7 @@ def test_where_a_gateway_refuses_chunks_a_request_by_hand_frees_the_lock(
     info = documents.lock_info()
     assert strict.client("writer").lock(state, info).status == 200
 
-    if not project.terraform.client.sends_typed_lock_id:
+    if project.terraform.client.sends_chunks:
         with strict.gateway.refusing_chunks():
             refusal = project.refused("force-unlock", "-force", documents.lock_id(info))
         assert "Unexpected HTTP response code 411" in refusal
