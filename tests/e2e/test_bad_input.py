@@ -11,7 +11,11 @@ from tests.support import documents
 from tests.support.http_client import Client, Credentials
 from tests.support.team import Team
 
-VERBS = [("GET", "states"), ("POST", "states"), ("DELETE", "states"), ("PUT", "locks"), ("DELETE", "locks")]
+VERBS = [
+    *(("GET", "states"), ("POST", "states"), ("DELETE", "states"), ("GET", "outputs")),
+    *(("PUT", "locks"), ("DELETE", "locks"), ("POST", "unlocks")),
+]
+BODIES = {"states": documents.state(), "locks": documents.lock_info(), "unlocks": documents.lock_info()}
 
 
 def md5(body: bytes) -> str:
@@ -59,7 +63,7 @@ BAD_NAMES = [
 def test_a_malformed_name_is_400_and_names_the_rule(
     strict: Team, method: str, route: str, name: str, rule: str
 ) -> None:
-    body = {"states": documents.state(), "locks": documents.lock_info()}[route] if method != "GET" else None
+    body = BODIES[route] if method != "GET" else None
 
     with strict.unchanged():
         answer = strict.client("maintainer").request(method, f"/{route}/{name}", body)
@@ -84,12 +88,42 @@ def test_the_longest_and_the_deepest_name_are_taken(strict: Team) -> None:
         assert strict.current(name) == documents.state()
 
 
-@pytest.mark.parametrize("path", ["/", "/states", "/states/", "/locks/", "/nothing/here", "/health/x"])
-def test_an_unknown_route_is_404(strict: Team, path: str) -> None:
-    answer = strict.client("maintainer").request("GET", path)
+@pytest.mark.parametrize(
+    ("path", "nearest"),
+    [
+        ("/", "/states/network/prod"),
+        ("/states", "/states/network/prod"),
+        ("/states/", "/states/network/prod"),
+        ("/locks/", "/locks/network/prod"),
+        ("/nothing/here", "/states/nothing/here"),
+        ("/stats/nothing/here", "/states/nothing/here"),
+        ("/stats/nothing%2Fhere", "/states/nothing/here"),
+        ("/prod/states/here", "/states/here"),
+        ("/stats/a%0D%0Ab", "/states/network/prod"),
+        ("/stats/a%252Fb", "/states/network/prod"),
+        ("/health/x", "/health"),
+    ],
+)
+def test_an_unknown_route_is_400_with_the_nearest_one_and_401_without_credentials(
+    strict: Team, path: str, nearest: str
+) -> None:
+    answer = strict.client("reader").request("GET", path)
 
-    assert answer.status == 404
-    assert "message" in answer.json()
+    assert answer.error == (400, "unknown_route")
+    assert f" {nearest}" in answer.json()["message"]
+    assert strict.client(None).request("GET", path).status == 401
+    wrong = strict.client_with(Credentials("0" * 20, "wrong"))
+    assert wrong.request("GET", path).status == 403
+
+
+def test_only_a_state_that_does_not_exist_reads_as_no_state(strict: Team, state: str) -> None:
+    client = strict.client("reader")
+    assert client.read(state).status == client.outputs(state).status == 204
+
+    strict.put(f"states/{state}.tfstate", b"")
+
+    assert client.read(state).error == (409, "unreadable_state")
+    assert client.outputs(state).error == (409, "unreadable_state")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +131,9 @@ def test_an_unknown_route_is_404(strict: Team, path: str) -> None:
     [
         ("PATCH", "/states/a", "GET, POST, PUT, DELETE, LOCK, UNLOCK"),
         ("HEAD", "/states/a", "GET, POST, PUT, DELETE, LOCK, UNLOCK"),
+        ("POST", "/outputs/a", "GET"),
         ("GET", "/locks/a", "PUT, POST, LOCK, DELETE, UNLOCK"),
+        ("GET", "/unlocks/a", "POST, UNLOCK"),
         ("PATCH", "/locks/a", "PUT, POST, LOCK, DELETE, UNLOCK"),
         ("POST", "/health", "GET"),
     ],
@@ -169,11 +205,11 @@ def test_wrong_credentials_are_403(strict: Team, loose: Team, state: str) -> Non
 @pytest.mark.parametrize(
     ("role", "scope", "allowed"),
     [
-        ("outputs", "*", {"read"}),
-        ("reader", "*", {"read"}),
-        ("writer", "*", {"read", "lock", "write"}),
+        ("outputs", "*", {"outputs"}),
+        ("reader", "*", {"outputs", "read"}),
+        ("writer", "*", {"outputs", "read", "lock", "write"}),
         ("maintainer", "elsewhere/*", set()),
-        ("maintainer", "*", {"read", "lock", "write", "delete", "force-unlock"}),
+        ("maintainer", "*", {"outputs", "read", "lock", "write", "delete", "force-unlock"}),
     ],
 )
 def test_what_a_token_does_not_allow_is_403_before_the_lock_is_looked_at(
@@ -182,6 +218,7 @@ def test_what_a_token_does_not_allow_is_403_before_the_lock_is_looked_at(
     held = locked(strict, state)
     client = strict.client(role, scope)
     answers = {
+        "outputs": client.outputs(state),
         "read": client.read(state),
         "lock": client.lock(state, documents.lock_info()),
         "write": client.write(state, documents.state(6), held),
@@ -190,9 +227,9 @@ def test_what_a_token_does_not_allow_is_403_before_the_lock_is_looked_at(
     }
 
     statuses = {verb: answer.status for verb, answer in answers.items()}
-    refusals = {"read": 403, "lock": 403, "write": 403, "delete": 403, "force-unlock": 403}
+    refusals = dict.fromkeys(answers, 403)
     # The lock is another's for whoever may look at it.
-    met = {"read": 200, "lock": 423, "write": 423, "delete": 423, "force-unlock": 409}
+    met = {"outputs": 200, "read": 200, "lock": 423, "write": 423, "delete": 423, "force-unlock": 409}
     assert statuses == {**refusals, **{verb: met[verb] for verb in allowed}}
     for answer in answers.values():
         if answer.status == 403:
@@ -255,6 +292,19 @@ def test_a_delete_whose_announced_body_did_not_arrive_is_400_and_no_force_unlock
             )
     finally:
         gateway.renames_headers = True
+
+    assert answer.error == (400, "invalid_body")
+
+
+@pytest.mark.parametrize("role", ["writer", "maintainer"])
+def test_a_post_of_an_unlock_whose_announced_body_did_not_arrive_is_400_and_no_force_unlock(
+    strict: Team, state: str, role: str
+) -> None:
+    locked(strict, state)
+    announced = {"Content-MD5": md5(documents.lock_info())}
+
+    with strict.unchanged():
+        answer = strict.client(role).request("POST", f"/unlocks/{state}", b"", announced)
 
     assert answer.error == (400, "invalid_body")
 

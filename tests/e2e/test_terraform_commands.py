@@ -3,8 +3,9 @@
 import hashlib
 import json
 
+from holdfast.access import Role
 from tests.support import documents
-from tests.support.project import NewProject, Project, backend
+from tests.support.project import NewProject, Project, backend, reads_output
 from tests.support.team import Team
 
 FRUIT = """
@@ -37,7 +38,7 @@ def test_an_apply_stores_what_the_client_sent_and_leaves_no_lock(
     with strict.gateway.recording() as exchanges:
         fruit(new_project, strict, state)
 
-    [write] = [exchange for exchange in exchanges if exchange.method == "POST"]
+    [write] = [exchange for exchange in exchanges if exchange.is_write]
     [lock] = [exchange for exchange in exchanges if exchange.method == "PUT"]
     assert strict.current(state) == write.body
     assert strict.lock(state) is None
@@ -237,34 +238,20 @@ def test_a_state_moves_from_one_name_to_another(strict: Team, state: str, new_pr
 # --- reading another's state ---------------------------------------------------------------------
 
 
-def remote_state(team: Team, state: str) -> str:
-    return f"""
-data "terraform_remote_state" "fruit" {{
-  backend = "http"
-  config = {{
-    address = "{team.gateway.address}/states/{state}"
-  }}
-}}
-
-output "colours" {{
-  value = data.terraform_remote_state.fruit.outputs.colours
-}}
-"""
-
-
-def test_remote_state_reads_outputs_with_the_role_for_outputs_only(
+def test_remote_state_reads_the_outputs_of_another_configuration_with_every_role(
     strict: Team, state: str, new_project: NewProject
 ) -> None:
     fruit(new_project, strict, state)
-    reader = new_project(strict, None, strict.token("outputs"))
-    reader.write(main=remote_state(strict, state))
-    reader.ok("init")
 
     with strict.gateway.recording() as exchanges:
-        reader.ok("apply", "-auto-approve")
+        for role in Role:
+            reader = new_project(strict, None, strict.token(role))
+            reader.write(main=reads_output(strict, state, "colours"))
+            reader.ok("init")
+            reader.ok("apply", "-auto-approve")
+            assert json.loads(reader.ok("output", "-json").out)["colours"]["value"] == ["red", "green"]
 
-    assert json.loads(reader.ok("output", "-json").out)["colours"]["value"] == ["red", "green"]
-    assert exchanges
+    assert len(exchanges) >= len(Role)
     for exchange in exchanges:
         assert exchange.status == 200
         assert b"resources" not in exchange.answer
@@ -302,6 +289,41 @@ def test_a_token_for_another_state_reads_nothing(strict: Team, state: str, new_p
 
     assert "invalid auth" in other.refused("init").lower()
     assert strict.versions(state) == []
+
+
+# --- addresses -----------------------------------------------------------------------------------
+
+
+def test_a_block_that_unlocks_by_delete_still_works(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    project = new_project(strict, state, strict.token("maintainer"))
+    block = backend(strict, state)
+    project.write(main=FRUIT, backend=block.replace("/unlocks/", "/locks/").replace('"POST"', '"DELETE"'))
+
+    with strict.gateway.recording() as exchanges:
+        project.ok("init")
+        project.ok("apply", "-auto-approve")
+
+    assert [exchange.status for exchange in exchanges if exchange.method == "DELETE"] == [200]
+    assert len([exchange for exchange in exchanges if exchange.method == "POST"]) == 1
+    assert strict.lock(state) is None
+
+
+def test_a_stale_address_in_the_environment_does_not_move_a_checkout(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    stale = f"{strict.gateway.address}/states/{state}/dev"
+    project = new_project(strict, None, strict.token("maintainer"))
+    project.write(main=FRUIT, backend='terraform {\n  backend "http" {}\n}\n')
+    (project.folder / "prod.tfbackend").write_text(backend(strict, state, "--tfbackend"))
+
+    project.ok("init", "-backend-config=prod.tfbackend", TF_HTTP_ADDRESS=stale)
+    project.ok("apply", "-auto-approve", TF_HTTP_ADDRESS=stale)
+
+    assert strict.current(state) is not None
+    assert strict.current(f"{state}/dev") is None
+    assert project.run("plan", "-detailed-exitcode", TF_HTTP_ADDRESS=stale).code == 0
 
 
 # --- without a lock ------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from holdfast.state.locks import FORCE_UNLOCK_MIN_AGE
 from tests.support import documents
-from tests.support.project import WAITS, NewProject, Project
+from tests.support.project import WAITS, NewProject, Project, backend
 from tests.support.team import Team
 from tests.support.waiting import wait_until
 
@@ -67,7 +67,10 @@ def test_a_plan_is_refused_too_while_an_apply_is_under_way(
     first, second = project_that_waits(new_project, strict, state), second_project(new_project, strict, state)
 
     with first.applying() as apply:
-        assert "Error acquiring the state lock" in second.refused("plan")
+        refusal = second.refused("plan")
+        assert "Error acquiring the state lock" in refusal
+        shown = "OperationTypeApply" if second.terraform.client.shows_holder else "OperationTypePlan"
+        assert f"Operation: {shown}" in refusal
         assert second.run("plan", "-lock=false", "-detailed-exitcode").code == 2
         first.proceed()
         assert apply.wait().code == 0
@@ -140,7 +143,7 @@ def test_a_write_that_arrives_after_its_client_was_killed_and_its_lock_forced_is
     killed, second = second_project(new_project, strict, state), second_project(new_project, strict, state)
     killed.ok("apply", "-auto-approve")
 
-    with strict.gateway.recording() as exchanges, strict.gateway.holding("POST") as write:
+    with strict.gateway.recording() as exchanges, strict.gateway.holding_writes() as write:
         apply = killed.start("apply", "-auto-approve", "-replace=terraform_data.second")
         try:
             assert write.arrived.wait(30)
@@ -159,7 +162,7 @@ def test_a_write_that_arrives_after_its_client_was_killed_and_its_lock_forced_is
         write.released.set()
         assert write.passed.wait(30)
 
-    [late] = [exchange for exchange in exchanges if exchange.method == "POST"]
+    [late] = [exchange for exchange in exchanges if exchange.is_write]
     assert late.status == 423
     assert json.loads(late.answer)["ID"] == documents.lock_id(taken)
     assert strict.versions(state) == before
@@ -177,8 +180,7 @@ def test_force_unlock_removes_a_lock_that_was_just_taken_only_if_the_client_name
 
     done = project.run("force-unlock", "-force", documents.lock_id(info))
 
-    # OpenTofu sends the ID that its user typed, Terraform keeps it to itself.
-    if project.terraform.name == "tofu":
+    if project.terraform.client.sends_typed_lock_id:
         assert done.code == 0, done.text
         assert strict.lock(state) is None
     else:
@@ -195,3 +197,39 @@ def test_a_writer_cannot_force_anothers_lock(strict: Team, state: str, new_proje
     assert "403" in project.refused("force-unlock", "-force", documents.lock_id(info))
 
     assert (strict.lock(state) or {})["ID"] == documents.lock_id(info)
+
+
+def test_where_a_gateway_refuses_chunks_a_request_by_hand_frees_the_lock(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    project = new_project(strict, state, strict.token("maintainer"))
+    project.ok("init")
+    info = documents.lock_info()
+    assert strict.client("writer").lock(state, info).status == 200
+
+    if project.terraform.client.sends_chunks:
+        with strict.gateway.refusing_chunks():
+            refusal = project.refused("force-unlock", "-force", documents.lock_id(info))
+        assert "Unexpected HTTP response code 411" in refusal
+        assert strict.lock(state) is not None
+    by_hand = documents.only_id(documents.lock_id(info))
+
+    assert strict.client("maintainer").request("POST", f"/unlocks/{state}", by_hand).status == 200
+    assert strict.lock(state) is None
+
+
+def test_a_block_that_unlocks_by_delete_forces_a_lock_through_any_gateway(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    project = new_project(strict, state, strict.token("maintainer"))
+    block = backend(strict, state)
+    project.write(backend=block.replace("/unlocks/", "/locks/").replace('"POST"', '"DELETE"'))
+    project.ok("init")
+    assert strict.client("writer").lock(state, documents.lock_info()).status == 200
+    held = strict.lock(state)
+    assert held is not None
+    wait_until_force_unlock_may_remove(strict, state)
+
+    project.ok("force-unlock", "-force", held["ID"])
+
+    assert strict.lock(state) is None

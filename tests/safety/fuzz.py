@@ -301,12 +301,17 @@ def _difference(before: History, after: History) -> str:
     return f"new {sorted(after - before)}, gone {sorted(before - after)}"
 
 
-# Answers of the gateway's own, which come before any route is looked for.
-_OF_THE_GATEWAY: Final = frozenset({400, 404, 411, 413, 431})
+# Answers of the gateway's own, which come before any route is looked for. No 404, which reads as "no state".
+_OF_THE_GATEWAY: Final = frozenset({400, 413, 431})
+# What a path without a route is answered.
+_OTHER_PATHS: Final = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden"}
 # What a verb that the description has no words for is answered on a path that exists.
 _OTHER_VERBS: Final = {401: "Unauthorized", 403: "Forbidden", 405: "MethodNotAllowed"}
-_IN_WORDS: Final = {"LOCK": ("put", "/locks/{name}"), "UNLOCK": ("delete", "/locks/{name}")}
-_PATH: Final = re.compile(r"/+(?:(states|locks)/.+|(health|sessions(?:/aws)?))", re.DOTALL)
+_IN_WORDS: Final = {
+    **{("LOCK", route): ("put", "/locks/{name}") for route in ("states", "locks")},
+    **{("UNLOCK", route): ("delete", "/locks/{name}") for route in ("states", "locks", "unlocks")},
+}
+_PATH: Final = re.compile(r"/+(?:(states|outputs|locks|unlocks)/.+|(health|sessions(?:/aws)?))", re.DOTALL)
 
 
 def _undocumented(request: Request, answer: Answer) -> str | None:
@@ -341,11 +346,13 @@ def _described(request: Request, status: int) -> Iterator[Mapping[str, Any]]:
         yield {"content": {"application/json": {"schema": error}}}
     matched = _PATH.fullmatch(unquote(request.target.partition("?")[0], errors="replace"))
     if matched is None:
+        if status in _OTHER_PATHS:
+            yield components[_OTHER_PATHS[status]]
         return
     path = f"/{matched[2]}" if matched[2] else f"/{matched[1]}/{{name}}"
     verb = request.method.lower() if request.method.isupper() else ""
     if not matched[2]:
-        verb, path = _IN_WORDS.get(request.method, (verb, path))
+        verb, path = _IN_WORDS.get((request.method, matched[1]), (verb, path))
     if verb not in document["paths"][path]:
         if status in _OTHER_VERBS:
             yield components[_OTHER_VERBS[status]]

@@ -231,8 +231,10 @@ _NASTY: Final = (
     *("x" * 201, "x" * 300, "/".join("abcdefghi"), "a/" * 100, "%2F" * 50),
 )
 _STATES: Final = "/states/"
+_OUTPUTS: Final = "/outputs/"
 _LOCKS: Final = "/locks/"
-_ROUTES: Final = (_STATES, _LOCKS)
+_UNLOCKS: Final = "/unlocks/"
+_ROUTES: Final = (_STATES, _OUTPUTS, _LOCKS, _UNLOCKS)
 _SESSIONS: Final = ("/sessions", "/sessions/aws")
 _ODD_ROUTES: Final = (
     *_SESSIONS,
@@ -240,6 +242,8 @@ _ODD_ROUTES: Final = (
     "/sessions/aws/x",
     "/states",
     "/locks",
+    "/stats/",
+    "/prod/states/",
     "/",
     "//states/",
     "/STATES/",
@@ -406,8 +410,9 @@ def _lengths(body: bytes) -> SearchStrategy[tuple[Headers, bool]]:
         (header(f"+{len(body)}"), True),
         (header(f"{len(body)}, {len(body)}"), True),
         ((*header(len(body)), *header(len(body))), True),
-        ((*header(len(body)), ("Transfer-Encoding", "chunked")), True),
-        ((("Transfer-Encoding", "chunked"),), True),
+        # What follows is not in chunks, so their end never comes.
+        ((*header(len(body)), ("Transfer-Encoding", "chunked")), False),
+        ((("Transfer-Encoding", "chunked"),), False),
     ]
     if body:
         # The rest stands where the next request would begin.
@@ -542,9 +547,10 @@ def _checksums(body: bytes) -> list[Headers]:
 
 # What clients send, the more dangerous the more often.
 _PLAIN: Final = (
-    *[("POST", "/states/"), ("PUT", "/locks/"), ("DELETE", "/locks/")] * 3,
+    *[("POST", "/states/"), ("PUT", "/locks/"), ("DELETE", "/locks/"), ("POST", "/unlocks/")] * 3,
     *(("LOCK", "/states/"), ("LOCK", "/locks/"), ("UNLOCK", "/states/"), ("UNLOCK", "/locks/")),
     *(("PUT", "/states/"), ("POST", "/locks/"), ("DELETE", "/states/"), ("GET", "/states/")),
+    *(("UNLOCK", "/unlocks/"), ("GET", "/outputs/")),
     *(("POST", route) for route in _SESSIONS),
 )
 # Without OPTIONS and small letters: the local AWS answers the one itself, with 403, and takes `get` for
@@ -582,7 +588,7 @@ def _raw(draw: st.DrawFn, ground: Ground) -> Request:
     method, route = draw(st.sampled_from(_PLAIN))
     if _Part.VERB in odd:
         method, route = draw(st.sampled_from(_VERBS)), draw(st.sampled_from(_ROUTES * 3 + _ODD_ROUTES))
-    locks = route == _LOCKS or method in ("LOCK", "UNLOCK")
+    locks = route in (_LOCKS, _UNLOCKS) or method in ("LOCK", "UNLOCK")
     asked = route if route in _SESSIONS else _LOCKS if locks else _STATES
     known = [ground.locked, ground.locked, ground.free, f"{ground.prefix}/new"]
     name = draw(_odd_names(ground) if _Part.PATH in odd else st.sampled_from(known))

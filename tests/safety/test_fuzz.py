@@ -13,7 +13,7 @@ from tests.support.http_client import Credentials
 
 TOKENS = {role.value: Credentials(role.value, "secret").header for role in Role}
 JSON = {"content-type": "application/json"}
-NOT_FOUND = Answer(404, JSON, b'{"message": "Not Found"}')
+REFUSED = Answer(400, JSON, b'{"message": "Bad Request"}')
 OK = Answer(200, JSON)
 NOTHING: History = frozenset()
 SOMETHING: History = frozenset({("states/x.tfstate", "1", True)})
@@ -61,7 +61,7 @@ def fuzzed(behaviour: Behaviour, requests: int = 100) -> tuple[Figures, list[str
 
 
 def test_a_service_that_refuses_everything_breaks_nothing() -> None:
-    figures, said, services = fuzzed(lambda _: NOT_FOUND)
+    figures, said, services = fuzzed(lambda _: REFUSED)
 
     assert figures == Figures(operations=10, requests_fuzzed=100)
     assert sum(len(service.got) for service in services) == 100
@@ -70,7 +70,7 @@ def test_a_service_that_refuses_everything_breaks_nothing() -> None:
 
 def test_a_crash_is_found_and_the_batch_is_named_that_shows_it() -> None:
     def crash(service: Service) -> Answer:
-        return Answer(502, JSON, b'{"message": null}') if len(service.got) == 7 else NOT_FOUND
+        return Answer(502, JSON, b'{"message": null}') if len(service.got) == 7 else REFUSED
 
     figures, said, _ = fuzzed(crash)
 
@@ -90,13 +90,13 @@ def test_a_refusal_that_changed_something_is_found() -> None:
     def change(service: Service) -> Answer:
         if len(service.got) == 9:
             service.write()
-        return NOT_FOUND
+        return REFUSED
 
     figures, said, _ = fuzzed(change, requests=50)
 
     assert figures.violations == 1
     assert any(
-        "changed by a request that was answered 404: new [('states/x.tfstate'" in line for line in said
+        "changed by a request that was answered 400: new [('states/x.tfstate'" in line for line in said
     )
 
 
@@ -160,7 +160,12 @@ SESSION = {
         ("POST", "/sessions/aws?x", error(400, "invalid_body")),
         ("GET", "/sessions/aws", Answer(403, JSON, b'{"message": "Forbidden"}')),
         ("DELETE", "/sessions", error(405, "method_not_allowed")),
-        ("GET", "/nowhere", NOT_FOUND),
+        ("GET", "/outputs/a", Answer(200, JSON, b'{"serial": 1, "version": 4, "outputs": {}}')),
+        ("POST", "/unlocks/a", OK),
+        ("UNLOCK", "/unlocks/a", error(409, "lock_not_matched")),
+        ("LOCK", "/unlocks/a", error(405, "method_not_allowed")),
+        ("GET", "/nowhere", error(400, "unknown_route")),
+        ("GET", "/nowhere", Answer(401, JSON, b'{"message": "Unauthorized"}')),
         ("GET", "/states/a", Answer(413, JSON, b'{"message": "Request Entity Too Large"}')),
     ],
 )
@@ -174,6 +179,23 @@ def test_what_is_documented_is_no_fault(method: str, target: str, answer: Answer
         ("GET", "/states/a", Answer(500, JSON, b'{"message": "x"}'), "status 500"),
         ("GET", "/states/a", Answer(302), "it is not described that GET is answered 302 here"),
         ("GET", "/locks/a", OK, "it is not described that GET is answered 200 here"),
+        ("GET", "/unlocks/a", OK, "it is not described that GET is answered 200 here"),
+        ("LOCK", "/unlocks/a", OK, "it is not described that LOCK is answered 200 here"),
+        (
+            "GET",
+            "/outputs/a",
+            Answer(200, JSON, b'{"serial": 1, "version": 4, "resources": []}'),
+            "its body is not as described",
+        ),
+        *(
+            (
+                "GET",
+                target,
+                Answer(404, JSON, b'{"message": "Not Found"}'),
+                "it is not described that GET is answered 404 here",
+            )
+            for target in ("/states/a", "/nowhere")
+        ),
         ("GET", "/nowhere", OK, "it is not described that GET is answered 200 here"),
         (
             "GET",

@@ -112,6 +112,33 @@ def body_for_event(size: int, target: str, headers: Mapping[str, str]) -> bytes:
     return b"x" * (size - empty + 1)
 
 
+@pytest.mark.parametrize(
+    ("body", "arrives"),
+    [
+        (b"0\r\n\r\n", b""),  # as Go sends an empty POST
+        (b"3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n", b"abc0123456789"),
+        (b"3\r\nabcd\r\n0\r\n\r\n", None),
+        (b"-1\r\n\r\n", None),
+        (b"{}", None),
+        (b"5\r\nab", None),
+    ],
+)
+def test_a_body_in_chunks_arrives_whole_or_not_at_all(
+    gateway: AwsGateway, upstream: Upstream, body: bytes, arrives: bytes | None
+) -> None:
+    host, _, port = gateway.address.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(
+            b"POST /unlocks/a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + body
+        )
+        connection.shutdown(socket.SHUT_WR)
+        answer = http.client.HTTPResponse(connection)
+        answer.begin()
+
+    assert answer.status == (400 if arrives is None else 200)
+    assert [each.body for each in upstream.arrived] == ([] if arrives is None else [arrives])
+
+
 def test_a_request_and_its_answer_pass_unchanged(gateway: AwsGateway, upstream: Upstream) -> None:
     upstream.status, upstream.headers, upstream.body = 423, {"Retry-After": "1"}, b'{"ID":"\xc3\xa9"}'
 
@@ -266,23 +293,24 @@ def test_what_is_recorded_is_what_passed_meanwhile(gateway: AwsGateway, upstream
     ]
 
 
-def test_a_held_request_arrives_when_it_is_released_though_its_client_is_gone(
+def test_a_held_write_arrives_when_it_is_released_though_its_client_is_gone(
     gateway: AwsGateway, upstream: Upstream
 ) -> None:
-    with gateway.recording() as exchanges, gateway.holding("POST") as held:
+    with gateway.recording() as exchanges, gateway.holding_writes() as held:
         host, _, port = gateway.address.removeprefix("http://").partition(":")
         client = http.client.HTTPConnection(host, int(port), timeout=20)
         client.request("POST", "/states/a", b"late")
         assert held.arrived.wait(10)
         client.close()
         assert send(gateway, "GET", "/states/a").status == 200
-        assert [arrived.method for arrived in upstream.arrived] == ["GET"]
+        assert send(gateway, "POST", "/unlocks/a", b"{}").status == 200
+        assert [arrived.method for arrived in upstream.arrived] == ["GET", "POST"]
 
         held.released.set()
         assert held.passed.wait(10)
 
     assert upstream.arrived[-1].body == b"late"
-    assert (exchanges[-1].method, exchanges[-1].status) == ("POST", 200)
+    assert [(seen.is_write, seen.status) for seen in exchanges] == [(False, 200), (False, 200), (True, 200)]
 
 
 def test_a_body_that_ends_early_never_arrives(gateway: AwsGateway, upstream: Upstream) -> None:
