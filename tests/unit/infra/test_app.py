@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from infra.bundle import WITHOUT_BYTECODE
 from tests.unit.infra.conftest import ROOT
+from tests.unit.infra.test_bundle import LAMBDAS_PYTHON
 
 PAYMENTS = '[teams.payments]\naccount = "123456789012"\nregion = "eu-central-1"\n'
 
@@ -83,10 +85,29 @@ def test_a_team_is_recorded_and_not_renamed(teams_file: Path) -> None:
     assert lock.read_text() == recorded
 
 
-def test_a_command_that_makes_nothing_ready_records_nothing(teams_file: Path) -> None:
+def test_a_command_that_makes_nothing_ready_records_nothing_and_says_nothing(teams_file: Path) -> None:
     none: dict[str, object] = {"aws:cdk:bundling-stacks": []}  # as `cdk bootstrap` and `cdk ls` say it
-    assert app(teams_file.parent, teams_file, **none).returncode == 0
+    ended = app(teams_file.parent, teams_file, **none)
+    assert (ended.returncode, ended.stderr) == (0, "")
     assert not teams_file.with_name("teams.lock").exists()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_what_missing_bytecode_costs_is_said_once(
+    teams_file: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    folder = teams_file.parent / "bin"
+    folder.mkdir()
+    # Without it a version manager's placeholder, which fails.
+    (folder / "python3.14").write_text(LAMBDAS_PYTHON if there else "#!/bin/sh\nexit 127\n")
+    (folder / "python3.14").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+    ended = app(teams_file.parent, teams_file)
+
+    assert ended.returncode == 0, ended.stderr
+    said = [line for line in ended.stderr.splitlines() if "bytecode" in line]
+    assert said == ([] if there else [f"holdfast: {WITHOUT_BYTECODE}"])
 
 
 def test_the_local_aws_is_not_recorded_and_asks_no_memory(teams_file: Path) -> None:
