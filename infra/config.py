@@ -148,9 +148,10 @@ class Memory:
     )
     authorizer: int = setting(
         whole_number(256, 10240),
-        "of the functions that verify credentials and create sessions",
+        "of the functions that verify credentials and create sessions; "
+        "[what each size costs](limits.md#memory-of-the-authorizer)",
         deployed=_ANY_TIME,
-        default=512,
+        default=1769,
     )
 
 
@@ -275,7 +276,7 @@ class TeamConfig:
         default=Throttling(),
     )
     memory: Memory = setting(
-        Table(Memory, "{ backend = 1769, authorizer = 512 }"),
+        Table(Memory, "{ backend = 1769, authorizer = 1769 }"),
         "megabytes of each function; 1769 are one whole vCPU, and a new AWS account may allow 3008 at most",
         deployed=_ANY_TIME,
         default=Memory(),

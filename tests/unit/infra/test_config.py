@@ -234,7 +234,7 @@ def test_each_default_is_the_safe_one(tmp_path: Path) -> None:
     assert team.access_logs is None  # the stack makes a bucket for them
     assert team.log_retention == 90
     assert (team.throttling.rate, team.throttling.burst) == (100, 200)
-    assert (team.memory.backend, team.memory.authorizer) == (1769, 512)
+    assert (team.memory.backend, team.memory.authorizer) == (1769, 1769)
     assert not team.snap_start  # which is billed around the clock
     assert team.token_trail is False
     assert team.tags == {}
@@ -410,7 +410,7 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         not_allowed("memory.backend", "10241", "a whole number from 256 to 10240"),
         not_allowed("memory.authorizer", "255", "a whole number from 256 to 10240"),
         not_allowed("memory.authorizer", "10241", "a whole number from 256 to 10240"),
-        not_allowed("memory", "1769", "a table, as in { backend = 1769, authorizer = 512 }"),
+        not_allowed("memory", "1769", "a table, as in { backend = 1769, authorizer = 1769 }"),
         not_allowed("tags", '["a"]', 'a table of at most 48, as in { cost-center = "42" }'),
         not_allowed("tags.cost-center", "42", '"42"'),
         not_allowed("tags.a", '""', TAG_VALUE),

@@ -211,8 +211,8 @@ def test_no_role_has_a_wildcard_action_or_the_bare_resource(stack: Synthesized, 
     ("handler", "memory", "timeout"),
     [
         ("terraform_http.handler.handle", 1769, 25),
-        ("authorizer.handler.handle", 512, 10),
-        ("session_exchange.handler.handle", 512, 25),
+        ("authorizer.handler.handle", 1769, 10),
+        ("session_exchange.handler.handle", 1769, 25),
     ],
 )
 def test_a_function_runs_python_3_14_on_arm64_and_keeps_no_snapshot(
