@@ -164,7 +164,7 @@ def snap_start_price(memory: Memory) -> float:
     """Return what snapshots of a team's functions cost when nobody calls them, in dollars a month.
 
     >>> round(snap_start_price(Memory(backend=1769, authorizer=512)), 2)
-    10.79
+    10.78
     """
     megabytes = memory.backend + 2 * memory.authorizer  # the authorizer and the function for sessions
     return megabytes / 1024 * _SNAPSHOT_PRICE * _SECONDS_OF_A_MONTH
