@@ -9,10 +9,10 @@ import infra  # noqa: F401 before aws_cdk, because it says how that is to start
 # isort: split
 from aws_cdk import App
 
-from infra.bundle import BundleError, bundle
-from infra.config import AWS, ConfigError, load_teams, read_target
+from infra.bundle import WITHOUT_BYTECODE, BundleError, bundle, lambda_python
+from infra.config import AWS, ConfigError, check_places, load_teams, read_target
 from infra.lambdas import Bundles
-from infra.team_stack import TeamStack
+from infra.team_stack import team_stacks
 from infra.teams_lock import TeamsLock, placed
 
 
@@ -28,6 +28,7 @@ def main() -> None:
         where = placed(teams, os.environ)
         if lock:
             lock.check(where)
+            check_places(where, teams_file)
         bundles = Bundles(
             backend=bundle("terraform_http", target.name),
             authorizer=bundle("authorizer", target.name),
@@ -35,11 +36,14 @@ def main() -> None:
             health=bundle("health", target.name),
             audit_trail=bundle("audit_trail", target.name),
         )
-        stacks = [TeamStack(app, team, target, bundles) for team in teams]
+        stacks = team_stacks(app, teams, target, bundles)
         app.synth()
         # Only for a command that makes ready what can be deployed; `cdk bootstrap` and `cdk ls` do not.
-        if lock and any(stack.bundling_required for stack in stacks) and lock.record(where):
-            sys.stderr.write(f"holdfast: {lock.path} is written; commit it together with {teams_file}\n")
+        if lock and any(stack.bundling_required for stack in stacks):
+            if lock.record(where):
+                sys.stderr.write(f"holdfast: {lock.path} is written; commit it together with {teams_file}\n")
+            if lambda_python() is None:
+                sys.stderr.write(f"holdfast: {WITHOUT_BYTECODE}\n")
     except (BundleError, ConfigError) as error:
         sys.exit(f"holdfast: {error}")
 

@@ -20,7 +20,7 @@ from tests.support.id_tokens import RSA, Published, claims, record, signed
 _LIMIT: Final = 1.3
 _ID_TOKEN_LIMIT: Final = 1.5  # with the JWT library
 _BARE: Final = "import boto3; boto3.client('s3')"
-_ENVIRONMENT: Final = {
+ENVIRONMENT: Final = {
     "HOLDFAST_ACCOUNT": "123456789012",
     "HOLDFAST_BUCKET": "benchmark",
     "HOLDFAST_VERSION": "benchmark",
@@ -103,7 +103,7 @@ def _start(bundle_path: Path, code: str, given: str = "") -> float:
     subprocess.run(
         # -S: nothing of this environment's packages, only the bundle.
         [sys.executable, "-S", "-c", code],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(bundle_path), **_ENVIRONMENT},
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(bundle_path), **ENVIRONMENT},
         input=given.encode(),
         check=True,
         timeout=60,

@@ -1,15 +1,14 @@
 """Builds what Lambda runs, without Docker: a folder per function with our code and its dependencies."""
 
 import ast
-import compileall
 import hashlib
-import py_compile
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
@@ -42,13 +41,42 @@ class Bundle:
     Attributes:
         function: the name of its folder below `functions/`.
         path: the folder.
-        digest: hexadecimal SHA-256 of what it was made from. It is the same on every machine, so an unchanged
-            function is not deployed again.
+        digest: hexadecimal SHA-256 of what it was made from, and of whether it has bytecode. It is the same
+            on every machine that has a Python of the target's version, and on every one that has none, so an
+            unchanged function is not deployed again.
     """
 
     function: str
     path: Path
     digest: str
+
+
+WITHOUT_BYTECODE: Final = (
+    f"no python{LAMBDA_PYTHON} on the PATH runs, so the functions have no bytecode and Lambda compiles them "
+    "at each cold start: the authorizer's imports took 525 ms instead of 198 (measured with Python 3.11); "
+    f"`uv python install {LAMBDA_PYTHON}` gets one, docs/deploying.md has other ways"
+)
+"""What it costs to bundle for AWS where `lambda_python` finds none."""
+
+
+def lambda_python() -> str | None:
+    """Return the Python that makes bytecode for Lambda, or None if there is none on the PATH.
+
+    A version manager's placeholder for a version that is not installed or not chosen fails when it is run.
+    """
+    python = shutil.which(f"python{LAMBDA_PYTHON}")
+    return python if python is not None and _runs(python) else None
+
+
+@cache
+def _runs(python: str) -> bool:
+    # Bytecode of a release candidate need not be that of the release, and Lambda would not read it.
+    code = "import sys; print(sys.implementation.cache_tag, sys.version_info.releaselevel)"
+    try:
+        ended = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=False)
+    except OSError:
+        return False
+    return ended.stdout.split() == [f"cpython-{LAMBDA_PYTHON.replace('.', '')}", "final"]
 
 
 def bundle(
@@ -80,7 +108,8 @@ def bundle(
         if not needed.is_file():
             raise BundleError(f"{needed} is missing: the function '{function}' cannot be bundled without it")
     sources = _sources(functions, function)
-    environment = _environment(target)
+    compiler = lambda_python() if target == "aws" else sys.executable
+    environment = _environment(target, compiler)
     inputs = {"requirements.txt": requirements.read_bytes(), "bundle.py": Path(__file__).read_bytes()}
     dependencies_digest = _digest(f"{environment} {service}", inputs)
     digest = _digest(environment, inputs | {path.as_posix(): source for path, source in sources.items()})
@@ -90,7 +119,7 @@ def bundle(
             return
         _install(requirements, target, folder)
         _trim(folder, service)
-        _compile(folder, target)
+        _compile(folder, compiler)
 
     dependencies = _built(build / f"deps-{target}-{dependencies_digest[:12]}", install)
 
@@ -100,7 +129,7 @@ def bundle(
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(source)
         for package in {path.parts[0] for path in sources}:
-            _compile(folder / package, target)
+            _compile(folder / package, compiler)
         # Lambda reads the files as another user, whatever the umask was here.
         for path in folder.rglob("*"):
             path.chmod(0o755 if path.is_dir() else 0o644)
@@ -167,10 +196,10 @@ def _files(functions: Path, module: Sequence[str]) -> Iterator[Path]:
                 yield file
 
 
-def _environment(target: Literal["aws", "local"]) -> str:
+def _environment(target: Literal["aws", "local"], compiler: str | None) -> str:
     """Return what the result depends on beside its inputs."""
     if target == "aws":
-        return " ".join(_FOR_LAMBDA)
+        return f"{' '.join(_FOR_LAMBDA)} {'with' if compiler else 'without'} bytecode"
     return f"local {sys.implementation.cache_tag}"
 
 
@@ -249,18 +278,31 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _compile(folder: Path, target: Literal["aws", "local"]) -> None:
-    """Compile to bytecode with the target's Python, where it is at hand; the folder is read-only in Lambda.
+_COMPILE: Final = """
+import pathlib, py_compile, sys
+mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+for path in pathlib.Path(sys.argv[1]).rglob("*.py"):
+    try:
+        py_compile.compile(path, doraise=True, invalidation_mode=mode)
+    except py_compile.PyCompileError:
+        pass
+"""
+
+
+def _compile(folder: Path, compiler: str | None) -> None:
+    """Compile to bytecode, if there is a compiler; the folder is read-only in Lambda.
 
     The bytecode is never checked against its source: archives change the times of files. A file that does not
     compile, such as a package's code for another Python, is left as it is.
+
+    Raises:
+        BundleError: the compiler failed, so that a part of the folder may lack its bytecode.
     """
-    if target == "local":
-        mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-        compileall.compile_dir(folder, quiet=2, invalidation_mode=mode)
+    if compiler is None:
         return
-    python = shutil.which(f"python{LAMBDA_PYTHON}")
-    if python is not None:
-        command = [python, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", str(folder)]
-        # A version manager's placeholder for a Python that is not installed fails; it works without bytecode.
-        subprocess.run(command, capture_output=True, check=False)
+    ended = subprocess.run(
+        [compiler, "-I", "-c", _COMPILE, str(folder)], capture_output=True, text=True, check=False
+    )
+    if ended.returncode != 0:
+        reason = (ended.stderr.strip().splitlines() or [f"exit status {ended.returncode}"])[-1]
+        raise BundleError(f"{compiler} could not compile the functions: {reason}")

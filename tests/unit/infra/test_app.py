@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from infra.bundle import WITHOUT_BYTECODE
 from tests.unit.infra.conftest import ROOT
 
 PAYMENTS = '[teams.payments]\naccount = "123456789012"\nregion = "eu-central-1"\n'
@@ -83,10 +84,26 @@ def test_a_team_is_recorded_and_not_renamed(teams_file: Path) -> None:
     assert lock.read_text() == recorded
 
 
-def test_a_command_that_makes_nothing_ready_records_nothing(teams_file: Path) -> None:
+def test_a_command_that_makes_nothing_ready_records_nothing_and_says_nothing(teams_file: Path) -> None:
     none: dict[str, object] = {"aws:cdk:bundling-stacks": []}  # as `cdk bootstrap` and `cdk ls` say it
-    assert app(teams_file.parent, teams_file, **none).returncode == 0
+    ended = app(teams_file.parent, teams_file, **none)
+    assert (ended.returncode, ended.stderr) == (0, "")
     assert not teams_file.with_name("teams.lock").exists()
+
+
+def test_what_missing_bytecode_costs_is_said_once(teams_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    placeholder = teams_file.parent / "bin" / "python3.14"
+    placeholder.parent.mkdir()
+    placeholder.write_text("#!/bin/sh\nexit 127\n")
+    placeholder.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{placeholder.parent}:{os.environ['PATH']}")
+
+    ended = app(teams_file.parent, teams_file)
+
+    assert ended.returncode == 0, ended.stderr
+    assert [line for line in ended.stderr.splitlines() if "no bytecode" in line] == [
+        f"holdfast: {WITHOUT_BYTECODE}"
+    ]
 
 
 def test_the_local_aws_is_not_recorded_and_asks_no_memory(teams_file: Path) -> None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
@@ -20,7 +20,7 @@ import pytest
 from joserfc.jwk import ECKey
 from joserfc.jwt import encode as sign
 
-from infra.bundle import ROOT, Bundle, BundleError, bundle
+from infra.bundle import ROOT, Bundle, BundleError, bundle, lambda_python
 
 MEGABYTE = 1_000_000
 LIMITS = {"authorizer": 32, "health": 0.1}
@@ -369,6 +369,7 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     wheel = wheels / "botocore-1.0-py3-none-any.whl"
     files = {
         "botocore/__init__.py": "",
+        "botocore/for_another_python.py": "def (",
         "botocore/tests/test_all.py": "",
         "botocore/data/_retry.json": "{}",
         "botocore/data/endpoints.json": "{}",
@@ -408,6 +409,7 @@ def test_a_bundle_is_the_code_and_what_the_requirements_name(
         "greeter/handler.py",
         "holdfast/__init__.py",
         "botocore/__init__.py",
+        "botocore/for_another_python.py",
         "botocore/data/endpoints.json",
         "botocore/data/s3/2006-03-01/service-2.json",
         "botocore/data/s3/2006-03-01/service-2.sdk-extras.json",
@@ -496,6 +498,87 @@ def test_each_target_and_each_requirement_makes_another_bundle(functions: Path, 
     with (functions / "requirements.txt").open("a") as requirements:
         requirements.write("# another line\n")
     assert len(digests | {digest("aws"), digest("local")}) == 4
+
+
+# --- bytecode for AWS, which a Python of Lambda's version makes ---------------------------------------
+
+# It says that it is Lambda's Python, and compiles with the one of the tests.
+LAMBDAS_PYTHON = f"""\
+#!/bin/sh
+case "$3" in
+    "import sys; print"*) echo cpython-314 final ;;
+    *) exec {sys.executable} "$@" ;;
+esac
+"""
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Make a program the `python3.14` of a PATH that has nothing else."""
+
+    def install(program: str | None, machine: str = "machine") -> None:
+        folder = tmp_path / machine
+        folder.mkdir()
+        if program is not None:
+            (folder / "python3.14").write_text(program)
+            (folder / "python3.14").chmod(0o755)
+        monkeypatch.setenv("PATH", str(folder))
+
+    return install
+
+
+def test_the_digest_tells_whether_there_is_bytecode_and_not_which_machine_made_it(
+    functions: Path, tmp_path: Path, install: Callable[..., None]
+) -> None:
+    made = []
+    for machine, program in (("a", LAMBDAS_PYTHON), ("b", LAMBDAS_PYTHON), ("c", None)):
+        install(program, machine)
+        made.append(bundle("greeter", "aws", functions=functions, build=tmp_path / f"build on {machine}"))
+
+    compiled = [sorted(path.parent.parent.name for path in one.path.rglob("*.pyc")) for one in made]
+    assert compiled == [["botocore", "greeter", "holdfast"], ["botocore", "greeter", "holdfast"], []]
+    assert made[0].digest == made[1].digest != made[2].digest
+
+
+def test_a_python_that_comes_later_makes_another_bundle_beside_the_one_without_bytecode(
+    functions: Path, tmp_path: Path, install: Callable[..., None]
+) -> None:
+    install(None, "before")
+    before = bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
+    install(LAMBDAS_PYTHON, "after")
+    after = bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
+
+    assert (list(before.path.rglob("*.pyc")), before.path != after.path) == ([], True)
+    assert list(after.path.rglob("*.pyc"))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "#!/bin/sh\necho 'pyenv: python3.14: command not found' >&2\nexit 127\n",
+        "#!/bin/sh\necho cpython-314 candidate\n",
+        "#!/bin/sh\necho cpython-313 final\n",
+        "#!/nowhere/sh\n",
+    ],
+)
+def test_a_python_that_is_not_lambdas_makes_no_bytecode(
+    functions: Path, tmp_path: Path, install: Callable[..., None], program: str
+) -> None:
+    install(program)
+    made = bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
+    assert lambda_python() is None
+    assert list(made.path.rglob("*.pyc")) == []
+
+
+def test_a_compiler_that_fails_half_way_leaves_no_bundle(
+    functions: Path, tmp_path: Path, install: Callable[..., None]
+) -> None:
+    broken = LAMBDAS_PYTHON.replace(f"exec {sys.executable}", "echo 'no space left' >&2; exit 1;")
+    install(broken)
+    with pytest.raises(BundleError) as error:
+        bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
+    assert str(error.value).endswith("python3.14 could not compile the functions: no space left")
+    assert list((tmp_path / "build").iterdir()) == []
 
 
 def test_builds_at_the_same_time_see_a_whole_bundle_or_none(functions: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The templates of the two example teams, as a reviewer reads them."""
+"""The templates of the two example teams and of a shared trail, as a reviewer reads them."""
 
 import re
 from pathlib import Path
@@ -7,8 +7,9 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from infra.config import AWS
 from tests.conftest import GeneratedFile
-from tests.unit.infra.conftest import Synthesized
+from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 
 SNAPSHOTS: Final = Path(__file__).with_name("snapshots")
 
@@ -58,6 +59,12 @@ def test_the_template_is_the_reviewed_one(
     stack: Synthesized, team: str, generated_file: GeneratedFile
 ) -> None:
     generated_file(SNAPSHOTS / f"{team}.yaml", snapshot(stack))
+
+
+@pytest.mark.generated
+def test_the_shared_trail_is_the_reviewed_one(synthesize: Synthesize, generated_file: GeneratedFile) -> None:
+    trail = synthesize([EVERY_SETTING], AWS)["HoldfastTokenTrail"]
+    generated_file(SNAPSHOTS / "token_trail.yaml", snapshot(trail))
 
 
 def test_a_snapshot_shows_every_resource_and_nothing_of_the_code(stack: Synthesized) -> None:
