@@ -20,6 +20,9 @@ from holdfast_cli.commands import (
     backend_config as backend_config_command,
 )
 from holdfast_cli.commands import (
+    doctor as doctor_command,
+)
+from holdfast_cli.commands import (
     login as login_command,
 )
 from holdfast_cli.commands import (
@@ -78,6 +81,7 @@ examples:
   eval "$(holdfast backend-config network/prod --env)"
   holdfast state undelete network/prod
   holdfast trust list
+  holdfast doctor --account
 """,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -89,6 +93,7 @@ examples:
     trust_commands.add(commands)
     audit_command.add(commands)
     state_commands.add(commands)
+    doctor_command.add(commands)
     return top
 
 

@@ -1,0 +1,55 @@
+"""Makes checks, each of which may fail without stopping the others."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from holdfast_cli import output
+from holdfast_cli.aws_errors import explain
+from holdfast_cli.doctor.findings import Finding, note, problem
+from holdfast_cli.errors import CommandError
+
+_NOT_THERE = frozenset({404, 501})
+"""Statuses with which a stand-in for AWS refuses a call that it does not have."""
+
+
+def attempt(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+    """Yield the findings of a check; if it fails, yield why as its last finding.
+
+    A check that may not be made (AWS denies the call, or what stands in for AWS does not have it) is a note.
+    Every other failure is a problem.
+
+    Args:
+        check: the name of that last finding.
+        look: makes the check.
+    """
+    try:
+        yield from look()
+    except ClientError as error:
+        line = output.plain(explain(error))
+        if is_denied(error):
+            yield note(check, f"Not checked. {line}")
+        elif _status(error) in _NOT_THERE:
+            yield note(check, f"Not checked: this AWS does not have the call. {line}")
+        else:
+            yield problem(check, f"Not checked. {line}", "Mend the cause and run the command again.")
+    except (BotoCoreError, CommandError) as error:
+        line = output.plain(str(error) if isinstance(error, CommandError) else explain(error))
+        yield problem(check, f"Not checked. {line}", "Mend the cause and run the command again.")
+    except Exception as error:  # noqa: BLE001 the other checks are to be made; the kind tells the cause
+        # Without the exception's text: it could hold a secret.
+        yield problem(
+            check,
+            f"Not checked: the command failed with {type(error).__name__}.",
+            "Report it as an issue, with the command that you typed.",
+        )
+
+
+def is_denied(error: ClientError) -> bool:
+    """Return whether AWS knows the credentials and does not allow the call."""
+    code = error.response["Error"].get("Code", "")
+    return code.startswith(("AccessDenied", "UnauthorizedOperation")) or (code == "403")
+
+
+def _status(error: ClientError) -> int:
+    return error.response["ResponseMetadata"].get("HTTPStatusCode", 0)
