@@ -10,6 +10,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from holdfast import team as names
 from infra import keys
 from infra.bucket_policy import deny_old_tls, deny_statements
 from infra.config import History, Retention, TeamConfig
@@ -35,7 +36,9 @@ class StateStore(Construct):
         self.bucket = s3.Bucket(
             self,
             "Bucket",
-            bucket_name=f"holdfast-{team.name}-{team.account or Aws.ACCOUNT_ID}-{team.region or Aws.REGION}",
+            bucket_name=names.bucket_name(
+                team.name, team.account or Aws.ACCOUNT_ID, team.region or Aws.REGION
+            ),
             versioned=True,
             object_lock_enabled=True,
             object_lock_default_retention=_default_retention(team.retention),

@@ -2,8 +2,9 @@
 
 import argparse
 import json
+import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -53,7 +54,13 @@ examples:
     )
     doctor.add_argument("--account", action="store_true", help="the AWS account, before a deployment")
     where = doctor.add_mutually_exclusive_group()
-    arguments.add_team(where)
+    # Without a default from the environment: with STATE it would ask AWS where the block says it all.
+    where.add_argument(
+        "--team",
+        type=arguments.team,
+        metavar="TEAM",
+        help="whose account, stack or API; default: HOLDFAST_TEAM, except with STATE",
+    )
     where.add_argument(
         "--address", type=arguments.address, metavar="URL", help="with STATE: the API's base URL"
     )
@@ -77,20 +84,30 @@ def _run(asked: argparse.Namespace) -> None:
         raise CommandError(f"Problems found: {problems}. What to do stands beside each.")
 
 
-def _look(asked: argparse.Namespace) -> Iterator[Finding]:
+def _look(asked: argparse.Namespace) -> Generator[Finding]:
     # The SDK is loaded only by what talks to AWS.
     from holdfast_cli import stack
     from holdfast_cli.doctor import account, configuration, team
     from holdfast_cli.doctor.checks import attempt
 
+    here = Path()
+    if asked.state is not None:
+        where = configuration.Where(asked.address, asked.team)
+        yield from attempt("configuration", lambda: configuration.check(here, asked.state, where, os.environ))
+        return
+    name = asked.team or _team_of_environment()
     if asked.account:
-        yield from attempt("account", lambda: account.check(stack.sign_in(), asked.team))
-    elif asked.state is None:
-        yield from attempt("stack", lambda: team.check(stack.sign_in(), asked.team))
+        yield from attempt("account", lambda: account.check(stack.sign_in(), here, name))
     else:
-        yield from attempt(
-            "configuration", lambda: configuration.check(Path.cwd(), asked.state, asked.address, asked.team)
-        )
+        yield from attempt("stack", lambda: team.check(stack.sign_in(), name))
+
+
+def _team_of_environment() -> str | None:
+    try:
+        name = os.environ.get("HOLDFAST_TEAM")
+        return arguments.team(name) if name else None
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"HOLDFAST_TEAM: {error}") from error
 
 
 def _line(finding: Finding) -> str:

@@ -1,16 +1,17 @@
 """Makes checks, each of which may fail without stopping the others."""
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from holdfast_cli import output
 from holdfast_cli.aws_errors import explain
 from holdfast_cli.doctor.findings import Finding, note, problem
 from holdfast_cli.errors import CommandError
 
-_NOT_THERE = frozenset({404, 501})
+_NOT_THERE: Final = frozenset({404, 501})
 """Statuses with which a stand-in for AWS refuses a call that it does not have."""
+_AGAIN: Final = "Mend the cause and run the command again."
 
 
 def attempt(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
@@ -26,16 +27,16 @@ def attempt(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Findi
     try:
         yield from look()
     except ClientError as error:
-        line = output.plain(explain(error))
         if is_denied(error):
-            yield note(check, f"Not checked. {line}")
+            yield note(check, f"Not checked. {explain(error)}")
         elif _status(error) in _NOT_THERE:
-            yield note(check, f"Not checked: this AWS does not have the call. {line}")
+            yield note(check, f"Not checked: this AWS does not have the call {error.operation_name}.")
         else:
-            yield problem(check, f"Not checked. {line}", "Mend the cause and run the command again.")
-    except (BotoCoreError, CommandError) as error:
-        line = output.plain(str(error) if isinstance(error, CommandError) else explain(error))
-        yield problem(check, f"Not checked. {line}", "Mend the cause and run the command again.")
+            yield problem(check, f"Not checked. {explain(error)}", _AGAIN)
+    except BotoCoreError as error:
+        yield problem(check, f"Not checked. {explain(error)}", _AGAIN)
+    except CommandError as error:
+        yield problem(check, f"Not checked. {error}", _AGAIN)
     except Exception as error:  # noqa: BLE001 the other checks are to be made; the kind tells the cause
         # Without the exception's text: it could hold a secret.
         yield problem(
