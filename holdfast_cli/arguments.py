@@ -28,7 +28,7 @@ _LONGEST = timedelta(days=36500)
 def _allows(role: Role) -> str:
     match role:
         case Role.OUTPUTS:
-            return "read a state reduced to its outputs"
+            return "read the outputs of states, at /outputs/"
         case Role.READER:
             return "read states"
         case Role.WRITER:

@@ -1,16 +1,31 @@
-"""Writes the backend settings of Terraform and OpenTofu for a state, as HCL or as shell exports.
+"""Writes what Terraform and OpenTofu need to reach a state: a block, a file for `init`, or shell exports.
 
-API Gateway does not pass `LOCK` and `UNLOCK`, the client's defaults, so the methods are spelled out.
+API Gateway does not pass `LOCK` and `UNLOCK`, the client's defaults, so the methods are spelled out. No AWS
+document promises that it passes the body of a `DELETE`, so a lock is released by `POST` to its own address.
 """
 
 import re
+from typing import Final
 from urllib.parse import urlsplit
 
 from holdfast.names import StateName
 
 # The order is the one in which the block is read best; the widest name sets the column of `=`.
 _LOCKING = ("lock_address", "lock_method", "unlock_address", "unlock_method")
+_ROUTES = ("states", "outputs", "locks", "unlocks")
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+_WHERE_CREDENTIALS_ARE: Final = (
+    "# The credentials come from the environment: TF_HTTP_USERNAME (the token's ID)",
+    "# and TF_HTTP_PASSWORD (its secret). Keep them out of this file.",
+)
+
+NOTHING_IS_REMEMBERED: Final = (
+    "holdfast: Terraform remembers nothing of these exports: it plans and applies to whichever state they "
+    "name when it runs. Exports of another environment that are left in the shell apply this configuration "
+    "to that environment, without a warning. With several environments, use --tfbackend."
+)
+"""What `--env` says on standard error."""
 
 
 def check_address(address: str) -> str:
@@ -36,8 +51,9 @@ def check_address(address: str) -> str:
         raise ValueError("the address must hold no credentials; export TF_HTTP_USERNAME and TF_HTTP_PASSWORD")
     if "?" in address or "#" in address:
         raise ValueError("the address must end before any '?' or '#'")
-    if "/states/" in f"{address}/" or "/locks/" in f"{address}/":
-        raise ValueError("the address must be the API's base URL, without /states or /locks")
+    for route in _ROUTES:
+        if f"/{route}/" in f"{address}/":
+            raise ValueError(f"the address must be the API's base URL, without /{route}")
     if _BROKEN_ESCAPE.search(address):
         raise ValueError("the address has a '%' that is not followed by two hexadecimal digits")
     return address.rstrip("/")
@@ -54,10 +70,10 @@ def settings(address: str, name: StateName, *, read_only: bool) -> dict[str, str
     Returns:
         Argument to value, in the order in which they are shown.
     """
-    lock = f"{address}/locks/{name}"
     arguments = {"address": f"{address}/states/{name}"}
     if not read_only:
-        arguments |= dict(zip(_LOCKING, (lock, "PUT", lock, "DELETE"), strict=True))
+        lock, unlock = f"{address}/locks/{name}", f"{address}/unlocks/{name}"
+        arguments |= dict(zip(_LOCKING, (lock, "PUT", unlock, "POST"), strict=True))
     return arguments
 
 
@@ -90,19 +106,42 @@ def to_hcl(address: str, name: StateName, *, read_only: bool) -> str:
         name: the state.
         read_only: leave locking out.
     """
-    arguments = settings(address, name, read_only=read_only)
-    width = max(map(len, arguments))
-    lines = [f"    {argument:<{width}} = {quote_hcl(value)}" for argument, value in arguments.items()]
-    if read_only:
-        lines += [
-            "    # Nothing is locked: for those who only plan. Where TF_HTTP_LOCK_ADDRESS is set,",
-            "    # run `terraform plan -lock=false`.",
-        ]
-    lines += [
-        "    # The credentials come from the environment: TF_HTTP_USERNAME (the token's ID)",
-        "    # and TF_HTTP_PASSWORD (its secret). Keep them out of this file.",
-    ]
-    return "\n".join(["terraform {", '  backend "http" {', *lines, "  }", "}"])
+    lines = [*_assignments(address, name, read_only=read_only), *_WHERE_CREDENTIALS_ARE]
+    return "\n".join(["terraform {", '  backend "http" {', *(f"    {line}" for line in lines), "  }", "}"])
+
+
+def to_tfbackend(address: str, name: StateName, *, read_only: bool) -> str:
+    """Return a file for `init -backend-config=<file>`, for a configuration with an empty `backend "http" {}`.
+
+    Terraform notes its values in `.terraform`.
+
+    Args:
+        address: the API's base URL, without a trailing slash.
+        name: the state.
+        read_only: leave locking out.
+    """
+    return "\n".join([*_assignments(address, name, read_only=read_only), *_WHERE_CREDENTIALS_ARE])
+
+
+def to_outputs(address: str, name: StateName) -> str:
+    """Return a data source that reads the outputs of a state.
+
+    Args:
+        address: the API's base URL, without a trailing slash.
+        name: the state.
+    """
+    label = data_source_name(name)
+    return f"""\
+# An output is data.terraform_remote_state.{label}.outputs.<name>.
+data "terraform_remote_state" "{label}" {{
+  backend = "http"
+  config = {{
+    address = {quote_hcl(f"{address}/outputs/{name}")}
+  }}
+  # The credentials come from the environment: TF_HTTP_USERNAME (the token's ID)
+  # and TF_HTTP_PASSWORD (its secret). Keep them out of `config`, which Terraform
+  # stores in the state. A token of any role whose scope covers {name} will do.
+}}"""
 
 
 def to_env(address: str, name: StateName, *, read_only: bool) -> str:
@@ -129,6 +168,29 @@ def to_env(address: str, name: StateName, *, read_only: bool) -> str:
         "# Also export TF_HTTP_USERNAME (the token's ID) and TF_HTTP_PASSWORD (its secret).",
     ]
     return "\n".join(lines)
+
+
+def _assignments(address: str, name: StateName, *, read_only: bool) -> list[str]:
+    arguments = settings(address, name, read_only=read_only)
+    width = max(map(len, arguments))
+    lines = [f"{argument:<{width}} = {quote_hcl(value)}" for argument, value in arguments.items()]
+    if read_only:
+        lines += [
+            "# Nothing is locked: for those who only plan. Where TF_HTTP_LOCK_ADDRESS is set,",
+            "# run `terraform plan -lock=false`.",
+        ]
+    return lines
+
+
+def data_source_name(name: StateName) -> str:
+    """Return the data source's name for a state: letters, digits and underscores, with no digit in front.
+
+    >>> from holdfast import names
+    >>> data_source_name(names.parse("apps/shop/eu-central-1"))
+    'apps_shop_eu_central_1'
+    """
+    label = re.sub(r"[^A-Za-z0-9]", "_", str(name))
+    return f"_{label}" if label[0].isdigit() else label
 
 
 def _variable(argument: str) -> str:

@@ -78,7 +78,7 @@ def parser() -> argparse.ArgumentParser:
 examples:
   holdfast token create --role writer --scope 'network/*'
   holdfast backend-config network/prod > backend.tf
-  eval "$(holdfast backend-config network/prod --env)"
+  holdfast backend-config network/prod --tfbackend > prod.tfbackend
   holdfast state undelete network/prod
   holdfast trust list
   holdfast doctor --account

@@ -92,7 +92,9 @@ class Api(Construct):
         # ANY, so that a wrong verb reaches the function, which responds with the right ones.
         for path, integration, authorizer in (
             ("/states/{name+}", backend, token),
+            ("/outputs/{name+}", backend, token),
             ("/locks/{name+}", backend, token),
+            ("/unlocks/{name+}", backend, token),
             ("/sessions", sessions, token),
             # Lets in every identity of this AWS account; the function decides by its trust records.
             ("/sessions/aws", sessions, HttpIamAuthorizer()),
@@ -103,6 +105,16 @@ class Api(Construct):
                 integration=integration,
                 authorizer=authorizer,
             )
+        # Every other path. The gateway's own 404 would read as "no state yet", and Terraform would create
+        # everything anew.
+        apigatewayv2.HttpRoute(
+            self,
+            "OtherPaths",
+            http_api=api,
+            route_key=apigatewayv2.HttpRouteKey.DEFAULT,
+            integration=backend,
+            authorizer=token,
+        )
         (health,) = api.add_routes(path="/health", methods=[apigatewayv2.HttpMethod.ANY], integration=backend)
         Validations.of(health).acknowledge(
             Acknowledgment(

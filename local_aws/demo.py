@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _STATE = "demo/hello"
 _STATE_KEY = f"states/{_STATE}.tfstate"
 _LOCK_KEY = f"{_STATE_KEY}.tflock"
+_BACKEND = "demo.tfbackend"
 _QUESTION = b"Enter a value:"
 _KEPT = ("TF_CLI_CONFIG_FILE", "TF_PLUGIN_CACHE_DIR")
 
@@ -70,12 +71,16 @@ def demo(home: Home) -> None:
 def _demo(home: Home, connection: Connection, team: DeployedTeam, s3: "S3Client") -> None:
     _check_not_locked(home, connection, s3, team.bucket_name)
     terraform = terraforms()[0]
-    print(f"The state {_STATE} of the team {team.name}, with the Terraform called {terraform.name}.")
+    client = terraform.client
+    print(f"The state {_STATE} of the team {team.name}, with {client}.")
     with tempfile.TemporaryDirectory(prefix="demo-", dir=home.folder) as folder:
         hello = Path(folder, "hello")
         shutil.copytree(ROOT / "examples" / "hello", hello, ignore=shutil.ignore_patterns(".terraform*"))
-        session = _Session(terraform.argv, hello, _environment(connection))
-        session.run("init", "-input=false")
+        session = _Session(terraform.argv, client.command, hello, _environment(connection))
+        (hello / _BACKEND).write_text(
+            holdfast("backend-config", _STATE, "--tfbackend", "--address", connection.address)
+        )
+        session.run("init", f"-backend-config={_BACKEND}", "-input=false")
         session.run("plan", "-input=false")
         _apply(session, s3, team.bucket_name)
         session.run("plan", "-input=false", "-detailed-exitcode")
@@ -85,7 +90,7 @@ def _demo(home: Home, connection: Connection, team: DeployedTeam, s3: "S3Client"
     _show_lock_is_gone(s3, team.bucket_name)
     _heading("What happened")
     print(f"""\
-Terraform acquired the lock, wrote serial {versions[0].serial} of the state through the API and released it;
+{client} acquired the lock, wrote serial {versions[0].serial} of the state through the API and released it;
 the second plan acquired it again and found nothing to change. Every earlier version is still there.
 Run it again for one more version. To use Holdfast for a state of your own, see what `make up` prints.""")
 
@@ -109,9 +114,10 @@ def without_terraform_settings(environment: Mapping[str, str]) -> dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """A Terraform, its folder and its environment."""
+    """A Terraform, what its users type, its folder and its environment."""
 
     argv: tuple[str, ...]
+    command: str
     folder: Path
     environment: Mapping[str, str]
 
@@ -120,7 +126,7 @@ class _Session:
             self.check(process, *arguments)
 
     def start(self, *arguments: str, output: int | None) -> subprocess.Popen[bytes]:
-        _heading(f"terraform {' '.join(arguments)}")
+        _heading(f"{self.command} {' '.join(arguments)}")
         return subprocess.Popen(
             [*self.argv, *arguments, "-no-color"],
             cwd=self.folder,
@@ -133,19 +139,12 @@ class _Session:
         if process.wait() == 2 and "-detailed-exitcode" in arguments:
             raise LocalAwsError("The second plan should have found nothing to change.")
         if process.returncode != 0:
-            raise LocalAwsError(f"terraform {arguments[0]} failed with exit code {process.returncode}.")
+            raise LocalAwsError(f"{self.command} {arguments[0]} failed with exit code {process.returncode}.")
 
 
 def _environment(connection: Connection) -> dict[str, str]:
-    exports = holdfast("backend-config", _STATE, "--env", "--address", connection.address)
-    settings = dict(
-        setting.split("=", 1)
-        for setting in shlex.split(exports, comments=True)
-        if setting.startswith("TF_HTTP_")
-    )
     return {
         **without_terraform_settings(os.environ),
-        **settings,
         "TF_HTTP_USERNAME": connection.username,
         "TF_HTTP_PASSWORD": connection.password,
         "TF_VAR_greeting": f"Hello from Holdfast, {datetime.now().astimezone():%Y-%m-%d %H:%M:%S}",
@@ -202,11 +201,11 @@ def _is_locked(s3: "S3Client", bucket: str) -> bool:
 def _check_not_locked(home: Home, connection: Connection, s3: "S3Client", bucket: str) -> None:
     if _is_locked(s3, bucket):
         sign_in = shlex.quote(str(home.terraform_env))
-        address = shlex.quote(f"{connection.address}/locks/{_STATE}")
+        address = shlex.quote(f"{connection.address}/unlocks/{_STATE}")
         lock = shlex.quote(json.dumps({"ID": _lock(s3, bucket)["ID"]}))
         raise LocalAwsError(
             "Another demo holds the lock. If it was killed, free it: "
-            f'(. {sign_in}; curl -fsS -X DELETE -u "$TF_HTTP_USERNAME:$TF_HTTP_PASSWORD" -d {lock} {address})'
+            f'(. {sign_in}; curl -fsS -u "$TF_HTTP_USERNAME:$TF_HTTP_PASSWORD" -d {lock} {address})'
         )
 
 

@@ -1,24 +1,79 @@
-"""The Terraforms and OpenTofus that this machine has."""
+"""The Terraforms and OpenTofus that this machine has, and what each of them can do."""
 
+import os
+import re
 import shutil
+import subprocess
 import sys
 from dataclasses import dataclass
+from enum import Enum
+from functools import cache
 from pathlib import Path
 
+from local_aws.failure import LocalAwsError
+
 _PACKAGED = Path(__file__).with_name("packaged_terraform.py")
+_VERSION = re.compile(r"(Terraform|OpenTofu) v([0-9]+)\.([0-9]+)\.([0-9]+)")
+_TIME_LIMIT = 60
+
+
+class Product(Enum):
+    """Whose client it is, as its `version` command says."""
+
+    TERRAFORM = "Terraform"
+    OPENTOFU = "OpenTofu"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Product and version of a program; what the `http` backend does depends on both.
+
+    >>> str(Client(Product.OPENTOFU, (1, 12, 6)))
+    'OpenTofu 1.12.6'
+    """
+
+    product: Product
+    version: tuple[int, int, int]
+
+    def __str__(self) -> str:
+        return f"{self.product.value} {'.'.join(map(str, self.version))}"
+
+    @property
+    def command(self) -> str:
+        """What its users type."""
+        return "tofu" if self.product is Product.OPENTOFU else "terraform"
+
+    @property
+    def sends_typed_lock_id(self) -> bool:
+        """Return whether `force-unlock` sends the lock ID that its user typed."""
+        return self.product is Product.OPENTOFU and self.version >= (1, 10, 0)
+
+    @property
+    def shows_holder(self) -> bool:
+        """Return whether a refused command shows the lock info of the holder, not its own."""
+        return self.version >= ((1, 9, 0) if self.product is Product.OPENTOFU else (1, 15, 0))
 
 
 @dataclass(frozen=True, slots=True)
 class Terraform:
-    """A way to run Terraform.
+    """A way to run Terraform or OpenTofu.
 
     Attributes:
-        name: `terraform`, `tofu` or `packaged`.
+        name: `terraform`, `tofu` or `packaged`: how it was found, which does not say what it is.
         argv: what stands before the command's own arguments; works in any folder.
     """
 
     name: str
     argv: tuple[str, ...]
+
+    @property
+    def client(self) -> Client:
+        """What it says that it is.
+
+        Raises:
+            LocalAwsError: it does not say so.
+        """
+        return _ask(self.argv)
 
 
 def terraforms() -> list[Terraform]:
@@ -28,3 +83,32 @@ def terraforms() -> list[Terraform]:
     ]
     # -P: this file's folder has modules of its own, which must not be taken for somebody else's.
     return [*on_path, Terraform("packaged", (sys.executable, "-P", str(_PACKAGED)))]
+
+
+def parse_version(said: str) -> Client:
+    """Read what `terraform version` or `tofu version` printed.
+
+    Raises:
+        LocalAwsError: it names neither product with a version.
+    """
+    found = _VERSION.match(said)
+    if found is None:
+        raise LocalAwsError(f"`version` names neither Terraform nor OpenTofu: {said[:100]!r}")
+    major, minor, patch = (int(part) for part in found.groups()[1:])
+    return Client(Product(found[1]), (major, minor, patch))
+
+
+@cache
+def _ask(argv: tuple[str, ...]) -> Client:
+    try:
+        said = subprocess.run(
+            [*argv, "version"],
+            env={**os.environ, "CHECKPOINT_DISABLE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=_TIME_LIMIT,
+            check=True,
+        ).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise LocalAwsError(f"`{argv[0]} version` failed: {error}") from error
+    return parse_version(said)

@@ -1,7 +1,8 @@
 # The smallest configuration that has a state: nothing is downloaded, nothing is created anywhere.
 
 terraform {
-  # Address, lock and credentials come from TF_HTTP_* (see `holdfast backend-config --env`).
+  # The address comes from `terraform init -backend-config=FILE`, with a file that
+  # `holdfast backend-config STATE --tfbackend` prints; credentials from TF_HTTP_USERNAME and TF_HTTP_PASSWORD.
   backend "http" {}
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from gateway import payload
+from gateway import nearest_route, payload
 from gateway.requests import Request
 from holdfast import audit
 from holdfast.audit import Event
@@ -81,7 +81,7 @@ def _call(request: _R, routes: Routes[_R]) -> Response:
     method = request.event["requestContext"]["http"]["method"]
     verbs = routes.get(path)
     if verbs is None:
-        raise UnknownRoute("No such route; states are at /states/<name>, their locks at /locks/<name>.")
+        raise UnknownRoute(nearest_route.advice(request.event["rawPath"]))
     if method not in verbs:
         raise MethodNotAllowed(method, tuple(verbs))
     return verbs[method](request)

@@ -35,6 +35,7 @@ class Event(StrEnum):
     LOCK_FORCE_UNLOCKED = "lock.force_unlocked"
     STATE_READ = "state.read"
     STATE_ABSENT = "state.absent"
+    OUTPUTS_READ = "outputs.read"
     STATE_WRITTEN = "state.written"
     STATE_UNCHANGED = "state.unchanged"
     STATE_DELETED = "state.deleted"

@@ -63,6 +63,13 @@ class InvalidBody(HoldfastError):
     code = "invalid_body"
 
 
+class UnknownRoute(HoldfastError):
+    """No such route. Terraform would take a 404 for "no state yet"."""
+
+    status = 400
+    code = "unknown_route"
+
+
 class NotAuthenticated(HoldfastError):
     """The request reached the handler without a verified caller."""
 
@@ -89,13 +96,6 @@ class NoVersions(HoldfastError):
 
     status = 404
     code = "no_versions"
-
-
-class UnknownRoute(HoldfastError):
-    """No such route."""
-
-    status = 404
-    code = "unknown_route"
 
 
 class MethodNotAllowed(HoldfastError):
@@ -128,7 +128,7 @@ class LineageChanged(HoldfastError):
 
 
 class UnreadableState(HoldfastError):
-    """The current object is not a state document, so a write cannot be compared with it."""
+    """The current object is not a state document: it is not read, and no write is compared with it."""
 
     status = 409
     code = "unreadable_state"

@@ -18,7 +18,7 @@ from holdfast.s3 import retention
 from holdfast.s3.store import Store, connect, deadline
 from holdfast.state import locks
 from holdfast.state.delete import delete
-from holdfast.state.read import read
+from holdfast.state.read import read, read_outputs
 from holdfast.state.write import write
 
 if TYPE_CHECKING:
@@ -87,11 +87,18 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
 
 
 def _read(request: Request) -> Response:
-    body = read(request.store, request.name, request.caller)
+    return _found(request, Event.STATE_READ, read(request.store, request.name, request.caller))
+
+
+def _read_outputs(request: Request) -> Response:
+    return _found(request, Event.OUTPUTS_READ, read_outputs(request.store, request.name, request.caller))
+
+
+def _found(request: Request, event: Event, body: bytes | None) -> Response:
     if body is None:
         return Response(Event.STATE_ABSENT, 204)
     encoded = payload.encode(body, accepts_gzip=request.accepts_gzip)
-    return Response(Event.STATE_READ, 200, encoded, {"bytes": len(body)})
+    return Response(event, 200, encoded, {"bytes": len(body)})
 
 
 def _write(request: Request) -> Response:
@@ -161,6 +168,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Callable[[Request], Response]]]] = {
         "LOCK": _acquire,
         "UNLOCK": _release,
     },
+    "/outputs/{name+}": {"GET": _read_outputs},
     "/locks/{name+}": {
         "PUT": _acquire,
         "POST": _acquire,
@@ -168,5 +176,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Callable[[Request], Response]]]] = {
         "DELETE": _release,
         "UNLOCK": _release,
     },
+    # No document of AWS promises that a DELETE keeps its body.
+    "/unlocks/{name+}": {"POST": _release, "UNLOCK": _release},
     "/health": {"GET": _health},
 }

@@ -1,9 +1,10 @@
-"""`holdfast backend-config`: the backend block of a state."""
+"""`holdfast backend-config`: what a configuration needs to reach a state or its outputs."""
 
 import argparse
 from typing import TYPE_CHECKING
 
 from holdfast_cli import arguments, backend_config, output
+from holdfast_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from holdfast_cli.arguments import Commands
@@ -19,19 +20,39 @@ def add(commands: "Commands") -> None:
         description="""\
 Print the backend "http" block of a state. Without --address, the address is
 read from the team's stack, which needs AWS credentials;
-for the local AWS: set -a; . .local/aws.env; set +a.""",
+for the local AWS: set -a; . .local/aws.env; set +a.
+
+For a configuration with several environments, write an empty backend "http" {}
+and one file for each environment with --tfbackend, for
+`terraform init -backend-config=FILE`. Terraform remembers its values.
+Of the exports of --env it remembers nothing.""",
         epilog="""\
 examples:
   holdfast backend-config network/prod > backend.tf
   holdfast backend-config network/prod --team payments --read-only
   holdfast backend-config network/prod --address https://abc123.execute-api.eu-central-1.amazonaws.com
+  holdfast backend-config network/prod --tfbackend > prod.tfbackend
+  holdfast backend-config network/prod --outputs > network.tf
   eval "$(holdfast backend-config network/prod --env)"
 """,
     )
     config.add_argument(
         "state", type=arguments.state, metavar="STATE", help="the state's name, such as network/prod"
     )
-    config.add_argument("--env", action="store_true", help="print TF_HTTP_* exports instead of HCL")
+    form = config.add_mutually_exclusive_group()
+    form.add_argument(
+        "--tfbackend",
+        action="store_true",
+        help="print a file for `terraform init -backend-config=FILE`, for several environments",
+    )
+    form.add_argument(
+        "--env", action="store_true", help="print TF_HTTP_* exports, of which Terraform remembers nothing"
+    )
+    form.add_argument(
+        "--outputs",
+        action="store_true",
+        help="print a terraform_remote_state data source, for those who read its outputs",
+    )
     config.add_argument(
         "--read-only", action="store_true", help="leave the lock out, for those who only plan"
     )
@@ -41,10 +62,19 @@ examples:
 
 
 def _run(asked: argparse.Namespace) -> None:
+    if asked.outputs and asked.read_only:
+        raise UsageError("--outputs locks nothing: leave --read-only out.")
     address = asked.address
     if address is None:
         from holdfast_cli import stack  # the SDK is loaded only by what talks to AWS
 
         address = stack.find(stack.sign_in(), asked.team).api_address
-    write = backend_config.to_env if asked.env else backend_config.to_hcl
-    output.write(write(address, asked.state, read_only=asked.read_only))
+    if asked.outputs:
+        output.write(backend_config.to_outputs(address, asked.state))
+    elif asked.tfbackend:
+        output.write(backend_config.to_tfbackend(address, asked.state, read_only=asked.read_only))
+    elif asked.env:
+        output.write(backend_config.to_env(address, asked.state, read_only=asked.read_only))
+        output.tell(backend_config.NOTHING_IS_REMEMBERED)
+    else:
+        output.write(backend_config.to_hcl(address, asked.state, read_only=asked.read_only))

@@ -22,9 +22,11 @@ from tests.support.s3_fault_proxy import Fault
 BUCKET = "holdfast-functions"
 LOCK_KEY = "states/a.tfstate.tflock"
 STATES = "/states/{name+}"
+OUTPUTS = "/outputs/{name+}"
 LOCKS = "/locks/{name+}"
+UNLOCKS = "/unlocks/{name+}"
 READER = Caller("token:reader", Role.READER, ("*",))
-OUTPUTS = Caller("token:outputs", Role.OUTPUTS, ("*",))
+ONLY_OUTPUTS = Caller("token:outputs", Role.OUTPUTS, ("*",))
 STATE = state(1).decode()
 LOCK = lock_info("one").decode()
 
@@ -121,7 +123,8 @@ def test_a_state_comes_in_as_text_or_base64_and_goes_out_compressed_where_the_cl
     ("method", "route"), [("PUT", LOCKS), ("POST", LOCKS), ("LOCK", LOCKS), ("LOCK", STATES)]
 )
 @pytest.mark.parametrize(
-    ("unlock", "unlock_route"), [("DELETE", LOCKS), ("UNLOCK", LOCKS), ("UNLOCK", STATES)]
+    ("unlock", "unlock_route"),
+    [("DELETE", LOCKS), ("UNLOCK", LOCKS), ("UNLOCK", STATES), ("POST", UNLOCKS), ("UNLOCK", UNLOCKS)],
 )
 def test_locks_are_taken_and_given_back_with_every_verb_that_a_client_may_use(
     backend: Handle, moto: Server, method: str, route: str, unlock: str, unlock_route: str
@@ -148,13 +151,15 @@ def test_terraforms_force_unlock_of_a_young_lock_and_opentofus_of_another_id_ans
     backend: Handle,
 ) -> None:
     ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
-    for body in (None, "", only_id("two").decode()):
-        refused = ask(backend, "DELETE", LOCKS, caller=OPERATOR, body=body)
-        assert (refused["statusCode"], error(refused)) == (409, "lock_not_matched")
+    for method, route in (("DELETE", LOCKS), ("POST", UNLOCKS)):
+        for body in (None, "", only_id("two").decode()):
+            refused = ask(backend, method, route, caller=OPERATOR, body=body)
+            assert (refused["statusCode"], error(refused)) == (409, "lock_not_matched")
 
 
 ROUTES = [
-    ("GET", STATES, None, set()),
+    ("GET", STATES, None, {"outputs"}),
+    ("GET", OUTPUTS, None, set()),
     ("POST", STATES, STATE, {"outputs", "reader"}),
     ("PUT", STATES, STATE, {"outputs", "reader"}),
     ("DELETE", STATES, None, {"outputs", "reader", "writer"}),
@@ -163,6 +168,8 @@ ROUTES = [
     ("PUT", LOCKS, LOCK, {"outputs", "reader"}),
     ("DELETE", LOCKS, LOCK, {"outputs", "reader"}),
     ("DELETE", LOCKS, "", {"outputs", "reader", "writer"}),
+    ("POST", UNLOCKS, LOCK, {"outputs", "reader"}),
+    ("POST", UNLOCKS, "", {"outputs", "reader", "writer"}),
 ]
 
 
@@ -177,14 +184,37 @@ def test_a_caller_whose_role_or_scope_does_not_cover_the_request_gets_403(
     assert (inside["statusCode"] == 403) is (role in refused)
 
 
-def test_an_outputs_token_sees_outputs_and_nothing_else(backend: Handle, moto: Server) -> None:
+@pytest.mark.parametrize("caller", [ONLY_OUTPUTS, READER, ADA, OPERATOR], ids=lambda caller: caller.role)
+def test_everybody_sees_the_outputs_at_their_route_and_nothing_else(
+    backend: Handle, moto: Server, caller: Caller
+) -> None:
+    assert ask(backend, "GET", OUTPUTS, caller=caller)["statusCode"] == 204
     whole = json.dumps({**json.loads(STATE), "resources": [{"private": True}]}).encode()
     moto.direct.put_object(Bucket=BUCKET, Key="states/a.tfstate", Body=whole)
-    seen = json.loads(ask(backend, "GET", STATES, caller=OUTPUTS)["body"])
+    seen = json.loads(ask(backend, "GET", OUTPUTS, caller=caller)["body"])
     assert set(seen) == {"version", "terraform_version", "serial", "lineage", "outputs"}
     moto.direct.put_object(Bucket=BUCKET, Key="states/a.tfstate", Body=encrypted_state(1, "AAAA"))
-    refused = ask(backend, "GET", STATES, caller=OUTPUTS)
+    refused = ask(backend, "GET", OUTPUTS, caller=caller)
     assert (refused["statusCode"], error(refused)) == (403, "not_allowed")
+    assert "AAAA" not in refused["body"]
+
+
+def test_whoever_reads_outputs_alone_is_told_their_address_where_the_whole_state_is(backend: Handle) -> None:
+    refused = ask(backend, "GET", STATES, "network/prod", caller=ONLY_OUTPUTS)
+    assert (refused["statusCode"], error(refused)) == (403, "not_allowed")
+    assert "/outputs/network/prod" in refused["body"]
+    elsewhere = Caller("token:x", Role.OUTPUTS, ("dns/*",))
+    refused = ask(backend, "GET", STATES, "network/prod", caller=elsewhere)
+    assert "/outputs/" not in refused["body"]
+
+
+@pytest.mark.parametrize("route", [STATES, OUTPUTS])
+def test_an_object_of_zero_bytes_is_an_error_and_not_the_absence_of_a_state(
+    backend: Handle, moto: Server, route: str
+) -> None:
+    moto.direct.put_object(Bucket=BUCKET, Key="states/a.tfstate", Body=b"")
+    refused = ask(backend, "GET", route, caller=READER)
+    assert (refused["statusCode"], error(refused)) == (409, "unreadable_state")
 
 
 @pytest.mark.parametrize(
@@ -193,6 +223,10 @@ def test_an_outputs_token_sees_outputs_and_nothing_else(backend: Handle, moto: S
         ("PATCH", STATES, "GET, POST, PUT, DELETE, LOCK, UNLOCK"),
         ("HEAD", STATES, "GET, POST, PUT, DELETE, LOCK, UNLOCK"),
         ("GET", LOCKS, "PUT, POST, LOCK, DELETE, UNLOCK"),
+        ("HEAD", OUTPUTS, "GET"),
+        ("POST", OUTPUTS, "GET"),
+        ("GET", UNLOCKS, "POST, UNLOCK"),
+        ("DELETE", UNLOCKS, "POST, UNLOCK"),
         ("POST", "/health", "GET"),
     ],
 )
@@ -203,8 +237,26 @@ def test_another_verb_gets_405_with_what_is_allowed(
     assert (refused["statusCode"], refused["headers"]["Allow"]) == (405, allowed)
 
 
-def test_an_unknown_route_gets_404(backend: Handle) -> None:
-    assert ask(backend, "GET", "/elsewhere", None, caller=OPERATOR)["statusCode"] == 404
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "LOCK"])
+def test_a_path_without_a_route_gets_400_with_the_nearest_one_and_never_404(
+    backend: Handle, log: list[str], method: str
+) -> None:
+    path = "/stats/network/prod"
+    refused = ask(backend, method, "$default", None, caller=ADA, path=path)
+    assert (refused["statusCode"], error(refused)) == (400, "unknown_route")
+    assert "/states/network/prod" in refused["body"]
+    (line,) = log
+    logged = json.loads(line)
+    assert (logged["message"], logged["error"], logged["principal"], logged["trail"]) == (
+        *("request.refused", "unknown_route"),
+        *("token:ada", "holdfast.audit"),
+    )
+    assert path not in line
+
+
+def test_a_route_that_an_older_function_does_not_know_gets_400(backend: Handle) -> None:
+    refused = ask(backend, "GET", "/elsewhere", None, caller=OPERATOR)
+    assert (refused["statusCode"], error(refused)) == (400, "unknown_route")
 
 
 def test_health_is_open_and_tells_the_version_of_the_code(backend: Handle) -> None:
@@ -230,7 +282,9 @@ def test_a_request_without_a_verified_caller_gets_401_whatever_its_headers_say(b
         {"x-amzn-remapped-content-md5": md5(b"{}")},
     ],
 )
-@pytest.mark.parametrize(("method", "route"), [("DELETE", LOCKS), ("PUT", LOCKS), ("POST", STATES)])
+@pytest.mark.parametrize(
+    ("method", "route"), [("DELETE", LOCKS), ("POST", UNLOCKS), ("PUT", LOCKS), ("POST", STATES)]
+)
 def test_a_body_that_was_announced_and_did_not_arrive_is_no_empty_one(
     backend: Handle, headers: dict[str, str], method: str, route: str
 ) -> None:
@@ -238,9 +292,12 @@ def test_a_body_that_was_announced_and_did_not_arrive_is_no_empty_one(
     assert (refused["statusCode"], error(refused)) == (400, "invalid_body")
 
 
-def test_the_md5_of_nothing_is_what_terraforms_force_unlock_sends(backend: Handle) -> None:
+@pytest.mark.parametrize(("method", "route"), [("DELETE", LOCKS), ("POST", UNLOCKS)])
+def test_the_md5_of_nothing_is_what_terraforms_force_unlock_sends(
+    backend: Handle, method: str, route: str
+) -> None:
     headers = {"content-length": "0", "content-md5": md5(b"")}
-    assert ask(backend, "DELETE", LOCKS, caller=OPERATOR, headers=headers)["statusCode"] == 200
+    assert ask(backend, method, route, caller=OPERATOR, headers=headers)["statusCode"] == 200
 
 
 @pytest.mark.parametrize(
@@ -346,6 +403,7 @@ def test_every_request_leaves_one_line_without_content_or_secrets(backend: Handl
     ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
     ask(backend, "POST", STATES, caller=ADA, body=state(3, content="confidential").decode(), lock_id="one")
     ask(backend, "GET", STATES, caller=ADA)
+    ask(backend, "GET", OUTPUTS, caller=ADA)
     ask(backend, "POST", STATES, caller=BOB, body=STATE, lock_id="two")
     ask(backend, "DELETE", LOCKS, caller=ADA, body=LOCK)
     logged = [json.loads(line) for line in log]
@@ -353,6 +411,7 @@ def test_every_request_leaves_one_line_without_content_or_secrets(backend: Handl
         "lock.acquired",
         "state.written",
         "state.read",
+        "outputs.read",
         "request.refused",
         "lock.released",
     ]

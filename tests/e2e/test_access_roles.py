@@ -16,13 +16,15 @@ from tests.support import documents
 from tests.support.http_client import Client, Response
 from tests.support.project import NewProject
 from tests.support.team import Team
+from tests.unit.test_openapi import DOCUMENT
 
 TABLE: Final = """
 request                   prepared       outputs reader writer maintainer | outside the scope of any role
 
-GET    /states            a state          200     200    200    200      | 403
-GET    /states            nothing          204     204    204    204      | 403
+GET    /states            a state          403     200    200    200      | 403
+GET    /states            nothing          403     204    204    204      | 403
 GET    /states            encrypted        403     200    200    200      | 403
+GET    /states            zero bytes       403     409    409    409      | 403
 HEAD   /states            a state          405     405    405    405      | 405
 OPTIONS /states           a state          403     403    403    403      | 403
 PATCH  /states            its lock         405     405    405    405      | 405
@@ -40,6 +42,19 @@ LOCK   /states            another's lock   403     403    423    423      | 403
 UNLOCK /states            its lock         403     403    200    200      | 403
 UNLOCK /states            another's lock   403     403    403    200      | 403
 
+GET    /outputs           a state          200     200    200    200      | 403
+GET    /outputs           nothing          204     204    204    204      | 403
+GET    /outputs           encrypted        403     403    403    403      | 403
+GET    /outputs           zero bytes       409     409    409    409      | 403
+HEAD   /outputs           a state          405     405    405    405      | 405
+OPTIONS /outputs          a state          403     403    403    403      | 403
+PATCH  /outputs           a state          405     405    405    405      | 405
+POST   /outputs           its lock         405     405    405    405      | 405
+PUT    /outputs           its lock         405     405    405    405      | 405
+DELETE /outputs           a state          405     405    405    405      | 405
+LOCK   /outputs           a state          405     405    405    405      | 405
+UNLOCK /outputs           its lock         405     405    405    405      | 405
+
 GET    /locks             its lock         405     405    405    405      | 405
 HEAD   /locks             its lock         405     405    405    405      | 405
 OPTIONS /locks            its lock         403     403    403    403      | 403
@@ -56,6 +71,20 @@ DELETE /locks, no body    another's lock   403     403    403    409      | 403
 UNLOCK /locks             its lock         403     403    200    200      | 403
 UNLOCK /locks             another's lock   403     403    403    200      | 403
 UNLOCK /locks, no body    another's lock   403     403    403    409      | 403
+
+POST   /unlocks           its lock         403     403    200    200      | 403
+POST   /unlocks           another's lock   403     403    403    200      | 403
+POST   /unlocks, no body  another's lock   403     403    403    409      | 403
+UNLOCK /unlocks           its lock         403     403    200    200      | 403
+UNLOCK /unlocks           another's lock   403     403    403    200      | 403
+UNLOCK /unlocks, no body  another's lock   403     403    403    409      | 403
+GET    /unlocks           its lock         405     405    405    405      | 405
+HEAD   /unlocks           its lock         405     405    405    405      | 405
+OPTIONS /unlocks          its lock         403     403    403    403      | 403
+PATCH  /unlocks           its lock         405     405    405    405      | 405
+PUT    /unlocks           its lock         405     405    405    405      | 405
+DELETE /unlocks           its lock         405     405    405    405      | 405
+LOCK   /unlocks           a state          405     405    405    405      | 405
 
 POST   /sessions          -                403     403    403    403      | -
 GET    /sessions          -                405     405    405    405      | -
@@ -86,11 +115,21 @@ HEAD   /health            -                405     405    405    405      | -
 OPTIONS /health           -                403     403    403    403      | -
 LOCK   /health            -                405     405    405    405      | -
 UNLOCK /health            -                405     405    405    405      | -
+
+GET    /stats             a state          400     400    400    400      | 400
+HEAD   /stats             a state          400     400    400    400      | 400
+OPTIONS /stats            a state          403     403    403    403      | 403
+PATCH  /stats             a state          400     400    400    400      | 400
+POST   /stats             its lock         400     400    400    400      | 400
+PUT    /stats             its lock         400     400    400    400      | 400
+DELETE /stats             a state          400     400    400    400      | 400
+LOCK   /stats             a state          400     400    400    400      | 400
+UNLOCK /stats             its lock         400     400    400    400      | 400
 """
 """409 for an unlock without a body: whoever may do it frees no lock that is younger than 10 seconds.
 
 403 for OPTIONS: the local AWS answers it by itself, without asking a function. Where no state is named, none
-is to be prepared, and none is outside of a scope.
+is to be prepared, and none is outside of a scope. `/stats` stands for every path without a route.
 """
 
 SCOPE: Final = "roles/inside/*"
@@ -169,6 +208,8 @@ def cell(team: Team, row: Row, role: Role, expected: int, *, inside: bool) -> Ce
     lock_id, body = documents.lock_id(info), documents.state(2)
     if row.prepared == "encrypted":
         team.put(f"states/{state}.tfstate", documents.encrypted_state(1, "c2VjcmV0"))
+    elif row.prepared == "zero bytes":
+        team.put(f"states/{state}.tfstate", b"")
     elif row.prepared not in ("nothing", "-"):
         team.put(f"states/{state}.tfstate", documents.state(1))
     if row.prepared == "its lock":
@@ -178,12 +219,13 @@ def cell(team: Team, row: Row, role: Role, expected: int, *, inside: bool) -> Ce
     elif row.prepared == "another's lock":
         assert holder(team).lock(state, info).status == 200
 
-    locks = row.route == "/locks" or row.method in ("LOCK", "UNLOCK")
-    path = f"{row.route}/{state}" if row.route in ("/states", "/locks") else row.route
+    locks = row.route in ("/locks", "/unlocks") or row.method in ("LOCK", "UNLOCK")
+    path = f"{row.route}/{state}" if row.outside is not None else row.route
     sent: bytes | None = None
     if row.method in ("POST", "PUT", "PATCH", "LOCK", "UNLOCK", "DELETE") and not row.bodiless:
         if locks:
-            takes = row.method not in ("DELETE", "UNLOCK") and row.prepared == "another's lock"
+            releases = row.route == "/unlocks" or row.method in ("DELETE", "UNLOCK")
+            takes = not releases and row.prepared == "another's lock"
             sent = documents.lock_info(who="bob@laptop") if takes else info
         elif row.route == "/states" and row.method != "DELETE":
             path += f"?ID={lock_id}" if row.prepared == "its lock" else ""
@@ -196,7 +238,8 @@ def test_the_table_has_every_verb_of_every_route() -> None:
     routes = {row.route for row in ROWS}
 
     assert all([role for role, _ in row.inside] == list(Role) for row in ROWS)
-    assert routes == {"/states", "/locks", "/sessions", "/sessions/aws", "/health"}
+    paths = {path.removesuffix("/{name}") for path in DOCUMENT["paths"]}
+    assert routes == {*paths, "/stats"}
     for route in routes:
         assert {row.method for row in ROWS if row.route == route} == verbs, route
 
@@ -223,7 +266,9 @@ def test_a_role_gets_what_the_table_says(strict: Team, row: Row) -> None:
         if expected == 403 and row.route != "/sessions/aws" and row.method != "OPTIONS":
             assert got.error == (403, "not_allowed"), name
         if expected == 405 and row.method != "HEAD":
-            assert row.method not in got.headers["allow"], name
+            assert row.method not in got.headers["allow"].split(", "), name
+        if expected == 400 and row.method != "HEAD":
+            assert got.error == (400, "unknown_route"), name
 
 
 # --- the role `outputs` -----------------------------------------------------------------------------
@@ -262,14 +307,14 @@ def test_the_role_outputs_gets_a_valid_state_with_its_outputs_and_nothing_else(
     whole = json.loads(strict.current(state) or b"")
     assert "hunter2" in json.dumps(whole)
 
-    answer = strict.client("outputs").read(state)
+    answer = strict.client("outputs").outputs(state)
 
     assert answer.status == 200
     kept = ("version", "terraform_version", "serial", "lineage", "outputs")
     assert answer.json() == {field: whole[field] for field in kept}
     assert b"hunter2" not in answer.body
     reader = new_project(strict, None, strict.token("outputs"))
-    reader.write(main=READS.replace("ADDRESS", f"{strict.gateway.address}/states/{state}"))
+    reader.write(main=READS.replace("ADDRESS", f"{strict.gateway.address}/outputs/{state}"))
     reader.ok("init")
     reader.ok("apply", "-auto-approve")
     assert json.loads(reader.ok("output", "-json").out)["address"]["value"] == "10.0.0.1"
@@ -279,7 +324,7 @@ def test_the_role_outputs_gets_a_valid_state_with_its_outputs_and_nothing_else(
 def test_the_role_outputs_is_refused_an_encrypted_state_with_the_reason(strict: Team, state: str) -> None:
     strict.put(f"states/{state}.tfstate", documents.encrypted_state(1, "c2VjcmV0"))
 
-    answer = strict.client("outputs").read(state)
+    answer = strict.client("outputs").outputs(state)
 
     assert answer.error == (403, "not_allowed")
     assert "encrypted" in answer.json()["message"]

@@ -100,7 +100,7 @@ def test_an_identity_in_the_request_changes_nothing(strict: Team, state: str, pl
             ):
                 answer = with_header(strict, credentials.header, f"{path}?{query}", method, body=body, **more)
                 assert answer.error == (403, "not_allowed"), (method, path)
-        read = with_header(strict, outputs.header, f"/states/{state}?{query}", **more)
+        read = with_header(strict, outputs.header, f"/outputs/{state}?{query}", **more)
         assert read.status == 200
         assert read.json().keys() == {"version", "terraform_version", "serial", "lineage", "outputs"}
         wrong = with_header(strict, basic(outputs.username, "x"), f"/states/{state}?{query}", **more)

@@ -13,7 +13,7 @@ from tests.support import access_commands, audit_trail, aws_caller
 from tests.support.access_records import add_aws_trust, add_oidc_trust, new_token
 from tests.support.http_client import Credentials
 from tests.support.oidc import Issuer
-from tests.support.project import NewProject, Project
+from tests.support.project import NewProject, Project, reads_output
 from tests.support.team import Team
 from tests.support.waiting import wait_until
 
@@ -24,19 +24,6 @@ resource "terraform_data" "subnet" {
 
 output "subnet_id" {
   value = "subnet-1"
-}
-"""
-
-READS_AN_OUTPUT = """
-data "terraform_remote_state" "network" {
-  backend = "http"
-  config = {
-    address = "ADDRESS"
-  }
-}
-
-output "subnet_id" {
-  value = data.terraform_remote_state.network.outputs.subnet_id
 }
 """
 
@@ -82,7 +69,7 @@ def test_a_token_for_outputs_gives_another_configuration_an_output_and_shows_it_
     apply(network(new_project, strict, f"network/{state}", strict.token("writer")))
     credentials = access_commands.new_token(strict, "outputs", f"network/{state}")
     reader = new_project(strict, None, credentials)
-    reader.write(main=READS_AN_OUTPUT.replace("ADDRESS", f"{strict.gateway.address}/states/network/{state}"))
+    reader.write(main=reads_output(strict, f"network/{state}", "subnet_id"))
 
     with strict.gateway.recording() as exchanges:
         apply(reader)
@@ -91,10 +78,22 @@ def test_a_token_for_outputs_gives_another_configuration_an_output_and_shows_it_
     assert exchanges
     assert all(b"secret of the resource" not in exchange.answer for exchange in exchanges)
     same = network(new_project, strict, f"network/{state}", credentials)
-    same.ok("init")
-    assert "invalid auth" in same.refused("apply", "-auto-approve")
-    listed = same.run("state", "list")
-    assert "terraform_data" not in listed.text
+    assert "invalid auth" in same.refused("init")
+
+
+def test_a_token_for_outputs_in_a_checkout_plans_nothing(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    project = network(new_project, strict, f"network/{state}", strict.token("writer"))
+    apply(project)
+    outputs = strict.token("outputs")
+    instead = {"TF_HTTP_USERNAME": outputs.username, "TF_HTTP_PASSWORD": outputs.password}
+
+    for arguments in (("plan",), ("plan", "-lock=false"), ("apply", "-auto-approve"), ("state", "list")):
+        refusal = project.refused(*arguments, **instead)
+        assert "invalid auth" in refusal
+        assert "will be created" not in refusal
+        assert "terraform_data" not in refusal
 
 
 def test_a_ci_job_applies_with_its_id_token_and_with_a_session_and_both_are_the_same_caller(

@@ -144,7 +144,7 @@ def test_opentofus_encrypted_state_is_fenced_like_any_other(strict: Team, state:
     assert client.write(state, encrypted(4, "another"), lock_id).error == (409, "lineage_changed")
 
     assert client.read(state).body == encrypted(3)
-    assert strict.client("outputs").read(state).error == (403, "not_allowed")
+    assert strict.client("outputs").outputs(state).error == (403, "not_allowed")
 
 
 def test_an_empty_lineage_follows_on_any_and_any_follows_on_it(strict: Team, state: str) -> None:
@@ -207,8 +207,10 @@ def test_a_deleted_state_is_gone_its_versions_stay_and_it_starts_anew(strict: Te
         (("LOCK", "states"), ("UNLOCK", "states")),
         (("LOCK", "locks"), ("UNLOCK", "locks")),
         (("POST", "locks"), ("DELETE", "locks")),
+        (("PUT", "locks"), ("POST", "unlocks")),
+        (("LOCK", "locks"), ("UNLOCK", "unlocks")),
     ],
-    ids=["the client's defaults", "on locks", "POST"],
+    ids=["the client's defaults", "on locks", "POST", "POST on unlocks", "on unlocks"],
 )
 def test_other_verbs_lock_too_behind_gateways_that_pass_them(
     strict: Team, state: str, lock: tuple[str, str], unlock: tuple[str, str]
@@ -230,7 +232,7 @@ def test_an_outputs_token_sees_outputs_and_no_resources(strict: Team, state: str
     document = {**json.loads(documents.state(content="seen")), "resources": [{"secret": "unseen"}]}
     strict.put(f"states/{state}.tfstate", json.dumps(document).encode())
 
-    answer = strict.client("outputs").read(state)
+    answer = strict.client("outputs").outputs(state)
 
     assert answer.status == HTTPStatus.OK
     assert answer.json()["outputs"]["content"]["value"] == "seen"

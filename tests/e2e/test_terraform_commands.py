@@ -4,7 +4,7 @@ import hashlib
 import json
 
 from tests.support import documents
-from tests.support.project import NewProject, Project, backend
+from tests.support.project import NewProject, Project, backend, reads_output
 from tests.support.team import Team
 
 FRUIT = """
@@ -37,7 +37,7 @@ def test_an_apply_stores_what_the_client_sent_and_leaves_no_lock(
     with strict.gateway.recording() as exchanges:
         fruit(new_project, strict, state)
 
-    [write] = [exchange for exchange in exchanges if exchange.method == "POST"]
+    [write] = [exchange for exchange in exchanges if exchange.is_write]
     [lock] = [exchange for exchange in exchanges if exchange.method == "PUT"]
     assert strict.current(state) == write.body
     assert strict.lock(state) is None
@@ -237,27 +237,12 @@ def test_a_state_moves_from_one_name_to_another(strict: Team, state: str, new_pr
 # --- reading another's state ---------------------------------------------------------------------
 
 
-def remote_state(team: Team, state: str) -> str:
-    return f"""
-data "terraform_remote_state" "fruit" {{
-  backend = "http"
-  config = {{
-    address = "{team.gateway.address}/states/{state}"
-  }}
-}}
-
-output "colours" {{
-  value = data.terraform_remote_state.fruit.outputs.colours
-}}
-"""
-
-
 def test_remote_state_reads_outputs_with_the_role_for_outputs_only(
     strict: Team, state: str, new_project: NewProject
 ) -> None:
     fruit(new_project, strict, state)
     reader = new_project(strict, None, strict.token("outputs"))
-    reader.write(main=remote_state(strict, state))
+    reader.write(main=reads_output(strict, state, "colours"))
     reader.ok("init")
 
     with strict.gateway.recording() as exchanges:
@@ -302,6 +287,55 @@ def test_a_token_for_another_state_reads_nothing(strict: Team, state: str, new_p
 
     assert "invalid auth" in other.refused("init").lower()
     assert strict.versions(state) == []
+
+
+# --- addresses -----------------------------------------------------------------------------------
+
+
+def test_a_block_that_unlocks_by_delete_still_works(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    project = new_project(strict, state, strict.token("maintainer"))
+    block = backend(strict, state)
+    project.write(main=FRUIT, backend=block.replace("/unlocks/", "/locks/").replace('"POST"', '"DELETE"'))
+
+    with strict.gateway.recording() as exchanges:
+        project.ok("init")
+        project.ok("apply", "-auto-approve")
+
+    assert [exchange.status for exchange in exchanges if exchange.method == "DELETE"] == [200]
+    assert len([exchange for exchange in exchanges if exchange.method == "POST"]) == 1
+    assert strict.lock(state) is None
+
+
+def test_an_address_with_a_wrong_path_plans_nothing(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    project = fruit(new_project, strict, state)
+    project.write(backend=backend(strict, state).replace("/states/", "/stats/"))
+
+    refusal = project.refused("init", "-reconfigure")
+    assert "Unexpected HTTP response code 400" in refusal
+    anonymous = project.refused("init", "-reconfigure", TF_HTTP_USERNAME="", TF_HTTP_PASSWORD="")
+    assert "requires auth" in anonymous
+    for arguments in (("plan", "-lock=false"), ("plan",), ("apply", "-auto-approve")):
+        assert "will be created" not in project.refused(*arguments)
+
+
+def test_a_stale_address_in_the_environment_does_not_move_a_checkout(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    stale = f"{strict.gateway.address}/states/{state}/dev"
+    project = new_project(strict, None, strict.token("maintainer"))
+    project.write(main=FRUIT, backend='terraform {\n  backend "http" {}\n}\n')
+    (project.folder / "prod.tfbackend").write_text(backend(strict, state, "--tfbackend"))
+
+    project.ok("init", "-backend-config=prod.tfbackend", TF_HTTP_ADDRESS=stale)
+    project.ok("apply", "-auto-approve", TF_HTTP_ADDRESS=stale)
+
+    assert strict.current(state) is not None
+    assert strict.current(f"{state}/dev") is None
+    assert project.run("plan", "-detailed-exitcode", TF_HTTP_ADDRESS=stale).code == 0
 
 
 # --- without a lock ------------------------------------------------------------------------------

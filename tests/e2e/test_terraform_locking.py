@@ -67,7 +67,10 @@ def test_a_plan_is_refused_too_while_an_apply_is_under_way(
     first, second = project_that_waits(new_project, strict, state), second_project(new_project, strict, state)
 
     with first.applying() as apply:
-        assert "Error acquiring the state lock" in second.refused("plan")
+        refusal = second.refused("plan")
+        assert "Error acquiring the state lock" in refusal
+        shown = "OperationTypeApply" if second.terraform.client.shows_holder else "OperationTypePlan"
+        assert f"Operation: {shown}" in refusal
         assert second.run("plan", "-lock=false", "-detailed-exitcode").code == 2
         first.proceed()
         assert apply.wait().code == 0
@@ -140,7 +143,7 @@ def test_a_write_that_arrives_after_its_client_was_killed_and_its_lock_forced_is
     killed, second = second_project(new_project, strict, state), second_project(new_project, strict, state)
     killed.ok("apply", "-auto-approve")
 
-    with strict.gateway.recording() as exchanges, strict.gateway.holding("POST") as write:
+    with strict.gateway.recording() as exchanges, strict.gateway.holding_writes() as write:
         apply = killed.start("apply", "-auto-approve", "-replace=terraform_data.second")
         try:
             assert write.arrived.wait(30)
@@ -159,7 +162,7 @@ def test_a_write_that_arrives_after_its_client_was_killed_and_its_lock_forced_is
         write.released.set()
         assert write.passed.wait(30)
 
-    [late] = [exchange for exchange in exchanges if exchange.method == "POST"]
+    [late] = [exchange for exchange in exchanges if exchange.is_write]
     assert late.status == 423
     assert json.loads(late.answer)["ID"] == documents.lock_id(taken)
     assert strict.versions(state) == before
@@ -177,8 +180,7 @@ def test_force_unlock_removes_a_lock_that_was_just_taken_only_if_the_client_name
 
     done = project.run("force-unlock", "-force", documents.lock_id(info))
 
-    # OpenTofu sends the ID that its user typed, Terraform keeps it to itself.
-    if project.terraform.name == "tofu":
+    if project.terraform.client.sends_typed_lock_id:
         assert done.code == 0, done.text
         assert strict.lock(state) is None
     else:

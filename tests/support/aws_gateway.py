@@ -58,10 +58,19 @@ class Exchange:
     status: int
     answer: bytes
 
+    @property
+    def is_write(self) -> bool:
+        """Return whether it is a client's write of a state; a lock is released by POST, too."""
+        return _is_write(self.method, self.target)
+
+
+def _is_write(method: str, target: str) -> bool:
+    return method == "POST" and "/states/" in target
+
 
 @dataclass(slots=True)
 class Held:
-    """Requests that the gateway has taken and does not pass on yet.
+    """Writes that the gateway has taken and does not pass on yet.
 
     Attributes:
         arrived: set once the first one is there.
@@ -69,7 +78,6 @@ class Held:
         passed: set once one of them was answered.
     """
 
-    method: str
     arrived: Event = field(default_factory=Event)
     released: Event = field(default_factory=Event)
     passed: Event = field(default_factory=Event)
@@ -200,9 +208,9 @@ class AwsGateway:
             self._recordings.remove(exchanges)
 
     @contextlib.contextmanager
-    def holding(self, method: str) -> Iterator[Held]:
-        """Keep the requests with this verb until they are released, at the latest at the end."""
-        held = Held(method)
+    def holding_writes(self) -> Iterator[Held]:
+        """Keep the writes of states until they are released, at the latest at the end."""
+        held = Held()
         self._held.append(held)
         try:
             yield held
@@ -234,9 +242,9 @@ class AwsGateway:
             for recording in self._recordings:
                 recording.append(exchange)
 
-    def wait_if_held(self, method: str) -> list[Held]:
-        """Come back when nobody wants requests with this verb to wait any more; return who wanted it."""
-        holders = [held for held in self._held if held.method == method]
+    def wait_if_held(self, method: str, target: str) -> list[Held]:
+        """Come back when nobody wants this request to wait any more; return who wanted it."""
+        holders = list(self._held) if _is_write(method, target) else []
         for held in holders:
             held.arrived.set()
             held.released.wait()
@@ -330,7 +338,7 @@ class _Handler(BaseHTTPRequestHandler):
         if len(body) < length:  # the client is gone
             self.close_connection = True
             return
-        holders = self.gateway.wait_if_held(self.command)
+        holders = self.gateway.wait_if_held(self.command, self.path)
         status, got, answer = self._result(headers, body)
         self.gateway.note(Exchange(self.command, self.path, headers, body, status, answer))
         for held in holders:

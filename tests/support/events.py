@@ -36,8 +36,12 @@ def request(
     is_base64: bool = False,
     lock_id: str | None = None,
     headers: Mapping[str, str] | None = None,
+    path: str | None = None,
 ) -> dict[str, Any]:
-    """Return the event of a request to a route such as `/states/{name+}`."""
+    """Return the event of a request to a route such as `/states/{name+}`.
+
+    For the route `$default`, `path` is the path that no other route matches.
+    """
     context: dict[str, Any] = {
         "http": {"method": method, "path": route, "sourceIp": "127.0.0.1"},
         "requestId": str(uuid4()),
@@ -46,7 +50,8 @@ def request(
         context["authorizer"] = authorizer_of(caller)
     event: dict[str, Any] = {
         "version": "2.0",
-        "routeKey": f"ANY {route}",
+        "routeKey": route if route == "$default" else f"ANY {route}",
+        "rawPath": path or route,
         "headers": dict(headers or {}),
         "requestContext": context,
         "isBase64Encoded": is_base64,

@@ -95,6 +95,10 @@ class Client:
         """`GET` the state."""
         return self.request("GET", f"/states/{state}")
 
+    def outputs(self, state: str) -> Response:
+        """`GET` the state's outputs."""
+        return self.request("GET", f"/outputs/{state}")
+
     def write(self, state: str, body: bytes, lock_id: str | None = None) -> Response:
         """`POST` the state, with the ID of the lock if there is one."""
         return self.request("POST", f"/states/{state}" + (f"?ID={lock_id}" if lock_id else ""), body)

@@ -59,8 +59,8 @@ def _expect(answer: Response, status: int) -> None:
 def _sign_in(team: Team, name: str) -> None:
     for role in Role:
         reading = new_client(team, role)
-        # A state that is not there; to the role `outputs` no state has others than its outputs.
-        _expect(reading.read(f"{name}/none"), 204)
+        # A state that is not there, by the route that every role may read at.
+        _expect(reading.outputs(f"{name}/none"), 204)
     unknown = team.client_with(Credentials("0" * 20, "holdfast_unknown"))
     _expect(unknown.read(f"{name}/none"), 403)
     _expect(team.client_with(Credentials("x", "no token")).read(f"{name}/none"), 403)
@@ -102,7 +102,7 @@ def _states(team: Team, state: str) -> None:
     _expect(maintainer.unlock(state, info), 200)
     _expect(maintainer.write(state, documents.state(3), lock_id), 409)
     _expect(maintainer.read(state), 200)
-    _expect(new_client(team, Role.OUTPUTS).read(state), 200)
+    _expect(new_client(team, Role.OUTPUTS).outputs(state), 200)
 
     # A state that another program wrote has to be read before it is written over.
     team.put(f"states/{state}.tfstate", documents.state(5))

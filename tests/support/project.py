@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from holdfast import names
+from holdfast_cli.backend_config import data_source_name
 from local_aws.terraform import Terraform
 from tests.support.http_client import Credentials
 from tests.support.team import HOLDFAST, Team
@@ -157,16 +159,23 @@ resource "terraform_data" "waits" {
 """A resource whose creation lasts until the test lets it go on."""
 
 
-def backend(team: Team, state: str) -> str:
-    """The backend block that the command prints for a state."""
+def backend(team: Team, state: str, *options: str) -> str:
+    """The backend block that the command prints for a state, or what else the options ask for."""
     done = subprocess.run(
-        [HOLDFAST, "backend-config", state, "--address", team.gateway.address],
+        [HOLDFAST, "backend-config", state, *options, "--address", team.gateway.address],
         capture_output=True,
         text=True,
         check=True,
         timeout=60,
     )
     return done.stdout
+
+
+def reads_output(team: Team, state: str, output: str) -> str:
+    """The data source that the command prints for a state, and an output of that name that it reads there."""
+    source = data_source_name(names.parse(state))
+    reads = f"data.terraform_remote_state.{source}.outputs.{output}"
+    return f'{backend(team, state, "--outputs")}\noutput "{output}" {{\n  value = {reads}\n}}\n'
 
 
 def clean_environment(home: Path, ca: Path, credentials: Mapping[str, str]) -> dict[str, str]:

@@ -266,23 +266,24 @@ def test_what_is_recorded_is_what_passed_meanwhile(gateway: AwsGateway, upstream
     ]
 
 
-def test_a_held_request_arrives_when_it_is_released_though_its_client_is_gone(
+def test_a_held_write_arrives_when_it_is_released_though_its_client_is_gone(
     gateway: AwsGateway, upstream: Upstream
 ) -> None:
-    with gateway.recording() as exchanges, gateway.holding("POST") as held:
+    with gateway.recording() as exchanges, gateway.holding_writes() as held:
         host, _, port = gateway.address.removeprefix("http://").partition(":")
         client = http.client.HTTPConnection(host, int(port), timeout=20)
         client.request("POST", "/states/a", b"late")
         assert held.arrived.wait(10)
         client.close()
         assert send(gateway, "GET", "/states/a").status == 200
-        assert [arrived.method for arrived in upstream.arrived] == ["GET"]
+        assert send(gateway, "POST", "/unlocks/a", b"{}").status == 200
+        assert [arrived.method for arrived in upstream.arrived] == ["GET", "POST"]
 
         held.released.set()
         assert held.passed.wait(10)
 
     assert upstream.arrived[-1].body == b"late"
-    assert (exchanges[-1].method, exchanges[-1].status) == ("POST", 200)
+    assert [(seen.is_write, seen.status) for seen in exchanges] == [(False, 200), (False, 200), (True, 200)]
 
 
 def test_a_body_that_ends_early_never_arrives(gateway: AwsGateway, upstream: Upstream) -> None:

@@ -12,17 +12,18 @@ from threading import Thread
 import pytest
 
 from holdfast_cli.backend_config import quote_hcl
-from local_aws.terraform import terraforms
+from local_aws.terraform import Terraform, terraforms
 from tests.support import forked_command
 
 HOLDFAST = Path(sys.executable).with_name("holdfast")
 LOCAL_ADDRESS = "http://127.0.0.1:4566/_aws/execute-api/abc123/$default"
+EMPTY_BLOCK = 'terraform {\n  backend "http" {}\n}\n'
 NO_AWS = {"HOME": "/nonexistent", "PATH": os.environ["PATH"], "AWS_EC2_METADATA_DISABLED": "true"}
 
 
 def backend_config(*arguments: str) -> str:
     done = forked_command.run(["backend-config", *arguments], NO_AWS, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr == "") == (0, "--env" not in arguments), done.stderr
     return done.stdout
 
 
@@ -33,13 +34,23 @@ def usage_error(*arguments: str) -> str:
 
 
 class EmptyBackend(BaseHTTPRequestHandler):
-    """Answers every read with "no state yet" and notes its path."""
+    """Answers every read with "no state yet", takes every lock, and notes paths, with credentials if any."""
 
     paths: list[str]
 
     def do_GET(self) -> None:
-        self.paths.append(self.path)
-        self.send_response(204)
+        self.answer(204)
+
+    def do_PUT(self) -> None:
+        self.answer(200)
+
+    def do_POST(self) -> None:
+        self.answer(200)
+
+    def answer(self, status: int) -> None:
+        self.paths.append(" ".join([self.path, *self.headers.get_all("Authorization", [])]))
+        self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        self.send_response(status)
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class names it so
@@ -59,16 +70,24 @@ def empty_backend() -> Iterator[tuple[str, list[str]]]:
         thread.join()
 
 
-def terraform_reads(hcl: str, folder: Path, **environment: str) -> dict[str, object]:
-    """The backend settings that a real `terraform init` makes of a configuration."""
-    (folder / "backend.tf").write_text(hcl)
-    done = subprocess.run(
-        [*terraforms()[-1].argv, f"-chdir={folder}", "init", "-no-color"],
+def run_terraform(
+    folder: Path, *arguments: str, terraform: Terraform | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a real Terraform in a folder, the packaged one unless told otherwise."""
+    return subprocess.run(
+        [*(terraform or terraforms()[-1]).argv, f"-chdir={folder}", *arguments, "-no-color"],
         env={"HOME": str(folder), "PATH": os.environ["PATH"], "CHECKPOINT_DISABLE": "1", **environment},
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def terraform_reads(hcl: str, folder: Path, *options: str, **environment: str) -> dict[str, object]:
+    """The backend settings that a real `terraform init` makes of a configuration."""
+    (folder / "backend.tf").write_text(hcl)
+    done = run_terraform(folder, "init", *options, **environment)
     assert done.returncode == 0, done.stdout + done.stderr
     noted = json.loads((folder / ".terraform/terraform.tfstate").read_text())
     return {key: value for key, value in noted["backend"]["config"].items() if value is not None}
@@ -99,8 +118,8 @@ def test_terraform_takes_the_printed_block_and_reads_the_state_at_its_address(
         "address": f"{base}/states/network/prod",
         "lock_address": f"{base}/locks/network/prod",
         "lock_method": "PUT",
-        "unlock_address": f"{base}/locks/network/prod",
-        "unlock_method": "DELETE",
+        "unlock_address": f"{base}/unlocks/network/prod",
+        "unlock_method": "POST",
     }
     assert set(paths) == {"/_aws/execute-api/abc123/$default/states/network/prod"}
 
@@ -145,7 +164,7 @@ def test_terraform_takes_the_exports_with_an_empty_block(
     address, paths = empty_backend
     exports = backend_config("network/prod", "--env", "--address", f"{address}/$default")
 
-    terraform_reads('terraform {\n  backend "http" {}\n}\n', tmp_path, **shell_exports(exports))
+    terraform_reads(EMPTY_BLOCK, tmp_path, **shell_exports(exports))
 
     assert set(paths) == {"/$default/states/network/prod"}
 
@@ -158,8 +177,8 @@ def test_a_shell_sees_the_exports_unchanged(address: str) -> None:
         "TF_HTTP_ADDRESS": f"{address}/states/network/prod",
         "TF_HTTP_LOCK_ADDRESS": f"{address}/locks/network/prod",
         "TF_HTTP_LOCK_METHOD": "PUT",
-        "TF_HTTP_UNLOCK_ADDRESS": f"{address}/locks/network/prod",
-        "TF_HTTP_UNLOCK_METHOD": "DELETE",
+        "TF_HTTP_UNLOCK_ADDRESS": f"{address}/unlocks/network/prod",
+        "TF_HTTP_UNLOCK_METHOD": "POST",
     }
 
 
@@ -171,7 +190,112 @@ def test_read_only_exports_drop_the_lock_of_an_earlier_export() -> None:
     assert "plan -lock=false" in exports
 
 
-@pytest.mark.parametrize("form", [[], ["--env"]])
+def test_the_exports_say_on_standard_error_that_nothing_of_them_is_remembered() -> None:
+    done = forked_command.run(
+        ["backend-config", "x", "--env", "--address", LOCAL_ADDRESS], NO_AWS, timeout=60
+    )
+
+    assert done.returncode == 0
+    [line] = done.stderr.splitlines()
+    assert "remembers nothing" in line
+    assert "--tfbackend" in line
+
+
+# --- several environments ---------------------------------------------------------------------------
+
+
+def write_environments(folder: Path, address: str, *options: str) -> None:
+    """An empty backend block, and a file for each of two environments."""
+    (folder / "backend.tf").write_text(EMPTY_BLOCK)
+    for name in ("dev", "prod"):
+        printed = backend_config(f"network/{name}", "--tfbackend", "--address", address, *options)
+        (folder / f"{name}.tfbackend").write_text(printed)
+
+
+@pytest.mark.parametrize("terraform", terraforms(), ids=lambda terraform: terraform.name)
+def test_terraform_stays_with_the_file_that_it_was_initialized_with(
+    empty_backend: tuple[str, list[str]], tmp_path: Path, terraform: Terraform
+) -> None:
+    address, paths = empty_backend
+    write_environments(tmp_path, address)
+
+    def run(*arguments: str, **environment: str) -> tuple[int, str, set[str]]:
+        paths.clear()
+        done = run_terraform(tmp_path, *arguments, "-input=false", terraform=terraform, **environment)
+        return done.returncode, done.stdout + done.stderr, {path.partition("?")[0] for path in paths}
+
+    def requests_for(name: str) -> set[str]:
+        return {f"/{route}/network/{name}" for route in ("states", "locks", "unlocks")}
+
+    without_init, said, requested = run("plan")
+    assert (without_init, requested) == (1, set())
+    assert "initialization required" in said
+
+    assert run("init", "-backend-config=dev.tfbackend")[0] == 0
+    exports = shell_exports(backend_config("network/prod", "--env", "--address", address))
+    planned, said, requested = run("plan", **exports)
+    assert (planned, requested) == (0, requests_for("dev")), said
+
+    refused, said, requested = run("init", "-backend-config=prod.tfbackend")
+    assert (refused, requested) == (1, set())
+    assert "Backend configuration changed" in said
+    assert run("plan")[2] == requests_for("dev")
+
+    assert run("init", "-reconfigure", "-backend-config=prod.tfbackend")[0] == 0
+    assert run("plan")[2] == requests_for("prod")
+
+
+def test_terraform_finds_no_lock_in_a_read_only_file(
+    empty_backend: tuple[str, list[str]], tmp_path: Path
+) -> None:
+    address, _ = empty_backend
+    write_environments(tmp_path, address, "--read-only")
+
+    config = terraform_reads(EMPTY_BLOCK, tmp_path, "-backend-config=prod.tfbackend")
+
+    assert config == {"address": f"{address}/states/network/prod"}
+
+
+# --- outputs of another state -----------------------------------------------------------------------
+
+
+def test_terraform_takes_the_printed_data_source_with_the_credentials_of_the_environment(
+    empty_backend: tuple[str, list[str]], tmp_path: Path
+) -> None:
+    address, paths = empty_backend
+    base = f"{address}/a${{b}}"
+
+    (tmp_path / "network.tf").write_text(backend_config("network/prod", "--outputs", "--address", base))
+
+    assert run_terraform(tmp_path, "fmt", "-check", "-diff").stdout == ""
+    assert run_terraform(tmp_path, "init").returncode == 0
+    planned = run_terraform(tmp_path, "plan", TF_HTTP_USERNAME="me", TF_HTTP_PASSWORD="secret")
+    assert "Unable to find remote state" in planned.stderr  # this backend has none
+    assert set(paths) == {"/a$%7Bb%7D/outputs/network/prod Basic bWU6c2VjcmV0"}
+
+
+@pytest.mark.parametrize(
+    ("state", "name"),
+    [
+        ("network/prod", "network_prod"),
+        ("apps/shop/eu-central-1", "apps_shop_eu_central_1"),
+        ("2024.q1/web_front", "_2024_q1_web_front"),
+    ],
+)
+def test_the_data_source_is_named_after_the_state(tmp_path: Path, state: str, name: str) -> None:
+    printed = backend_config(state, "--outputs", "--address", LOCAL_ADDRESS)
+
+    assert f'data "terraform_remote_state" "{name}" {{' in printed
+    (tmp_path / "network.tf").write_text(printed)
+    assert run_terraform(tmp_path, "init").returncode == 0
+    validated = run_terraform(tmp_path, "validate")
+    assert validated.returncode == 0, validated.stderr
+
+
+# --- what is never printed, and wrong usage ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [[], ["--env"], ["--tfbackend"], ["--outputs"]])
 def test_credentials_of_the_environment_are_never_printed(
     form: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +307,16 @@ def test_credentials_of_the_environment_are_never_printed(
     assert "TF_HTTP_PASSWORD" in printed  # it says where they go
     assert "very-secret" not in printed
     assert "abcdefghij0123456789" not in printed
+
+
+@pytest.mark.parametrize("form", [[], ["--tfbackend"], ["--outputs"]])
+def test_the_page_on_the_block_shows_what_is_printed(form: list[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "backend.md").read_text(encoding="utf-8")
+    address = "https://abc123.execute-api.eu-central-1.amazonaws.com"
+
+    printed = backend_config("network/prod", *form, "--address", address)
+
+    assert f"\n{printed}```\n" in page
 
 
 def test_a_trailing_slash_of_the_address_is_dropped() -> None:
@@ -215,6 +349,8 @@ def test_a_malformed_state_name_is_wrong_usage_that_names_the_rule(name: str, re
         ("https://me:secret@api.example.com", "no credentials"),
         ("https://api.example.com/states/network/prod", "base URL"),
         ("https://api.example.com/locks", "base URL"),
+        ("https://api.example.com/outputs/network/prod", "without /outputs"),
+        ("https://api.example.com/unlocks/network/prod", "without /unlocks"),
         ("https://api.example.com/?x=y", "'?'"),
         ("https://api.example.com/#x", "'#'"),
         ("https://api.example.com/a b", "without spaces"),
@@ -229,3 +365,14 @@ def test_an_unusable_address_is_wrong_usage_that_says_why(address: str, reason: 
 
 def test_address_and_team_exclude_each_other() -> None:
     assert "not allowed with" in usage_error("x", "--address", LOCAL_ADDRESS, "--team", "payments")
+
+
+@pytest.mark.parametrize(
+    "options", [("--env", "--tfbackend"), ("--env", "--outputs"), ("--tfbackend", "--outputs")]
+)
+def test_only_one_form_is_printed(options: tuple[str, str]) -> None:
+    assert "not allowed with" in usage_error("x", "--address", LOCAL_ADDRESS, *options)
+
+
+def test_who_reads_outputs_locks_nothing() -> None:
+    assert "--read-only" in usage_error("x", "--address", LOCAL_ADDRESS, "--outputs", "--read-only")

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+import jmespath
 import pytest
 import yaml
 
@@ -79,6 +80,22 @@ def test_every_status_of_an_error_is_in_the_table_for_people() -> None:
     numbers = set(re.findall(r"^\| (\d{3}) \|", for_people, re.MULTILINE))
 
     assert {status for status, _ in errors_in_code()} <= numbers
+
+
+def test_the_query_for_a_states_versions_leaves_out_those_of_its_lock() -> None:
+    [query] = re.findall(
+        r'--prefix states/<name>.tfstate \\\n  --query "(.+)" --output table', text(DOCS / "errors.md")
+    )
+    key = "states/<name>.tfstate"
+    versions = [
+        {"Key": listed, "LastModified": f"{number}", "VersionId": f"{listed} {number}", "Size": 1}
+        for listed in (key, f"{key}.tflock", f"{key}2")
+        for number in range(7)
+    ]
+
+    found = jmespath.search(query, {"Versions": versions})
+
+    assert found == [[f"{number}", f"{key} {number}", 1] for number in range(5)]
 
 
 def test_every_role_is_in_the_table_of_roles_and_no_other() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from local_aws.demo import Version, format_versions, without_terraform_settings
-from local_aws.terraform import terraforms
+from local_aws.failure import LocalAwsError
+from local_aws.terraform import Client, Product, parse_version, terraforms
 
 WITHOUT_USER = {"CHECKPOINT_DISABLE": "1", "PATH": "/nonexistent", "HOME": "/nonexistent"}
 
@@ -27,8 +28,9 @@ def test_the_packaged_terraform_is_a_real_one_and_runs_in_any_folder(tmp_path: P
         text=True,
         check=True,
     )
-    major, minor, _ = json.loads(done.stdout)["terraform_version"].split(".")
-    assert (int(major), int(minor)) >= (1, 15)
+    version = json.loads(done.stdout)["terraform_version"]
+    assert str(packaged.client) == f"Terraform {version}"
+    assert packaged.client.version >= (1, 15, 0)
 
 
 def test_the_packaged_terraform_hands_on_exit_codes_and_errors(tmp_path: Path) -> None:
@@ -66,6 +68,52 @@ def test_those_on_the_path_come_first(
     assert [terraform.argv for terraform in found[:-1]] == [
         (os.fspath(tmp_path / name),) for name in names[:-1]
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "client"),
+    [
+        ("Terraform v1.11.4\non linux_amd64\n", Client(Product.TERRAFORM, (1, 11, 4))),
+        ("Terraform v1.15.0-beta1\non linux_arm64\n", Client(Product.TERRAFORM, (1, 15, 0))),
+        ("OpenTofu v1.9.4\non linux_amd64\n", Client(Product.OPENTOFU, (1, 9, 4))),
+        ("OpenTofu v1.12.6-dev\non darwin_arm64\n\nYour version", Client(Product.OPENTOFU, (1, 12, 6))),
+    ],
+)
+def test_a_program_is_what_it_says_and_not_what_it_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, client: Client
+) -> None:
+    program = tmp_path / "terraform"
+    program.write_text(f"#!/bin/sh\nprintf '{said}'\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert terraforms()[0].client == client
+
+
+@pytest.mark.parametrize("said", ["", "terraform 1.11.4", "Terragrunt v0.66.9"])
+def test_a_program_that_is_neither_is_an_error(said: str) -> None:
+    with pytest.raises(LocalAwsError, match="neither Terraform nor OpenTofu"):
+        parse_version(said)
+
+
+@pytest.mark.parametrize(
+    ("product", "version", "sends_typed_lock_id", "shows_holder"),
+    [
+        (Product.TERRAFORM, (1, 11, 4), False, False),
+        (Product.TERRAFORM, (1, 14, 9), False, False),
+        (Product.TERRAFORM, (1, 15, 0), False, True),
+        (Product.OPENTOFU, (1, 8, 9), False, False),
+        (Product.OPENTOFU, (1, 9, 4), False, True),
+        (Product.OPENTOFU, (1, 10, 0), True, True),
+        (Product.OPENTOFU, (1, 12, 6), True, True),
+    ],
+)
+def test_what_a_client_does_depends_on_product_and_version(
+    product: Product, version: tuple[int, int, int], sends_typed_lock_id: bool, shows_holder: bool
+) -> None:
+    client = Client(product, version)
+
+    assert (client.sends_typed_lock_id, client.shows_holder) == (sends_typed_lock_id, shows_holder)
 
 
 def test_the_demo_takes_nothing_of_the_users_settings_but_how_terraform_is_installed() -> None:

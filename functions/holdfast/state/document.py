@@ -66,8 +66,8 @@ def outputs_only(body: bytes) -> bytes:
     _read(document)
     if "encrypted_data" in document:
         raise NotAllowed(
-            "The state is encrypted by its client, so its outputs cannot be separated; "
-            "use a token with the role 'reader'."
+            "The state is encrypted by its client, so its outputs cannot be separated; read it whole, at "
+            "/states/, with a token that has the role 'reader'."
         )
     members = json_object.members(body)
     kept = [f'  "{field}": {members[field]}' for field in _OUTPUTS_ONLY if field in members]

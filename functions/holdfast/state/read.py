@@ -1,34 +1,65 @@
 """Read the current state, whole or reduced to its outputs."""
 
 from holdfast.access import Action, Caller
-from holdfast.errors import InvalidState, UnreadableState
+from holdfast.errors import InvalidState, NotAllowed, UnreadableState
 from holdfast.names import StateName
 from holdfast.s3.store import Store
 from holdfast.state import document
 
 
 def read(store: Store, name: StateName, caller: Caller) -> bytes | None:
-    """Read the current state, byte for byte; reduced to its outputs for a caller who may see no more.
+    """Read the current state, byte for byte.
 
     Returns:
-        The document, or None if there is no state yet.
+        The document, or None if there is no state yet. It is never empty.
 
     Raises:
-        NotAllowed: the caller may not read this state.
+        NotAllowed: the caller may not read this state; the message says where its outputs are, if it may
+            read those.
+        UnreadableState: the current object has zero bytes.
+        OutcomeUnknown: S3 did not answer in time.
+    """
+    if not caller.may(Action.READ, name) and caller.may(Action.READ_OUTPUTS, name):
+        raise NotAllowed(
+            f"The role '{caller.role}' of {caller.principal} reads no whole state. Its outputs are at "
+            f"/outputs/{name}; for the rest use a token with the role 'reader'."
+        )
+    caller.require(Action.READ, name)
+    return _current(store, name)
+
+
+def read_outputs(store: Store, name: StateName, caller: Caller) -> bytes | None:
+    """Read the current state reduced to its outputs, whoever the caller is.
+
+    Returns:
+        The reduced document, or None if there is no state yet.
+
+    Raises:
+        NotAllowed: the caller may not read the outputs of this state, or its client encrypted it.
         UnreadableState: the current object is not a state document, so it cannot be reduced.
         OutcomeUnknown: S3 did not answer in time.
     """
-    whole = caller.may(Action.READ, name)
-    if not whole:
-        caller.require(Action.READ_OUTPUTS, name)
-    found = store.read(name.state_key)
-    if found is None or not found.body:
+    caller.require(Action.READ_OUTPUTS, name)
+    body = _current(store, name)
+    if body is None:
         return None
-    if whole:
-        return found.body
     try:
-        return document.outputs_only(found.body)
+        return document.outputs_only(body)
     except InvalidState as error:
         raise UnreadableState(
             f"The current state cannot be reduced to its outputs. {error.message}"
         ) from None
+
+
+def _current(store: Store, name: StateName) -> bytes | None:
+    found = store.read(name.state_key)
+    if found is None:
+        return None
+    # Terraform takes an empty body for "no state yet", and would create everything anew.
+    if not found.body:
+        raise UnreadableState(
+            "The current object of this state has zero bytes, so it is not a state document. Delete it with "
+            "'aws s3 rm', which keeps the versions before it, and push the last of these with "
+            "'terraform state push'."
+        )
+    return found.body

@@ -65,7 +65,7 @@ _RELEASE: Final = "holdfast.state.locks:release"
 _FORCE_UNLOCK: Final = "holdfast.state.locks:_force_unlock"
 _CHECK_FORCE_UNLOCK: Final = "holdfast.state.locks:_check_force_unlock"
 _REMOVE: Final = "holdfast.state.locks:_remove"
-_READ: Final = "holdfast.state.read:read"
+_READ: Final = "holdfast.state.read:_current"
 _WRITE: Final = "holdfast.state.write:write"
 _DELETE: Final = "holdfast.state.delete:delete"
 _CHECK_LOCK: Final = "holdfast.state.guards:check_lock"
@@ -129,7 +129,7 @@ MUTANTS: Final = (
         Invariant.KEPT,
         "two-applies",
         (0, 0, 0),
-        Condition(_READ, "found", "True"),
+        Condition(_READ, "found", "True", which=(0, 2)),
     ),
     _mutant(
         "a write without If-Match",

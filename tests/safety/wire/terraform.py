@@ -65,19 +65,23 @@ class Trouble(Enum):
         """What the proxy in front of the API does."""
         match self:
             case Trouble.SAVED_AND_NOT_TOLD:
-                return Plan.always(Fault.ANSWER_LOST, _is("POST"))
+                return Plan.always(Fault.ANSWER_LOST, _is_write)
             case Trouble.NOT_SAVED:
-                return Plan.always(Fault.NEVER_ARRIVES, _is("POST"))
+                return Plan.always(Fault.NEVER_ARRIVES, _is_write)
             case Trouble.LOCK_LEFT:
-                return Plan.always(Fault.NEVER_ARRIVES, _is("DELETE"))
+                return Plan.always(Fault.NEVER_ARRIVES, _is_unlock)
             case Trouble.UNLOCKED_AND_NOT_TOLD:
-                return Plan.always(Fault.ANSWER_LOST, _is("DELETE"))
+                return Plan.always(Fault.ANSWER_LOST, _is_unlock)
             case _:
                 return _TO_THE_API
 
 
-def _is(method: str) -> Callable[[str, str], bool]:
-    return lambda asked, _: asked == method
+def _is_write(method: str, path: str) -> bool:
+    return method == "POST" and "/states/" in path
+
+
+def _is_unlock(method: str, path: str) -> bool:
+    return method == "POST" and "/unlocks/" in path
 
 
 # --- the judgement -----------------------------------------------------------------------------------
@@ -355,8 +359,8 @@ class Checkout:
         api = urlsplit(self.stack.address)
         with closing(http.client.HTTPConnection(api.netloc, timeout=60)) as client:
             headers = {"Authorization": self._authorization, "Content-Type": "application/json"}
-            path = f"{api.path}/locks/{self.name}"
-            client.request("DELETE", path, documents.only_id(lock["ID"]), headers)
+            path = f"{api.path}/unlocks/{self.name}"
+            client.request("POST", path, documents.only_id(lock["ID"]), headers)
             status = client.getresponse().status
         if status in _NOT_RETRIED:  # S3 is behind faults here, too: for a 5xx the next try comes back to it
             self._violation(f"a force-unlock that names the lock that is held got {status}")
@@ -377,7 +381,7 @@ class Checkout:
         self.api.settle()
         self.s3.settle(_SETTLED)
         heard = self._heard[begun:]
-        told = Told(done.code in (0, 2), [each for each in heard if each.method == "POST"])
+        told = Told(done.code in (0, 2), [each for each in heard if _is_write(each.method, each.target)])
         for each in told.writes:
             if each.told == 200 and each.body not in self.acknowledged[-1:]:
                 self.acknowledged.append(each.body)
@@ -396,13 +400,11 @@ class Checkout:
         """Whether the answer was a refusal that the client does not repeat and that had no reason."""
         if each.answered not in _NOT_RETRIED:
             return False
-        match each.method, each.answered:
-            case "PUT", 423:
-                return False  # the lock of an earlier command, or of a late repeat of its request
-            case "DELETE", 409:
-                return command != "force-unlock"  # undecided, for one that names no lock
-            case _:
-                return True
+        if each.method == "PUT" and each.answered == 423:
+            return False  # the lock of an earlier command, or of a late repeat of its request
+        if _is_unlock(each.method, each.target) and each.answered == 409:
+            return command != "force-unlock"  # undecided, for one that names no lock
+        return True
 
     # --- what is there -----------------------------------------------------------------------------
 

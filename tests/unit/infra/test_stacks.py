@@ -414,7 +414,10 @@ def test_each_route_goes_to_a_published_function_and_lets_in_whom_it_is_for(stac
         for route in routes
     } == {
         "ANY /states/{name+}": (backend, "CUSTOM", f"<{authorizer}>"),
+        "ANY /outputs/{name+}": (backend, "CUSTOM", f"<{authorizer}>"),
         "ANY /locks/{name+}": (backend, "CUSTOM", f"<{authorizer}>"),
+        "ANY /unlocks/{name+}": (backend, "CUSTOM", f"<{authorizer}>"),
+        "$default": (backend, "CUSTOM", f"<{authorizer}>"),
         "ANY /sessions": (sessions, "CUSTOM", f"<{authorizer}>"),
         "ANY /sessions/aws": (sessions, "AWS_IAM", None),
         "ANY /health": (backend, "NONE", None),

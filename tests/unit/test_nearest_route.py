@@ -1,0 +1,65 @@
+"""The right path for a request that no route matches."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gateway.nearest_route import FIXED, NAMED, advice
+
+DOCUMENT: dict[str, Any] = yaml.safe_load((Path(__file__).parents[2] / "docs" / "openapi.yaml").read_text())
+
+
+def test_it_knows_every_route_and_no_other() -> None:
+    assert sorted([*(f"/{route}/{{name}}" for route in NAMED), *FIXED]) == sorted(DOCUMENT["paths"])
+
+
+@pytest.mark.parametrize(
+    ("path", "nearest"),
+    [
+        ("/stats/network/prod", "/states/network/prod"),
+        ("/state/network/prod", "/states/network/prod"),
+        ("/STATES/network/prod", "/states/network/prod"),
+        ("/tfstate/network/prod", "/states/network/prod"),
+        ("/output/network/prod", "/outputs/network/prod"),
+        ("/lock/network/prod", "/locks/network/prod"),
+        ("/unlock/network/prod", "/unlocks/network/prod"),
+        ("/prod/states/network", "/states/network"),
+        ("/api/v1/unlocks/network/prod", "/unlocks/network/prod"),
+        ("/network/prod", "/states/network/prod"),
+        ("/network/prod/", "/states/network/prod"),
+        ("/stage/prod", "/states/stage/prod"),
+        ("/network/states", "/states/network/states"),
+        ("/healthz", "/health"),
+        ("/health/", "/health"),
+        ("/session", "/sessions"),
+        ("/sessions/aws/", "/sessions/aws"),
+    ],
+)
+def test_a_wrong_path_gets_the_nearest_right_one(path: str, nearest: str) -> None:
+    assert advice(path) == f"There is no such route. The nearest one is {nearest}; set the address to it."
+
+
+@pytest.mark.parametrize(
+    ("path", "example"),
+    [
+        ("", "/states/network/prod"),
+        ("/", "/states/network/prod"),
+        ("/state", "/states/network/prod"),
+        ("/states", "/states/network/prod"),
+        ("/states/", "/states/network/prod"),
+        ("/locks/", "/locks/network/prod"),
+        ("/stats/../x", "/states/network/prod"),
+        ("/stats/a\r\nSet-Cookie: b", "/states/network/prod"),
+        ("/stats/\x1b[2J", "/states/network/prod"),
+        ("/stats/b\u00fcro", "/states/network/prod"),
+        ("/stats/a%2Fb", "/states/network/prod"),
+        ("/stats/" + "x" * 9000, "/states/network/prod"),
+        ("/x" * 4000, "/states/network/prod"),
+    ],
+)
+def test_a_path_without_a_valid_name_gets_an_example_and_nothing_of_it_is_repeated(
+    path: str, example: str
+) -> None:
+    assert advice(path) == f"There is no such route. Name the state in the address, as in {example}."
