@@ -10,9 +10,9 @@ import infra  # noqa: F401 before aws_cdk, because it says how that is to start
 from aws_cdk import App
 
 from infra.bundle import BundleError, bundle
-from infra.config import AWS, ConfigError, load_teams, read_target
+from infra.config import AWS, ConfigError, check_places, load_teams, read_target
 from infra.lambdas import Bundles
-from infra.team_stack import TeamStack
+from infra.team_stack import team_stacks
 from infra.teams_lock import TeamsLock, placed
 
 
@@ -28,13 +28,14 @@ def main() -> None:
         where = placed(teams, os.environ)
         if lock:
             lock.check(where)
+            check_places(where, teams_file)
         bundles = Bundles(
             backend=bundle("terraform_http", target.name),
             authorizer=bundle("authorizer", target.name),
             sessions=bundle("session_exchange", target.name),
             audit_trail=bundle("audit_trail", target.name),
         )
-        stacks = [TeamStack(app, team, target, bundles) for team in teams]
+        stacks = team_stacks(app, teams, target, bundles)
         app.synth()
         # Only for a command that makes ready what can be deployed; `cdk bootstrap` and `cdk ls` do not.
         if lock and any(stack.bundling_required for stack in stacks) and lock.record(where):

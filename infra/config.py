@@ -4,7 +4,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +17,9 @@ from infra.settings import (
     NamedTexts,
     SettingError,
     Table,
+    as_toml,
     flag,
+    flag_or,
     one_of,
     read_settings,
     setting,
@@ -36,17 +38,32 @@ class ConfigError(Exception):
 
 
 @cache
-def _regions() -> frozenset[str]:
-    """Return the regions of all AWS partitions, as the installed botocore knows them."""
+def _partitions() -> Mapping[str, str]:
+    """Return the partition of each AWS region, as the installed botocore knows them."""
     endpoints: Mapping[str, Any] = create_loader().load_data("endpoints")
-    return frozenset(region for partition in endpoints["partitions"] for region in partition["regions"])
+    return {
+        region: partition["partition"]
+        for partition in endpoints["partitions"]
+        for region in partition["regions"]
+    }
 
 
 LOCAL_ACCOUNT = "000000000000"
 """The only account that the local AWS knows; AWS has none of this number."""
 
-# AWS on Lambda SnapStart: every commercial region has it but these.
+# AWS's guide to Lambda SnapStart, "Supported Regions": every commercial region but these. It names no other
+# partition.
 _WITHOUT_SNAP_START = frozenset({"ap-east-2", "ap-southeast-6"})
+
+_DEFAULT_QUOTA, _SMALLER_QUOTA = (10000, 5000), (2500, 1250)
+"""Requests a second and at once, for all APIs of an account and region ("Amazon API Gateway quotas")."""
+_WITH_SMALLER_QUOTA = frozenset(
+    {
+        *("af-south-1", "ap-south-2", "ap-southeast-3", "ap-southeast-4", "ap-southeast-5", "ap-southeast-7"),
+        *("ca-west-1", "eu-central-2", "eu-south-1", "eu-south-2", "il-central-1", "me-central-1"),
+        "mx-central-1",
+    }
+)
 
 _ANY_TIME = "any time"
 _NEVER = "never: makes another stack"
@@ -62,6 +79,11 @@ LOG_RETENTION_DAYS = (
 _BUCKET_NAME = re.compile(
     r"(?!xn--|sthree-|amzn-s3-demo-)(?!.*\.\.)(?![0-9]+\.[0-9]+\.[0-9]+\.[0-9]+$)"
     r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?<!-s3alias)(?<!--ol-s3)(?<!\.mrap)(?<!--x-s3)(?<!--table-s3)"
+)
+
+# CloudTrail's rules ("Naming requirements"). A trail called `true` would be a setting in quotes.
+_TRAIL_NAME = re.compile(
+    r"(?!(?i:true|false)$)(?![0-9]+(\.[0-9]+){3}$)(?=.{3,128}$)[A-Za-z0-9]+([._-][A-Za-z0-9]+)*"
 )
 
 # What every service takes that gets a stack's tags.
@@ -132,6 +154,21 @@ class Memory:
     )
 
 
+_SNAPSHOT_PRICE = 0.0000015046
+"""Dollars for a GB and second of a cached snapshot (AWS Lambda pricing, US East)."""
+_SECONDS_OF_A_MONTH = 730 * 3600
+
+
+def snap_start_price(memory: Memory) -> float:
+    """Return what snapshots of a team's functions cost when nobody calls them, in dollars a month.
+
+    >>> round(snap_start_price(Memory(backend=1769, authorizer=512)), 2)
+    10.79
+    """
+    megabytes = memory.backend + 2 * memory.authorizer  # the authorizer and the function for sessions
+    return megabytes / 1024 * _SNAPSHOT_PRICE * _SECONDS_OF_A_MONTH
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessLogs:
     """Where S3's server access logs go."""
@@ -169,7 +206,7 @@ class TeamConfig:
         default=None,
     )
     region: str | None = setting(
-        word_of('an AWS region in quotes, as in "eu-central-1"', _regions),
+        word_of('an AWS region in quotes, as in "eu-central-1"', _partitions),
         "the AWS region of the stack, and the only one that it can be deployed to",
         deployed=_NEVER,
         unset="that of the credentials in use",
@@ -223,9 +260,11 @@ class TeamConfig:
         deployed="any time; holds for what is written already too",
         default=365,
     )
-    token_trail: bool = setting(
-        flag(),
-        "whether CloudTrail notes who reads and writes records of tokens and trust, in a bucket of its own",
+    token_trail: bool | str = setting(
+        flag_or(text('the name of a trail that exists, as in "acme-security"', _TRAIL_NAME.fullmatch)),
+        "whether CloudTrail records who reads and writes tokens and trust: `true` in a trail that all such "
+        "teams of an account and region share, which needs `account` and `region`; a name in a trail of "
+        "yours, to which you [add the selector](audit.md#a-trail-of-your-own)",
         deployed="any time; what is written stays",
         default=False,
     )
@@ -243,9 +282,11 @@ class TeamConfig:
     )
     snap_start: bool = setting(
         flag(),
-        "whether functions start from a snapshot; `false` in a region without Lambda SnapStart",
+        "whether functions start from a snapshot, which Lambda bills around the clock for each live version: "
+        f"with the default `memory` {snap_start_price(Memory()):.2f} dollars a month and team "
+        f"({_SNAPSHOT_PRICE:.10f} for a GB and second)",
         deployed=_ANY_TIME,
-        default=True,
+        default=False,
     )
     tags: Mapping[str, str] = setting(
         NamedTexts(
@@ -281,6 +322,7 @@ def load_teams(path: Path) -> tuple[TeamConfig, ...]:
     teams = read_teams(path)
     if not teams:
         raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each")
+    check_places(teams, path)
     return teams
 
 
@@ -364,12 +406,58 @@ def _team(path: Path, name: str, settings: object) -> TeamConfig:
             f"{team.retention.days}, and S3 removes nothing that is retained; write history.days = "
             f"{team.retention.days} or more"
         )
-    if team.snap_start and team.region in _WITHOUT_SNAP_START:
+    if team.token_trail is True and not (team.account and team.region):
         raise ConfigError(
-            f"{path}: team '{name}': region = \"{team.region}\" has no Lambda SnapStart; write "
-            "snap_start = false"
+            f"{path}: team '{name}': token_trail = true is for one account and region, whose teams share a "
+            "trail; write account and region too"
         )
     return team
+
+
+def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
+    """Check what depends on the account and the region of a team, as far as they are known.
+
+    Args:
+        teams: as they stand in the file, or with the account and region of the credentials in use.
+        path: the file that they stand in.
+
+    Raises:
+        ConfigError: a team asks for what its region does not have, or an account for two partitions.
+    """
+    partition_of: dict[str, tuple[str, TeamConfig]] = {}
+    for team in teams:
+        # The credentials in use may be for a region that the installed botocore does not know.
+        partition = _partitions().get(team.region or "")
+        if partition is None:
+            continue
+        if team.snap_start and (partition != "aws" or team.region in _WITHOUT_SNAP_START):
+            raise ConfigError(
+                f"{path}: team '{team.name}': AWS does not name region = \"{team.region}\", of the partition "
+                f"{partition}, among those with Lambda SnapStart; write snap_start = false"
+            )
+        if team.account:
+            known, other = partition_of.setdefault(team.account, (partition, team))
+            if known != partition:
+                raise ConfigError(
+                    f"{path}: the teams '{other.name}' and '{team.name}' have the account {team.account} in "
+                    f"{other.region} and {team.region}, but an account belongs to one partition of AWS; "
+                    "write the account of each"
+                )
+
+
+def above_quota(team: TeamConfig) -> str | None:
+    """Return a warning if a team's `throttling` is above its region's quota; None if not or not known.
+
+    The quota is a default, which AWS raises on request.
+    """
+    rate, burst = _SMALLER_QUOTA if team.region in _WITH_SMALLER_QUOTA else _DEFAULT_QUOTA
+    if team.throttling.rate <= rate and team.throttling.burst <= burst:
+        return None
+    return (
+        f"team '{team.name}': throttling = {as_toml(asdict(team.throttling))} is above the default quota of "
+        f"{team.region} for all APIs of an account, which is {rate} requests a second and {burst} at once; "
+        "AWS throttles at the quota"
+    )
 
 
 # --- where to -------------------------------------------------------------------------------------
@@ -385,6 +473,7 @@ class Target:
         region: overrides that of every team, or None.
         termination_protection: whether the stacks refuse to be deleted.
         api_endpoint: APIs are paths below this address, or None where each has a host name of its own.
+        cloudtrail: whether CloudFormation makes trails there.
     """
 
     name: Literal["aws", "local"]
@@ -392,6 +481,7 @@ class Target:
     region: str | None = None
     termination_protection: bool = True
     api_endpoint: str | None = None
+    cloudtrail: bool = True
 
     def place(self, team: TeamConfig) -> TeamConfig:
         """Return the team with the account and region that it has on this target."""
@@ -414,6 +504,8 @@ def local(endpoint: str) -> Target:
         termination_protection=False,
         # It has no host name for an API that all programs on all systems resolve, so an API is a path.
         api_endpoint=endpoint,
+        # Its CloudFormation refuses a stack with a trail.
+        cloudtrail=False,
     )
 
 

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
-from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Stack, Validations
+from aws_cdk import Acknowledgment, Aws, Duration, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk.aws_logs_destinations import LambdaDestination
@@ -57,10 +58,8 @@ class Functions(Construct):
         trust = bucket.arn_for_objects(keys.TRUST)
         # Without s3:ListBucket S3 responds with 403 for a key that does not exist, as if that were a fault.
         missing_keys_are_404 = _allow("MissingKeysAre404", ["s3:ListBucket"], [bucket.bucket_arn])
-        encrypt_and_decrypt = (
-            [_allow("EncryptAndDecrypt", ["kms:GenerateDataKey", "kms:Decrypt"], [key.key_arn])]
-            if key
-            else []
+        encrypt_and_decrypt = self._key_through_s3(
+            "EncryptAndDecrypt", ["kms:GenerateDataKey", "kms:Decrypt"], key
         )
         retention = retention_of_each_write(team)
 
@@ -105,7 +104,7 @@ class Functions(Construct):
             statements=[
                 _allow("ReadRecords", ["s3:GetObject"], [tokens, sessions, trust]),
                 missing_keys_are_404,
-                *([_allow("Decrypt", ["kms:Decrypt"], [key.key_arn])] if key else []),
+                *self._key_through_s3("Decrypt", ["kms:Decrypt"], key),
             ],
             acknowledged=[
                 _pattern(keys.TOKENS, "Which token it is stands in the request."),
@@ -241,6 +240,18 @@ class Functions(Construct):
             )
         return function, log_group
 
+    def _key_through_s3(
+        self, sid: str, actions: Sequence[str], key: kms.IKey | None
+    ) -> list[iam.PolicyStatement]:
+        """Allow the use of the key in requests that S3 of this region makes for the function."""
+        if key is None:
+            return []
+        s3_here = f"s3.{Stack.of(self).region}"
+        # AWS KMS documents the first value. The second is S3's name in China and in isolated partitions,
+        # and no document says which of the two KMS fills in there. Elsewhere both are the same.
+        services = [f"{s3_here}.amazonaws.com", f"{s3_here}.{Aws.URL_SUFFIX}"]
+        return [_allow(sid, actions, [key.key_arn], {"StringEquals": {"kms:ViaService": services}})]
+
     def _live(self, function: lambda_.Function) -> lambda_.Alias:
         """Make the alias that callers use: a snapshot is made of the version that it publishes."""
         return lambda_.Alias(
@@ -286,5 +297,7 @@ def _pattern(keys: str, reason: str) -> Acknowledgment:
     return Acknowledgment(id=rule, reason=reason)
 
 
-def _allow(sid: str, actions: Sequence[str], resources: Sequence[str]) -> iam.PolicyStatement:
-    return iam.PolicyStatement(sid=sid, actions=actions, resources=resources)
+def _allow(
+    sid: str, actions: Sequence[str], resources: Sequence[str], conditions: Mapping[str, object] | None = None
+) -> iam.PolicyStatement:
+    return iam.PolicyStatement(sid=sid, actions=actions, resources=resources, conditions=conditions)

@@ -173,6 +173,13 @@ def flag() -> Scalar:
     return Scalar("true or false", lambda value: isinstance(value, bool))
 
 
+def flag_or(kind: Scalar) -> Scalar:
+    """`true`, `false` or a value of another kind."""
+    return Scalar(
+        f"true, false or {kind.written}", lambda value: isinstance(value, bool) or kind.accepts(value)
+    )
+
+
 def whole_number(low: int, high: int) -> Scalar:
     """Make the kind of a whole number within bounds, which are allowed too."""
     return Scalar(

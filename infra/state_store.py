@@ -36,9 +36,7 @@ class StateStore(Construct):
         self.bucket = s3.Bucket(
             self,
             "Bucket",
-            bucket_name=names.bucket_name(
-                team.name, team.account or Aws.ACCOUNT_ID, team.region or Aws.REGION
-            ),
+            bucket_name=bucket_name(team),
             versioned=True,
             object_lock_enabled=True,
             object_lock_default_retention=_default_retention(team.retention),
@@ -99,6 +97,11 @@ class StateStore(Construct):
             bucket.add_to_resource_policy(statement)
         fix_logical_id(bucket, "AccessLogsBucket")
         return bucket
+
+
+def bucket_name(team: TeamConfig) -> str:
+    """Return the name of a team's state bucket."""
+    return names.bucket_name(team.name, team.account or Aws.ACCOUNT_ID, team.region or Aws.REGION)
 
 
 def _default_retention(retention: Retention | None) -> s3.ObjectLockRetention | None:

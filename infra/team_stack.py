@@ -1,14 +1,17 @@
 """The stack of one team. Nothing in it is shared with another team's."""
 
+import json
+from collections.abc import Sequence
+
 from aws_cdk import CfnOutput, Environment, Stack, Validations
 from constructs import Construct
 
 from holdfast import team as names
 from infra.api import Api
-from infra.config import Target, TeamConfig
+from infra.config import Target, TeamConfig, above_quota
 from infra.lambdas import Bundles, Functions, retention_of_each_write
 from infra.state_store import StateStore
-from infra.token_trail import TokenTrail
+from infra.token_trail import record_selector, token_trails
 
 
 class TeamStack(Stack):
@@ -34,16 +37,50 @@ class TeamStack(Stack):
         store = StateStore(self, "StateStore", team)
         functions = Functions(self, "Functions", team, store, bundles)
         api = Api(self, "Api", team, target, functions)
-        if team.token_trail:
-            TokenTrail(self, "TokenTrail", team, store.bucket)
 
         CfnOutput(self, names.API_ADDRESS, value=api.address, description="Base URL of the API")
         CfnOutput(self, names.BUCKET_NAME, value=store.bucket.bucket_name, description="Holds the states")
         if retention := retention_of_each_write(team):
             CfnOutput(self, names.STATE_RETENTION, value=retention, description="Mode and days of each write")
+        if isinstance(team.token_trail, str):
+            CfnOutput(
+                self,
+                "TokenTrailSelector",
+                value=json.dumps(record_selector([team])),
+                description=f"Advanced event selector for the trail {team.token_trail}",
+            )
 
         if what := what_stays_for_ever(team):
             Validations.of(self).add_warning("holdfast:history", what)
+        if what := above_quota(team):
+            Validations.of(self).add_warning("holdfast:throttling", what)
+
+
+def team_stacks(
+    scope: Construct, teams: Sequence[TeamConfig], target: Target, bundles: Bundles
+) -> list[TeamStack]:
+    """Make the stack of each team, and the stack of each trail that teams share.
+
+    Args:
+        scope: the app.
+        teams: those to deploy.
+        target: where they are deployed.
+        bundles: the code of the functions, bundled for that target.
+
+    Returns:
+        The teams' stacks. Each depends on the trail that it needs, so that its deployment deploys that too.
+
+    Raises:
+        ConfigError: more teams share a trail than it can have.
+    """
+    trails = token_trails(scope, teams, target)
+    stacks = []
+    for team in teams:
+        stack = TeamStack(scope, team, target, bundles)
+        if trail := trails.get(team.name):
+            stack.add_stack_dependency(trail)
+        stacks.append(stack)
+    return stacks
 
 
 def what_stays_for_ever(team: TeamConfig) -> str | None:

@@ -1,41 +1,84 @@
-"""CloudTrail's log of who read and wrote the records of tokens and trust, for a team that asks for it."""
+"""CloudTrail's record of who reads and writes tokens and trust, for the teams that ask for it.
 
-from typing import cast
+The records are changed with AWS credentials and not through the API, so that no function of ours sees it. An
+account has five trails in a region, and no more on request: its teams share one, in a stack of its own.
+"""
 
-from aws_cdk import Acknowledgment, ArnFormat, Duration, RemovalPolicy, Stack, Validations
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+from aws_cdk import (
+    Acknowledgment,
+    ArnFormat,
+    Aws,
+    CfnOutput,
+    Duration,
+    Environment,
+    RemovalPolicy,
+    Stack,
+    Validations,
+)
 from aws_cdk import aws_cloudtrail as cloudtrail
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from holdfast.team import SHARED_TRAIL as NAME
 from infra import keys
 from infra.bucket_policy import deny_old_tls
-from infra.config import TeamConfig
-from infra.state_store import fix_logical_id
+from infra.config import ConfigError, Target, TeamConfig
+from infra.state_store import bucket_name, fix_logical_id
+
+# CloudTrail counts every value of every condition ("InvalidEventSelectorsException").
+_MOST_VALUES: Final = 500
 
 
-class TokenTrail(Construct):
-    """A trail with nothing but the data events of some objects, and the bucket that CloudTrail writes it to.
-
-    The records are changed with AWS credentials and not through the API, so that no function of ours sees it.
+class TokenTrailStack(Stack):
+    """The trail of the teams of one account and region, and the bucket that CloudTrail writes it to.
 
     Args:
-        scope: the stack.
-        construct_id: of this.
-        team: whose it is.
-        records: the bucket that has the records.
+        scope: the app.
+        construct_id: of the stack within the app.
+        teams: those whose records it covers, all with the same account and region; at least one.
+        target: where it is deployed.
+
+    Raises:
+        ConfigError: there are more teams than one trail has selectors for.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, team: TeamConfig, records: s3.IBucket) -> None:
-        super().__init__(scope, construct_id)
-        name = f"holdfast-{team.name}"
+    def __init__(
+        self, scope: Construct, construct_id: str, teams: Sequence[TeamConfig], target: Target
+    ) -> None:
+        account, region = teams[0].account, teams[0].region
+        super().__init__(
+            scope,
+            construct_id,
+            stack_name=NAME,
+            description="Holdfast: CloudTrail's record of who reads and writes tokens and trust",
+            env=Environment(account=account, region=region),
+            # Not the tag of a team's stack, which the command finds teams by.
+            tags=dict(sorted(set.intersection(*(set(team.tags.items()) for team in teams)))),
+            termination_protection=target.termination_protection,
+        )
+        selector = record_selector(teams)
+        if _values(selector) > _MOST_VALUES:
+            most = (_MOST_VALUES - _values(record_selector([]))) // 2
+            raise ConfigError(
+                f"{len(teams)} teams of the account {account} in {region} have token_trail = true, and one "
+                f"trail has selectors for {most}; write the name of another trail for some of them, as in "
+                'token_trail = "acme-security"'
+            )
         bucket = s3.Bucket(
             self,
             "Bucket",
             encryption=s3.BucketEncryption.S3_MANAGED,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            lifecycle_rules=[s3.LifecycleRule(id="trail", expiration=Duration.days(team.audit_retention))],
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    id="trail", expiration=Duration.days(max(team.audit_retention for team in teams))
+                )
+            ],
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
         fix_logical_id(bucket, "TokenTrailBucket")
@@ -45,41 +88,85 @@ class TokenTrail(Construct):
                 reason="CloudTrail alone writes to it, and its digests show what was changed afterwards.",
             )
         )
-        trail_arn = Stack.of(self).format_arn(
+        trail_arn = self.format_arn(
             service="cloudtrail",
             resource="trail",
-            resource_name=name,
+            resource_name=NAME,
             arn_format=ArnFormat.SLASH_RESOURCE_NAME,
         )
-        for statement in (*deny_old_tls(bucket), *_delivery(bucket, trail_arn, Stack.of(self).account)):
+        for statement in (*deny_old_tls(bucket), *_delivery(bucket, trail_arn, self.account)):
             bucket.add_to_resource_policy(statement)
         trail = cloudtrail.CfnTrail(
             self,
             "Trail",
-            trail_name=name,
+            trail_name=NAME,
             is_logging=True,
             s3_bucket_name=bucket.bucket_name,
             enable_log_file_validation=True,
             is_multi_region_trail=False,
             include_global_service_events=False,
-            advanced_event_selectors=[_selected(records)],
         )
+        # As the trail's API has them, which is how a person adds them to a trail that is not ours.
+        trail.add_property_override("AdvancedEventSelectors", [selector])
         # CloudTrail tries the bucket when the trail is made.
         trail.node.add_dependency(cast("s3.BucketPolicy", bucket.policy))
+        CfnOutput(self, "TrailBucket", value=bucket.bucket_name, description="Holds what CloudTrail records")
 
 
-def _selected(records: s3.IBucket) -> cloudtrail.CfnTrail.AdvancedEventSelectorProperty:
-    field = cloudtrail.CfnTrail.AdvancedFieldSelectorProperty
-    return cloudtrail.CfnTrail.AdvancedEventSelectorProperty(
-        name="Records of tokens and trust, read or written",
-        field_selectors=[
-            field(field="eventCategory", equal_to=["Data"]),
-            field(field="resources.type", equal_to=["AWS::S3::Object"]),
-            field(
-                field="resources.ARN",
-                starts_with=[records.arn_for_objects(keys.folder(key)) for key in (keys.TOKENS, keys.TRUST)],
-            ),
+def token_trails(scope: Construct, teams: Sequence[TeamConfig], target: Target) -> dict[str, TokenTrailStack]:
+    """Make a trail for each account and region that has teams with `token_trail = true`.
+
+    Args:
+        scope: the app.
+        teams: those to deploy.
+        target: where they are deployed.
+
+    Returns:
+        The stack of its trail for the name of each such team; nothing where the target has no CloudTrail.
+
+    Raises:
+        ConfigError: there are more teams than one trail has selectors for.
+    """
+    sharing: dict[tuple[str | None, str | None], list[TeamConfig]] = {}
+    for team in map(target.place, teams):
+        if team.token_trail is True and target.cloudtrail:
+            sharing.setdefault((team.account, team.region), []).append(team)
+    trails = {}
+    for (account, region), together in sharing.items():
+        construct_id = NAME if len(sharing) == 1 else f"{NAME}-{account}-{region}"
+        stack = TokenTrailStack(scope, construct_id, together, target)
+        trails.update(dict.fromkeys([team.name for team in together], stack))
+    return trails
+
+
+def record_selector(teams: Sequence[TeamConfig]) -> dict[str, Any]:
+    """Return the advanced event selector for the teams' records, read or written, as CloudTrail's API has it.
+
+    Args:
+        teams: each with its account and region, if they are known.
+    """
+    records = [
+        f"arn:{Aws.PARTITION}:s3:::{bucket_name(team)}/{keys.folder(key)}"
+        for team in teams
+        for key in (keys.TOKENS, keys.TRUST)
+    ]
+    return {
+        "Name": "Records of tokens and trust, read or written",
+        # Without a field `readOnly` both are recorded.
+        "FieldSelectors": [
+            {"Field": "eventCategory", "Equals": ["Data"]},
+            {"Field": "resources.type", "Equals": ["AWS::S3::Object"]},
+            {"Field": "resources.ARN", "StartsWith": records},
         ],
+    }
+
+
+def _values(selector: dict[str, Any]) -> int:
+    return sum(
+        len(values)
+        for condition in selector["FieldSelectors"]
+        for operator, values in condition.items()
+        if operator != "Field"
     )
 
 

@@ -11,6 +11,10 @@ STACK_PREFIX: Final = "Holdfast-"
 TAG: Final = "holdfast:team"
 """The tag of a stack and of everything in it; its value is the team's name."""
 
+SHARED_TRAIL: Final = "HoldfastTokenTrail"
+"""The name of the trail that the teams of an account and region share, and of its stack. A team's stack, and
+the trail that it once had, begin otherwise."""
+
 API_ADDRESS: Final = "ApiAddress"
 """The stack's output with the base URL of the API."""
 BUCKET_NAME: Final = "BucketName"

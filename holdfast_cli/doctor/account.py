@@ -33,8 +33,6 @@ _DEFAULT_QUALIFIER: Final = "hnb659fds"
 _QUALIFIER_KEY: Final = "@aws-cdk/core:bootstrapQualifier"
 _TRAILS: Final = 5
 """CloudTrail's quota of trails for a region. It cannot be raised, and trails of all regions count too."""
-_SHARED_TRAIL: Final = "holdfast"
-"""How the names of trails begin that Holdfast creates, in lower case."""
 _SNAPSHOT_DOLLARS: Final = 0.0000015046 * 730 * 3600
 """For a GB of memory and a month (AWS Lambda pricing, US East)."""
 
@@ -313,9 +311,10 @@ class _At:
             named = team.get("token_trail")
             if isinstance(named, str):
                 yield from _named_trail(cloudtrail, trails, named, team)
-            elif any(name.lower().startswith(_SHARED_TRAIL) for name in trails):
+            elif names.SHARED_TRAIL in trails:
                 yield ok(
-                    "token_trail", f"{team} asks for a trail, and Holdfast's is in {self.region} already."
+                    "token_trail",
+                    f"{team} asks for a trail, and {names.SHARED_TRAIL} is in {self.region} already.",
                 )
             elif len(trails) >= _TRAILS:
                 yield problem(

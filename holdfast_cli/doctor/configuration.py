@@ -177,7 +177,7 @@ def _differing(blocks: list[Block], noted: Block | None) -> Iterator[Finding]:
     if noted.type != "http" or changed:
         yield problem(
             "backend.init",
-            f"The block has another {_listed(changed) or 'backend'} than `terraform init` noted in {noted.file}.",
+            f"The block has another {_listed(changed) or 'type'} than `init` noted in {noted.file}.",
             "Run `terraform init -reconfigure` for the same state; only `-migrate-state` copies a state.",
         )
     else:
@@ -350,14 +350,13 @@ def _credentials(values: Mapping[str, Value], used: list[Block]) -> Iterator[Fin
         yield ok("credentials", f"There are credentials, from {sources}.")
     for block in used:
         texts = [value for name, value in block.arguments.items() if name.endswith("address")]
-        if "password" in block.arguments or any(
-            "@" in text.partition("//")[2].split("/")[0] for text in texts
-        ):
+        in_address = any("@" in text.partition("//")[2].partition("/")[0] for text in texts)
+        if in_address or "password" in block.arguments:
             yield problem(
                 "credentials.plain_text",
                 f"{block.file} has credentials in plain text.",
-                "Export TF_HTTP_USERNAME and TF_HTTP_PASSWORD instead, and replace the token: others may have "
-                "read it.",
+                "Export TF_HTTP_USERNAME and TF_HTTP_PASSWORD instead, and replace the token: others may "
+                "have read it.",
             )
 
 
@@ -424,8 +423,8 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
         case 400:
             return problem(
                 "backend.lock_address",
-                f"The credentials may write {state}, and nothing is locked: a team that requires locks, which is "
-                "the default, refuses the write with 428 after the resources were made.",
+                f"The credentials may write {state}, and nothing is locked: a team that requires "
+                "locks, as it does by default, refuses the write with 428 after the resources were made.",
                 "Write the block that `holdfast backend-config` prints.",
             )
         case 403 if locks:
@@ -436,7 +435,7 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
             )
         case 403:
             return ok(
-                "api.role", f"The credentials may read {state}, and nothing is locked: enough for a plan."
+                "api.role", f"The credentials may read {state}; nothing is locked, and a plan allows that."
             )
         case status:
             return problem(

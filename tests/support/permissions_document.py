@@ -15,7 +15,7 @@ class Refused:
         functions: which of them.
         actions: each on each of the resources.
         on: patterns below the team's bucket, `""` for the bucket itself, or a whole ARN with `{team}`,
-            `{account}` and `{region}` for those of the deployment.
+            `{account}` and `{region}` for those of the deployment; `KEY` is the ARN of the team's key.
         why: what it protects.
         by_bucket: the bucket's policy denies it to everybody, whatever their own policies say.
     """
@@ -26,6 +26,8 @@ class Refused:
     why: str
     by_bucket: bool = False
 
+
+KEY: Final = "{key}"
 
 _ALL: Final = ("backend", "authorizer", "sessions", "audit_trail")
 _STATES: Final = ("states/*.tfstate", "states/*.tfstate.tflock")
@@ -68,6 +70,12 @@ REFUSED: Final = (
         ("s3:GetObject", "s3:DeleteObject"),
         ("sessions/*.json",),
         "who makes sessions sees no other's, and ends none",
+    ),
+    Refused(
+        _ALL,
+        ("kms:Decrypt", "kms:GenerateDataKey"),
+        (KEY,),
+        "whoever has a function's credentials decrypts only what S3 lets the function read",
     ),
     Refused(
         ("audit_trail",),
@@ -147,8 +155,9 @@ calls need. After a change `make generated` writes this file anew.
 
 Each team has its own functions and roles, for its own bucket and key. `*` stands for a state's name, or for
 the ID of a token or a session. S3 uses the permissions of the KMS key on behalf of the function, which never
-calls KMS itself. The key's own policy gives the account's root `kms:*`, which is the CDK's default and leaves
-the decision to IAM. No function's role has more on the key than the tables say.
+calls KMS itself: the condition `kms:ViaService` of each role's policy admits S3 of the region alone. The
+key's own policy gives the account's root `kms:*`, which is the CDK's default and leaves the decision to IAM.
+No function's role has more on the key than the tables say.
 """
 
 _WHAT_THEY_DO: Final = {
@@ -223,6 +232,8 @@ def _who(functions: tuple[str, ...]) -> str:
 
 
 def _place(place: str) -> str:
+    if place == KEY:
+        return "the team's KMS key, in a request of the function's own to KMS"
     if place.startswith("arn:aws:logs:"):
         return "another team's audit trail" if "another-team" in place else "the audit trail"
     if place.startswith("arn:"):

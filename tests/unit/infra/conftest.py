@@ -27,7 +27,7 @@ from infra.config import (
     local,
 )
 from infra.lambdas import Bundles
-from infra.team_stack import TeamStack
+from infra.team_stack import team_stacks
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -46,7 +46,7 @@ EVERY_SETTING = TeamConfig(
     token_trail=True,
     throttling=Throttling(rate=5, burst=7),
     memory=Memory(backend=1024, authorizer=256),
-    snap_start=False,
+    snap_start=True,
     tags={"cost-center": "42"},
 )
 """A team that has another value than the default in every setting."""
@@ -57,6 +57,7 @@ class Synthesized:
     """A stack as it would be deployed.
 
     Attributes:
+        stack_name: as CloudFormation has it.
         template: for CloudFormation.
         tags: of the stack, which CloudFormation gives to everything in it.
         termination_protection: whether it refuses to be deleted.
@@ -64,6 +65,7 @@ class Synthesized:
         warnings: what the CDK command says of it.
     """
 
+    stack_name: str
     template: dict[str, Any]
     tags: dict[str, str]
     termination_protection: bool
@@ -137,18 +139,18 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory, bundles: Bundles) -> Sy
 
     def synthesize(teams: Sequence[TeamConfig], target: Target) -> dict[str, Synthesized]:
         app = new_app(tmp_path_factory.mktemp("cdk.out"))
-        for team in teams:
-            TeamStack(app, team, target, bundles)
+        team_stacks(app, teams, target, bundles)
         assembly = app.synth()
         manifest = json.loads((Path(assembly.directory) / "manifest.json").read_text())
         assert not manifest.get("missing"), "the app looks something up"
         return {
-            stack.stack_name: Synthesized(
+            stack.id: Synthesized(
+                stack_name=stack.stack_name,
                 template=stack.template,
                 tags=dict(stack.tags),
                 termination_protection=bool(stack.termination_protection),
                 environment=stack.environment.name,
-                warnings=_warnings(Path(assembly.directory) / f"{stack.stack_name}.metadata.json"),
+                warnings=_warnings(Path(assembly.directory) / f"{stack.id}.metadata.json"),
             )
             for stack in assembly.stacks
         }

@@ -19,12 +19,12 @@ from cdk_nag import AwsSolutionsChecks
 
 from infra.config import AWS, load_teams
 from infra.lambdas import Bundles
-from infra.team_stack import TeamStack
+from infra.team_stack import TeamStack, team_stacks
 from tests.unit.infra.conftest import EVERY_SETTING, ROOT, new_app
 
 Fault = Callable[[Stack], object]
 
-STACKS: Final = {"Holdfast-platform", "Holdfast-payments", "Holdfast-ops"}
+STACKS: Final = {"Holdfast-platform", "Holdfast-payments", "Holdfast-ops", "HoldfastTokenTrail"}
 
 
 def checked_app(outdir: Path, bundles: Bundles) -> tuple[App, list[TeamStack]]:
@@ -32,7 +32,7 @@ def checked_app(outdir: Path, bundles: Bundles) -> tuple[App, list[TeamStack]]:
     app = new_app(outdir)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     teams = [*load_teams(ROOT / "teams.toml"), EVERY_SETTING]
-    return app, [TeamStack(app, team, AWS, bundles) for team in teams]
+    return app, team_stacks(app, teams, AWS, bundles)
 
 
 def violations(outdir: Path) -> set[tuple[str, str]]:

@@ -18,10 +18,13 @@ from infra.config import (
     Retention,
     TeamConfig,
     Throttling,
+    above_quota,
+    check_places,
     load_teams,
     local,
     read_target,
 )
+from infra.teams_lock import placed
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -64,13 +67,105 @@ def test_text_without_quotes_is_told_from_other_faults(tmp_path: Path) -> None:
     assert line.endswith("; write text in quotes, and each setting once")
 
 
-def test_a_region_without_snap_start_needs_functions_without_it(tmp_path: Path) -> None:
-    taipei = '[teams.a]\nregion = "ap-east-2"'
-    assert wrong(tmp_path, taipei) == (
-        "team 'a': region = \"ap-east-2\" has no Lambda SnapStart; write snap_start = false"
+@pytest.mark.parametrize(
+    ("region", "partition"),
+    [
+        ("ap-east-2", "aws"),
+        ("ap-southeast-6", "aws"),
+        ("us-gov-west-1", "aws-us-gov"),
+        ("cn-north-1", "aws-cn"),
+        ("us-iso-east-1", "aws-iso"),
+    ],
+)
+def test_a_region_that_aws_does_not_name_for_snap_start_has_functions_without_it(
+    tmp_path: Path, region: str, partition: str
+) -> None:
+    there = f'[teams.a]\nregion = "{region}"'
+    assert wrong(tmp_path, f"{there}\nsnap_start = true") == (
+        f"team 'a': AWS does not name region = \"{region}\", of the partition {partition}, among those with "
+        "Lambda SnapStart; write snap_start = false"
     )
-    (team,) = load_teams(write(tmp_path, f"{taipei}\nsnap_start = false"))
-    assert (team.region, team.snap_start) == ("ap-east-2", False)
+    (team,) = load_teams(write(tmp_path, there))
+    assert (team.region, team.snap_start) == (region, False)
+
+
+@pytest.mark.parametrize("region", ["eu-central-1", "af-south-1", "nowhere-1", None])
+def test_snap_start_is_taken_where_aws_has_it_or_where_the_region_is_not_known(region: str | None) -> None:
+    check_places([TeamConfig(name="a", region=region, snap_start=True)], Path("teams.toml"))
+
+
+def test_the_region_of_the_credentials_is_checked_like_one_that_is_written() -> None:
+    team = TeamConfig(name="a", snap_start=True)
+    (there,) = placed([team], {"CDK_DEFAULT_ACCOUNT": "123456789012", "CDK_DEFAULT_REGION": "us-gov-east-1"})
+    with pytest.raises(ConfigError, match=r"^teams.toml: team 'a': AWS does not name region"):
+        check_places([there], Path("teams.toml"))
+
+
+def test_an_account_is_in_one_partition(tmp_path: Path) -> None:
+    account = 'account = "123456789012"'
+    teams = {"a": "eu-central-1", "b": "us-east-1", "c": "cn-north-1"}
+    text = "".join(f'[teams.{name}]\n{account}\nregion = "{region}"\n' for name, region in teams.items())
+    assert wrong(tmp_path, text) == (
+        "the teams 'a' and 'c' have the account 123456789012 in eu-central-1 and cn-north-1, but an account "
+        "belongs to one partition of AWS; write the account of each"
+    )
+    assert load_teams(write(tmp_path, text.replace("cn-north-1", "eu-west-1")))
+
+
+@pytest.mark.parametrize("missing", ["account", "region"])
+def test_a_shared_trail_needs_the_account_and_the_region_that_it_is_for(tmp_path: Path, missing: str) -> None:
+    settings = {"account": '"123456789012"', "region": '"eu-central-1"', "token_trail": "true"}
+    text = "[teams.a]\n" + "".join(f"{name} = {value}\n" for name, value in settings.items())
+    assert load_teams(write(tmp_path, text))
+    assert wrong(tmp_path, text.replace(f"{missing} =", "#")) == (
+        "team 'a': token_trail = true is for one account and region, whose teams share a trail; write "
+        "account and region too"
+    )
+
+
+@pytest.mark.parametrize(
+    ("region", "rate", "burst", "quota"),
+    [
+        ("eu-south-1", 2500, 1250, None),
+        ("eu-south-1", 2501, 1, "2500 requests a second and 1250 at once"),
+        ("mx-central-1", 1, 1251, "2500 requests a second and 1250 at once"),
+        ("eu-central-1", 10000, 5000, None),
+        (None, 10000, 5000, None),
+    ],
+)
+def test_more_requests_than_the_quota_of_the_region_are_told(
+    region: str | None, rate: int, burst: int, quota: str | None
+) -> None:
+    said = above_quota(TeamConfig(name="a", region=region, throttling=Throttling(rate=rate, burst=burst)))
+    assert (said is None) == (quota is None)
+    assert (quota or "") in (said or "")
+
+
+def test_thirteen_regions_have_the_smaller_quota() -> None:
+    busy = Throttling(rate=10000, burst=5000)
+    regions = create_loader().load_data("endpoints")["partitions"][0]["regions"]
+    smaller = [
+        region for region in regions if above_quota(TeamConfig(name="a", region=region, throttling=busy))
+    ]
+    assert len(smaller) == 13
+
+
+@pytest.mark.parametrize("name", ["acme-security", "HoldfastTokenTrail", "a.b_c-9", "a" * 128])
+def test_a_trail_that_exists_is_named_as_cloudtrail_names_it(tmp_path: Path, name: str) -> None:
+    (team,) = load_teams(write(tmp_path, f'[teams.a]\ntoken_trail = "{name}"'))
+    assert team.token_trail == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ab", "a" * 129, "a..b", "-abc", "abc-", "192.168.5.4", "arn:aws:cloudtrail:eu-central-1:1:trail/a"],
+)
+def test_no_trail_can_be_named_like_that(tmp_path: Path, name: str) -> None:
+    line = wrong(tmp_path, f'[teams.a]\ntoken_trail = "{name}"')
+    assert line.startswith("team 'a': token_trail = \"")
+    assert line.endswith(
+        ' is not allowed; write true, false or the name of a trail that exists, as in "acme-security"'
+    )
 
 
 def test_the_shipped_file_has_a_team_with_the_defaults_and_one_with_a_history() -> None:
@@ -101,7 +196,8 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         log_retention = 3653
         throttling = { rate = 10000, burst = 5000 }
         memory = { backend = 10240, authorizer = 256 }
-        snap_start = false
+        snap_start = true
+        token_trail = "acme-security"
         tags = { cost-center = "42", "ä:b/c d" = "=+-@_." }
         [teams.b]
         """,
@@ -120,7 +216,8 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             log_retention=3653,
             throttling=Throttling(rate=10000, burst=5000),
             memory=Memory(backend=10240, authorizer=256),
-            snap_start=False,
+            snap_start=True,
+            token_trail="acme-security",
             tags={"cost-center": "42", "ä:b/c d": "=+-@_."},
         ),
         TeamConfig(name="b"),
@@ -138,7 +235,8 @@ def test_each_default_is_the_safe_one(tmp_path: Path) -> None:
     assert team.log_retention == 90
     assert (team.throttling.rate, team.throttling.burst) == (100, 200)
     assert (team.memory.backend, team.memory.authorizer) == (1769, 512)
-    assert team.snap_start
+    assert not team.snap_start  # which is billed around the clock
+    assert team.token_trail is False
     assert team.tags == {}
     assert (team.account, team.region) == (None, None)
 
@@ -252,6 +350,7 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         not_allowed("require_lock", "0", "true or false"),
         not_allowed("native_clients", '"True"', "true"),
         not_allowed("snap_start", '"no"', "true or false"),
+        not_allowed("token_trail", '"True"', "true"),
         not_allowed("snap_start", "2026-11-20", "true or false"),
         not_allowed("retention.mode", '"Governance"', '"governance"'),
         not_allowed("retention.mode", '"complience"', '"compliance"'),

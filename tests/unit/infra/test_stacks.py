@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast import __version__, audit
-from infra.config import AWS, History, Retention, TeamConfig
+from infra.config import AWS, History, Retention, TeamConfig, Throttling
 from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 
 ACTIONS_OF_LOG = ["logs:CreateLogStream", "logs:PutLogEvents"]
@@ -73,10 +73,16 @@ STATES_AND_LOCKS = [
     {"Effect": "Allow", "Action": "s3:PutObjectTagging", "Resource": LOCKS},
 ]
 MISSING_KEYS_ARE_404 = {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": "<StateBucket.Arn>"}
+THROUGH_S3 = {
+    "StringEquals": {
+        "kms:ViaService": ["s3.<AWS::Region>.amazonaws.com", "s3.<AWS::Region>.<AWS::URLSuffix>"]
+    }
+}
 USE_THE_KEY = {
     "Effect": "Allow",
     "Action": ["kms:GenerateDataKey", "kms:Decrypt"],
     "Resource": "<StateKey.Arn>",
+    "Condition": THROUGH_S3,
 }
 TRUST = "<StateBucket.Arn>/trust/records.json"
 SESSIONS = "<StateBucket.Arn>/sessions/*.json"
@@ -142,7 +148,12 @@ def test_the_authorizer_may_read_tokens_sessions_and_trust_and_nothing_else(stac
     assert statements_of(stack, "authorizer.handler.handle") == [
         READ_RECORDS,
         MISSING_KEYS_ARE_404,
-        {"Effect": "Allow", "Action": "kms:Decrypt", "Resource": "<StateKey.Arn>"},
+        {
+            "Effect": "Allow",
+            "Action": "kms:Decrypt",
+            "Resource": "<StateKey.Arn>",
+            "Condition": THROUGH_S3,
+        },
         may_log("AuthorizerLog"),
     ]
 
@@ -172,6 +183,20 @@ def test_no_permission_stands_anywhere_else(stack: Synthesized) -> None:
         assert not stack.resources(elsewhere)
 
 
+@pytest.mark.parametrize("region", ["cn-north-1", "us-gov-west-1", None])
+def test_nothing_is_bound_to_the_commercial_partition(synthesize: Synthesize, region: str | None) -> None:
+    account = "123456789012" if region else None
+    team = replace(EVERY_SETTING, account=account, region=region, key="kms", token_trail=region is not None)
+    for stack in synthesize([team], AWS).values():
+        # Service principals and, of KMS, the first of two values that are compared.
+        known = (
+            r"(apigateway|lambda|logs|cloudtrail|logging\.s3|s3\.(<AWS::Region>|[a-z0-9-]+))\.amazonaws\.com"
+        )
+        text = json.dumps(stack.resolve(stack.template))
+        assert "arn:aws:" not in text
+        assert re.search("amazonaws", re.sub(known, "", text)) is None
+
+
 def test_no_role_has_a_wildcard_action_or_the_bare_resource(stack: Synthesized, settled: Synthesized) -> None:
     for role in [*stack.resources("AWS::IAM::Role").values(), *settled.resources("AWS::IAM::Role").values()]:
         for policy in role["Properties"]["Policies"]:
@@ -190,13 +215,13 @@ def test_no_role_has_a_wildcard_action_or_the_bare_resource(stack: Synthesized, 
         ("session_exchange.handler.handle", 512, 25),
     ],
 )
-def test_a_function_runs_python_3_14_on_arm64_from_a_snapshot(
+def test_a_function_runs_python_3_14_on_arm64_and_keeps_no_snapshot(
     stack: Synthesized, handler: str, memory: int, timeout: int
 ) -> None:
     _, function = stack.function(handler)
     assert function["Runtime"] == "python3.14"
     assert function["Architectures"] == ["arm64"]
-    assert function["SnapStart"] == {"ApplyOn": "PublishedVersions"}
+    assert "SnapStart" not in function
     assert (function["MemorySize"], function["Timeout"]) == (memory, timeout)
     assert "TracingConfig" not in function
 
@@ -209,17 +234,17 @@ def test_a_function_runs_python_3_14_on_arm64_from_a_snapshot(
         ("session_exchange.handler.handle", 256),
     ],
 )
-def test_a_team_may_have_other_memory_and_no_snapshots(
+def test_a_team_may_have_other_memory_and_start_from_snapshots(
     settled: Synthesized, handler: str, memory: int
 ) -> None:
     _, function = settled.function(handler)
     assert function["MemorySize"] == memory
-    assert "SnapStart" not in function
-    assert live_alias(settled, handler), "the API calls a published version all the same"
+    assert function["SnapStart"] == {"ApplyOn": "PublishedVersions"}
+    assert live_alias(settled, handler), "a snapshot is of a published version"
 
 
-def test_nobody_waits_for_the_audit_trail_so_it_has_no_snapshot(stack: Synthesized) -> None:
-    _, function = stack.function("audit_trail.handler.handle")
+def test_nobody_waits_for_the_audit_trail_so_it_has_no_snapshot(settled: Synthesized) -> None:
+    _, function = settled.function("audit_trail.handler.handle")
     assert (function["Runtime"], function["Architectures"]) == ("python3.14", ["arm64"])
     assert (function["MemorySize"], function["Timeout"]) == (256, 60)
     assert "SnapStart" not in function
@@ -555,11 +580,20 @@ def test_a_team_whose_locks_pile_up_is_warned_once(
 def test_a_team_whose_locks_leave_nothing_for_ever_is_not_warned(
     synthesize: Synthesize, team: TeamConfig
 ) -> None:
-    (stack,) = synthesize([team], AWS).values()
+    stack = synthesize([team], AWS)["Holdfast-ops"]
     assert stack.warnings == []
 
 
 # --- the teams, the local AWS ---------------------------------------------------------------------
+
+
+def test_a_team_that_throttles_above_its_regions_quota_is_warned(synthesize: Synthesize) -> None:
+    busy = TeamConfig(name="ops", region="eu-south-1", throttling=Throttling(rate=3000))
+    (warning,) = synthesize([busy], AWS)["Holdfast-ops"].warnings
+    assert warning.startswith(
+        "team 'ops': throttling = { rate = 3000, burst = 200 } is above the default quota of eu-south-1 for "
+        "all APIs of an account, which is 2500 requests a second and 1250 at once"
+    )
 
 
 def test_two_teams_share_nothing(stacks: dict[str, Synthesized]) -> None:

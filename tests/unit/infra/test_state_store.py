@@ -163,7 +163,7 @@ def test_access_logs_are_kept_as_long_as_the_other_logs(synthesize: Synthesize) 
 
 
 def test_a_team_may_have_its_access_logs_in_a_bucket_of_its_own(settled: Synthesized) -> None:
-    assert set(settled.resources("AWS::S3::Bucket")) == {"StateBucket", "TokenTrailBucket"}
+    assert set(settled.resources("AWS::S3::Bucket")) == {"StateBucket"}
     assert bucket_of(settled)["LoggingConfiguration"] == {
         "DestinationBucketName": "acme-s3-logs",
         "LogFilePrefix": "holdfast/",
@@ -200,6 +200,5 @@ def test_buckets_key_and_logs_outlive_the_stack_under_names_that_do_not_change(s
 def test_without_key_and_access_log_of_its_own_the_rest_outlives_the_stack(settled: Synthesized) -> None:
     assert kept(settled) == {
         "StateBucket": ("AWS::S3::Bucket", *UNLESS_THE_FIRST_DEPLOYMENT_FAILS),
-        "TokenTrailBucket": ("AWS::S3::Bucket", *UNLESS_THE_FIRST_DEPLOYMENT_FAILS),
         **KEPT_LOGS,
     }
