@@ -74,17 +74,19 @@ def check(folder: Path, state: StateName, where: Where, environment: Mapping[str
     yield from _differing(blocks, noted)
     yield from _variables(values, environment)
     yield from _only_in_the_environment(values)
-    base: list[str] = []
-    yield from attempt("backend.address", partial(_base, values, where, environment, base))
-    expected = base[0] if base else None
+    try:
+        base = _base(values, where, environment)
+    except CommandError as error:
+        base = None
+        yield problem("api", str(error), "Name the API with --address.")
     for argument in ("address", *_LOCKING):
         if argument in values:
-            yield _address(argument, values[argument], expected, state)
-    yield from _locking(values)
+            yield _address(argument, values[argument], base, state)
+    yield from _missing(values)
     yield from _methods(values)
     yield from _credentials(values, used)
-    if expected is not None:
-        yield from attempt("api", partial(_api, expected, state, values))
+    if base is not None:
+        yield from attempt("api", partial(_api, base, state, values))
 
 
 # --- beside the backend ---------------------------------------------------------------------------
@@ -116,7 +118,7 @@ def _flags(environment: Mapping[str, str]) -> Iterator[Finding]:
         if name == "TF_CLI_ARGS" or name.startswith("TF_CLI_ARGS_"):
             words = [word.replace("--", "-", 1) for word in environment[name].split()]
             for flag, effect in _FLAGS.items():
-                if any(word.partition("=")[0] == flag or word == flag for word in words):
+                if any(flag in (word, word.partition("=")[0]) for word in words):
                     yield problem(
                         "environment", f"{name} has {flag}: {effect}.", f"Unset {name}, or remove it."
                     )
@@ -208,33 +210,25 @@ def _only_in_the_environment(values: Mapping[str, Value]) -> Iterator[Finding]:
         )
 
 
-def _base(
-    values: Mapping[str, Value], where: Where, environment: Mapping[str, str], base: list[str]
-) -> Iterator[Finding]:
-    """Find the base URL of the API that the state is expected at."""
+def _base(values: Mapping[str, Value], where: Where, environment: Mapping[str, str]) -> str | None:
+    """Return the base URL of the API that the state is expected at; None if nothing tells it.
+
+    Raises:
+        CommandError: the stack of the team is not found, or the address is not one of an API.
+    """
     if where.address is not None:
-        base.append(where.address)
-        return
+        return where.address
     if where.team is not None:
-        base.append(stack.find(stack.sign_in(), where.team).api_address)
-        return
-    address = values.get("address")
-    if address is None:
-        yield problem(
-            "backend.address",
-            "Neither the block nor TF_HTTP_ADDRESS has an address.",
-            "Write the block that `holdfast backend-config` prints; or run `terraform init` with the "
-            "-backend-config that this folder needs.",
-        )
-    known = environment.get("HOLDFAST_ADDRESS")
+        return stack.find(stack.sign_in(), where.team).api_address
+    address, known = values.get("address"), environment.get("HOLDFAST_ADDRESS")
     if known is None and address is not None and (parts := _ROUTED.fullmatch(address.text.partition("?")[0])):
         known = parts[1]
     if known is None:
-        return
+        return None
     try:
-        base.append(backend_config.check_address(known))
+        return backend_config.check_address(known)
     except ValueError as error:
-        raise CommandError(f"Of the API's address: {error}.") from error
+        raise CommandError(f"The API is not known: {error}.") from error
 
 
 def _address(argument: str, value: Value, base: str | None, state: StateName) -> Finding:
@@ -251,14 +245,12 @@ def _address(argument: str, value: Value, base: str | None, state: StateName) ->
     if not shown:
         return problem(check_name, f"{argument} in {value.source} is not an address.", do)
     said = f"{argument} in {value.source} is {shown}"
-    path = _ROUTED.fullmatch(shown)
-    if path is None or (base is not None and unquote(path[1]) != unquote(base) and path[2] not in routes):
-        if base is not None and not shown.startswith(f"{_shown(base)}/"):
-            return problem(check_name, f"{said}, and the API is at {base}.", do)
-        return problem(check_name, f"{said}, which is no route of the API.", do)
-    at, route, name = path.groups()
-    if base is not None and unquote(at) != unquote(_shown(base)):
+    if base is not None and not unquote(shown).startswith(f"{unquote(base)}/"):
         return problem(check_name, f"{said}, and the API is at {base}.", do)
+    path = _ROUTED.fullmatch(shown)
+    if path is None or (base is not None and unquote(path[1]) != unquote(base)):
+        return problem(check_name, f"{said}, which is no route of the API.", do)
+    _, route, name = path.groups()
     if route == "outputs" and argument == "address":
         return problem(
             check_name,
@@ -284,19 +276,19 @@ def _shown(address: str) -> str:
     return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
 
 
-def _locking(values: Mapping[str, Value]) -> Iterator[Finding]:
-    """Say whether one of the two lock addresses is missing. Where both are, it depends on the role."""
-    there = [argument for argument in _LOCKING if argument in values]
-    if there == ["lock_address"]:
+def _missing(values: Mapping[str, Value]) -> Iterator[Finding]:
+    """Say which address is missing. Whether the lock's may be depends on the role."""
+    if "address" not in values:
+        yield problem(
+            "backend.address",
+            "Neither the block nor TF_HTTP_ADDRESS has an address.",
+            "Write the block that `holdfast backend-config` prints; or run `terraform init` with the "
+            "-backend-config that this folder needs.",
+        )
+    if "lock_address" in values and "unlock_address" not in values:
         yield problem(
             "backend.unlock_address",
             "There is a lock_address and no unlock_address: Terraform locks and never unlocks.",
-            "Write the block that `holdfast backend-config` prints.",
-        )
-    elif there == ["unlock_address"]:
-        yield problem(
-            "backend.lock_address",
-            "There is an unlock_address and no lock_address: Terraform does not lock.",
             "Write the block that `holdfast backend-config` prints.",
         )
 

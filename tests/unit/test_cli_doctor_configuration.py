@@ -115,7 +115,7 @@ FAULTS: Mapping[str, tuple[dict[str, str | None], str, str]] = {
     ),
     "another unlock": ({"unlock_address": "{api}/unlocks/a"}, "backend.unlock_address", "not the state"),
     "no unlock": ({"unlock_address": None, "unlock_method": None}, "backend.unlock_address", "never unlocks"),
-    "no lock": ({"lock_address": None, "lock_method": None}, "backend.lock_address", "does not lock"),
+    "no lock": ({"lock_address": None, "lock_method": None}, "backend.lock_address", "428"),
     "the default lock method": ({"lock_method": None}, "backend.lock_method", '"PUT"'),
     "the default unlock method": ({"unlock_method": None}, "backend.unlock_method", '"POST"'),
     "a lock by DELETE": ({"lock_method": "DELETE"}, "backend.lock_method", '"PUT"'),
@@ -219,7 +219,9 @@ def test_a_block_that_leaves_all_to_the_environment_gets_it_from_there(stub: Api
     Path("main.tf").write_text(hcl({}))
     exported = {f"TF_HTTP_{name.upper()}": value for name, value in arguments(stub).items()}
 
-    right, wrong = doctor(**exported), doctor(state="network/dev", **exported)
+    right = doctor(**exported)
+    stub.reply(HEALTH, READ, MAY_LOCK)
+    wrong = doctor(state="network/dev", **exported)
 
     assert right.problems() == []
     assert "another state, without a word" in right.text("environment")
@@ -232,6 +234,7 @@ def test_what_init_noted_of_a_file_is_used_and_a_changed_block_is_found(stub: Ap
     Path("main.tf").write_text(hcl({}))
     noted = doctor()
     Path("main.tf").write_text(hcl(arguments(stub, lock_method="POST")))
+    stub.reply(HEALTH, READ, MAY_LOCK)
     changed = doctor()
 
     assert noted.problems() == []
