@@ -117,7 +117,11 @@ def _line(finding: Finding) -> str:
 
 def _count(found: list[Finding]) -> str:
     counted = Counter(finding.level for finding in found)
-    return ", ".join(f"{counted[level]} {level}" for level in Level) + "."
+    notes, problems = (
+        f"{counted[level]} {level}{'' if counted[level] == 1 else 's'}"
+        for level in (Level.NOTE, Level.PROBLEM)
+    )
+    return f"{counted[Level.OK]} ok, {notes}, {problems}."
 
 
 def _json(found: list[Finding]) -> str:

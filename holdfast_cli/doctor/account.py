@@ -292,12 +292,12 @@ class _At:
             if asked.get("rate", 0) > rate or asked.get("burst", 0) > burst:
                 yield problem(
                     "api.throttling",
-                    f"{has}; {team} asks for more.",
+                    f"{has}. {team} asks for more.",
                     f"Write throttling = {{ rate = {min(asked.get('rate', rate), rate):g}, burst = "
                     f"{min(asked.get('burst', burst), burst):g} }} or less, or have the quota raised.",
                 )
             else:
-                yield ok("api.throttling", f"{has}; {team} does not ask for more.")
+                yield ok("api.throttling", f"{has}. {team} does not ask for more.")
 
     def token_trail(self) -> Iterator[Finding]:
         """Say whether CloudTrail has the trail that a team wants, or room for it."""

@@ -40,6 +40,11 @@ class Block:
     type: str
     arguments: Mapping[str, str] = field(repr=False)
 
+    @property
+    def overrides(self) -> bool:
+        """Return whether it stands in a file that overrides others."""
+        return _is_override(self.file)
+
 
 @dataclass(frozen=True, slots=True)
 class Value:

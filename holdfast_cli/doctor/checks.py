@@ -28,15 +28,15 @@ def attempt(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Findi
         yield from look()
     except ClientError as error:
         if is_denied(error):
-            yield note(check, f"Not checked. {explain(error)}")
+            yield note(check, _not_checked(explain(error)))
         elif _status(error) in _NOT_THERE:
             yield note(check, f"Not checked: this AWS does not have the call {error.operation_name}.")
         else:
-            yield problem(check, f"Not checked. {explain(error)}", _AGAIN)
+            yield problem(check, _not_checked(explain(error)), _AGAIN)
     except BotoCoreError as error:
-        yield problem(check, f"Not checked. {explain(error)}", _AGAIN)
+        yield problem(check, _not_checked(explain(error)), _AGAIN)
     except CommandError as error:
-        yield problem(check, f"Not checked. {error}", _AGAIN)
+        yield problem(check, _not_checked(str(error)), _AGAIN)
     except Exception as error:  # noqa: BLE001 the other checks are to be made; the kind tells the cause
         # Without the exception's text: it could hold a secret.
         yield problem(
@@ -44,6 +44,10 @@ def attempt(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Findi
             f"Not checked: the command failed with {type(error).__name__}.",
             "Report it as an issue, with the command that you typed.",
         )
+
+
+def _not_checked(why: str) -> str:
+    return f"Not checked. {why.rstrip('.')}."
 
 
 def is_denied(error: ClientError) -> bool:

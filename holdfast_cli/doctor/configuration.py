@@ -148,8 +148,12 @@ def _kind(blocks: list[Block], noted: Block | None) -> Iterator[Finding]:
             f"No file in this folder has a backend, and {found.file} notes one.",
             "Run the command in the configuration's folder, or write the block again.",
         )
-    elif len(blocks) > 1:
-        yield note("backend", f"{len(blocks)} blocks name a backend; that of {found.file} was looked at.")
+    elif len(files := [str(block.file) for block in blocks if not block.overrides]) > 1:
+        yield problem(
+            "backend",
+            f"Each of {_listed(files)} has a backend, which Terraform refuses.",
+            "Keep one of them.",
+        )
     else:
         yield ok("backend", f"{found.file} has the backend 'http'.")
 
@@ -333,9 +337,11 @@ def _credentials(values: Mapping[str, Value], used: list[Block]) -> Iterator[Fin
     """Say whether there are credentials, and whether files hold them. Their values are never shown."""
     missing = [argument for argument in _CREDENTIALS if argument not in values]
     if missing:
-        names = _listed(map(backend_block.variable, missing))
         yield problem(
-            "credentials", f"{names} not set.", "Export it: a token's ID and secret, or `holdfast login`."
+            "credentials",
+            f"There is no {' and no '.join(missing)}.",
+            "Export TF_HTTP_USERNAME and TF_HTTP_PASSWORD: a token's ID and secret, or what `holdfast login` "
+            "prints.",
         )
     else:
         sources = _listed(dict.fromkeys(values[argument].source for argument in _CREDENTIALS))

@@ -262,6 +262,16 @@ def test_a_block_of_another_kind_or_none_is_found(stub: ApiStub) -> None:
     assert "backend" in doctor().problems()
 
 
+def test_two_blocks_are_found(stub: ApiStub) -> None:
+    Path("main.tf").write_text(hcl(arguments(stub)))
+    Path("more.tf").write_text(hcl(arguments(stub)))
+
+    done = doctor()
+
+    assert done.problems() == ["backend"]
+    assert "main.tf, more.tf" in done.text("backend")
+
+
 def test_a_block_without_an_address_is_found(stub: ApiStub) -> None:
     Path("main.tf").write_text(hcl({}))
 
