@@ -67,8 +67,8 @@ def check(folder: Path, state: StateName, where: Where, environment: Mapping[str
         )
         return
     yield from _kind(blocks, noted)
-    used = [found for found in (*blocks[-1:], noted) if found is not None]
-    if not used or used[0].type != "http":
+    used = [found for found in (*blocks[-1:], noted) if found is not None and found.type == "http"]
+    if not used or (blocks and blocks[-1] not in used):
         return
     values = _values(used, environment)
     yield from _differing(blocks, noted)

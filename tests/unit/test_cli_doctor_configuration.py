@@ -262,6 +262,13 @@ def test_a_block_of_another_kind_or_none_is_found(stub: ApiStub) -> None:
     assert "backend" in doctor().problems()
 
 
+def test_a_folder_that_another_backend_was_initialized_in_is_found(stub: ApiStub) -> None:
+    Path("main.tf").write_text(hcl(arguments(stub)))
+    note_init({"bucket": "states", "password": SECRET}, kind="s3")
+
+    assert doctor().problems() == ["backend.init"]
+
+
 def test_two_blocks_are_found(stub: ApiStub) -> None:
     Path("main.tf").write_text(hcl(arguments(stub)))
     Path("more.tf").write_text(hcl(arguments(stub)))
