@@ -53,16 +53,15 @@ examples:
         help="whose configuration is in this folder",
     )
     doctor.add_argument("--account", action="store_true", help="the AWS account, before a deployment")
-    where = doctor.add_mutually_exclusive_group()
     # Without a default from the environment: with STATE it would ask AWS where the block says it all.
-    where.add_argument(
+    doctor.add_argument(
         "--team",
         type=arguments.team,
         metavar="TEAM",
         help="whose account, stack or API; default: HOLDFAST_TEAM, except with STATE",
     )
-    where.add_argument(
-        "--address", type=arguments.address, metavar="URL", help="with STATE: the API's base URL"
+    doctor.add_argument(
+        "--address", type=arguments.address, metavar="URL", help="the API's base URL, as clients reach it"
     )
     arguments.add_json(doctor, "one JSON object, at the end")
 
@@ -70,8 +69,10 @@ examples:
 def _run(asked: argparse.Namespace) -> None:
     if asked.account and asked.state is not None:
         raise UsageError("--account looks at no state; leave one of the two out.")
-    if asked.address is not None and asked.state is None:
-        raise UsageError("--address goes with STATE.")
+    if asked.account and asked.address is not None:
+        raise UsageError("--account looks at no API; leave --address out.")
+    if asked.state is not None and None not in (asked.team, asked.address):
+        raise UsageError("--team and --address both name the API of STATE; leave one of the two out.")
     found: list[Finding] = []
     with closing(_look(asked)) as findings:  # what a check made is removed also if the output breaks
         for finding in findings:
@@ -99,7 +100,7 @@ def _look(asked: argparse.Namespace) -> Generator[Finding]:
     if asked.account:
         yield from attempt("account", lambda: account.check(stack.sign_in(), here, name))
     else:
-        yield from attempt("stack", lambda: team.check(stack.sign_in(), name))
+        yield from attempt("stack", lambda: team.check(stack.sign_in(), name, asked.address))
 
 
 def _team_of_environment() -> str | None:

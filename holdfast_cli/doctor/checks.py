@@ -11,7 +11,8 @@ from holdfast_cli.errors import CommandError
 
 _NOT_THERE: Final = frozenset({404, 501})
 """Statuses with which a stand-in for AWS refuses a call that it does not have."""
-_AGAIN: Final = "Mend the cause and run the command again."
+RUN_AGAIN: Final = "Mend the cause and run the command again."
+"""What to do about a check that could not be made."""
 
 
 def attempt(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
@@ -32,11 +33,11 @@ def attempt(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Findi
         elif _status(error) in _NOT_THERE:
             yield note(check, f"Not checked: this AWS does not have the call {error.operation_name}.")
         else:
-            yield problem(check, _not_checked(explain(error)), _AGAIN)
+            yield problem(check, _not_checked(explain(error)), RUN_AGAIN)
     except BotoCoreError as error:
-        yield problem(check, _not_checked(explain(error)), _AGAIN)
+        yield problem(check, _not_checked(explain(error)), RUN_AGAIN)
     except CommandError as error:
-        yield problem(check, _not_checked(str(error)), _AGAIN)
+        yield problem(check, _not_checked(str(error)), RUN_AGAIN)
     except Exception as error:  # noqa: BLE001 the other checks are to be made; the kind tells the cause
         # Without the exception's text: it could hold a secret.
         yield problem(

@@ -404,7 +404,6 @@ def test_the_printed_lines_name_level_check_and_what_to_do_and_are_counted(stub:
     "options",
     [
         "--account network/prod",
-        "--address https://api.example.com",
         "network/prod --team a --address https://api.example.com",
         "--account --address https://api.example.com",
         "network//prod",
