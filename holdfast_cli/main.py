@@ -81,7 +81,6 @@ examples:
   holdfast backend-config network/prod --tfbackend > prod.tfbackend
   holdfast state undelete network/prod
   holdfast trust list
-  holdfast doctor --account
 """,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
