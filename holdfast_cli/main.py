@@ -20,6 +20,9 @@ from holdfast_cli.commands import (
     backend_config as backend_config_command,
 )
 from holdfast_cli.commands import (
+    doctor as doctor_command,
+)
+from holdfast_cli.commands import (
     login as login_command,
 )
 from holdfast_cli.commands import (
@@ -89,6 +92,7 @@ examples:
     trust_commands.add(commands)
     audit_command.add(commands)
     state_commands.add(commands)
+    doctor_command.add(commands)
     return top
 
 

@@ -12,10 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+from holdfast.team import LAMBDA_PYTHON
 
-LAMBDA_PYTHON: Final = "3.14"
-"""The Python of the functions on AWS."""
+ROOT: Final = Path(__file__).resolve().parent.parent
 
 _FOR_LAMBDA: Final = (
     *("--platform", "manylinux2014_aarch64", "--platform", "manylinux_2_28_aarch64"),

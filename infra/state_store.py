@@ -10,6 +10,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from holdfast import team as names
 from infra import keys
 from infra.bucket_policy import deny_old_tls, deny_statements
 from infra.config import History, Retention, TeamConfig
@@ -100,7 +101,7 @@ class StateStore(Construct):
 
 def bucket_name(team: TeamConfig) -> str:
     """Return the name of a team's state bucket."""
-    return f"holdfast-{team.name}-{team.account or Aws.ACCOUNT_ID}-{team.region or Aws.REGION}"
+    return names.bucket_name(team.name, team.account or Aws.ACCOUNT_ID, team.region or Aws.REGION)
 
 
 def _default_retention(retention: Retention | None) -> s3.ObjectLockRetention | None:

@@ -23,13 +23,11 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from holdfast.team import SHARED_TRAIL as NAME
 from infra import keys
 from infra.bucket_policy import deny_old_tls
 from infra.config import ConfigError, Target, TeamConfig
 from infra.state_store import bucket_name, fix_logical_id
-
-NAME: Final = "HoldfastTokenTrail"
-"""The name of the stack and of its trail. A team's stack, and the trail that it once had, begin otherwise."""
 
 # CloudTrail counts every value of every condition ("InvalidEventSelectorsException").
 _MOST_VALUES: Final = 500

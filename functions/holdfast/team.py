@@ -1,4 +1,4 @@
-"""What a team is called, and the names in its CloudFormation stack that the command looks for."""
+"""What a team is called, and what the command knows of its CloudFormation stack."""
 
 import re
 from typing import Final
@@ -11,6 +11,10 @@ STACK_PREFIX: Final = "Holdfast-"
 TAG: Final = "holdfast:team"
 """The tag of a stack and of everything in it; its value is the team's name."""
 
+SHARED_TRAIL: Final = "HoldfastTokenTrail"
+"""The name of the trail that the teams of an account and region share, and of its stack. A team's stack, and
+the trail that it once had, begin otherwise."""
+
 API_ADDRESS: Final = "ApiAddress"
 """The stack's output with the base URL of the API."""
 BUCKET_NAME: Final = "BucketName"
@@ -18,7 +22,10 @@ BUCKET_NAME: Final = "BucketName"
 STATE_RETENTION: Final = "StateRetention"
 """The stack's output with the retention of each write; a stack without retention does not have it."""
 
-# The bucket's name, at most 63 characters, is made of it: `holdfast-<team>-<account>-<region>`.
+LAMBDA_PYTHON: Final = "3.14"
+"""The Python of the stack's functions on AWS."""
+
+# The bucket's name, at most 63 characters, is made of it.
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,24}", re.ASCII)
 
 
@@ -34,3 +41,8 @@ def is_name(text: str) -> bool:
 def stack_name(team: str) -> str:
     """Return the name of a team's stack."""
     return f"{STACK_PREFIX}{team}"
+
+
+def bucket_name(team: str, account: str, region: str) -> str:
+    """Return the name of a team's bucket in an account and region of AWS."""
+    return f"holdfast-{team}-{account}-{region}"

@@ -1,0 +1,136 @@
+"""`holdfast doctor`: finds what is wrong with an account, a deployment or a configuration."""
+
+import argparse
+import json
+import os
+from collections import Counter
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from holdfast_cli import arguments, output
+from holdfast_cli.doctor.findings import Finding, Level
+from holdfast_cli.errors import CommandError, UsageError
+
+if TYPE_CHECKING:
+    from holdfast_cli.arguments import Commands
+
+_WIDEST_LEVEL: Final = max(map(len, Level))
+
+
+def add(commands: "Commands") -> None:
+    """Add the command."""
+    doctor = arguments.command(
+        commands,
+        "doctor",
+        _run,
+        short="find what is wrong, and say what to do",
+        description="""\
+Look for faults, and print one line for each finding with what to do:
+  holdfast doctor --account   before a deployment: the AWS account
+  holdfast doctor             after it: the team's stack, API and bucket
+  holdfast doctor STATE       in a configuration's folder: its backend
+
+Nothing is left behind. The first two need AWS credentials, the third only where
+it is not told the API's address; for the local AWS: set -a; . .local/aws.env;
+set +a. The exit code is 1 where something must be done.""",
+        epilog="""\
+examples:
+  holdfast doctor --account
+  holdfast doctor --team payments
+  holdfast doctor network/prod
+  holdfast doctor network/prod --address https://abc123.execute-api.eu-central-1.amazonaws.com
+  holdfast doctor --team payments --json
+""",
+    )
+    doctor.add_argument(
+        "state",
+        nargs="?",
+        type=arguments.state,
+        metavar="STATE",
+        help="whose configuration is in this folder",
+    )
+    doctor.add_argument("--account", action="store_true", help="the AWS account, before a deployment")
+    # Without a default from the environment: with STATE it would ask AWS where the block says it all.
+    doctor.add_argument(
+        "--team",
+        type=arguments.team,
+        metavar="TEAM",
+        help="whose account, stack or API; default: HOLDFAST_TEAM, except with STATE",
+    )
+    doctor.add_argument(
+        "--address", type=arguments.address, metavar="URL", help="the API's base URL, as clients reach it"
+    )
+    arguments.add_json(doctor, "one JSON object, at the end")
+
+
+def _run(asked: argparse.Namespace) -> None:
+    if asked.account and asked.state is not None:
+        raise UsageError("--account looks at no state; leave one of the two out.")
+    if asked.account and asked.address is not None:
+        raise UsageError("--account looks at no API; leave --address out.")
+    if asked.state is not None and None not in (asked.team, asked.address):
+        raise UsageError("--team and --address both name the API of STATE; leave one of the two out.")
+    found: list[Finding] = []
+    with closing(_look(asked)) as findings:  # what a check made is removed also if the output breaks
+        for finding in findings:
+            found.append(finding)
+            if not asked.json:
+                output.write(_line(finding))
+    output.write(_json(found) if asked.json else f"\n{_count(found)}")
+    problems = sum(finding.level is Level.PROBLEM for finding in found)
+    if problems:
+        raise CommandError(f"Problems found: {problems}. What to do stands beside each.")
+
+
+def _look(asked: argparse.Namespace) -> Generator[Finding]:
+    # The SDK is loaded only by what talks to AWS.
+    from holdfast_cli import stack
+    from holdfast_cli.doctor import account, configuration, team
+    from holdfast_cli.doctor.checks import attempt
+
+    here = Path()
+    if asked.state is not None:
+        where = configuration.Where(asked.address, asked.team)
+        yield from attempt("configuration", lambda: configuration.check(here, asked.state, where, os.environ))
+        return
+    name = asked.team or _team_of_environment()
+    if asked.account:
+        yield from attempt("account", lambda: account.check(stack.sign_in(), here, name))
+    else:
+        yield from attempt("stack", lambda: team.check(stack.sign_in(), name, asked.address))
+
+
+def _team_of_environment() -> str | None:
+    try:
+        name = os.environ.get("HOLDFAST_TEAM")
+        return arguments.team(name) if name else None
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"HOLDFAST_TEAM: {error}") from error
+
+
+def _line(finding: Finding) -> str:
+    words = " ".join(filter(None, (finding.text, finding.do)))
+    return f"{finding.level:<{_WIDEST_LEVEL}}  {finding.check}: {output.plain(words)}"
+
+
+def _count(found: list[Finding]) -> str:
+    counted = Counter(finding.level for finding in found)
+    notes, problems = (
+        f"{counted[level]} {level}{'' if counted[level] == 1 else 's'}"
+        for level in (Level.NOTE, Level.PROBLEM)
+    )
+    return f"{counted[Level.OK]} ok, {notes}, {problems}."
+
+
+def _json(found: list[Finding]) -> str:
+    counted = Counter(finding.level for finding in found)
+    return json.dumps(
+        {
+            "findings": [asdict(finding) for finding in found],
+            "summary": {level.value: counted[level] for level in Level},
+        },
+        indent=2,
+    )

@@ -1,0 +1,403 @@
+"""`holdfast doctor --account` before a deployment: the AWS account, and what the teams ask of it.
+
+Every call to AWS only reads. The permissions that they need are listed in docs/doctor.md.
+"""
+
+import json
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import boto3
+from botocore.exceptions import ClientError
+
+from holdfast import team as names
+from holdfast_cli.doctor.checks import attempt
+from holdfast_cli.doctor.findings import Finding, Level, note, ok, problem
+from holdfast_cli.stack import CLIENT_CONFIG
+
+_LEAST_CONCURRENCY: Final = 100
+"""What Lambda itself keeps for functions without a reservation. New accounts may have 10 in all."""
+_DEFAULT_CONCURRENCY: Final = 1000
+_CONCURRENCY_QUOTA: Final = "L-B99A9384"
+_NEW_ACCOUNTS_MEMORY: Final = 3008
+"""Megabytes that a function may have in a new account. No call tells an account's own limit."""
+_BOOTSTRAP_VERSION: Final = 6
+"""The least that aws-cdk-lib's `DefaultStackSynthesizer` accepts (its MIN_BOOTSTRAP_STACK_VERSION)."""
+_DEFAULT_QUALIFIER: Final = "hnb659fds"
+_QUALIFIER_KEY: Final = "@aws-cdk/core:bootstrapQualifier"
+_TRAILS: Final = 5
+"""CloudTrail's quota of trails for a region. It cannot be raised, and trails of all regions count too."""
+_SNAPSHOT_DOLLARS: Final = 0.0000015046 * 730 * 3600
+"""For a GB of memory and a month (AWS Lambda pricing, US East)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """What a team asks of its account, as far as the account may refuse it.
+
+    Attributes:
+        name: None where no team is named yet.
+        account: where it is to be deployed; None for that of the credentials.
+        region: likewise.
+        settings: its table in `teams.toml`.
+    """
+
+    name: str | None
+    account: str | None = None
+    region: str | None = None
+    settings: Mapping[str, Any] | None = None
+
+    def get(self, setting: str) -> Any:
+        """Return a setting, None if the file leaves it out."""
+        return (self.settings or {}).get(setting)
+
+    def __str__(self) -> str:
+        return f"The team {self.name}" if self.name else "A team"
+
+
+def check(session: boto3.Session, folder: Path, team: str | None) -> Iterator[Finding]:
+    """Yield what is found in the account of the credentials.
+
+    Args:
+        session: from `stack.sign_in`.
+        folder: may hold `teams.toml` and `cdk.json`.
+        team: looks at this team only; None for all of `teams.toml`.
+    """
+    teams: list[Team] = []
+    yield from attempt("teams", partial(_read_teams, folder, team, teams))
+    teams = teams or [Team(team)]
+    yield from attempt("python", _python)
+    found: list[str] = []
+    yield from attempt("credentials", partial(_credentials, session, found))
+    if not found:
+        return  # every other call would fail likewise
+    [account] = found
+    here = []
+    for one in teams:
+        mismatch = list(_place(one, account, session.region_name))
+        yield from mismatch
+        if not any(finding.level is Level.PROBLEM for finding in mismatch):
+            here.append(one)
+    regions = dict.fromkeys(one.region or session.region_name for one in here)
+    for region in regions:
+        there = [one for one in here if (one.region or session.region_name) == region]
+        at = _At(session, account, region, there)
+        yield from attempt("bootstrap", partial(at.bootstrap, folder))
+        yield from attempt("lambda.concurrency", at.concurrency)
+        yield from attempt("lambda.memory", at.memory)
+        yield from attempt("snap_start", at.snap_start)
+        yield from attempt("api.throttling", at.throttling)
+        yield from attempt("token_trail", at.token_trail)
+        for one in there:
+            if one.name is not None:
+                yield from attempt("bucket.name", partial(at.bucket, one.name))
+
+
+# --- what is to be deployed, and with what ---------------------------------------------------------
+
+
+def _read_teams(folder: Path, asked: str | None, teams: list[Team]) -> Iterator[Finding]:
+    """Read the teams as far as this command needs them; the CDK app is the judge of their settings."""
+    path = folder / "teams.toml"
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        tables = document.get("teams", {})
+        teams += [
+            Team(name, _text(table, "account"), _text(table, "region"), table)
+            for name, table in tables.items()
+            if isinstance(table, dict) and asked in (None, name)
+        ]
+    except FileNotFoundError:
+        yield note("teams", "There is no teams.toml in this folder, so only the account itself is looked at.")
+        return
+    except (OSError, ValueError, AttributeError, RecursionError):
+        yield problem(
+            "teams", f"{path} cannot be read as a list of teams.", "Run `npx cdk ls`: it says what is wrong."
+        )
+        return
+    if not teams and asked is not None:
+        yield problem(
+            "teams", f"{path} has no team {asked}.", f"Write a table [teams.{asked}], or name another team."
+        )
+    else:
+        yield ok("teams", f"{path} names {_listed(one.name or '' for one in teams) or 'no team'}.")
+
+
+def _text(table: Mapping[str, Any], setting: str) -> str | None:
+    value = table.get(setting)
+    return value if isinstance(value, str) else None
+
+
+def _python() -> Iterator[Finding]:
+    """Say whether the functions will have bytecode."""
+    name = f"python{names.LAMBDA_PYTHON}"
+    missing = (
+        "the functions are deployed without bytecode, and each cold start compiles: in a measurement the "
+        "imports of the authorizer took 525 ms instead of 198."
+    )
+    install = (
+        f"Install Python {names.LAMBDA_PYTHON}, for example with `uv python install {names.LAMBDA_PYTHON}`."
+    )
+    path = shutil.which(name)
+    if path is None:
+        yield note("python", f"There is no {name} on the PATH: {missing}", install)
+        return
+    # A version manager's placeholder for a Python that is not installed is on the PATH and fails.
+    ran = subprocess.run([path, "-c", ""], capture_output=True, check=False, timeout=60)
+    if ran.returncode != 0:
+        yield note("python", f"{path} does not run: {missing}", install)
+    else:
+        yield ok("python", f"{path} compiles the functions before they are deployed.")
+
+
+# --- where to -------------------------------------------------------------------------------------
+
+
+def _credentials(session: boto3.Session, account: list[str]) -> Iterator[Finding]:
+    sts = session.client("sts", region_name=session.region_name or "us-east-1", config=CLIENT_CONFIG)
+    identity = sts.get_caller_identity()
+    account.append(identity["Account"])
+    yield ok("credentials", f"The credentials are those of {identity['Arn']}.")
+
+
+def _place(team: Team, account: str, region: str | None) -> Iterator[Finding]:
+    """Say whether a team is deployed where these credentials are."""
+    if team.account is None:
+        yield ok("account", f"{team} is deployed to the account of the credentials, {account}.")
+    elif team.account == account:
+        yield ok("account", f"{team} belongs to the account of the credentials, {account}.")
+    else:
+        yield problem(
+            "account",
+            f"{team} belongs to the account {team.account}, and the credentials are those of {account}.",
+            f"Sign in to {team.account}, and run the command again for this team.",
+        )
+    if team.region is None and region is None:
+        yield problem("region", f"{team} has no region, and the environment has none.", "Set AWS_REGION.")
+    elif team.region is None:
+        yield ok("region", f"{team} is deployed to {region}, the region of the environment.")
+    elif region is None or team.region == region:
+        yield ok("region", f"{team} is deployed to {team.region}.")
+    else:
+        yield note(
+            "region",
+            f"{team} is deployed to {team.region}, and the environment has the region {region}.",
+            f"Set AWS_REGION={team.region} for the other commands of `holdfast`.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """The teams of one account and region."""
+
+    session: boto3.Session
+    account: str
+    region: str
+    teams: list[Team]
+
+    def client(self, service: Any) -> Any:
+        return self.session.client(service, region_name=self.region, config=CLIENT_CONFIG)
+
+    def bootstrap(self, folder: Path) -> Iterator[Finding]:
+        """Say whether CDK has what it needs."""
+        qualifier = _qualifier(folder)
+        custom = "" if qualifier == _DEFAULT_QUALIFIER else f" --qualifier {qualifier}"
+        command = f"Run `npx cdk bootstrap aws://{self.account}/{self.region}{custom}` as an administrator."
+        where = f"{self.account}/{self.region}"
+        try:
+            parameter = self.client("ssm").get_parameter(Name=f"/cdk-bootstrap/{qualifier}/version")
+        except ClientError as error:
+            if error.response["Error"].get("Code") != "ParameterNotFound":
+                raise
+            yield problem(
+                "bootstrap", f"{where} is not prepared for CDK with the qualifier {qualifier}.", command
+            )
+            return
+        version = int(parameter["Parameter"]["Value"])
+        if version < _BOOTSTRAP_VERSION:
+            yield problem(
+                "bootstrap",
+                f"{where} is prepared for CDK with version {version}; {_BOOTSTRAP_VERSION} is needed.",
+                command,
+            )
+        else:
+            yield ok("bootstrap", f"{where} is prepared for CDK with version {version}.")
+
+    def concurrency(self) -> Iterator[Finding]:
+        """Say whether Lambda runs enough functions at once."""
+        limit = self.client("lambda").get_account_settings()["AccountLimit"]
+        allowed = limit["ConcurrentExecutions"]
+        unreserved = limit.get("UnreservedConcurrentExecutions", allowed)
+        text = f"Lambda runs {allowed} functions at once in {self.region}, {unreserved} of them unreserved"
+        if unreserved < _LEAST_CONCURRENCY:
+            yield problem(
+                "lambda.concurrency",
+                f"{text}; a request takes two at worst, and those above get 503.",
+                f"Ask for {_DEFAULT_CONCURRENCY}: `aws service-quotas request-service-quota-increase "
+                f"--service-code lambda --quota-code {_CONCURRENCY_QUOTA} --desired-value "
+                f"{_DEFAULT_CONCURRENCY} --region {self.region}`.",
+            )
+        else:
+            yield ok("lambda.concurrency", f"{text}.")
+
+    def memory(self) -> Iterator[Finding]:
+        """Say whether a team asks for more memory than every account has."""
+        for team in self.teams:
+            asked = [size for size in _numbers(team.get("memory")).values() if size > _NEW_ACCOUNTS_MEMORY]
+            if asked:
+                yield note(
+                    "lambda.memory",
+                    f"{team} asks for {max(asked)} MB. A new account may allow {_NEW_ACCOUNTS_MEMORY}, and "
+                    "no call tells the limit.",
+                    "If the deployment fails with this limit, have AWS Support raise it, or lower `memory`.",
+                )
+            else:
+                yield ok(
+                    "lambda.memory", f"{team} asks for at most {_NEW_ACCOUNTS_MEMORY} MB for each function."
+                )
+
+    def snap_start(self) -> Iterator[Finding]:
+        """Say what snapshots cost."""
+        for team in self.teams:
+            if team.get("snap_start") is True:
+                yield note(
+                    "snap_start",
+                    f"{team} has snap_start = true. Lambda bills snapshots around the clock: about "
+                    f"{_SNAPSHOT_DOLLARS:.2f} dollars a month for each GB of memory of its three functions.",
+                    "Leave it out unless cold starts matter that much.",
+                )
+            else:
+                yield ok(
+                    "snap_start", f"{team} does not ask for snapshots, which cost money around the clock."
+                )
+
+    def throttling(self) -> Iterator[Finding]:
+        """Say whether a team asks for more requests than the account has."""
+        quota = _numbers(self.client("apigateway").get_account().get("throttleSettings"))
+        rate, burst = quota.get("rateLimit"), quota.get("burstLimit")
+        if rate is None or burst is None:
+            yield note("api.throttling", "Not checked: API Gateway does not tell the quota of the account.")
+            return
+        has = (
+            f"All APIs of the account in {self.region} share {rate:g} requests a second and {burst:g} at once"
+        )
+        for team in self.teams:
+            asked = _numbers(team.get("throttling"))
+            if asked.get("rate", 0) > rate or asked.get("burst", 0) > burst:
+                yield problem(
+                    "api.throttling",
+                    f"{has}. {team} asks for more.",
+                    f"Write throttling = {{ rate = {min(asked.get('rate', rate), rate):g}, burst = "
+                    f"{min(asked.get('burst', burst), burst):g} }} or less, or have the quota raised.",
+                )
+            else:
+                yield ok("api.throttling", f"{has}. {team} does not ask for more.")
+
+    def token_trail(self) -> Iterator[Finding]:
+        """Say whether CloudTrail has the trail that a team wants, or room for it."""
+        wanting = [team for team in self.teams if team.get("token_trail")]
+        if not wanting:
+            yield ok("token_trail", f"No team of {self.account}/{self.region} asks for a trail.")
+            return
+        cloudtrail = self.client("cloudtrail")
+        trails = {trail["Name"]: trail["TrailARN"] for trail in cloudtrail.describe_trails()["trailList"]}
+        for team in wanting:
+            named = team.get("token_trail")
+            if isinstance(named, str):
+                yield from _named_trail(cloudtrail, trails, named, team)
+            elif names.SHARED_TRAIL in trails:
+                yield ok(
+                    "token_trail",
+                    f"{team} asks for a trail, and {names.SHARED_TRAIL} is in {self.region} already.",
+                )
+            elif len(trails) >= _TRAILS:
+                yield problem(
+                    "token_trail",
+                    f"{team} asks for a trail, and {self.region} has {len(trails)} of {_TRAILS}, a quota "
+                    "that cannot be raised.",
+                    f'Name one of them, as in token_trail = "{min(trails)}", or remove one.',
+                )
+            else:
+                yield ok("token_trail", f"{self.region} has {len(trails)} of {_TRAILS} trails: room for one.")
+
+    def bucket(self, team: str) -> Iterator[Finding]:
+        """Say whether the bucket of a team can be created, or is its own."""
+        name = names.bucket_name(team, self.account, self.region)
+        try:
+            self.client("s3").head_bucket(Bucket=name, ExpectedBucketOwner=self.account)
+        except ClientError as error:
+            status = error.response["ResponseMetadata"].get("HTTPStatusCode")
+            if status == 404:
+                yield ok("bucket.name", f"The name {name} is free.")
+            elif status == 403:
+                yield problem(
+                    "bucket.name",
+                    f"There is a bucket {name}, and S3 does not let these credentials see it.",
+                    "Use credentials with s3:ListBucket on it. If they have that, it is somebody else's: "
+                    "choose another name for the team.",
+                )
+            else:
+                raise
+            return
+        stack = names.stack_name(team)
+        try:
+            self.client("cloudformation").describe_stacks(StackName=stack)
+        except ClientError as error:
+            if error.response["Error"].get("Code") != "ValidationError":
+                raise
+            yield problem(
+                "bucket.name",
+                f"There is a bucket {name} in the account and no stack {stack}: an earlier stack left it, "
+                "with its states. A deployment fails, so that it does not start with an empty store.",
+                "Import it as docs/deploying.md says, or choose another name for the team.",
+            )
+        else:
+            yield ok("bucket.name", f"The bucket {name} is that of the stack {stack}.")
+
+
+def _named_trail(cloudtrail: Any, trails: Mapping[str, str], name: str, team: Team) -> Iterator[Finding]:
+    arn = trails.get(name)
+    if arn is None:
+        yield problem(
+            "token_trail",
+            f"{team} names the trail {name}, which is not in this region.",
+            "Write the name of one of `aws cloudtrail describe-trails`.",
+        )
+    elif not cloudtrail.get_trail_status(Name=arn)["IsLogging"]:
+        yield problem(
+            "token_trail",
+            f"The trail {name} does not log.",
+            f"Run `aws cloudtrail start-logging --name {arn}`.",
+        )
+    else:
+        yield ok("token_trail", f"The trail {name} logs.")
+
+
+def _numbers(table: object) -> dict[str, float]:
+    """Return the numbers of a table; everything else is for others to refuse."""
+    if not isinstance(table, dict):
+        return {}
+    return {
+        name: value
+        for name, value in table.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return ", ".join(texts)
+
+
+def _qualifier(folder: Path) -> str:
+    """Return the qualifier of the CDK bootstrap that the app in a folder asks for."""
+    try:
+        context = json.loads((folder / "cdk.json").read_text(encoding="utf-8"))["context"]
+        return str(context[_QUALIFIER_KEY])
+    except (OSError, ValueError, KeyError, TypeError):
+        return _DEFAULT_QUALIFIER

@@ -1,0 +1,175 @@
+"""The `http` backend of a folder: its block, what `terraform init` noted of it, and the environment.
+
+A value in the block wins, then one that `init` noted from `-backend-config`. A TF_HTTP_* variable fills only
+what both leave out (Terraform 1.11.4, run).
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+ARGUMENTS: Final = (
+    *("address", "update_method", "lock_address", "lock_method", "unlock_address", "unlock_method"),
+    *("username", "password", "client_certificate_pem"),
+)
+"""The arguments of the `http` backend that a variable can fill and this command looks at."""
+
+_SUFFIXES: Final = (".tf", ".tofu", ".tf.json", ".tofu.json")
+_MAY_HAVE_A_BACKEND: Final = re.compile(r"\b(backend|cloud)\b")
+_NOT_LITERAL: Final = re.compile(r"(?<!\$)\$\{|(?<!%)%\{")
+
+
+class UnreadableError(Exception):
+    """A file cannot be read; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A backend block.
+
+    Attributes:
+        file: that it stands in.
+        type: such as `http`.
+        arguments: those with a literal value; numbers and `true` as text.
+    """
+
+    file: Path
+    type: str
+    arguments: Mapping[str, str] = field(repr=False)
+
+    @property
+    def overrides(self) -> bool:
+        """Return whether it stands in a file that overrides others."""
+        return _is_override(self.file)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value that the backend uses.
+
+    Attributes:
+        text: the value; it may be a secret.
+        source: where it comes from, for a sentence.
+    """
+
+    text: str = field(repr=False)
+    source: str
+
+
+def data_folder(folder: Path, environment: Mapping[str, str]) -> Path:
+    """Return the folder in which `init` notes what it did."""
+    return folder / (environment.get("TF_DATA_DIR") or ".terraform")
+
+
+def variable(argument: str) -> str:
+    """Return the environment variable of an argument.
+
+    >>> variable("lock_address")
+    'TF_HTTP_LOCK_ADDRESS'
+    """
+    return f"TF_HTTP_{argument.upper()}"
+
+
+def noted(data: Path) -> Block | None:
+    """Return the backend that `init` noted, with what `-backend-config` told; None if there is none.
+
+    Raises:
+        UnreadableError: the file is not what Terraform writes.
+    """
+    path = data / "terraform.tfstate"
+    try:
+        backend = json.loads(path.read_text(encoding="utf-8")).get("backend")
+        return None if backend is None else Block(path, str(backend["type"]), _texts(backend["config"] or {}))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UnreadableError(f"{path} cannot be read") from error
+
+
+def blocks(folder: Path) -> Iterator[Block]:
+    """Yield the backend blocks of the configuration in a folder, those of override files last.
+
+    Raises:
+        UnreadableError: a file that may have one is not HCL, or not JSON.
+    """
+    files = (path for path in folder.iterdir() if path.name.endswith(_SUFFIXES) and path.is_file())
+    for path in sorted(files, key=lambda path: (_is_override(path), path.name)):
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+            if _MAY_HAVE_A_BACKEND.search(text):
+                yield from _blocks(path, json.loads(text) if path.suffix == ".json" else _parse(text))
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise UnreadableError(f"{path} cannot be read") from error
+
+
+def _is_override(path: Path) -> bool:
+    stem = path.name.partition(".")[0]
+    return stem == "override" or stem.endswith("_override")
+
+
+def _parse(text: str) -> Any:
+    import hcl2  # takes a quarter of a second, and only this needs it
+    from hcl2.utils import SerializationOptions
+    from lark.exceptions import LarkError
+
+    try:
+        # Its grammar wants a line end after the last block.
+        return hcl2.loads(
+            f"{text}\n",
+            serialization_options=SerializationOptions(with_comments=False, preserve_heredocs=False),
+        )
+    except LarkError as error:
+        raise ValueError("it is not HCL") from error
+
+
+def _blocks(path: Path, document: Any) -> Iterator[Block]:
+    for terraform in _listed(document.get("terraform")):
+        for cloud in _listed(terraform.get("cloud")):
+            yield Block(path, "cloud", _texts(cloud))
+        for backend in _listed(terraform.get("backend")):
+            for label, arguments in backend.items():
+                for block in _listed(arguments):
+                    yield Block(path, label.strip('"'), _literals(block, path))
+
+
+def _listed(value: Any) -> list[Any]:
+    """Return the blocks of a name: JSON writes one of them without a list around it."""
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _literals(block: Mapping[str, Any], path: Path) -> dict[str, str]:
+    read = {name: _literal(value, path) for name, value in block.items() if not name.startswith("__")}
+    return {name: value for name, value in read.items() if value is not None}
+
+
+def _literal(value: Any, path: Path) -> str | None:
+    """Return a value as text, None if it is left out or only OpenTofu knows it."""
+    if not isinstance(value, str):
+        return _text(value)
+    if _NOT_LITERAL.search(value):
+        return None
+    if path.suffix != ".json":
+        value = json.loads(value, strict=False)  # HCL escapes as JSON does
+    return str(value).replace("$${", "${").replace("%%{", "%{")
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    texts = {name: _text(value) for name, value in values.items()}
+    return {name: text for name, text in texts.items() if text is not None}
+
+
+def _text(value: Any) -> str | None:
+    match value:
+        case str():
+            return value
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return f"{value:g}"
+        case _:
+            return None

@@ -1,0 +1,61 @@
+"""Makes checks, each of which may fail without stopping the others."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from holdfast_cli.aws_errors import explain
+from holdfast_cli.doctor.findings import Finding, note, problem
+from holdfast_cli.errors import CommandError
+
+_NOT_THERE: Final = frozenset({404, 501})
+"""Statuses with which a stand-in for AWS refuses a call that it does not have."""
+RUN_AGAIN: Final = "Mend the cause and run the command again."
+"""What to do about a check that could not be made."""
+
+
+def attempt(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+    """Yield the findings of a check; if it fails, yield why as its last finding.
+
+    A check that may not be made (AWS denies the call, or what stands in for AWS does not have it) is a note.
+    Every other failure is a problem.
+
+    Args:
+        check: the name of that last finding.
+        look: makes the check.
+    """
+    try:
+        yield from look()
+    except ClientError as error:
+        if is_denied(error):
+            yield note(check, _not_checked(explain(error)))
+        elif _status(error) in _NOT_THERE:
+            yield note(check, f"Not checked: this AWS does not have the call {error.operation_name}.")
+        else:
+            yield problem(check, _not_checked(explain(error)), RUN_AGAIN)
+    except BotoCoreError as error:
+        yield problem(check, _not_checked(explain(error)), RUN_AGAIN)
+    except CommandError as error:
+        yield problem(check, _not_checked(str(error)), RUN_AGAIN)
+    except Exception as error:  # noqa: BLE001 the other checks are to be made; the kind tells the cause
+        # Without the exception's text: it could hold a secret.
+        yield problem(
+            check,
+            f"Not checked: the command failed with {type(error).__name__}.",
+            "Report it as an issue, with the command that you typed.",
+        )
+
+
+def _not_checked(why: str) -> str:
+    return f"Not checked. {why.rstrip('.')}."
+
+
+def is_denied(error: ClientError) -> bool:
+    """Return whether AWS knows the credentials and does not allow the call."""
+    code = error.response["Error"].get("Code", "")
+    return code.startswith(("AccessDenied", "UnauthorizedOperation")) or (code == "403")
+
+
+def _status(error: ClientError) -> int:
+    return error.response["ResponseMetadata"].get("HTTPStatusCode", 0)

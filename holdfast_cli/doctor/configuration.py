@@ -1,0 +1,456 @@
+"""`holdfast doctor STATE`: the configuration in the current folder, and what reaches the state from it."""
+
+import base64
+import json
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from holdfast.names import StateName
+from holdfast_cli import api, backend_config, stack
+from holdfast_cli.doctor import backend_block
+from holdfast_cli.doctor.backend_block import Block, UnreadableError, Value
+from holdfast_cli.doctor.checks import attempt
+from holdfast_cli.doctor.findings import Finding, note, ok, problem
+from holdfast_cli.errors import CommandError
+
+_ROUTED: Final = re.compile(r"(.*?)/(states|outputs|locks|unlocks)/(.*)")
+_METHODS: Final = {"update_method": "POST", "lock_method": "LOCK", "unlock_method": "UNLOCK"}
+"""The methods that Terraform and OpenTofu use where nothing sets others."""
+_LOCKING: Final = ("lock_address", "unlock_address")
+_CREDENTIALS: Final = ("username", "password")
+_FLAGS: Final = {
+    "-lock=false": "nothing is locked, and a team that requires locks refuses the write with 428",
+    "-backend=false": "`init` leaves the backend alone",
+    "-backend-config": "it changes the backend at every `init`",
+    "-state": "the state is read from a file",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The API that the state is expected at, as the person named it.
+
+    Attributes:
+        address: its base URL.
+        team: or the team, whose stack has the address.
+    """
+
+    address: str | None = None
+    team: str | None = None
+
+
+def check(folder: Path, state: StateName, where: Where, environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield what is found in a folder, and at the API with its credentials. Nothing is changed.
+
+    Args:
+        folder: with the configuration.
+        state: whose configuration it is.
+        where: the API; where it names nothing, it is that of the backend's address.
+        environment: the variables of the process.
+    """
+    yield from _workspace(folder, environment)
+    yield from _flags(environment)
+    try:
+        noted = backend_block.noted(backend_block.data_folder(folder, environment))
+        blocks = list(backend_block.blocks(folder))
+    except UnreadableError as error:
+        yield problem(
+            "backend",
+            f"{error}, so the backend is not known.",
+            "Run `terraform validate`: it says what is wrong.",
+        )
+        return
+    yield from _kind(blocks, noted)
+    used = [found for found in (*blocks[-1:], noted) if found is not None and found.type == "http"]
+    if not used or (blocks and blocks[-1] not in used):
+        return
+    values = _values(used, environment)
+    yield from _differing(blocks, noted)
+    yield from _variables(values, environment)
+    yield from _only_in_the_environment(values)
+    try:
+        base = _base(values, where, environment)
+    except CommandError as error:
+        base = None
+        yield problem("api", str(error), "Name the API with --address.")
+    for argument in ("address", *_LOCKING):
+        if argument in values:
+            yield _address(argument, values[argument], base, state)
+    yield from _missing(values)
+    yield from _methods(values)
+    yield from _credentials(values, used)
+    if base is not None:
+        yield from attempt("api", partial(_api, base, state, values))
+
+
+# --- beside the backend ---------------------------------------------------------------------------
+
+
+def _workspace(folder: Path, environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Say whether a workspace is selected: the http backend has none but `default`."""
+    says = 'Terraform says "workspaces not supported".'
+    path = backend_block.data_folder(folder, environment) / "environment"
+    try:
+        selected = path.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        selected = ""
+    except (OSError, ValueError):
+        yield note("workspace", f"Not checked: {path} cannot be read.")
+        return
+    named = environment.get("TF_WORKSPACE", "")
+    if named not in ("", "default"):
+        yield problem("workspace", f"TF_WORKSPACE is {named}, and {says}", "Unset TF_WORKSPACE.")
+    elif selected not in ("", "default"):
+        yield problem("workspace", f"{path} selects the workspace {selected}, and {says}", f"Remove {path}.")
+    else:
+        yield ok("workspace", "No workspace is selected.")
+
+
+def _flags(environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Say which options the environment adds to commands. Their values may be secret."""
+    for name in sorted(environment):
+        if name == "TF_CLI_ARGS" or name.startswith("TF_CLI_ARGS_"):
+            words = [word.replace("--", "-", 1) for word in environment[name].split()]
+            for flag, effect in _FLAGS.items():
+                if any(flag in (word, word.partition("=")[0]) for word in words):
+                    yield problem(
+                        "environment", f"{name} has {flag}: {effect}.", f"Unset {name}, or remove it."
+                    )
+
+
+# --- the backend ----------------------------------------------------------------------------------
+
+
+def _kind(blocks: list[Block], noted: Block | None) -> Iterator[Finding]:
+    """Say which backend Terraform uses."""
+    found = blocks[-1] if blocks else noted
+    if found is None:
+        yield problem(
+            "backend",
+            "No file in this folder has a backend, so Terraform keeps the state in a file.",
+            "Write the block that `holdfast backend-config` prints, and run `terraform init`.",
+        )
+    elif found.type != "http":
+        yield problem(
+            "backend",
+            f"{found.file} has the backend {found.type!r}, and Holdfast's is 'http'.",
+            "Write the block that `holdfast backend-config` prints, and run `terraform init -migrate-state`.",
+        )
+    elif not blocks:
+        yield problem(
+            "backend",
+            f"No file in this folder has a backend, and {found.file} notes one.",
+            "Run the command in the configuration's folder, or write the block again.",
+        )
+    elif len(files := [str(block.file) for block in blocks if not block.overrides]) > 1:
+        yield problem(
+            "backend",
+            f"Each of {_listed(files)} has a backend, which Terraform refuses.",
+            "Keep one of them.",
+        )
+    else:
+        yield ok("backend", f"{found.file} has the backend 'http'.")
+
+
+def _values(used: list[Block], environment: Mapping[str, str]) -> dict[str, Value]:
+    """Return what Terraform uses for each argument: the block's, or what was noted, or a variable's."""
+    values = {}
+    for argument in backend_block.ARGUMENTS:
+        variable = backend_block.variable(argument)
+        for block in used:
+            if argument in block.arguments:
+                values[argument] = Value(block.arguments[argument], str(block.file))
+                break
+        else:
+            if environment.get(variable):
+                values[argument] = Value(environment[variable], variable)
+    return values
+
+
+def _differing(blocks: list[Block], noted: Block | None) -> Iterator[Finding]:
+    """Say whether the block was changed since `terraform init`."""
+    if noted is None:
+        yield note("backend.init", "`terraform init` has not been run here yet.")
+        return
+    block = blocks[-1].arguments if blocks else noted.arguments
+    changed = [argument for argument, value in block.items() if noted.arguments.get(argument) != value]
+    if noted.type != "http" or changed:
+        yield problem(
+            "backend.init",
+            f"The block has another {_listed(changed) or 'type'} than `init` noted in {noted.file}.",
+            "Run `terraform init -reconfigure` for the same state; only `-migrate-state` copies a state.",
+        )
+    else:
+        yield ok("backend.init", "The block is what `terraform init` noted.")
+
+
+def _variables(values: Mapping[str, Value], environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Say which variables contradict the block, which wins without a word."""
+    for argument, value in values.items():
+        variable = backend_block.variable(argument)
+        if environment.get(variable, value.text) != value.text:
+            yield problem(
+                "environment",
+                f"{variable} contradicts {argument} in {value.source}, which wins: it does nothing here.",
+                f"Unset {variable}, or leave {argument} out of the block.",
+            )
+
+
+def _only_in_the_environment(values: Mapping[str, Value]) -> Iterator[Finding]:
+    """Say whether nothing but the environment decides which state it is."""
+    address = values.get("address")
+    if address is not None and address.source == backend_block.variable("address"):
+        yield note(
+            "environment",
+            "Only TF_HTTP_ADDRESS says which state this is, and Terraform does not note it: with another "
+            "value the next command works on another state, without a word.",
+            "Prefer files for -backend-config: `holdfast backend-config --tfbackend` writes them.",
+        )
+
+
+def _base(values: Mapping[str, Value], where: Where, environment: Mapping[str, str]) -> str | None:
+    """Return the base URL of the API that the state is expected at; None if nothing tells it.
+
+    Raises:
+        CommandError: the stack of the team is not found, or the address is not one of an API.
+    """
+    if where.address is not None:
+        return where.address
+    if where.team is not None:
+        return stack.find(stack.sign_in(), where.team).api_address
+    address, known = values.get("address"), environment.get("HOLDFAST_ADDRESS")
+    if known is None and address is not None and (parts := _ROUTED.fullmatch(address.text.partition("?")[0])):
+        known = parts[1]
+    if known is None:
+        return None
+    try:
+        return backend_config.check_address(known)
+    except ValueError as error:
+        raise CommandError(f"The API is not known: {error}.") from error
+
+
+def _address(argument: str, value: Value, base: str | None, state: StateName) -> Finding:
+    """Judge one of the three addresses."""
+    check_name = f"backend.{argument}"
+    routes = {"address": ("states",), "lock_address": ("locks",), "unlock_address": ("unlocks", "locks")}[
+        argument
+    ]
+    right = f"{base or '<address>'}/{routes[0]}/{state}"
+    do = f'Write {argument} = "{right}".'
+    if value.source == backend_block.variable(argument):
+        do = f"Export {value.source}={shlex.quote(right)}, or write it into the block."
+    shown = _shown(value.text)
+    if not shown:
+        return problem(check_name, f"{argument} in {value.source} is not an address.", do)
+    said = f"{argument} in {value.source} is {shown}"
+    if base is not None and not unquote(shown).startswith(f"{unquote(base)}/"):
+        return problem(check_name, f"{said}, and the API is at {base}.", do)
+    path = _ROUTED.fullmatch(shown)
+    if path is None or (base is not None and unquote(path[1]) != unquote(base)):
+        return problem(check_name, f"{said}, which is no route of the API.", do)
+    _, route, name = path.groups()
+    if route == "outputs" and argument == "address":
+        return problem(
+            check_name,
+            f"{said}, which has the outputs only: a plan would want to create every resource anew.",
+            f"{do} The address of the outputs is for the data source terraform_remote_state.",
+        )
+    if route not in routes:
+        return problem(check_name, f"{said}, and it has to lead to /{routes[0]}/.", do)
+    if unquote(name) != state.value:
+        return problem(check_name, f"{said}, which is not the state {state} but {unquote(name)}.", do)
+    return ok(check_name, f"{said}.")
+
+
+def _shown(address: str) -> str:
+    """Return an address without what may be secret in it; empty if it is none."""
+    try:
+        parts = urlsplit(address)
+        port = "" if parts.port is None else f":{parts.port}"
+    except ValueError:
+        return ""
+    if parts.scheme not in ("https", "http") or not parts.hostname:
+        return ""
+    return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
+
+
+def _missing(values: Mapping[str, Value]) -> Iterator[Finding]:
+    """Say which address is missing. Whether the lock's may be depends on the role."""
+    if "address" not in values:
+        yield problem(
+            "backend.address",
+            "Neither the block nor TF_HTTP_ADDRESS has an address.",
+            "Write the block that `holdfast backend-config` prints; or run `terraform init` with the "
+            "-backend-config that this folder needs.",
+        )
+    if "lock_address" in values and "unlock_address" not in values:
+        yield problem(
+            "backend.unlock_address",
+            "There is a lock_address and no unlock_address: Terraform locks and never unlocks.",
+            "Write the block that `holdfast backend-config` prints.",
+        )
+
+
+def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
+    """Judge the methods: API Gateway is documented to pass the common verbs, not LOCK and UNLOCK."""
+    unlocks = "unlock_address" in values and "/unlocks/" in _shown(values["unlock_address"].text)
+    right = {
+        "update_method": ("POST", "PUT"),
+        "lock_method": ("PUT", "POST"),
+        "unlock_method": ("POST",) if unlocks else ("DELETE",),
+    }
+    for argument, default in _METHODS.items():
+        address = argument.replace("update_method", "address").replace("_method", "_address")
+        if address not in values:
+            continue
+        value = values.get(argument)
+        used, source = (value.text, value.source) if value else (default, "Terraform's own default")
+        if used in right[argument]:
+            yield ok(f"backend.{argument}", f"{argument} is {used}.")
+        else:
+            why = (
+                "API Gateway does not promise to pass it"
+                if used == default
+                else "the API does not accept it there"
+            )
+            yield problem(
+                f"backend.{argument}",
+                f"{argument} is {used} ({source}); {why}.",
+                f'Write {argument} = "{right[argument][0]}".',
+            )
+    if not unlocks and "unlock_address" in values:
+        yield note(
+            "backend.unlock_address",
+            "unlock_address leads to /locks/, which stays valid; but no document of AWS promises that API "
+            "Gateway passes the body of a DELETE.",
+            "Prefer the block that `holdfast backend-config` prints: POST to /unlocks/.",
+        )
+
+
+def _credentials(values: Mapping[str, Value], used: list[Block]) -> Iterator[Finding]:
+    """Say whether there are credentials, and whether files hold them. Their values are never shown."""
+    missing = [argument for argument in _CREDENTIALS if argument not in values]
+    if missing:
+        yield problem(
+            "credentials",
+            f"There is no {' and no '.join(missing)}.",
+            "Export TF_HTTP_USERNAME and TF_HTTP_PASSWORD: a token's ID and secret, or what `holdfast login` "
+            "prints.",
+        )
+    else:
+        sources = _listed(dict.fromkeys(values[argument].source for argument in _CREDENTIALS))
+        yield ok("credentials", f"There are credentials, from {sources}.")
+    for block in used:
+        texts = [value for name, value in block.arguments.items() if name.endswith("address")]
+        in_address = any("@" in text.partition("//")[2].partition("/")[0] for text in texts)
+        if in_address or "password" in block.arguments:
+            yield problem(
+                "credentials.plain_text",
+                f"{block.file} has credentials in plain text.",
+                "Export TF_HTTP_USERNAME and TF_HTTP_PASSWORD instead, and replace the token: others may "
+                "have read it.",
+            )
+
+
+# --- the API --------------------------------------------------------------------------------------
+
+
+def _api(base: str, state: StateName, values: Mapping[str, Value]) -> Iterator[Finding]:
+    """Ask the API who these credentials are and what they may do. No request has an effect."""
+    if "client_certificate_pem" in values:
+        yield note("api", "Not checked: the backend has a client certificate, and this command sends none.")
+        return
+    health = api.send("GET", f"{base}/health", headers={})
+    version = _member(health.body, "version")
+    if health.status != 200 or not version:
+        yield problem(
+            "api",
+            f"{base} does not respond as Holdfast: {health.status} for /health.",
+            "Compare the address with the output ApiAddress of the team's stack.",
+        )
+        return  # credentials are for Holdfast alone
+    yield ok("api", f"Holdfast {version} responds at {base}.")
+    if any(argument not in values for argument in _CREDENTIALS):
+        return
+    pair = f"{values['username'].text}:{values['password'].text}"
+    headers = {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+    read = api.send("GET", f"{base}/states/{state}", headers=headers)
+    message = _member(read.body, "message")
+    match read.status:
+        case 200 | 204:
+            there = "can be read" if read.status == 200 else "does not exist yet"
+            yield ok("api.credentials", f"The API accepts the credentials; the state {state} {there}.")
+        case 403 if _member(read.body, "error"):
+            yield problem(
+                "api.credentials",
+                f"The API knows the credentials and does not let them read {state}: {message}",
+                "Use credentials with a role and a scope that cover it.",
+            )
+            return
+        case 401 | 403:
+            yield problem(
+                "api.credentials",
+                "The API does not accept the credentials: they are wrong, revoked or expired.",
+                "Get new ones, and wait 60 seconds: a refusal is cached that long.",
+            )
+            return
+        case status:
+            yield problem(
+                "api.credentials",
+                f"The API responds with {status} for {state}: {message}",
+                "See docs/errors.md for this number.",
+            )
+            return
+    yield _may_lock(base, state, headers, locks="lock_address" in values)
+
+
+def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks: bool) -> Finding:
+    """Ask for a lock with a body that is not lock info: who may lock gets 400, everybody else 403."""
+    asked = api.send(
+        "PUT", f"{base}/locks/{state}", headers={**headers, "Content-Type": "application/json"}, body=b"{}"
+    )
+    match asked.status:
+        case 400 if locks:
+            return ok("api.role", f"The credentials may lock and write {state}.")
+        case 400:
+            return problem(
+                "backend.lock_address",
+                f"The credentials may write {state}, and nothing is locked: a team that requires "
+                "locks, as it does by default, refuses the write with 428 after the resources were made.",
+                "Write the block that `holdfast backend-config` prints.",
+            )
+        case 403 if locks:
+            return problem(
+                "api.role",
+                f"The credentials may read {state} and not lock it: {_member(asked.body, 'message')}",
+                "Use others to apply; to plan, `holdfast backend-config --read-only` or -lock=false.",
+            )
+        case 403:
+            return ok(
+                "api.role", f"The credentials may read {state}; nothing is locked, and a plan allows that."
+            )
+        case status:
+            return problem(
+                "api.role",
+                f"The API responds with {status} to lock info without an ID.",
+                "See docs/errors.md for this number.",
+            )
+
+
+def _member(body: bytes, name: str) -> str:
+    """Return a text of a JSON object; empty if there is none."""
+    try:
+        value = json.loads(body).get(name)
+    except (ValueError, AttributeError, RecursionError):
+        return ""
+    return value if isinstance(value, str) else ""
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return ", ".join(texts)

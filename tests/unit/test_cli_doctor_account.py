@@ -1,0 +1,338 @@
+"""`holdfast doctor --account`: accounts with a fault made on purpose, and what the doctor says of each."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from holdfast.team import LAMBDA_PYTHON
+from holdfast_cli.doctor import account
+from holdfast_cli.doctor.findings import Finding, Level
+from holdfast_cli.main import parser
+from tests.support import cli_account
+from tests.support.cli_account import Aws
+
+ACCOUNT = "123456789012"
+REGION = "eu-central-1"
+BUCKET = f"holdfast-payments-{ACCOUNT}-{REGION}"
+
+Answer = Mapping[str, Any] | tuple[str, int]
+"""The response of AWS, or code and status of its error."""
+
+RIGHT: Mapping[str, Answer] = {
+    "sts.get_caller_identity": {"Account": ACCOUNT, "Arn": f"arn:aws:iam::{ACCOUNT}:user/ada"},
+    "ssm.get_parameter": {"Parameter": {"Value": "30"}},
+    "lambda.get_account_settings": {
+        "AccountLimit": {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": 900}
+    },
+    "apigateway.get_account": {"throttleSettings": {"rateLimit": 10000.0, "burstLimit": 5000}},
+    "cloudtrail.describe_trails": {"trailList": []},
+    "cloudtrail.get_trail_status": {"IsLogging": True},
+    "s3.head_bucket": ("404", 404),
+    "cloudformation.describe_stacks": ("ValidationError", 400),
+}
+
+
+@cache
+def client(service: str) -> Any:
+    return cast("Any", boto3).client(
+        service, region_name=REGION, aws_access_key_id="test", aws_secret_access_key="test"
+    )
+
+
+class Session:
+    """Stands in for a session: each service has one answer to each call."""
+
+    def __init__(self, answers: Mapping[str, Answer], region: str | None) -> None:
+        self.region_name = region
+        self.regions: set[str] = set()
+        self._answers = answers
+        self.stubs: list[Stubber] = []
+
+    def client(self, service: str, *, region_name: str, config: object) -> Any:
+        assert config is not None  # with time-outs
+        self.regions.add(region_name)
+        stubber = Stubber(client(service))
+        for name, answer in self._answers.items():
+            own, _, call = name.partition(".")
+            if own == service and isinstance(answer, tuple):
+                code, status = answer
+                stubber.add_client_error(call, code, "made up", http_status_code=status)
+            elif own == service:
+                stubber.add_response(call, dict(cast("Mapping[str, Any]", answer)))
+        stubber.activate()
+        self.stubs.append(stubber)
+        return stubber.client
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Iterator[Any]:
+    sessions: list[Session] = []
+
+    def find(
+        settings: str = "", *, team: str | None = None, region: str | None = REGION, **answers: Answer
+    ) -> list[Finding]:
+        """Return the findings for the team payments with some settings, where AWS has some other answers."""
+        (tmp_path / "teams.toml").write_text(f"[teams.payments]\n{settings}\n")
+        changed = {name.replace("__", "."): answer for name, answer in answers.items()}
+        session = Session({**RIGHT, **changed}, region)
+        sessions.append(session)
+        return list(account.check(cast("boto3.Session", session), tmp_path, team))
+
+    yield find
+    for session in sessions:
+        for stub in session.stubs:
+            stub.deactivate()
+
+
+def problems(findings: list[Finding]) -> list[str]:
+    return [finding.check for finding in findings if finding.level is Level.PROBLEM]
+
+
+def said(findings: list[Finding], check: str) -> str:
+    return " ".join(f"{finding.text} {finding.do}" for finding in findings if finding.check == check)
+
+
+def level(findings: list[Finding], check: str) -> Level:
+    [found] = [finding.level for finding in findings if finding.check == check]
+    return found
+
+
+def test_an_account_that_has_what_a_team_needs_has_no_problem(found: Any) -> None:
+    findings = found()
+
+    assert problems(findings) == []
+    assert {finding.check for finding in findings} == {
+        *("teams", "python", "credentials", "account", "region", "bootstrap", "lambda.concurrency"),
+        *("lambda.memory", "snap_start", "api.throttling", "token_trail", "bucket.name"),
+    }
+    assert f"{BUCKET} is free" in said(findings, "bucket.name")
+
+
+TRAILS = {
+    "trailList": [
+        {"Name": f"trail-{number}", "TrailARN": f"arn:aws:cloudtrail:{REGION}:{ACCOUNT}:trail/trail-{number}"}
+        for number in range(5)
+    ]
+}
+SHARED = {"trailList": [*TRAILS["trailList"][1:], {"Name": "HoldfastTokenTrail", "TrailARN": "arn"}]}
+LIMITS: Answer = {"AccountLimit": {"ConcurrentExecutions": 10, "UnreservedConcurrentExecutions": 10}}
+RESERVED: Answer = {"AccountLimit": {"ConcurrentExecutions": 100, "UnreservedConcurrentExecutions": 40}}
+SMALL: Answer = {"throttleSettings": {"rateLimit": 2500.0, "burstLimit": 1250}}
+
+FAULTS: Mapping[str, tuple[str, dict[str, Answer], str, str]] = {
+    "another account": ('account = "999999999999"', {}, "account", "Sign in to 999999999999"),
+    "a new account": ("", {"lambda__get_account_settings": LIMITS}, "lambda.concurrency", "L-B99A9384"),
+    "reservations": ("", {"lambda__get_account_settings": RESERVED}, "lambda.concurrency", "40 of them"),
+    "no bootstrap": (
+        "",
+        {"ssm__get_parameter": ("ParameterNotFound", 400)},
+        "bootstrap",
+        "npx cdk bootstrap",
+    ),
+    "an old bootstrap": ("", {"ssm__get_parameter": {"Parameter": {"Value": "5"}}}, "bootstrap", "version 5"),
+    "a small quota": (
+        "throttling = { rate = 5000, burst = 200 }",
+        {"apigateway__get_account": SMALL},
+        "api.throttling",
+        "rate = 2500, burst = 200",
+    ),
+    "no room for a trail": (
+        "token_trail = true",
+        {"cloudtrail__describe_trails": TRAILS},
+        "token_trail",
+        'token_trail = "trail-0"',
+    ),
+    "no such trail": ('token_trail = "acme"', {"cloudtrail__describe_trails": TRAILS}, "token_trail", "acme"),
+    "a trail that is off": (
+        'token_trail = "trail-1"',
+        {"cloudtrail__describe_trails": TRAILS, "cloudtrail__get_trail_status": {"IsLogging": False}},
+        "token_trail",
+        "start-logging",
+    ),
+    "a bucket that stayed": ("", {"s3__head_bucket": {}}, "bucket.name", "an earlier stack left it"),
+    "somebody else's bucket": ("", {"s3__head_bucket": ("403", 403)}, "bucket.name", "somebody else's"),
+}
+
+
+@pytest.mark.parametrize(("settings", "answers", "check", "says"), FAULTS.values(), ids=FAULTS)
+def test_a_fault_of_the_account_is_found_with_what_to_do(
+    found: Any, settings: str, answers: dict[str, Answer], check: str, says: str
+) -> None:
+    findings = found(settings, **answers)
+
+    assert problems(findings) == [check]
+    assert says in said(findings, check)
+
+
+FINE: Mapping[str, tuple[str, dict[str, Answer], str]] = {
+    "a shared trail that exists": (
+        "token_trail = true",
+        {"cloudtrail__describe_trails": SHARED},
+        "token_trail",
+    ),
+    "room for a trail": ("token_trail = true", {}, "token_trail"),
+    "a trail that logs": ('token_trail = "trail-1"', {"cloudtrail__describe_trails": TRAILS}, "token_trail"),
+    "the bucket of its stack": (
+        "",
+        {"s3__head_bucket": {}, "cloudformation__describe_stacks": {"Stacks": []}},
+        "bucket.name",
+    ),
+}
+
+
+@pytest.mark.parametrize(("settings", "answers", "check"), FINE.values(), ids=FINE)
+def test_what_is_as_it_has_to_be_is_ok(
+    found: Any, settings: str, answers: dict[str, Answer], check: str
+) -> None:
+    findings = found(settings, **answers)
+
+    assert problems(findings) == []
+    assert level(findings, check) is Level.OK
+
+
+@pytest.mark.parametrize(
+    ("settings", "check", "says"),
+    [
+        ("snap_start = true", "snap_start", "3.95 dollars a month for each GB"),
+        ("memory = { backend = 4096 }", "lambda.memory", "4096 MB"),
+        ('region = "eu-west-1"', "region", "AWS_REGION=eu-west-1"),
+    ],
+)
+def test_what_is_worth_knowing_is_a_note(found: Any, settings: str, check: str, says: str) -> None:
+    findings = found(settings)
+
+    assert problems(findings) == []
+    assert level(findings, check) is Level.NOTE
+    assert says in said(findings, check)
+
+
+CALLS = {
+    "ssm__get_parameter": "bootstrap",
+    "lambda__get_account_settings": "lambda.concurrency",
+    "apigateway__get_account": "api.throttling",
+    "cloudtrail__describe_trails": "token_trail",
+}
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (("AccessDeniedException", 403), Level.NOTE),
+        (("UnknownOperation", 404), Level.NOTE),
+        (("InternalFailure", 500), Level.PROBLEM),
+    ],
+)
+def test_a_check_that_cannot_be_made_says_why_and_stops_no_other(
+    found: Any, answer: Answer, kind: Level
+) -> None:
+    findings = found("token_trail = true", **dict.fromkeys(CALLS, answer))
+
+    assert {level(findings, check) for check in CALLS.values()} == {kind}
+    assert all("Not checked" in said(findings, check) for check in CALLS.values())
+    assert level(findings, "bucket.name") is Level.OK
+
+
+def test_without_credentials_nothing_else_of_aws_is_asked(found: Any) -> None:
+    findings = found(sts__get_caller_identity=("InvalidClientTokenId", 403))
+
+    assert problems(findings) == ["credentials"]
+    assert [finding.check for finding in findings] == ["teams", "python", "credentials"]
+
+
+def test_a_team_without_any_region_is_a_problem(found: Any) -> None:
+    findings = found(region=None)
+
+    assert problems(findings) == ["region"]
+    assert [finding.check for finding in findings][-1] == "region"
+
+
+def test_another_qualifier_is_read_from_the_cdk_context(found: Any, tmp_path: Path) -> None:
+    (tmp_path / "cdk.json").write_text('{"context": {"@aws-cdk/core:bootstrapQualifier": "acme"}}')
+
+    findings = found(ssm__get_parameter=("ParameterNotFound", 400))
+
+    assert "--qualifier acme" in said(findings, "bootstrap")
+
+
+def test_a_team_that_is_not_in_the_file_is_a_problem(found: Any) -> None:
+    assert "no team paymets" in said(found(team="paymets"), "teams")
+
+
+def test_a_file_that_is_no_list_of_teams_is_a_problem(found: Any) -> None:
+    assert problems(found("[teams")) == ["teams"]
+
+
+def test_a_python_that_does_not_run_compiles_nothing(
+    found: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    missing = found()
+    python = tmp_path / f"python{LAMBDA_PYTHON}"
+    python.write_text("#!/bin/sh\nexit 127\n")
+    python.chmod(0o755)
+    placeholder = found()
+    python.write_text("#!/bin/sh\nexit 0\n")
+    right = found()
+
+    assert [level(findings, "python") for findings in (missing, placeholder, right)] == [
+        *(Level.NOTE, Level.NOTE, Level.OK)
+    ]
+    assert "525 ms" in said(placeholder, "python")
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
+    with cli_account.running() as endpoint:
+        yield cli_account.empty(endpoint, tmp_path_factory.mktemp("home"))
+
+
+def test_the_command_prints_what_it_finds_without_a_file_of_teams(
+    aws: Aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    done = aws.run("doctor", "--account", "--team", "payments")
+
+    assert "note     teams: There is no teams.toml" in done.stdout
+    assert "problem  bootstrap: " in done.stdout
+    assert f"bucket.name: The name {BUCKET} is free." in done.stdout
+    assert done.returncode == 1
+
+
+def test_credentials_that_aws_does_not_know_are_one_problem(
+    aws: Aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    aws.enforce(authorization=True)
+    try:
+        done = aws.run("doctor", "--account")
+    finally:
+        aws.enforce(authorization=False)
+
+    assert (done.returncode, done.stdout.count("problem  ")) == (1, 1)
+    assert "problem  credentials: Not checked. AWS does not know these credentials" in done.stdout
+
+
+def test_every_example_of_the_help_is_right_usage() -> None:
+    [doctor] = [
+        command
+        for action in parser()._actions  # noqa: SLF001 argparse tells its commands in no other way
+        for name, command in (action.choices.items() if isinstance(action.choices, dict) else ())
+        if name == "doctor"
+    ]
+    examples = doctor.epilog.partition("examples:\n")[2].splitlines()
+    assert examples
+
+    for example in examples:
+        program, *arguments = shlex.split(example)
+        assert program == "holdfast"
+        assert parser().parse_args(arguments).json is ("--json" in arguments)

@@ -1,0 +1,425 @@
+"""`holdfast doctor STATE`: folders with a fault made on purpose, and a server that stands in for the API."""
+
+import json
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.names import parse
+from holdfast_cli import backend_config
+from tests.support import api_stub, forked_command
+from tests.support.api_stub import ApiStub, Reply, refused
+
+STATE = "network/prod"
+SECRET = "holdfast_not-to-be-shown"
+CREDENTIALS = {"TF_HTTP_USERNAME": "k2v9x0q7m3c1d8f5a6b4", "TF_HTTP_PASSWORD": SECRET}
+HEALTH = Reply(200, b'{"status": "ok", "version": "0.1.0"}')
+READ = Reply(200, b'{"version": 4}')
+MAY_LOCK = refused(400, "invalid_lock_info", "The lock info has no ID.")
+READER = refused(403, "not_allowed", "The role 'reader' of token:x does not allow to lock.")
+OUTPUTS = refused(403, "not_allowed", "The role 'outputs' of token:x does not allow to read.")
+FORBIDDEN = Reply(403, b'{"message": "Forbidden"}')
+
+
+@dataclass(frozen=True)
+class Done:
+    """What the command did."""
+
+    code: int
+    findings: list[dict[str, str]]
+
+    def problems(self) -> list[str]:
+        return [finding["check"] for finding in self.findings if finding["level"] == "problem"]
+
+    def text(self, check: str) -> str:
+        return " ".join(
+            f"{found['text']} {found['do']}" for found in self.findings if found["check"] == check
+        )
+
+
+@pytest.fixture
+def stub() -> Iterator[ApiStub]:
+    with api_stub.running() as running:
+        running.reply(HEALTH, READ, MAY_LOCK)
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def arguments(stub: ApiStub, **changed: str | None) -> dict[str, str]:
+    """The arguments that `backend-config` prints, some of them changed, or left out if they are None."""
+    printed = backend_config.settings(stub.address, parse(STATE), read_only=False) | changed
+    return {name: value for name, value in printed.items() if value is not None}
+
+
+def hcl(values: Mapping[str, str]) -> str:
+    lines = "\n".join(f"    {name} = {backend_config.quote_hcl(value)}" for name, value in values.items())
+    return f'terraform {{\n  backend "http" {{\n{lines}\n  }}\n}}'
+
+
+def note_init(values: Mapping[str, str], kind: str = "http") -> None:
+    """Write what `terraform init` notes."""
+    Path(".terraform").mkdir(exist_ok=True)
+    every = dict.fromkeys(("address", "username", "password", "retry_max")) | dict(values)
+    noted = {"version": 3, "backend": {"type": kind, "config": every, "hash": 1}}
+    Path(".terraform/terraform.tfstate").write_text(json.dumps(noted))
+
+
+def doctor(*options: str, state: str = STATE, **environment: str) -> Done:
+    own = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "AWS_EC2_METADATA_DISABLED": "true"}
+    done = forked_command.run(
+        ["doctor", state, "--json", *options], own | CREDENTIALS | environment, timeout=60
+    )
+    assert SECRET not in done.stdout + done.stderr
+    document = json.loads(done.stdout)
+    assert done.stderr.splitlines()[1:] == []
+    result = Done(done.returncode, document["findings"])
+    assert done.returncode == (1 if result.problems() else 0)
+    return result
+
+
+def test_a_right_folder_has_no_problem_and_its_check_changes_nothing(stub: ApiStub) -> None:
+    Path("main.tf").write_text(hcl(arguments(stub)))
+    note_init(arguments(stub))
+
+    done = doctor()
+
+    assert {finding["level"] for finding in done.findings} == {"ok"}
+    assert [(asked.method, asked.path, asked.body) for asked in stub.asked] == [
+        ("GET", "/health", b""),
+        ("GET", "/states/network/prod", b""),
+        ("PUT", "/locks/network/prod", b"{}"),
+    ]
+    assert [bool(asked.headers.get("authorization")) for asked in stub.asked] == [False, True, True]
+
+
+FAULTS: Mapping[str, tuple[dict[str, str | None], str, str]] = {
+    "a wrong path": ({"address": "{api}/stats/network/prod"}, "backend.address", "/states/network/prod"),
+    "another state": ({"address": "{api}/states/network/dev"}, "backend.address", "network/dev"),
+    "the outputs": ({"address": "{api}/outputs/network/prod"}, "backend.address", "terraform_remote_state"),
+    "no URL": ({"address": "api.example.com/states/x"}, "backend.address", "not an address"),
+    "another lock": ({"lock_address": "{api}/locks/network/dev"}, "backend.lock_address", "network/dev"),
+    "a lock at the state": (
+        {"lock_address": "{api}/states/network/prod"},
+        "backend.lock_address",
+        "/locks/",
+    ),
+    "another unlock": ({"unlock_address": "{api}/unlocks/a"}, "backend.unlock_address", "not the state"),
+    "no unlock": ({"unlock_address": None, "unlock_method": None}, "backend.unlock_address", "never unlocks"),
+    "no lock": ({"lock_address": None, "lock_method": None}, "backend.lock_address", "428"),
+    "the default lock method": ({"lock_method": None}, "backend.lock_method", '"PUT"'),
+    "the default unlock method": ({"unlock_method": None}, "backend.unlock_method", '"POST"'),
+    "a lock by DELETE": ({"lock_method": "DELETE"}, "backend.lock_method", '"PUT"'),
+    "an unlock by PUT": ({"unlock_method": "PUT"}, "backend.unlock_method", '"POST"'),
+    "an unlock by POST at the lock": (
+        {"unlock_address": "{api}/locks/network/prod"},
+        "backend.unlock_method",
+        '"DELETE"',
+    ),
+    "a write by PATCH": ({"update_method": "PATCH"}, "backend.update_method", '"POST"'),
+    "a password": ({"password": SECRET}, "credentials.plain_text", "main.tf"),
+    "a password in the address": (
+        {"address": "http://me:" + SECRET + "@{host}/states/network/prod"},
+        "credentials.plain_text",
+        "main.tf",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changed", "check", "says"), FAULTS.values(), ids=FAULTS)
+def test_a_fault_of_the_block_is_found_with_what_to_do(
+    stub: ApiStub, changed: dict[str, str | None], check: str, says: str
+) -> None:
+    host = stub.address.removeprefix("http://")
+    made = {name: value and value.format(api=stub.address, host=host) for name, value in changed.items()}
+    Path("main.tf").write_text(hcl(arguments(stub, **made)))
+
+    done = doctor("--address", stub.address)
+
+    assert done.problems() == [check]
+    assert says in done.text(check)
+
+
+def test_two_methods_that_are_mixed_up_are_both_found(stub: ApiStub) -> None:
+    Path("main.tf").write_text(hcl(arguments(stub, lock_method="DELETE", unlock_method="PUT")))
+
+    assert doctor().problems() == ["backend.lock_method", "backend.unlock_method"]
+
+
+def test_another_api_than_the_one_that_is_named_is_found(stub: ApiStub) -> None:
+    Path("main.tf").write_text(hcl(arguments(stub)).replace("http://127.0.0.1", "https://old.example.com"))
+
+    done = doctor("--address", stub.address)
+
+    assert done.problems() == ["backend.address", "backend.lock_address", "backend.unlock_address"]
+    assert f"the API is at {stub.address}" in done.text("backend.address")
+
+
+def test_the_lock_by_delete_stays_valid(stub: ApiStub) -> None:
+    lock = f"{stub.address}/locks/{STATE}"
+    Path("main.tf").write_text(hcl(arguments(stub, unlock_address=lock, unlock_method="DELETE")))
+
+    done = doctor()
+
+    assert done.problems() == []
+    assert "POST to /unlocks/" in done.text("backend.unlock_address")
+
+
+ENVIRONMENTS: Mapping[str, tuple[dict[str, str], str, str]] = {
+    "a stale address": (
+        {"TF_HTTP_ADDRESS": "https://api.example.com/states/dev"},
+        "environment",
+        "TF_HTTP_ADDRESS contradicts address in main.tf",
+    ),
+    "a stale method": ({"TF_HTTP_LOCK_METHOD": "LOCK"}, "environment", "Unset TF_HTTP_LOCK_METHOD"),
+    "a workspace": ({"TF_WORKSPACE": "dev"}, "workspace", "workspaces not supported"),
+    "no lock by option": ({"TF_CLI_ARGS_plan": "-no-color -lock=false"}, "environment", "TF_CLI_ARGS_plan"),
+    "a backend by option": (
+        {"TF_CLI_ARGS_init": f"-backend-config=password={SECRET}"},
+        "environment",
+        "-backend-config",
+    ),
+    "no credentials": ({"TF_HTTP_USERNAME": "", "TF_HTTP_PASSWORD": ""}, "credentials", "TF_HTTP_USERNAME"),
+}
+
+
+@pytest.mark.parametrize(("environment", "check", "says"), ENVIRONMENTS.values(), ids=ENVIRONMENTS)
+def test_a_fault_of_the_environment_is_found(
+    stub: ApiStub, environment: dict[str, str], check: str, says: str
+) -> None:
+    Path("main.tf").write_text(hcl(arguments(stub)))
+
+    done = doctor(**environment)
+
+    assert done.problems() == [check]
+    assert says in done.text(check)
+
+
+def test_a_workspace_that_terraform_noted_is_found(stub: ApiStub) -> None:
+    Path("main.tf").write_text(hcl(arguments(stub)))
+    Path(".terraform").mkdir()
+    Path(".terraform/environment").write_text("dev")
+
+    done = doctor()
+
+    assert done.problems() == ["workspace"]
+    assert "Remove .terraform/environment" in done.text("workspace")
+
+
+def test_a_block_that_leaves_all_to_the_environment_gets_it_from_there(stub: ApiStub) -> None:
+    Path("main.tf").write_text(hcl({}))
+    exported = {f"TF_HTTP_{name.upper()}": value for name, value in arguments(stub).items()}
+
+    right = doctor(**exported)
+    stub.reply(HEALTH, READ, MAY_LOCK)
+    wrong = doctor(state="network/dev", **exported)
+
+    assert right.problems() == []
+    assert "another state, without a word" in right.text("environment")
+    assert wrong.problems() == ["backend.address", "backend.lock_address", "backend.unlock_address"]
+    assert f"Export TF_HTTP_ADDRESS={stub.address}/states/network/dev" in wrong.text("backend.address")
+
+
+def test_what_init_noted_of_a_file_is_used_and_a_changed_block_is_found(stub: ApiStub) -> None:
+    note_init(arguments(stub))
+    Path("main.tf").write_text(hcl({}))
+    noted = doctor()
+    Path("main.tf").write_text(hcl(arguments(stub, lock_method="POST")))
+    stub.reply(HEALTH, READ, MAY_LOCK)
+    changed = doctor()
+
+    assert noted.problems() == []
+    assert changed.problems() == ["backend.init"]
+    assert "lock_method" in changed.text("backend.init")
+
+
+def test_a_password_that_init_noted_is_found(stub: ApiStub) -> None:
+    note_init(arguments(stub, password=SECRET))
+    Path("main.tf").write_text(hcl({}))
+
+    done = doctor()
+
+    assert done.problems() == ["credentials.plain_text"]
+    assert ".terraform/terraform.tfstate" in done.text("credentials.plain_text")
+
+
+def test_a_block_of_another_kind_or_none_is_found(stub: ApiStub) -> None:
+    assert doctor().problems() == ["backend"]
+    for block in ('backend "s3" {}', 'cloud {\n    organization = "x"\n  }'):
+        Path("main.tf").write_text(f"terraform {{\n  {block}\n}}\n")
+        assert doctor().problems() == ["backend"]
+    Path("main.tf").unlink()
+    note_init(arguments(stub))
+    assert "backend" in doctor().problems()
+
+
+def test_a_folder_that_another_backend_was_initialized_in_is_found(stub: ApiStub) -> None:
+    Path("main.tf").write_text(hcl(arguments(stub)))
+    note_init({"bucket": "states", "password": SECRET}, kind="s3")
+
+    assert doctor().problems() == ["backend.init"]
+
+
+def test_two_blocks_are_found(stub: ApiStub) -> None:
+    Path("main.tf").write_text(hcl(arguments(stub)))
+    Path("more.tf").write_text(hcl(arguments(stub)))
+
+    done = doctor()
+
+    assert done.problems() == ["backend"]
+    assert "main.tf, more.tf" in done.text("backend")
+
+
+def test_a_block_without_an_address_is_found(stub: ApiStub) -> None:
+    Path("main.tf").write_text(hcl({}))
+
+    assert doctor("--address", stub.address).problems() == ["backend.address", "backend.lock_address"]
+    assert doctor().problems() == ["backend.address"]
+
+
+def test_a_block_is_read_in_every_form_that_terraform_has(stub: ApiStub) -> None:
+    others = 'resource "terraform_data" "x" {\n  input = "${jsonencode({ "}" = "{" })}" # backend\n}\n'
+    values = arguments(stub)
+    forms: list[Mapping[str, str]] = [
+        {"main.tf": hcl(values), "other.tf": others},
+        {"main.tf.json": json.dumps({"terraform": {"backend": {"http": values}}})},
+        {"main.tf.json": json.dumps({"terraform": [{"backend": [{"http": [values]}]}]})},
+        {"main.tofu": hcl(values) + "\n"},
+        {"a.tf": hcl(values | {"lock_method": "LOCK"}), "a_override.tf": hcl(values)},
+        {"main.tf": "/* a */\n" + hcl(values).replace("terraform {", 'terraform { # "\n  // {\n')},
+    ]
+    for files in forms:
+        for name, text in files.items():
+            Path(name).write_text(text)
+        stub.reply(HEALTH, READ, MAY_LOCK)
+
+        assert doctor().problems() == [], files
+
+        for name in files:
+            Path(name).unlink()
+
+
+def test_a_value_with_an_expression_is_left_to_what_init_noted(stub: ApiStub) -> None:
+    note_init(arguments(stub))
+    block = hcl(arguments(stub, address="x")).replace('"x"', '"https://${var.host}/states/a"')
+    Path("main.tf").write_text(block)
+
+    assert doctor().problems() == []
+
+
+@pytest.mark.parametrize(
+    "text", ["terraform { backend", '{"terraform": ["backend"', "terraform { backend = \xff"]
+)
+def test_a_file_that_cannot_be_read_is_named(stub: ApiStub, text: str) -> None:
+    name = "main.tf.json" if text.startswith("{") else "main.tf"
+    Path(name).write_bytes(text.encode("latin-1"))
+
+    done = doctor("--address", stub.address)
+
+    assert done.problems() == ["backend"]
+    assert name in done.text("backend")
+
+
+ANSWERS: Mapping[str, tuple[list[Reply], str, str]] = {
+    "no Holdfast": ([Reply(404, b"{}")], "api", "ApiAddress"),
+    "wrong or expired credentials": ([HEALTH, FORBIDDEN], "api.credentials", "60 seconds"),
+    "no credentials in the end": (
+        [HEALTH, Reply(401, b"{}")],
+        "api.credentials",
+        "wrong, revoked or expired",
+    ),
+    "a token for outputs": ([HEALTH, OUTPUTS], "api.credentials", "'outputs'"),
+    "a reader": ([HEALTH, READ, READER], "api.role", "'reader'"),
+    "a fault": ([HEALTH, refused(400, "invalid_state_name", "reserved")], "api.credentials", "reserved"),
+    "a lock that is acquired": ([HEALTH, READ, Reply(200)], "api.role", "200"),
+}
+
+
+@pytest.mark.parametrize(("replies", "check", "says"), ANSWERS.values(), ids=ANSWERS)
+def test_what_the_api_responds_is_said(stub: ApiStub, replies: list[Reply], check: str, says: str) -> None:
+    Path("main.tf").write_text(hcl(arguments(stub)))
+    stub.reply(*replies)
+
+    done = doctor()
+
+    assert done.problems() == [check]
+    assert says in done.text(check)
+
+
+def test_a_server_that_is_not_holdfast_gets_no_credentials(stub: ApiStub) -> None:
+    Path("main.tf").write_text(hcl(arguments(stub)))
+    stub.reply(Reply(200, b"<html>"))
+
+    doctor()
+
+    assert [(asked.path, asked.headers.get("authorization")) for asked in stub.asked] == [("/health", None)]
+
+
+def test_a_block_without_locks_is_right_for_who_only_reads(stub: ApiStub) -> None:
+    nothing = dict.fromkeys(("lock_address", "lock_method", "unlock_address", "unlock_method"))
+    Path("main.tf").write_text(hcl(arguments(stub, **nothing)))
+
+    stub.reply(HEALTH, READ, READER)
+    reader = doctor()
+    stub.reply(HEALTH, READ, MAY_LOCK)
+    writer = doctor()
+
+    assert reader.problems() == []
+    assert writer.problems() == ["backend.lock_address"]
+    assert "428" in writer.text("backend.lock_address")
+
+
+def test_an_address_that_does_not_respond_is_a_problem_and_no_traceback() -> None:
+    Path("main.tf").write_text(hcl({"address": "http://127.0.0.1:1/states/network/prod"}))
+
+    done = doctor()
+
+    assert done.problems() == ["api"]
+    assert "does not respond" in done.text("api")
+
+
+def test_the_printed_lines_name_level_check_and_what_to_do_and_are_counted(stub: ApiStub) -> None:
+    Path("main.tf").write_text(hcl(arguments(stub, lock_method="LOCK")))
+    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **CREDENTIALS}
+
+    done = forked_command.run(["doctor", STATE], environment, timeout=60)
+
+    assert done.returncode == 1
+    *findings, empty, count = done.stdout.splitlines()
+    assert "problem  backend.lock_method: lock_method is LOCK (main.tf); " in "\n".join(findings)
+    assert (empty, count.endswith("1 problem.")) == ("", True)
+    assert done.stderr == "holdfast: Problems found: 1. What to do stands beside each.\n"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--account network/prod",
+        "network/prod --team a --address https://api.example.com",
+        "--account --address https://api.example.com",
+        "network//prod",
+    ],
+)
+def test_options_that_do_not_go_together_are_wrong_usage(options: str) -> None:
+    done = forked_command.run(
+        ["doctor", *shlex.split(options)], {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}, timeout=60
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_a_wrong_team_in_the_environment_is_wrong_usage() -> None:
+    environment: dict[str, Any] = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "HOLDFAST_TEAM": "A b"}
+    done = forked_command.run(["doctor", "--account"], environment, timeout=60)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "HOLDFAST_TEAM" in done.stderr
