@@ -29,10 +29,17 @@ _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response of the server; the body may hold a secret."""
+    """A response of the server; the body may hold a secret.
+
+    Attributes:
+        status: of HTTP.
+        body: decompressed.
+        headers: with lower-case names.
+    """
 
     status: int
     body: bytes = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def send(
@@ -107,7 +114,8 @@ def _attempt(method: str, url: str, headers: Mapping[str, str], body: bytes, sig
         response = connections.request(
             method, url, body=body or None, headers=sent, timeout=_TIMEOUT, retries=False, redirect=False
         )
-    return Response(response.status, response.data)
+    got = {name.lower(): value for name, value in response.headers.items()}
+    return Response(response.status, response.data, got)
 
 
 def _connections(url: str) -> PoolManager:

@@ -1,21 +1,32 @@
-"""`holdfast doctor` after a deployment: the stack of a team."""
+"""`holdfast doctor` after a deployment: the stack of a team, its bucket, its roles and its API."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import boto3
+from botocore.exceptions import ClientError
 
 from holdfast import team as names
+from holdfast.s3.store import connect
 from holdfast_cli import stack
-from holdfast_cli.doctor.findings import Finding, ok
+from holdfast_cli.doctor import api_probe, bucket, clock, roles, s3_probe
+from holdfast_cli.doctor.checks import attempt
+from holdfast_cli.doctor.findings import Finding, note, ok, problem
+from holdfast_cli.doctor.template import DeployedTemplate
+from holdfast_cli.errors import CommandError
 
 if TYPE_CHECKING:
-    import boto3
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_cloudformation.type_defs import StackTypeDef
+    from mypy_boto3_s3 import S3Client
+
+_COMPLETE: Final = frozenset({"CREATE_COMPLETE", "IMPORT_COMPLETE", "UPDATE_COMPLETE"})
 
 
-def check(
-    session: "boto3.Session",
-    team: str | None,
-    address: str | None = None,
-) -> Iterator[Finding]:
+def check(session: boto3.Session, team: str | None, address: str | None = None) -> Iterator[Finding]:
     """Yield what is found in the stack of a team.
 
     Args:
@@ -26,8 +37,113 @@ def check(
     Raises:
         CommandError: there is no such stack, or AWS does not respond.
     """
-    found = stack.find(session, team)
+    try:
+        found = stack.find(session, team)
+    except CommandError as error:
+        yield from _clock(error.__cause__)
+        raise
     yield ok(
         "stack",
         f"The stack {names.stack_name(found.team)} is deployed; its API is {address or found.api_address}.",
     )
+    yield from attempt("stack.template", lambda: _deployed(session, found))
+    yield from attempt("stack.probes", lambda: _probes(session, found, address))
+
+
+def _clock(error: BaseException | None) -> Iterator[Finding]:
+    """Yield the clock's finding if AWS refused a request: it refuses signatures of another time."""
+    if not isinstance(error, ClientError):
+        return
+    headers = error.response["ResponseMetadata"].get("HTTPHeaders", {})
+    now = time.time()
+    off = clock.seconds_off(headers.get("date", ""), now, now)
+    for deviation in clock.deviation(off or 0.0, "AWS"):
+        yield problem("stack.clock", deviation, clock.DO)
+
+
+def _deployed(session: boto3.Session, found: stack.Stack) -> Iterator[Finding]:
+    """Compare what is deployed with the template."""
+    cloudformation: CloudFormationClient = session.client("cloudformation", config=stack.CLIENT_CONFIG)
+    name = names.stack_name(found.team)
+    [described] = cloudformation.describe_stacks(StackName=name)["Stacks"]
+    yield from stack_findings(described)
+    template = _template(cloudformation, described)
+    do = (
+        "CloudFormation does not see it: revert it with a drift-aware change set "
+        f"(`aws cloudformation create-change-set --stack-name {name} --change-set-name revert "
+        "--deployment-mode REVERT_DRIFT --use-previous-template --capabilities CAPABILITY_IAM`), look at the "
+        "change set and execute it."
+    )
+    s3: S3Client = session.client("s3", config=stack.CLIENT_CONFIG)
+    yield from attempt("bucket", lambda: bucket.check(s3, found.bucket, template, do))
+    iam = session.client("iam", config=stack.CLIENT_CONFIG)
+    yield from attempt("roles", lambda: roles.check(iam, template, do))
+
+
+def stack_findings(described: "StackTypeDef") -> Iterator[Finding]:
+    """Yield what CloudFormation says of the stack itself."""
+    name, status = described["StackName"], described["StackStatus"]
+    if status in _COMPLETE:
+        yield ok("stack.status", f"The stack is {status}.")
+    elif status.endswith("_IN_PROGRESS"):
+        yield note("stack.status", f"The stack is {status}.", "Run this command again when it is complete.")
+    else:
+        yield problem(
+            "stack.status",
+            f"The stack is {status}: its last deployment failed.",
+            f"Look at its events in CloudFormation, then deploy it again with `npx cdk deploy {name}`.",
+        )
+    if described.get("EnableTerminationProtection"):
+        yield ok("stack.termination_protection", "The stack is protected from being deleted.")
+    else:
+        yield note(
+            "stack.termination_protection",
+            "The stack is not protected from being deleted.",
+            "Protect it with `aws cloudformation update-termination-protection "
+            f"--enable-termination-protection --stack-name {name}`.",
+        )
+
+
+def _template(cloudformation: "CloudFormationClient", described: "StackTypeDef") -> DeployedTemplate:
+    """Read the template that a stack was deployed with.
+
+    Raises:
+        CommandError: it is not JSON, as CDK writes it.
+    """
+    name = described["StackName"]
+    document: Any = cloudformation.get_template(StackName=name)["TemplateBody"]
+    if not isinstance(document, Mapping):
+        raise CommandError(
+            f"The template of {name} is not JSON, as `npx cdk deploy` uploads it: deploy the stack again."
+        )
+    physical_ids = {
+        resource["LogicalResourceId"]: resource["PhysicalResourceId"]
+        for page in cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
+        for resource in page["StackResourceSummaries"]
+        if "PhysicalResourceId" in resource
+    }
+    _, partition, _, region, account, _ = described["StackId"].split(":", 5)
+    return DeployedTemplate(document, physical_ids, partition, region, account)
+
+
+def _probes(session: boto3.Session, found: stack.Stack, address: str | None) -> Iterator[Finding]:
+    """Try the bucket and the API."""
+    s3: S3Client = session.client("s3", config=stack.CLIENT_CONFIG)
+    keeps_everything = bucket.default_retention(s3, found.bucket, found.account)
+    if keeps_everything:
+        yield note(
+            "s3",
+            "S3's conditions were not tried: the bucket puts every object under retention, so what the trial "
+            "leaves could not be removed.",
+        )
+    else:
+        yield from attempt("s3", lambda: s3_probe.check(connect(session), found.bucket, found.account))
+    where = api_probe.Bucket(s3, found.bucket, found.account, keeps_everything)
+    reached = replace(found, api_address=address or found.api_address)
+    yield from attempt("api", lambda: api_probe.check(reached, _credentials(), where))
+
+
+def _credentials() -> api_probe.Credentials | None:
+    """Return the credentials that Terraform would send, if they are set."""
+    username, password = os.environ.get("TF_HTTP_USERNAME"), os.environ.get("TF_HTTP_PASSWORD")
+    return api_probe.Credentials(username, password) if username and password else None

@@ -168,6 +168,8 @@ class AwsGateway:
         renames_headers: whether headers get AWS's other names, in both directions.
         drops_delete_bodies: whether a DELETE loses its body, which nobody promises to pass on.
         refuses_chunks: whether a body in chunks is refused; no document of AWS says what becomes of it.
+        drops: verbs, each with the lower-case name of a header that it loses.
+        clock_ahead: seconds by which its clock is ahead.
     """
 
     def __init__(
@@ -181,6 +183,8 @@ class AwsGateway:
         self.renames_headers = True
         self.drops_delete_bodies = False
         self.refuses_chunks = False
+        self.drops: set[tuple[str, str]] = set()
+        self.clock_ahead = 0.0
         self._upstream = urlsplit(upstream)
         self._upstream_tls = ssl.create_default_context(cafile=str(ca)) if ca else None
         self._recordings: list[list[Exchange]] = []
@@ -240,6 +244,33 @@ class AwsGateway:
             self.refuses_chunks = False
 
     @contextlib.contextmanager
+    def dropping_delete_bodies(self) -> Iterator[None]:
+        """Let every DELETE lose its body meanwhile."""
+        self.drops_delete_bodies = True
+        try:
+            yield
+        finally:
+            self.drops_delete_bodies = False
+
+    @contextlib.contextmanager
+    def dropping(self, method: str, header: str) -> Iterator[None]:
+        """Let every request with this verb lose a header meanwhile; its name is in lower case."""
+        self.drops.add((method, header))
+        try:
+            yield
+        finally:
+            self.drops.remove((method, header))
+
+    @contextlib.contextmanager
+    def with_clock_ahead(self, seconds: float) -> Iterator[None]:
+        """Tell another time meanwhile."""
+        self.clock_ahead = seconds
+        try:
+            yield
+        finally:
+            self.clock_ahead = 0.0
+
+    @contextlib.contextmanager
     def keeping_header_names(self) -> Iterator[None]:
         """Rename no header meanwhile."""
         self.renames_headers = False
@@ -268,7 +299,11 @@ class AwsGateway:
         """Pass a request on and return status, headers and body of the answer."""
         if self.drops_delete_bodies and method == "DELETE":
             body = b""
-        sent = {name: value for name, value in headers.items() if name not in _HOP_BY_HOP}
+        sent = {
+            name: value
+            for name, value in headers.items()
+            if name not in _HOP_BY_HOP and (method, name) not in self.drops
+        }
         if self.renames_headers:
             sent = {_renamed(name): value for name, value in sent.items()}
             sent[f"{_REMAPPED_PREFIX}host"] = headers.get("host", "")
@@ -406,7 +441,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         self.send_response_only(status)
-        self.send_header("date", self.date_time_string())
+        self.send_header("date", self.date_time_string(time.time() + self.gateway.clock_ahead))
         for name, value in headers.items():
             if name != "date":
                 self.send_header(name, value)

@@ -266,7 +266,10 @@ TABLE: Final = (
 )
 
 # Parameters for which AWS demands nothing more. A name with `*` at its end covers all that begin so.
-_SIGNATURE = ("x-amz-content-sha256", "x-amz-date", "x-amz-security-token", "x-amz-user-agent")
+_SIGNATURE = (
+    *("x-amz-content-sha256", "x-amz-date", "x-amz-expected-bucket-owner"),
+    *("x-amz-security-token", "x-amz-user-agent"),
+)
 _CHECKSUM = ("x-amz-checksum-*", "x-amz-decoded-content-length", "x-amz-sdk-checksum-*", "x-amz-trailer")
 _HARMLESS: Final[Mapping[str, Collection[str]]] = {
     "GetObject": (*_SIGNATURE, "range", "x-amz-checksum-mode"),

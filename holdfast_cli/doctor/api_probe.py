@@ -1,0 +1,425 @@
+"""Tries a deployed API as Terraform uses it: lock, write, read and release, on a reserved state."""
+
+import json
+import secrets
+import time
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import md5
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from holdfast import __version__, names
+from holdfast.audit import function_log_group
+from holdfast.identity.credentials import new_secret
+from holdfast_cli import api
+from holdfast_cli.doctor import clock
+from holdfast_cli.doctor.checks import attempt
+from holdfast_cli.doctor.cleaning import cleaned
+from holdfast_cli.doctor.findings import Finding, Level, note, ok, problem
+from holdfast_cli.stack import Stack
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+MAKE_TOKEN: Final = (
+    f"Make a token with `holdfast token create --role writer --scope '{names.RESERVED}/*' --expires 1h`, "
+    "and export its ID as TF_HTTP_USERNAME and its secret as TF_HTTP_PASSWORD."
+)
+"""What to do without credentials that may lock and write the probe's state."""
+
+_LETTERS: Final = "ä € 𝄞 \u2028 <&> \\u003c"
+"""What a gateway or a proxy may alter in a body."""
+_PADDING: Final = 20_000
+"""Bytes that make the body worth compressing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What Terraform sends as user name and password.
+
+    Attributes:
+        username: such as a token's ID.
+        password: its secret.
+    """
+
+    username: str
+    password: str = field(repr=False)
+
+    @property
+    def authorization(self) -> str:
+        """The header with them."""
+        return "Basic " + b64encode(f"{self.username}:{self.password}".encode()).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Where the probe's state lies, to remove it.
+
+    Attributes:
+        client: with the operator's credentials.
+        name: of the bucket.
+        owner: the account that owns it.
+        keeps_everything: whether it puts every object under retention, so that nothing can be removed.
+    """
+
+    client: "S3Client"
+    name: str
+    owner: str
+    keeps_everything: bool
+
+
+def check(stack: Stack, credentials: Credentials | None, bucket: Bucket) -> Iterator[Finding]:
+    """Try the API of a stack, and remove everything that it wrote.
+
+    Args:
+        stack: whose API.
+        credentials: of a writer or a maintainer of the reserved names; None to try only what needs none.
+        bucket: the stack's.
+
+    Raises:
+        CommandError: the API does not respond, or with a redirect.
+    """
+    state = names.parse(f"{names.RESERVED}/{secrets.token_hex(16)}")
+    probe = _Probe(stack, credentials, state)
+    yield from probe.without_credentials()
+    if credentials is None:
+        yield note(
+            "api.credentials",
+            "The API was not tried with credentials: TF_HTTP_USERNAME and TF_HTTP_PASSWORD are not set.",
+            MAKE_TOKEN,
+        )
+        return
+    findings = list(probe.reading())
+    yield from findings
+    if findings[-1].level is Level.PROBLEM:  # it says that nothing may be written
+        return
+    if bucket.keeps_everything:
+        yield note(
+            "api.write",
+            "Lock, write and release were not tried: the bucket puts every object under retention, so what "
+            "they leave could not be removed.",
+        )
+        return
+
+    def write() -> Iterator[Finding]:
+        return attempt("api", probe.writing)
+
+    yield from cleaned(bucket.client, bucket.name, bucket.owner, state.state_key, write, check="api.removed")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    request: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+
+    @property
+    def error(self) -> str:
+        """The code of an error of Holdfast's own; empty for any other response."""
+        code = self.json().get("error")
+        return code if isinstance(code, str) else ""
+
+    def json(self) -> Mapping[str, Any]:
+        """The body, if it is a JSON object; otherwise an empty one."""
+        try:
+            document = json.loads(self.body)
+        except ValueError:
+            return {}
+        return document if isinstance(document, dict) else {}
+
+
+class _Probe:
+    def __init__(self, stack: Stack, credentials: Credentials | None, state: names.StateName) -> None:
+        self._address = stack.api_address
+        self._credentials = credentials
+        self._state = state
+        self._lineage = str(uuid4())
+        self._look = (
+            f"Look in the log group {function_log_group(stack.team, 'backend')}, and at what is between this "
+            f"machine and {self._address}."
+        )
+
+    # --- what needs no credentials -------------------------------------------------------------------
+
+    def without_credentials(self) -> Iterator[Finding]:
+        sent = time.time()
+        health = self._send("GET", "/health", authorization=None)
+        received = time.time()
+        version = health.json().get("version")
+        if health.status != 200 or not isinstance(version, str):
+            yield self._wrong("api.health", health, "200 with its version")
+        elif version.partition("+")[0] != __version__:
+            yield note(
+                "api.health",
+                f"The deployed code has version {version}, this command has {__version__}.",
+                "Deploy, or use the command of that version.",
+            )
+        else:
+            yield ok("api.health", f"The API responds, with the version of this command, {version}.")
+        off = clock.seconds_off(health.headers.get("date", ""), sent, received)
+        wrong = [] if off is None else list(clock.deviation(off, "the API"))
+        if wrong:
+            yield problem("api.clock", wrong[0], clock.DO)
+        elif off is not None:
+            yield ok("api.clock", "The clocks of the API and of this machine agree.")
+        else:
+            yield note("api.clock", "Not checked: the API sends no Date header.")
+        yield self._judge(
+            "api.anonymous",
+            self._send("GET", self._states, authorization=None),
+            401,
+            "A request without credentials gets 401.",
+        )
+
+    # --- what changes nothing ------------------------------------------------------------------------
+
+    def reading(self) -> Iterator[Finding]:
+        assert self._credentials is not None  # noqa: S101 the caller has looked
+        wrong = Credentials(self._credentials.username, new_secret())
+        yield self._judge(
+            "api.wrong_secret",
+            self._send("GET", self._states, authorization=wrong.authorization),
+            403,
+            "A wrong secret gets 403.",
+        )
+        read = self._send("GET", self._states)
+        if read.status in (401, 403):
+            yield problem(
+                "api.credentials",
+                f"The API does not accept TF_HTTP_USERNAME and TF_HTTP_PASSWORD for {self._state}: "
+                f"{_said(read)}.",
+                MAKE_TOKEN,
+            )
+            return
+        yield self._judge("api.absent", read, 204, "A state that is not there reads as 204.")
+        yield self._judge(
+            "api.unknown_path",
+            self._send("GET", f"/stats/{self._state}"),
+            400,
+            "A wrong path gets 400, which Terraform does not take for an empty state.",
+        )
+        # Functions that do not know the reserved names would keep the probe's versions for good.
+        reserved = self._send("GET", f"/states/{names.RESERVED}/not-a-probe")
+        if reserved.status == 400:
+            yield ok("api.reserved_name", "The deployed code keeps the doctor's names apart.")
+        else:
+            yield problem(
+                "api.reserved_name",
+                "Lock, write and release were not tried: the deployed code does not know the names that are "
+                f"reserved for it ({_said(reserved)}).",
+                "Deploy the stack again, and then run this command.",
+            )
+
+    # --- one run of Terraform's ----------------------------------------------------------------------
+
+    def writing(self) -> Iterator[Finding]:
+        holder, other = _lock_info(), _lock_info()
+        without_lock = self._send("POST", self._states, self._document(1))
+        if without_lock.status == 403:
+            yield problem(
+                "api.credentials",
+                f"TF_HTTP_USERNAME and TF_HTTP_PASSWORD may not write {self._state}: {_said(without_lock)}.",
+                MAKE_TOKEN,
+            )
+            return
+        if without_lock.status == 200:
+            yield note("api.lock_required", "The team takes writes without a lock (require_lock = false).")
+        else:
+            yield self._judge("api.lock_required", without_lock, 428, "A write without a lock gets 428.")
+        acquired = self._send("PUT", self._locks, holder)
+        yield self._judge("api.acquire", acquired, 200, "The lock is acquired.")
+        if acquired.status != 200:
+            return
+        held = self._send("PUT", self._locks, other)
+        if held.json().get("ID") == json.loads(holder)["ID"]:
+            yield self._judge("api.held", held, 423, "A second run gets 423 with the holder's lock info.")
+        else:
+            yield self._wrong("api.held", held, "423 with the holder's lock info")
+        yield from self._writes(holder, other)
+        yield from self._reads()
+        yield from self._releases(holder, other)
+
+    def _writes(self, holder: bytes, other: bytes) -> Iterator[Finding]:
+        damaged = self._send(
+            "POST",
+            self._under(holder),
+            self._document(2),
+            headers={"Content-MD5": content_md5(b"another body")},
+        )
+        if damaged.status == 200:
+            yield problem(
+                "api.content_md5",
+                "A write whose Content-MD5 does not match its body was accepted: the header does not arrive, "
+                "so a body that was damaged on its way could be stored.",
+                f"Let every proxy in front of {self._address} pass Content-MD5.",
+            )
+        else:
+            yield self._judge("api.content_md5", damaged, 400, "A body that was damaged on its way gets 400.")
+        yield self._judge(
+            "api.other_lock",
+            self._send("POST", self._under(other), self._document(3)),
+            423,
+            "A write under another lock gets 423.",
+        )
+        yield self._judge(
+            "api.write",
+            self._send("POST", self._under(holder), self._document(4)),
+            200,
+            "A write under the lock is accepted.",
+        )
+
+    def _reads(self) -> Iterator[Finding]:
+        plain = self._send("GET", self._states, headers={"Accept-Encoding": "identity"})
+        compressed = self._send("GET", self._states, headers={"Accept-Encoding": "gzip"})
+        for check, read, how in (("api.read", plain, "plain"), ("api.read_gzip", compressed, "compressed")):
+            if read.status == 200 and read.body != self._document(4):
+                yield problem(check, f"The state came back altered, as it was read {how}.", self._look)
+            else:
+                yield self._judge(check, read, 200, f"The state comes back byte for byte, read {how}.")
+        cache, kind = (plain.headers.get(name, "") for name in ("cache-control", "content-type"))
+        if cache == "no-store" and kind.startswith("application/json"):
+            yield ok("api.headers", "A state comes as JSON that no cache may keep.")
+        else:
+            yield problem(
+                "api.headers",
+                f"A state came as {kind!r} with Cache-Control {cache!r}, not as JSON with no-store: a cache "
+                "on the way could return an old state.",
+                self._look,
+            )
+        outputs = self._send("GET", f"/outputs/{self._state}")
+        if outputs.status == 200 and (outputs.json().get("outputs") != {} or "resources" in outputs.json()):
+            yield problem("api.outputs", "/outputs/ did not return the outputs alone.", self._look)
+        else:
+            yield self._judge("api.outputs", outputs, 200, "/outputs/ returns the outputs alone.")
+
+    def _releases(self, holder: bytes, other: bytes) -> Iterator[Finding]:
+        # Without its body this DELETE is a force-unlock.
+        not_ours = self._send("DELETE", self._locks, other)
+        still_held = self._send("PUT", self._locks, other).status == 423
+        arrives = not_ours.status == 200 and still_held
+        if arrives:
+            yield ok("api.delete_body", "The body of a DELETE arrives.")
+        else:
+            yield problem(
+                "api.delete_body",
+                f"A release of another lock by DELETE got {_said(not_ours)}, and the lock is "
+                f"{'still held' if still_held else 'gone'}: the body of a DELETE does not arrive.",
+                "Take the unlock_address and the unlock_method from `holdfast backend-config`: they release "
+                "by POST.",
+            )
+        yield self._judge(
+            "api.release",
+            self._send("POST", self._unlocks, holder),
+            200,
+            "The lock is released by POST /unlocks.",
+        )
+        yield self._judge(
+            "api.release_again",
+            self._send("POST", self._unlocks, holder),
+            200,
+            "The release can be repeated.",
+        )
+        lock = self._send("LOCK", self._locks, other)
+        yield self._judge(
+            "api.free", self._send("PUT", self._locks, other), 200, "The next run acquires the released lock."
+        )
+        unlock = self._send("UNLOCK", self._unlocks, other)
+        passed = [reply.request.split()[0] for reply in (lock, unlock) if reply.status == 200]
+        yield note(
+            "api.verbs",
+            f"Of the verbs LOCK and UNLOCK the API passes {' and '.join(passed) or 'none'}; the methods that "
+            "`holdfast backend-config` prints do not need them.",
+        )
+        if arrives:
+            released = self._send("DELETE", self._locks, other)
+            yield self._judge("api.release_delete", released, 200, "DELETE /locks releases a lock, too.")
+
+    # --- what the steps share ------------------------------------------------------------------------
+
+    @property
+    def _states(self) -> str:
+        return f"/states/{self._state}"
+
+    @property
+    def _locks(self) -> str:
+        return f"/locks/{self._state}"
+
+    @property
+    def _unlocks(self) -> str:
+        return f"/unlocks/{self._state}"
+
+    def _under(self, lock: bytes) -> str:
+        return f"{self._states}?ID={json.loads(lock)['ID']}"
+
+    def _document(self, serial: int) -> bytes:
+        # A probe may track nothing: the letters have no other place, and the rest is white space.
+        document = {
+            "version": 4,
+            "terraform_version": f"1.0.0 {_LETTERS}",
+            "serial": serial,
+            "lineage": self._lineage,
+            "outputs": {},
+            "resources": [],
+            "check_results": None,
+        }
+        return f"{json.dumps(document, ensure_ascii=False, indent=2)}{' ' * _PADDING}\n".encode()
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        *,
+        headers: Mapping[str, str] | None = None,
+        authorization: str | None = "",
+    ) -> _Reply:
+        """Send a request as Terraform does.
+
+        Args:
+            method: the verb.
+            path: below the API's address.
+            body: JSON.
+            headers: instead of those that Terraform sends.
+            authorization: of another caller; None for no credentials.
+        """
+        if authorization == "" and self._credentials:
+            authorization = self._credentials.authorization
+        sent = {
+            **({"Authorization": authorization} if authorization else {}),
+            **({"Content-Type": "application/json", "Content-MD5": content_md5(body)} if body else {}),
+            **(headers or {}),
+        }
+        response = api.send(method, f"{self._address}{path}", headers=sent, body=body)
+        return _Reply(f"{method} {path.partition('?')[0]}", response.status, response.headers, response.body)
+
+    def _judge(self, check: str, reply: _Reply, status: int, good: str) -> Finding:
+        return ok(check, good) if reply.status == status else self._wrong(check, reply, str(status))
+
+    def _wrong(self, check: str, reply: _Reply, wanted: str) -> Finding:
+        return problem(check, f"{reply.request} got {_said(reply)}, not {wanted}.", self._look)
+
+
+def _said(reply: _Reply) -> str:
+    return f"{reply.status} {reply.error}".strip()
+
+
+def _lock_info() -> bytes:
+    document = {
+        "ID": str(uuid4()),
+        "Operation": "OperationTypeApply",
+        "Info": "",
+        "Who": "holdfast doctor",
+        "Version": __version__,
+        "Created": datetime.now(UTC).isoformat(),
+        "Path": "",
+    }
+    return json.dumps(document).encode()
+
+
+def content_md5(body: bytes) -> str:
+    """Return the header that Terraform sends with a body."""
+    return b64encode(md5(body, usedforsecurity=False).digest()).decode()

@@ -1,0 +1,82 @@
+"""Removes what a probe made in the team's bucket, whatever becomes of the probe."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from holdfast_cli.doctor.findings import Finding, Level, note, ok
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+def cleaned(
+    client: "S3Client",
+    bucket: str,
+    owner: str,
+    prefix: str,
+    probe: Callable[[], Iterable[Finding]],
+    *,
+    check: str,
+) -> list[Finding]:
+    """Run a probe to its end, then remove every version of every key below its prefix.
+
+    Nothing is yielded before everything is removed, so that an interrupted reader leaves nothing behind.
+
+    Args:
+        client: with the operator's credentials.
+        bucket: the team's bucket.
+        owner: the account that owns it.
+        prefix: what the keys begin with that the probe may have written.
+        probe: yields what it finds.
+        check: the name of the finding that says whether everything was removed.
+
+    Returns:
+        What the probe found, and whether everything was removed.
+
+    Raises:
+        BaseException: what the probe raised, Ctrl-C among it, with a note on what could not be removed.
+    """
+    try:
+        findings = list(probe())
+    except BaseException as error:
+        left = _remove(client, bucket, owner, prefix, check)
+        if left.level is not Level.OK:
+            error.add_note(left.text)
+        raise
+    return [*findings, _remove(client, bucket, owner, prefix, check)]
+
+
+def _remove(client: "S3Client", bucket: str, owner: str, prefix: str, check: str) -> Finding:
+    try:
+        for key, version_id in _versions(client, bucket, owner, prefix):
+            client.delete_object(Bucket=bucket, Key=key, VersionId=version_id, ExpectedBucketOwner=owner)
+        left = {key for key, _ in _versions(client, bucket, owner, prefix)}
+        reason = "still there"
+    except (BotoCoreError, ClientError) as error:
+        left = {f"{prefix}*"}
+        reason = " ".join(str(error).split())
+    if not left:
+        return ok(check, f"Everything that was written to {prefix}* is removed, all versions.")
+    return note(
+        check,
+        f"Not everything was removed of {', '.join(sorted(left))}: {reason}.",
+        "Nothing has to be done: a lifecycle rule of the bucket removes it within two days.",
+    )
+
+
+def _versions(client: "S3Client", bucket: str, owner: str, prefix: str) -> list[tuple[str, str]]:
+    """List the key and the ID of every version and every delete marker below a prefix."""
+
+    def entries() -> Iterator[tuple[str, str]]:
+        pages = client.get_paginator("list_object_versions").paginate(
+            Bucket=bucket, Prefix=prefix, ExpectedBucketOwner=owner
+        )
+        for page in pages:
+            for version in page.get("Versions", []):
+                yield version["Key"], version["VersionId"]
+            for marker in page.get("DeleteMarkers", []):
+                yield marker["Key"], marker["VersionId"]
+
+    return list(entries())

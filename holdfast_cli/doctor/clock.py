@@ -1,0 +1,45 @@
+"""Compares the clock of a server, as its `Date` header tells it, with this machine's."""
+
+from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+LIMIT: Final = 60.0
+"""Seconds by which two clocks may differ. AWS refuses signatures from 5 minutes on; tokens expire sooner."""
+
+DO: Final = (
+    "Set this machine's clock (chronyc tracking, or timedatectl): signatures and expiry times depend on it."
+)
+"""What to do about clocks that differ."""
+
+
+def seconds_off(date: str, sent: float, received: float) -> float | None:
+    """Return by how many seconds this machine is ahead of a server; negative if it is behind.
+
+    Args:
+        date: the `Date` header of the response, in whole seconds.
+        sent: this machine's time when the request left, in seconds since 1970.
+        received: when its response was there.
+
+    Returns:
+        The least difference that explains the header, 0.0 if none is needed; None if it is not a date.
+
+    >>> seconds_off("Thu, 01 Jan 1970 00:01:40 GMT", 100.2, 100.4)
+    0.0
+    >>> seconds_off("Thu, 01 Jan 1970 00:01:40 GMT", 201.0, 203.0)
+    100.0
+    """
+    try:
+        server = parsedate_to_datetime(date).timestamp()
+    except ValueError:
+        return None
+    if sent > server + 1:
+        return sent - (server + 1)
+    return min(0.0, received - server)
+
+
+def deviation(off: float, server: str) -> Iterator[str]:
+    """Yield a sentence if the clocks differ by more than `LIMIT`."""
+    if abs(off) > LIMIT:
+        where = "ahead of" if off > 0 else "behind"
+        yield f"This machine's clock is {abs(off):.0f} seconds {where} that of {server}."

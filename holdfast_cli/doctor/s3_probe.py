@@ -1,0 +1,267 @@
+"""Tries whether a bucket honours every condition that Holdfast relies on.
+
+Servers that call themselves S3 and ignore a condition exist. On such a server a lock does not lock, and
+nothing but a trial shows it. Each request is sent once: after a retry, a precondition that failed may have
+failed because of the first attempt.
+"""
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import ClientError
+
+from holdfast import names
+from holdfast.s3.store import is_unique
+from holdfast_cli.doctor import clock
+from holdfast_cli.doctor.checks import attempt
+from holdfast_cli.doctor.cleaning import cleaned
+from holdfast_cli.doctor.findings import Finding, ok, problem
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+_AT_ONCE: Final = 8
+"""Writers that compete for one key."""
+_METADATA: Final = {"who": "doctor%40laptop", "lock-id": "0f4e-1"}
+
+_NOT_S3: Final = (
+    "Do not keep states in this bucket: Holdfast is safe only on a store that honours S3's conditional "
+    "requests as Amazon S3 does."
+)
+_VERSIONING: Final = (
+    "Enable versioning: aws s3api put-bucket-versioning --bucket {bucket} "
+    "--versioning-configuration Status=Enabled."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """S3's response to one request that it decided.
+
+    Attributes:
+        status: of HTTP.
+        etag: of what was written or read; empty if nothing was.
+        version_id: of what was written or read; empty if S3 named none.
+        body: of what was read.
+        metadata: of what was read, as S3 keeps it.
+    """
+
+    status: int
+    etag: str = ""
+    version_id: str = ""
+    body: bytes = b""
+    metadata: dict[str, str] | None = None
+
+
+def check(client: "S3Client", bucket: str, owner: str) -> list[Finding]:
+    """Try the conditions of a bucket on keys of the probe's own, and remove everything that it wrote.
+
+    Args:
+        client: sends each request once, as `holdfast.s3.store.connect` makes it.
+        bucket: the bucket to try.
+        owner: the account that owns it.
+    """
+    # Where a lifecycle rule of the bucket removes what is left.
+    prefix = f"{names.parse(f'{names.RESERVED}/{secrets.token_hex(16)}').state_key}/"
+    probe = _Probe(client, bucket, owner, prefix)
+
+    def run() -> Iterator[Finding]:
+        return attempt("s3", probe.run)
+
+    return cleaned(client, bucket, owner, prefix, run, check="s3.removed")
+
+
+class _Probe:
+    """The trials. Each yields a sentence for every deviation; the first one decides."""
+
+    def __init__(self, client: "S3Client", bucket: str, owner: str, prefix: str) -> None:
+        self._client = client
+        self._where: dict[str, Any] = {"Bucket": bucket, "ExpectedBucketOwner": owner}
+        self._prefix = prefix
+        self._bucket = bucket
+
+    def run(self) -> Iterator[Finding]:
+        trials: tuple[tuple[str, Callable[[str], Iterable[str]], str, str], ...] = (
+            ("clock", self._clock, "The clocks of S3 and of this machine agree.", clock.DO),
+            ("versioning", self._versioning, "Every write gets a version ID of its own.", _VERSIONING),
+            ("create", self._create, "If-None-Match creates an object once.", _NOT_S3),
+            (
+                "create_at_once",
+                self._create_at_once,
+                "Of several creators at once one wins.",
+                _NOT_S3,
+            ),
+            ("create_again", self._create_again, "If-None-Match creates an object over a marker.", _NOT_S3),
+            ("replace", self._replace, "If-Match replaces the version that it names and no other.", _NOT_S3),
+            (
+                "replace_at_once",
+                self._replace_at_once,
+                "Of several writers at once one wins.",
+                _NOT_S3,
+            ),
+            ("delete", self._delete, "If-Match deletes the version that it names and no other.", _NOT_S3),
+            ("remove_version", self._remove_version, "Removing a version leaves every other one.", _NOT_S3),
+            ("read", self._read, "A read returns what was written last.", _NOT_S3),
+            ("metadata", self._metadata, "User metadata comes back as it was written.", _NOT_S3),
+        )
+        for name, trial, good, do in trials:
+            deviation = next(iter(trial(f"{self._prefix}{name}")), None)
+            if deviation is None:
+                yield ok(f"s3.{name}", good)
+            else:
+                yield problem(f"s3.{name}", deviation, do.format(bucket=self._bucket))
+
+    # --- the trials ----------------------------------------------------------------------------------
+
+    def _clock(self, key: str) -> Iterator[str]:
+        before = time.time()
+        try:
+            response: Any = self._client.get_object(**self._where, Key=key)
+        except ClientError as error:  # there is no such object; the header is there all the same
+            response = error.response
+        date = response["ResponseMetadata"]["HTTPHeaders"].get("date", "")
+        if (off := clock.seconds_off(date, before, time.time())) is None:
+            yield "S3 sends no Date header, by which Holdfast tells how old a lock is."
+        else:
+            yield from clock.deviation(off, "S3")
+
+    def _versioning(self, key: str) -> Iterator[str]:
+        first = self._put(key, b"1", IfNoneMatch="*")
+        second = self._put(key, b"2", IfMatch=first.etag)
+        for reply in (first, second):
+            yield from _unless(200, reply, "writing an object")
+            if not is_unique(reply.version_id):
+                yield (
+                    f"A write to {self._bucket} got the version ID {reply.version_id or 'none'!r}: the "
+                    "bucket keeps one version only, so there is no history."
+                )
+        if first.version_id == second.version_id:
+            yield "Two writes to one key got the same version ID."
+
+    def _create(self, key: str) -> Iterator[str]:
+        yield from _unless(200, self._put(key, b"1", IfNoneMatch="*"), "creating an object")
+        yield from _unless(412, self._put(key, b"2", IfNoneMatch="*"), "creating an object that exists")
+        yield from self._unless_holds(key, b"1", "a create that S3 refused")
+
+    def _create_at_once(self, key: str) -> Iterator[str]:
+        yield from self._unless_one_wins(key, "created one object", IfNoneMatch="*")
+
+    def _create_again(self, key: str) -> Iterator[str]:
+        made = self._put(key, b"1", IfNoneMatch="*")
+        self._delete_object(key, IfMatch=made.etag)
+        yield from _unless(200, self._put(key, b"2", IfNoneMatch="*"), "creating an object that was deleted")
+
+    def _replace(self, key: str) -> Iterator[str]:
+        first = self._put(key, b"1", IfNoneMatch="*")
+        second = self._put(key, b"2", IfMatch=first.etag)
+        yield from _unless(200, second, "replacing an object under its ETag")
+        yield from _unless(
+            412, self._put(key, b"3", IfMatch=first.etag), "replacing an object under the ETag before"
+        )
+        yield from self._unless_holds(key, b"2", "a replacement that S3 refused")
+        missing = f"{key}_missing"
+        reply = self._put(missing, b"1", IfMatch=second.etag)
+        if reply.status not in (404, 412):
+            yield f"S3 responded with {reply.status} to replacing an object that is not there, not with 404."
+
+    def _replace_at_once(self, key: str) -> Iterator[str]:
+        etag = self._put(key, b"first", IfNoneMatch="*").etag
+        yield from self._unless_one_wins(key, "replaced one version", IfMatch=etag)
+
+    def _delete(self, key: str) -> Iterator[str]:
+        first = self._put(key, b"1", IfNoneMatch="*")
+        second = self._put(key, b"2", IfMatch=first.etag)
+        reply = self._delete_object(key, IfMatch=first.etag)
+        if self._get(key).status != 200:
+            yield (
+                f"S3 deleted an object whose ETag is not the one in If-Match, and responded with "
+                f"{reply.status}: it ignores If-Match on DELETE, so a late release removes another's lock."
+            )
+        yield from _unless(412, reply, "deleting an object under another ETag")
+        yield from _unless(
+            204, self._delete_object(key, IfMatch=second.etag), "deleting under the right ETag"
+        )
+        yield from _unless(404, self._get(key), "reading a deleted object")
+        yield from _unless(404, self._delete_object(key, IfMatch=second.etag), "deleting what is deleted")
+
+    def _remove_version(self, key: str) -> Iterator[str]:
+        first = self._put(key, b"1", IfNoneMatch="*")
+        second = self._put(key, b"2", IfMatch=first.etag)
+        if not is_unique(second.version_id):
+            yield "There is no version to remove: S3 gave a write no version ID of its own."
+        yield from _unless(204, self._delete_object(key, VersionId=second.version_id), "removing a version")
+        yield from self._unless_holds(key, b"1", "its newest version was removed")
+        if self._get(key, VersionId=second.version_id).status != 404:
+            yield "S3 responded with success to removing a version, which is still there."
+
+    def _read(self, key: str) -> Iterator[str]:
+        etag = ""
+        for number in range(5):
+            body = str(number).encode()
+            etag = self._put(key, body, **({"IfMatch": etag} if etag else {"IfNoneMatch": "*"})).etag
+            yield from self._unless_holds(key, body, "it was replaced")
+
+    def _metadata(self, key: str) -> Iterator[str]:
+        self._put(key, b"1", IfNoneMatch="*", Metadata=_METADATA)
+        if (found := self._get(key).metadata) != _METADATA:
+            yield f"S3 returned the user metadata {found} of an object that was written with {_METADATA}."
+
+    # --- what the trials share -----------------------------------------------------------------------
+
+    def _unless_one_wins(self, key: str, what: str, **condition: str) -> Iterator[str]:
+        def write(number: int) -> Reply:
+            return self._put(key, str(number).encode(), **condition)
+
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            replies = list(threads.map(write, range(_AT_ONCE)))
+        winners = [number for number, reply in enumerate(replies) if reply.status == 200]
+        if len(winners) != 1:
+            yield f"{len(winners)} of {_AT_ONCE} writers at once {what}; exactly one may."
+        # 409: S3 met another write in flight.
+        if others := {reply.status for reply in replies} - {200, 409, 412}:
+            yield f"S3 responded with {min(others)} to a writer that lost, not with 412."
+        yield from self._unless_holds(key, str(winners[0]).encode(), "several writers competed")
+
+    def _unless_holds(self, key: str, body: bytes, after: str) -> Iterator[str]:
+        found = self._get(key)
+        if (found.status, found.body) != (200, body):
+            yield f"S3 did not return the current version after {after}, but {found.status}."
+
+    def _put(self, key: str, body: bytes, **condition: Any) -> Reply:
+        # With a checksum, as Holdfast writes: it stores nothing that was damaged on its way.
+        return self._reply(
+            lambda: self._client.put_object(
+                **self._where, Key=key, Body=body, ChecksumAlgorithm="SHA256", **condition
+            )
+        )
+
+    def _get(self, key: str, **which: Any) -> Reply:
+        return self._reply(lambda: self._client.get_object(**self._where, Key=key, **which))
+
+    def _delete_object(self, key: str, **which: Any) -> Reply:
+        return self._reply(lambda: self._client.delete_object(**self._where, Key=key, **which))
+
+    def _reply(self, send: Callable[[], Any]) -> Reply:
+        try:
+            response = send()
+        except ClientError as error:
+            status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+            if status in (403, 429) or (status >= 500 and status != 501):
+                raise  # S3 has not looked at the condition
+            return Reply(status)
+        return Reply(
+            response["ResponseMetadata"]["HTTPStatusCode"],
+            response.get("ETag", ""),
+            response.get("VersionId", ""),
+            response["Body"].read() if "Body" in response else b"",
+            response.get("Metadata"),
+        )
+
+
+def _unless(status: int, reply: Reply, what: str) -> Iterator[str]:
+    if reply.status != status:
+        yield f"S3 responded with {reply.status} to {what}, not with {status}."

@@ -1,0 +1,92 @@
+"""The template of a deployed stack, with its references resolved as far as Holdfast's templates use them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+_ARNS: Final = {
+    "AWS::IAM::Role": "arn:{partition}:iam::{account}:role/{id}",
+    "AWS::KMS::Key": "arn:{partition}:kms:{region}:{account}:key/{id}",
+    "AWS::Lambda::Function": "arn:{partition}:lambda:{region}:{account}:function:{id}",
+    "AWS::Logs::LogGroup": "arn:{partition}:logs:{region}:{account}:log-group:{id}:*",
+    "AWS::S3::Bucket": "arn:{partition}:s3:::{id}",
+}
+"""What `Fn::GetAtt` of `Arn` returns, by the type of the resource."""
+
+
+class UnresolvedError(Exception):
+    """The template has a reference that this module does not know; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedTemplate:
+    """What a stack was deployed with.
+
+    Attributes:
+        document: the template.
+        physical_ids: logical ID to physical ID of every resource that exists.
+        partition: such as `aws`.
+        region: of the stack.
+        account: that owns it.
+    """
+
+    document: Mapping[str, Any]
+    physical_ids: Mapping[str, str]
+    partition: str
+    region: str
+    account: str
+
+    def resources(self, resource_type: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield logical ID and properties of the resources of a type, with their references resolved.
+
+        Raises:
+            UnresolvedError: a property has a reference that is not known.
+        """
+        for logical_id, resource in self.document["Resources"].items():
+            if resource["Type"] == resource_type:
+                yield logical_id, self.resolve(resource.get("Properties", {}))
+
+    def resolve(self, value: Any) -> Any:
+        """Return a value of the template with every reference replaced by what it stands for.
+
+        Raises:
+            UnresolvedError: a reference is not known.
+        """
+        match value:
+            case {"Ref": str(name)}:
+                return self._pseudo_parameter(name) or self._physical_id(name)
+            case {"Fn::GetAtt": [str(name), "Arn"]}:
+                return self._arn(name)
+            case {"Fn::Join": [str(separator), list(parts)]}:
+                return separator.join(str(self.resolve(part)) for part in parts)
+            case dict():
+                if unknown := [key for key in value if key.startswith("Fn::")]:
+                    raise UnresolvedError(f"The template has {unknown[0]} {value[unknown[0]]}.")
+                return {key: self.resolve(item) for key, item in value.items()}
+            case list():
+                return [self.resolve(item) for item in value]
+            case _:
+                return value
+
+    def _pseudo_parameter(self, name: str) -> str | None:
+        suffix = "amazonaws.com.cn" if self.partition == "aws-cn" else "amazonaws.com"
+        return {
+            "AWS::AccountId": self.account,
+            "AWS::Partition": self.partition,
+            "AWS::Region": self.region,
+            "AWS::URLSuffix": suffix,
+        }.get(name)
+
+    def _physical_id(self, name: str) -> str:
+        try:
+            return self.physical_ids[name]
+        except KeyError:
+            raise UnresolvedError(f"The stack has no resource {name}.") from None
+
+    def _arn(self, name: str) -> str:
+        resource_type = self.document["Resources"].get(name, {}).get("Type")
+        if resource_type not in _ARNS:
+            raise UnresolvedError(f"The template has the ARN of {name}, a {resource_type}.")
+        return _ARNS[resource_type].format(
+            partition=self.partition, region=self.region, account=self.account, id=self._physical_id(name)
+        )

@@ -1,0 +1,154 @@
+"""What `holdfast doctor` finds of a bucket, on stores that honour every condition and on some that do not."""
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from holdfast.s3.store import connect
+from holdfast_cli.doctor import s3_probe
+from holdfast_cli.doctor.findings import Finding, Level
+from tests.contract.conftest import ACCOUNT, Bucket
+from tests.support.aws_gateway import AwsGateway
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+@pytest.fixture
+def gateway(bucket: Bucket) -> Iterator[AwsGateway]:
+    """Stands in front of the store, and alters what it is told to."""
+    with AwsGateway(bucket.s3.meta.endpoint_url) as running:
+        running.renames_headers = False
+        yield running
+
+
+@pytest.fixture
+def through(gateway: AwsGateway) -> "S3Client":
+    """A client that talks to the store through the gateway."""
+    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+    return connect(session, endpoint_url=gateway.address)
+
+
+def problems(findings: list[Finding]) -> dict[str, str]:
+    """The text of every problem, by its check; each says what to do."""
+    found = {finding.check: finding for finding in findings if finding.level is Level.PROBLEM}
+    assert all(finding.do for finding in found.values())
+    return {check: finding.text for check, finding in found.items()}
+
+
+def test_a_store_that_honours_every_condition_has_no_problem_and_nothing_is_left(
+    bucket: Bucket, through: "S3Client"
+) -> None:
+    findings = s3_probe.check(through, bucket.name, ACCOUNT)
+
+    assert {finding.level for finding in findings} == {Level.OK}
+    assert len(findings) == 12
+    assert bucket.history("") == []
+
+
+def test_a_store_that_ignores_if_match_on_delete_is_found(
+    bucket: Bucket, gateway: AwsGateway, through: "S3Client"
+) -> None:
+    with gateway.dropping("DELETE", "if-match"):
+        found = problems(s3_probe.check(through, bucket.name, ACCOUNT))
+
+    assert found.keys() == {"s3.delete"}
+    assert "ignores If-Match on DELETE" in found["s3.delete"]
+    assert bucket.history("") == []
+
+
+def test_a_store_that_ignores_if_none_match_is_found(
+    bucket: Bucket, gateway: AwsGateway, through: "S3Client"
+) -> None:
+    with gateway.dropping("PUT", "if-none-match"):
+        found = problems(s3_probe.check(through, bucket.name, ACCOUNT))
+
+    assert found.keys() == {"s3.create", "s3.create_at_once"}
+    assert found["s3.create_at_once"] == "8 of 8 writers at once created one object; exactly one may."
+    assert bucket.history("") == []
+
+
+def test_a_store_that_ignores_if_match_on_put_is_found(
+    bucket: Bucket, gateway: AwsGateway, through: "S3Client"
+) -> None:
+    with gateway.dropping("PUT", "if-match"):
+        found = problems(s3_probe.check(through, bucket.name, ACCOUNT))
+
+    assert found.keys() == {"s3.replace", "s3.replace_at_once"}
+    assert bucket.history("") == []
+
+
+def test_a_bucket_that_keeps_one_version_only_is_found(unversioned: Bucket) -> None:
+    found = problems(s3_probe.check(unversioned.s3, unversioned.name, ACCOUNT))
+
+    assert {"s3.versioning", "s3.remove_version"} <= found.keys()
+    assert "keeps one version only" in found["s3.versioning"]
+    assert unversioned.history("") == []
+
+
+def test_a_store_with_another_clock_is_found(
+    bucket: Bucket, gateway: AwsGateway, through: "S3Client"
+) -> None:
+    with gateway.with_clock_ahead(90):
+        found = problems(s3_probe.check(through, bucket.name, ACCOUNT))
+
+    assert found.keys() == {"s3.clock"}
+    assert "seconds behind that of S3" in found["s3.clock"]
+
+
+def test_what_was_made_before_an_interrupt_is_removed(bucket: Bucket, through: "S3Client") -> None:
+    def interrupt(params: dict[str, Any], **_: object) -> None:
+        if params["Key"].endswith("/replace"):
+            assert bucket.history("")
+            raise KeyboardInterrupt
+
+    through.meta.events.register("before-parameter-build.s3.PutObject", interrupt)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        s3_probe.check(through, bucket.name, ACCOUNT)
+
+    assert bucket.history("") == []
+    assert not hasattr(raised.value, "__notes__")
+
+
+def test_an_interrupt_tells_what_could_not_be_removed(bucket: Bucket, through: "S3Client") -> None:
+    def interrupt(params: dict[str, Any], **_: object) -> None:
+        if params["Key"].endswith("/replace"):
+            raise KeyboardInterrupt
+
+    def deny(**_: object) -> None:
+        raise ClientError({"Error": {"Code": "AccessDenied"}}, "ListObjectVersions")
+
+    through.meta.events.register("before-parameter-build.s3.PutObject", interrupt)
+    through.meta.events.register("before-parameter-build.s3.ListObjectVersions", deny)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        s3_probe.check(through, bucket.name, ACCOUNT)
+
+    [note] = raised.value.__notes__
+    assert note.startswith("Not everything was removed of probes/")
+    assert "AccessDenied" in note
+
+
+def test_versions_that_cannot_be_removed_are_named(bucket: Bucket, through: "S3Client") -> None:
+    bucket.retain_everything()
+
+    findings = s3_probe.check(through, bucket.name, ACCOUNT)
+
+    assert findings[-1].check == "s3.removed"
+    assert findings[-1].level is Level.NOTE
+    assert "within two days" in findings[-1].do
+
+
+def test_a_store_that_does_not_respond_is_one_problem(bucket: Bucket) -> None:
+    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+    nowhere = connect(session, endpoint_url="http://127.0.0.1:1")
+    started = time.monotonic()
+
+    findings = s3_probe.check(nowhere, bucket.name, ACCOUNT)
+
+    assert problems(findings).keys() == {"s3"}
+    assert [finding.check for finding in findings] == ["s3", "s3.removed"]
+    assert time.monotonic() - started < 20

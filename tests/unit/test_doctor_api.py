@@ -1,0 +1,204 @@
+"""What `holdfast doctor` finds of an API that responds other than Holdfast's does."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from email.utils import formatdate
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import pytest
+
+import holdfast
+from holdfast_cli import api
+from holdfast_cli.doctor import api_probe
+from holdfast_cli.doctor.findings import Finding, Level
+from holdfast_cli.stack import Stack
+
+ADA = api_probe.Credentials("ada", "secret of ada")
+STACK = Stack("payments", "https://api.example.com", "holdfast-payments", "123456789012", None)
+
+Change = Callable[[str, str, api.Response], api.Response]
+"""Takes verb, path and response of a request, and returns the response that is sent instead."""
+
+
+def as_it_is(method: str, path: str, response: api.Response) -> api.Response:  # noqa: ARG001
+    return response
+
+
+class Api:
+    """An API as Holdfast's, with one state that all of its names stand for."""
+
+    def __init__(self) -> None:
+        self.change: Change = as_it_is
+        self.state: bytes | None = None
+        self.lock: bytes | None = None
+        self.written: list[str] = []
+
+    def send(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"") -> api.Response:
+        """Respond to a request, in place of `api.send`."""
+        path, query = urlsplit(url).path, urlsplit(url).query
+        status, answer = self._respond(method, path, query, headers, body)
+        usual = {
+            "cache-control": "no-store",
+            "content-type": "application/json",
+            "date": formatdate(usegmt=True),
+        }
+        return self.change(method, path, api.Response(status, answer, usual))
+
+    def _respond(
+        self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes
+    ) -> tuple[int, bytes]:
+        _, route, name = (*path.split("/", 2), "")[:3]
+        if route == "health":
+            return 200, json.dumps({"version": f"{holdfast.__version__}+abc"}).encode()
+        if headers.get("Authorization") != ADA.authorization:
+            return (403 if "Authorization" in headers else 401), b"{}"
+        if route == "stats" or name.endswith("not-a-probe"):
+            return 400, b"{}"
+        match method, route:
+            case "GET", "states":
+                return (200, self.state) if self.state else (204, b"")
+            case "GET", "outputs":
+                return 200, b'{"outputs": {}}'
+            case "POST", "states":
+                return self._write(query, headers, body)
+            case (("PUT" | "LOCK"), "locks"):
+                self.lock = self.lock or body
+                return (200, b"") if self.lock == body else (423, self.lock)
+            case _:  # a release
+                self.lock = None if self.lock == body else self.lock
+                return 200, b""
+
+    def _write(self, query: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
+        self.written.append(query)
+        if self.lock is None:
+            return 428, b"{}"
+        if query != f"ID={json.loads(self.lock)['ID']}":
+            return 423, self.lock
+        if headers["Content-MD5"] != api_probe.content_md5(body):
+            return 400, b"{}"
+        self.state = body
+        return 200, b""
+
+
+class Empty:
+    """A bucket in which nothing is left."""
+
+    def get_paginator(self, _: str) -> "Empty":
+        return self
+
+    def paginate(self, **_: str) -> list[dict[str, Any]]:
+        return [{}]
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Api:
+    made = Api()
+    monkeypatch.setattr(api, "send", made.send)
+    return made
+
+
+def look(credentials: api_probe.Credentials | None = ADA) -> list[Finding]:
+    bucket = api_probe.Bucket(cast("Any", Empty()), STACK.bucket, STACK.account, keeps_everything=False)
+    return list(api_probe.check(STACK, credentials, bucket))
+
+
+def problems(findings: list[Finding]) -> list[str]:
+    """The checks that found a problem; each says what to do, and none a secret."""
+    found = [finding for finding in findings if finding.level is Level.PROBLEM]
+    assert all(finding.do for finding in found)
+    assert ADA.password not in repr(findings) + repr(ADA)
+    return [finding.check for finding in found]
+
+
+def on(method: str, path: str, change: Callable[[api.Response], api.Response]) -> Change:
+    """Change the responses to one verb on paths that begin so."""
+
+    def changed(asked: str, where: str, response: api.Response) -> api.Response:
+        return change(response) if asked == method and where.startswith(path) else response
+
+    return changed
+
+
+def status(number: int) -> Callable[[api.Response], api.Response]:
+    return lambda response: api.Response(number, b"{}", response.headers)
+
+
+def body(content: bytes) -> Callable[[api.Response], api.Response]:
+    return lambda response: api.Response(response.status, content, response.headers)
+
+
+def test_an_api_as_ours_has_no_problem(fake: Api) -> None:
+    assert problems(look()) == []
+    assert fake.lock is None
+
+
+@pytest.mark.parametrize(
+    ("change", "check"),
+    [
+        (on("GET", "/health", status(404)), "api.health"),
+        (on("GET", "/stats/", status(404)), "api.unknown_path"),
+        (on("POST", "/unlocks/", status(404)), "api.release"),
+        (on("GET", "/outputs/", status(404)), "api.outputs"),
+        (on("GET", "/outputs/", body(b'{"outputs": {}, "resources": []}')), "api.outputs"),
+        (on("GET", "/states/", body(b"{}")), "api.read"),
+        (
+            on("GET", "/states/", lambda one: api.Response(one.status, one.body, {"cache-control": ""})),
+            "api.headers",
+        ),
+        (on("PUT", "/locks/", body(b"")), "api.held"),
+    ],
+)
+def test_a_response_that_is_not_as_ours_is_found(fake: Api, change: Change, check: str) -> None:
+    fake.change = change
+
+    assert check in problems(look())
+
+
+def test_nothing_is_written_to_a_deployment_that_does_not_know_the_reserved_names(fake: Api) -> None:
+    fake.change = on("GET", "/states/holdfast-doctor/not-a-probe", status(204))
+
+    assert problems(look()) == ["api.reserved_name"]
+    assert (fake.written, fake.lock) == ([], None)
+
+
+def test_a_delete_of_another_lock_that_releases_ours_is_found(fake: Api) -> None:
+    def forget(response: api.Response) -> api.Response:
+        fake.lock = None
+        return response
+
+    fake.change = on("DELETE", "/locks/", forget)
+    findings = look()
+
+    assert problems(findings) == ["api.delete_body"]
+    assert "the lock is gone" in next(one.text for one in findings if one.check == "api.delete_body")
+
+
+def test_code_of_another_version_is_a_note(fake: Api) -> None:
+    fake.change = on("GET", "/health", body(b'{"version": "0.0.9+abc"}'))
+    findings = look()
+
+    assert problems(findings) == []
+    assert findings[0].level is Level.NOTE
+    assert "0.0.9+abc" in findings[0].text
+
+
+def test_an_api_with_another_clock_is_found(fake: Api) -> None:
+    late = {"date": formatdate(time.time() - 100, usegmt=True)}
+    fake.change = on("GET", "/health", lambda one: api.Response(one.status, one.body, late))
+
+    assert problems(look()) == ["api.clock"]
+
+
+def test_without_credentials_only_what_needs_none_is_tried(fake: Api) -> None:
+    findings = look(None)
+
+    assert problems(findings) == []
+    assert [finding.check for finding in findings] == [
+        "api.health",
+        "api.clock",
+        "api.anonymous",
+        "api.credentials",
+    ]
+    assert fake.written == []
