@@ -1,4 +1,4 @@
-"""The policies in docs/deploying.md allow what CloudFormation needs for the stacks, and what functions need."""
+"""The policies in docs/deploying.md allow what CloudFormation and the functions need."""
 
 import json
 import re
