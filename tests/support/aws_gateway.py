@@ -244,15 +244,6 @@ class AwsGateway:
             self.refuses_chunks = False
 
     @contextlib.contextmanager
-    def dropping_delete_bodies(self) -> Iterator[None]:
-        """Let every DELETE lose its body meanwhile."""
-        self.drops_delete_bodies = True
-        try:
-            yield
-        finally:
-            self.drops_delete_bodies = False
-
-    @contextlib.contextmanager
     def dropping(self, method: str, header: str) -> Iterator[None]:
         """Let every request with this verb lose a header meanwhile; its name is in lower case."""
         self.drops.add((method, header))

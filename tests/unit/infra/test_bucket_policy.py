@@ -438,18 +438,18 @@ INTRODUCTION: Final = """\
 # What the bucket itself refuses
 
 The bucket policy holds for everybody: Holdfast's functions, administrators, other programs, root. It gives
-nobody a permission; it takes away what would harm a state, a lock, the history or a revocation. So not even
-a fault in Holdfast writes over a state blindly.
-[design.md](design.md#what-the-bucket-itself-refuses) says why each
+nobody a permission; it takes away what would harm a state, a lock, the history or a revocation. So it also
+stands against a fault in Holdfast. [design.md](design.md#what-the-bucket-itself-refuses) says why each
 statement is there.
 
 What it does not cover: S3's lifecycle rules, which no bucket policy stops; somebody who may change the policy
 itself; and the time after the stack is removed, because the policy goes with it. Object Lock holds all the
 same.
 
-The tables are generated from the tests, which ask the synthesized policies about every line. An empty cell is
-a request that the bucket does not deny: then the caller's own permissions decide. A denial applies to every
-team, unless teams are named:
+The tables are generated from the tests, which evaluate the synthesized policies by IAM's documented rules for
+every line. No bucket on AWS was asked, and the local AWS does not know all of the conditions. An empty cell
+is a request that the bucket does not deny: then the caller's own permissions decide. A denial applies to
+every team, unless teams are named:
 
 | Team | Its settings |
 | --- | --- |

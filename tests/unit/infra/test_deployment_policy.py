@@ -1,0 +1,166 @@
+"""The policies in docs/deploying.md allow what CloudFormation and the functions need."""
+
+import json
+import re
+from functools import cache
+from typing import Any, Final
+
+import pytest
+from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
+
+from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, evaluate, resolved
+from tests.unit.infra.conftest import ROOT, Synthesized
+
+# What a schema lists for properties that no template has, or for other AWS services.
+UNUSED: Final = re.compile(
+    r"(codedeploy|ec2|elasticfilesystem|firehose|organizations|s3files|s3tables):.*"
+    # AWS::CloudTrail::Trail of an organization, or with insights
+    r"|cloudtrail:Put(EventConfiguration|InsightSelectors)"
+    # AWS::IAM::Role with a managed policy or without its boundary
+    r"|iam:((Attach|Detach)RolePolicy|(Delete|Put)RolePermissionsBoundary)"
+    # AWS::KMS::Key that is disabled, does not rotate any more, or goes
+    r"|kms:(DisableKey|DisableKeyRotation|EnableKey|ScheduleKeyDeletion)"
+    # AWS::Lambda::Function and its versions: keys, layers, code signing, concurrency, other runtimes
+    r"|kms:(CreateGrant|Decrypt|Encrypt|GenerateDataKey)"
+    r"|lambda:(Put|Associate|Pass|Delete(FunctionCodeSigning|FunctionConcurrency|ProvisionedConcurrency)).*"
+    # AWS::Logs::LogGroup: keys, indexes, data protection, policies
+    r"|logs:((Put|Delete)(BearerToken|DataProtection|IndexPolicy|LogGroupDeletionProtection).*"
+    r"|(Associate|Disassociate)KmsKey|Delete(ResourcePolicy|RetentionPolicy))"
+    # AWS::S3::Bucket: replication, website, inventories, metadata tables, ACLs
+    r"|s3:(Create|Delete|Update)Bucket(Analytics|Cors|Encryption|Lifecycle|Metadata|Metrics|Replication|Website).*"
+    r"|s3:Put(Accelerate|Analytics|Inventory|IntelligentTiering|Metrics|Replication|ObjectLock)Configuration"
+    r"|s3:PutBucket(Abac|Acl|CORS|Notification|Replication|Website)"
+    r"|s3:(DeleteObject|PutObjectAcl|REST.PUT.OBJECT)",
+    re.IGNORECASE,
+)
+
+
+@cache
+def policy(marker: str) -> tuple[Statement, ...]:
+    """Return the statements of the JSON block below a comment of the document."""
+    _, _, rest = (ROOT / "docs/deploying.md").read_text(encoding="utf-8").partition(f"<!-- {marker}:")
+    block = re.search(r"^```json\n(.*?)^```", rest, re.MULTILINE | re.DOTALL)
+    assert block, f"no JSON below {marker}"
+    document = json.loads(block[1])
+    # The most that a managed policy may have; white space does not count.
+    assert len(json.dumps(document, separators=(",", ":"))) <= 6144
+    return tuple(document["Statement"])
+
+
+@cache
+def needed(resource_type: str) -> frozenset[str]:
+    """Return the actions that CloudFormation's schema of a type lists for all but its listing."""
+    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema(REGION, resource_type).schema
+    handlers: dict[str, Any] = schema["handlers"]
+    listed = {action for name, one in handlers.items() if name != "list" for action in one["permissions"]}
+    return frozenset(action for action in listed if not UNUSED.fullmatch(action))
+
+
+def arn(resource_type: str, name: str) -> str:
+    """Return the ARN of a resource that CloudFormation would make."""
+    return {
+        "AWS::ApiGatewayV2": f"arn:aws:apigateway:{REGION}::/apis/a1b2c3d4e5/routes/f6g7",
+        "AWS::CloudTrail": f"arn:aws:cloudtrail:{REGION}:{ACCOUNT}:trail/{name}",
+        "AWS::IAM": f"arn:aws:iam::{ACCOUNT}:role/{name}",
+        "AWS::KMS": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1a2b3c4d-1111-4222-8333-444455556666",
+        "AWS::Lambda": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}",
+        "AWS::Logs": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{name}",
+        "AWS::S3": f"arn:aws:s3:::{name}",
+    }[resource_type.rpartition("::")[0]]
+
+
+# The action is on something else than the resource itself.
+ELSEWHERE: Final = {
+    "iam:CreateServiceLinkedRole": (
+        f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/ops.apigateway.amazonaws.com/AWSServiceRoleForAPIGateway"
+    ),
+    "iam:PassRole": f"arn:aws:iam::{ACCOUNT}:role/Holdfast-ops-Role-1A2B",
+    "iam:GetRole": f"arn:aws:iam::{ACCOUNT}:role/Holdfast-ops-Role-1A2B",
+    "kms:DescribeKey": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1a2b3c4d-1111-4222-8333-444455556666",
+    "s3:GetObject": f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-{REGION}/code.zip",
+    "s3:GetObjectVersion": f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-{REGION}/code.zip",
+    "s3:getObject": f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-{REGION}/code.zip",
+}
+CONTEXT: Final = {
+    "iam:PassedToService": "lambda.amazonaws.com",
+    "iam:AWSServiceName": "ops.apigateway.amazonaws.com",
+}
+
+
+def name_of(stack: Synthesized, logical_id: str) -> str:
+    """Return the name of what an action is on; CloudFormation makes one up from the stack's."""
+    resource = stack.template["Resources"][logical_id]
+    for property_name in ("BucketName", "Bucket", "LogGroupName", "TrailName"):
+        match resource.get("Properties", {}).get(property_name):
+            case {"Ref": str(other)}:
+                return name_of(stack, other)
+            case None:
+                pass
+            case given:
+                return str(resolved(stack.template, given))
+    made_up = f"Holdfast-ops-{logical_id}-1A2B3C4D5E6F"
+    return made_up.lower() if resource["Type"] == "AWS::S3::Bucket" else made_up
+
+
+@pytest.fixture(scope="session", params=["platform", "payments", "ops"])
+def deployed(
+    request: pytest.FixtureRequest, stacks: dict[str, Synthesized], settled: Synthesized
+) -> Synthesized:
+    """Each example team's stack, one of which asks for retention, and that of a team with every setting."""
+    return {**stacks, "Holdfast-ops": settled}[f"Holdfast-{request.param}"]
+
+
+def test_the_deployment_policy_allows_what_cloudformation_needs_for_each_resource(
+    deployed: Synthesized,
+) -> None:
+    denied = {
+        (logical_id, action)
+        for logical_id, resource in deployed.template["Resources"].items()
+        for action in needed(resource["Type"])
+        if evaluate(
+            policy("deployment policy"),
+            Request(
+                action,
+                ELSEWHERE.get(action) or arn(resource["Type"], name_of(deployed, logical_id)),
+                context=CONTEXT,
+            ),
+        )
+        != "allow"
+    }
+
+    assert denied == set()
+
+
+@pytest.mark.parametrize("action", ["s3:GetObject", "s3:PutObject", "s3:DeleteObjectVersion"])
+def test_the_deployment_policy_reaches_no_object_of_a_state_bucket(action: str) -> None:
+    state = f"arn:aws:s3:::holdfast-ops-{ACCOUNT}-{REGION}/states/a.tfstate"
+
+    assert evaluate(policy("deployment policy"), Request(action, state)) == "nothing"
+
+
+def test_the_deployment_policy_cannot_schedule_the_deletion_of_a_key() -> None:
+    key = arn("AWS::KMS::Key", "")
+
+    assert evaluate(policy("deployment policy"), Request("kms:ScheduleKeyDeletion", key)) == "nothing"
+
+
+def test_the_functions_boundary_allows_what_each_role_has(deployed: Synthesized) -> None:
+    beyond = {
+        (action, resource)
+        for role in deployed.resources("AWS::IAM::Role").values()
+        for inline in role["Properties"]["Policies"]
+        for statement in resolved(deployed.template, inline["PolicyDocument"]["Statement"])
+        for action in _listed(statement["Action"])
+        for resource in _listed(statement["Resource"])
+        if evaluate(
+            policy("functions' boundary"),
+            Request(action, resource, context={"kms:ViaService": f"s3.{REGION}.amazonaws.com"}),
+        )
+        != "allow"
+    }
+
+    assert beyond == set()
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return value if isinstance(value, list) else [value]
