@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, Final
 
 import pytest
-from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
+from cfnlint.schema import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]  # it ships no types
 
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, evaluate, resolved
 from tests.unit.infra.conftest import ROOT, Synthesized
