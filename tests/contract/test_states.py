@@ -298,9 +298,10 @@ def test_an_object_that_is_no_state_is_replaced_only_by_a_push(team: Team) -> No
     assert team.current() == state(1)
 
 
-def test_an_empty_object_is_no_state_yet(team: Team) -> None:
+def test_a_state_of_zero_bytes_is_not_read_as_no_state_and_can_be_written_over(team: Team) -> None:
     team.bucket.s3.put_object(Bucket=team.bucket.name, Key=KEY, Body=b"")
-    assert team.current() is None
+    with pytest.raises(UnreadableState, match="zero bytes"):
+        team.current()
     team.lock()
     team.write(state(1))
     assert team.current() == state(1)

@@ -508,8 +508,11 @@ def test_only_this_api_may_call_the_functions_and_only_their_aliases(stack: Synt
         for permission in permissions
         if permission["Principal"] == "apigateway.amazonaws.com"
     } == {
-        (f"<{live_alias(stack, 'terraform_http.handler.handle')}>", f"{here}/*/*/states/{{name+}}"),
-        (f"<{live_alias(stack, 'terraform_http.handler.handle')}>", f"{here}/*/*/locks/{{name+}}"),
+        *(
+            (f"<{live_alias(stack, 'terraform_http.handler.handle')}>", f"{here}/*/*{path}")
+            # The last one is `$default`.
+            for path in ("/states/{name+}", "/outputs/{name+}", "/locks/{name+}", "/unlocks/{name+}", "")
+        ),
         (f"<{live_alias(stack, 'health.handler.handle')}>", f"{here}/*/*/health"),
         (f"<{live_alias(stack, 'session_exchange.handler.handle')}>", f"{here}/*/*/sessions"),
         (f"<{live_alias(stack, 'session_exchange.handler.handle')}>", f"{here}/*/*/sessions/aws"),

@@ -244,7 +244,7 @@ def test_a_teams_file_is_never_written_over(tmp_path: Path) -> None:
         (b"teams = 1", "names no team; "),
         (b"[teams.a]", "is not as it was written"),
         (b'[teams.a]\naccount = "1"', "team 'a': account = \"1\" is not allowed; "),
-        (b'[teams.a]\naccount = "123456789012"\nsnap_start = false', "is not as it was written"),
+        (b'[teams.a]\naccount = "123456789012"\nrequire_lock = false', "is not as it was written"),
     ],
 )
 def test_a_damaged_file_stops_in_one_line(tmp_path: Path, content: bytes, message: str) -> None:
