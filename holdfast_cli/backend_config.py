@@ -43,8 +43,8 @@ def check_address(address: str) -> str:
         parts = urlsplit(address)
         host = parts.hostname
         _ = parts.port  # raises for a port that is not a number
-    except ValueError as error:
-        raise ValueError(f"the address is not a valid URL: {error}") from error
+    except ValueError:  # its text has a part of the address, which may be a password
+        raise ValueError("the address is not a valid URL; write it as in https://api.example.com") from None
     if parts.scheme not in ("https", "http") or not host:
         raise ValueError("the address must be the API's base URL, as in https://api.example.com")
     if "@" in parts.netloc:

@@ -8,8 +8,9 @@ from typing import Any, Final
 import pytest
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]  # it ships no types
 
+from infra.config import AWS
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, evaluate, resolved
-from tests.unit.infra.conftest import ROOT, Synthesized
+from tests.unit.infra.conftest import EVERY_SETTING, ROOT, Synthesize, Synthesized
 
 # What a schema lists for properties that no template has, or for other AWS services.
 UNUSED: Final = re.compile(
@@ -98,16 +99,19 @@ def name_of(stack: Synthesized, logical_id: str) -> str:
                 pass
             case given:
                 return str(resolved(stack.template, given))
-    made_up = f"Holdfast-ops-{logical_id}-1A2B3C4D5E6F"
+    made_up = f"{stack.stack_name}-{logical_id}-1A2B3C4D5E6F"
     return made_up.lower() if resource["Type"] == "AWS::S3::Bucket" else made_up
 
 
-@pytest.fixture(scope="session", params=["platform", "payments", "ops"])
+@pytest.fixture(
+    scope="session", params=["Holdfast-platform", "Holdfast-payments", "Holdfast-ops", "HoldfastTokenTrail"]
+)
 def deployed(
-    request: pytest.FixtureRequest, stacks: dict[str, Synthesized], settled: Synthesized
+    request: pytest.FixtureRequest, stacks: dict[str, Synthesized], synthesize: Synthesize
 ) -> Synthesized:
-    """Each example team's stack, one of which asks for retention, and that of a team with every setting."""
-    return {**stacks, "Holdfast-ops": settled}[f"Holdfast-{request.param}"]
+    """Each example team's stack, and those of a team with every setting: its own and the shared trail."""
+    name: str = request.param
+    return (stacks if name in stacks else synthesize([EVERY_SETTING], AWS))[name]
 
 
 def test_the_deployment_policy_allows_what_cloudformation_needs_for_each_resource(
