@@ -9,7 +9,8 @@ import infra  # noqa: F401 before aws_cdk, because it says how that is to start
 # isort: split
 from aws_cdk import App
 
-from infra.bundle import WITHOUT_BYTECODE, BundleError, bundle, lambda_python
+from holdfast_cli.lambda_python import lambda_python
+from infra.bundle import WITHOUT_BYTECODE, BundleError, bundle
 from infra.config import AWS, ConfigError, check_places, load_teams, read_target
 from infra.lambdas import Bundles
 from infra.team_stack import team_stacks

@@ -5,10 +5,12 @@ document promises that it passes the body of a `DELETE`, so a lock is released b
 """
 
 import re
+import shlex
 from typing import Final
 from urllib.parse import urlsplit
 
 from holdfast.names import StateName
+from holdfast_cli.doctor.backend_block import variable
 
 # The order is the one in which the block is read best; the widest name sets the column of `=`.
 _LOCKING = ("lock_address", "lock_method", "unlock_address", "unlock_method")
@@ -89,15 +91,6 @@ def quote_hcl(value: str) -> str:
     return '"' + escaped.replace("${", "$${").replace("%{", "%%{") + '"'
 
 
-def quote_shell(value: str) -> str:
-    """Quote a string for a POSIX shell, with nothing left to expand in it.
-
-    >>> print(quote_shell("$default"))
-    '$default'
-    """
-    return "'" + value.replace("'", "'\\''") + "'"
-
-
 def to_hcl(address: str, name: StateName, *, read_only: bool) -> str:
     """Return the `terraform` block to paste into a configuration.
 
@@ -156,10 +149,10 @@ def to_env(address: str, name: StateName, *, read_only: bool) -> str:
         read_only: leave locking out, and drop what an earlier export set.
     """
     arguments = settings(address, name, read_only=read_only)
-    lines = [f"export {_variable(argument)}={quote_shell(value)}" for argument, value in arguments.items()]
+    lines = [f"export {variable(argument)}={shlex.quote(value)}" for argument, value in arguments.items()]
     if read_only:
         lines += [
-            f"unset {' '.join(map(_variable, _LOCKING))}",
+            f"unset {' '.join(map(variable, _LOCKING))}",
             "# Nothing is locked: for those who only plan. Where the block has a lock_address,",
             "# run `terraform plan -lock=false`.",
         ]
@@ -191,7 +184,3 @@ def data_source_name(name: StateName) -> str:
     """
     label = re.sub(r"[^A-Za-z0-9]", "_", str(name))
     return f"_{label}" if label[0].isdigit() else label
-
-
-def _variable(argument: str) -> str:
-    return f"TF_HTTP_{argument.upper()}"

@@ -8,11 +8,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
 from holdfast.team import LAMBDA_PYTHON
+from holdfast_cli.lambda_python import lambda_python
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 
@@ -56,26 +56,6 @@ WITHOUT_BYTECODE: Final = (
     f"`uv python install {LAMBDA_PYTHON}` gets one, docs/deploying.md has other ways"
 )
 """What it costs to bundle for AWS where `lambda_python` finds none."""
-
-
-def lambda_python() -> str | None:
-    """Return the Python that makes bytecode for Lambda, or None if there is none on the PATH.
-
-    A version manager's placeholder for a version that is not installed or not chosen fails when it is run.
-    """
-    python = shutil.which(f"python{LAMBDA_PYTHON}")
-    return python if python is not None and _runs(python) else None
-
-
-@cache
-def _runs(python: str) -> bool:
-    # Bytecode of a release candidate need not be that of the release, and Lambda would not read it.
-    code = "import sys; print(sys.implementation.cache_tag, sys.version_info.releaselevel)"
-    try:
-        ended = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=False)
-    except OSError:
-        return False
-    return ended.stdout.split() == [f"cpython-{LAMBDA_PYTHON.replace('.', '')}", "final"]
 
 
 def bundle(

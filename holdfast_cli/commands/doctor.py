@@ -79,10 +79,12 @@ def _run(asked: argparse.Namespace) -> None:
             found.append(finding)
             if not asked.json:
                 output.write(_line(finding))
-    output.write(_json(found) if asked.json else f"\n{_count(found)}")
-    problems = sum(finding.level is Level.PROBLEM for finding in found)
-    if problems:
-        raise CommandError(f"Problems found: {problems}. What to do stands beside each.")
+    if asked.json:
+        output.write(_json(found))
+    if any(finding.level is Level.PROBLEM for finding in found):
+        raise CommandError(f"{_count(found)} What to do stands beside each problem.")
+    if not asked.json:
+        output.write(_count(found))
 
 
 def _look(asked: argparse.Namespace) -> Generator[Finding]:
@@ -98,7 +100,7 @@ def _look(asked: argparse.Namespace) -> Generator[Finding]:
         return
     name = asked.team or _team_of_environment()
     if asked.account:
-        yield from attempt("account", lambda: account.check(stack.sign_in(), here, name))
+        yield from attempt("account", lambda: account.check(stack.sign_in, here, name))
     else:
         yield from attempt("stack", lambda: team.check(stack.sign_in(), name, asked.address))
 

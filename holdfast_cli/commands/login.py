@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import shlex
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING
 from holdfast.identity.sessions import DEFAULT_SECONDS, MAX_SECONDS, MIN_SECONDS
 from holdfast.identity.trust import is_web_address
 from holdfast_cli import arguments, output
-from holdfast_cli.backend_config import quote_shell
 from holdfast_cli.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
@@ -123,8 +123,8 @@ def _address(asked: argparse.Namespace) -> str:
 
 def _exports(session: "Session") -> str:
     return (
-        f"export TF_HTTP_USERNAME={quote_shell(session.id)}\n"
-        f"export TF_HTTP_PASSWORD={quote_shell(session.secret)}"
+        f"export TF_HTTP_USERNAME={shlex.quote(session.id)}\n"
+        f"export TF_HTTP_PASSWORD={shlex.quote(session.secret)}"
     )
 
 

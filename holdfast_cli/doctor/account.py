@@ -4,10 +4,8 @@ Every call to AWS only reads. The permissions that they need are listed in docs/
 """
 
 import json
-import shutil
-import subprocess
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +17,7 @@ from botocore.exceptions import ClientError
 from holdfast import team as names
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, Level, note, ok, problem
+from holdfast_cli.lambda_python import lambda_python
 from holdfast_cli.stack import CLIENT_CONFIG
 
 _LEAST_CONCURRENCY: Final = 100
@@ -61,23 +60,23 @@ class Team:
         return f"The team {self.name}" if self.name else "A team"
 
 
-def check(session: boto3.Session, folder: Path, team: str | None) -> Iterator[Finding]:
+def check(sign_in: Callable[[], boto3.Session], folder: Path, team: str | None) -> Iterator[Finding]:
     """Yield what is found in the account of the credentials.
 
     Args:
-        session: from `stack.sign_in`.
-        folder: may hold `teams.toml` and `cdk.json`.
+        sign_in: `stack.sign_in`; it may fail, which stops only what talks to AWS.
+        folder: may hold `teams.toml`, `cdk.json` and `cdk.context.json`.
         team: looks at this team only; None for all of `teams.toml`.
     """
     teams: list[Team] = []
     yield from attempt("teams", partial(_read_teams, folder, team, teams))
     teams = teams or [Team(team)]
     yield from attempt("python", _python)
-    found: list[str] = []
-    yield from attempt("credentials", partial(_credentials, session, found))
+    found: list[tuple[boto3.Session, str]] = []
+    yield from attempt("credentials", partial(_credentials, sign_in, found))
     if not found:
         return  # every other call would fail likewise
-    [account] = found
+    [(session, account)] = found
     here = []
     for one in teams:
         mismatch = list(_place(one, account, session.region_name))
@@ -126,7 +125,7 @@ def _read_teams(folder: Path, asked: str | None, teams: list[Team]) -> Iterator[
             "teams", f"{path} has no team {asked}.", f"Write a table [teams.{asked}], or name another team."
         )
     else:
-        yield ok("teams", f"{path} names {_listed(one.name or '' for one in teams) or 'no team'}.")
+        yield ok("teams", f"{path} names {', '.join(one.name or '' for one in teams) or 'no team'}.")
 
 
 def _text(table: Mapping[str, Any], setting: str) -> str | None:
@@ -144,14 +143,9 @@ def _python() -> Iterator[Finding]:
     install = (
         f"Install Python {names.LAMBDA_PYTHON}, for example with `uv python install {names.LAMBDA_PYTHON}`."
     )
-    path = shutil.which(name)
+    path = lambda_python()
     if path is None:
-        yield note("python", f"There is no {name} on the PATH: {missing}", install)
-        return
-    # A version manager's placeholder for a Python that is not installed is on the PATH and fails.
-    ran = subprocess.run([path, "-c", ""], capture_output=True, check=False, timeout=60)
-    if ran.returncode != 0:
-        yield note("python", f"{path} does not run: {missing}", install)
+        yield note("python", f"No released {name} on the PATH runs: {missing}", install)
     else:
         yield ok("python", f"{path} compiles the functions before they are deployed.")
 
@@ -159,10 +153,13 @@ def _python() -> Iterator[Finding]:
 # --- where to -------------------------------------------------------------------------------------
 
 
-def _credentials(session: boto3.Session, account: list[str]) -> Iterator[Finding]:
+def _credentials(
+    sign_in: Callable[[], boto3.Session], found: list[tuple[boto3.Session, str]]
+) -> Iterator[Finding]:
+    session = sign_in()
     sts = session.client("sts", region_name=session.region_name or "us-east-1", config=CLIENT_CONFIG)
     identity = sts.get_caller_identity()
-    account.append(identity["Account"])
+    found.append((session, identity["Account"]))
     yield ok("credentials", f"The credentials are those of {identity['Arn']}.")
 
 
@@ -207,7 +204,11 @@ class _At:
     def bootstrap(self, folder: Path) -> Iterator[Finding]:
         """Say whether CDK has what it needs."""
         qualifier = _qualifier(folder)
-        custom = "" if qualifier == _DEFAULT_QUALIFIER else f" --qualifier {qualifier}"
+        custom = (
+            ""
+            if qualifier == _DEFAULT_QUALIFIER
+            else f" --qualifier {qualifier} --toolkit-stack-name CDKToolkit-{qualifier}"
+        )
         command = f"Run `npx cdk bootstrap aws://{self.account}/{self.region}{custom}` as an administrator."
         where = f"{self.account}/{self.region}"
         try:
@@ -306,7 +307,8 @@ class _At:
             yield ok("token_trail", f"No team of {self.account}/{self.region} asks for a trail.")
             return
         cloudtrail = self.client("cloudtrail")
-        trails = {trail["Name"]: trail["TrailARN"] for trail in cloudtrail.describe_trails()["trailList"]}
+        every = cloudtrail.describe_trails()["trailList"]  # trails of several regions may share a name
+        trails = {trail["Name"]: trail["TrailARN"] for trail in every}
         for team in wanting:
             named = team.get("token_trail")
             if isinstance(named, str):
@@ -316,15 +318,15 @@ class _At:
                     "token_trail",
                     f"{team} asks for a trail, and {names.SHARED_TRAIL} is in {self.region} already.",
                 )
-            elif len(trails) >= _TRAILS:
+            elif len(every) >= _TRAILS:
                 yield problem(
                     "token_trail",
-                    f"{team} asks for a trail, and {self.region} has {len(trails)} of {_TRAILS}, a quota "
+                    f"{team} asks for a trail, and {self.region} has {len(every)} of {_TRAILS}, a quota "
                     "that cannot be raised.",
                     f'Name one of them, as in token_trail = "{min(trails)}", or remove one.',
                 )
             else:
-                yield ok("token_trail", f"{self.region} has {len(trails)} of {_TRAILS} trails: room for one.")
+                yield ok("token_trail", f"{self.region} has {len(every)} of {_TRAILS} trails: room for one.")
 
     def bucket(self, team: str) -> Iterator[Finding]:
         """Say whether the bucket of a team can be created, or is its own."""
@@ -347,18 +349,25 @@ class _At:
             return
         stack = names.stack_name(team)
         try:
-            self.client("cloudformation").describe_stacks(StackName=stack)
+            [found] = self.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
         except ClientError as error:
             if error.response["Error"].get("Code") != "ValidationError":
                 raise
-            yield problem(
-                "bucket.name",
-                f"There is a bucket {name} in the account and no stack {stack}: an earlier stack left it, "
-                "with its states. A deployment fails, so that it does not start with an empty store.",
-                "Import it as docs/deploying.md says, or choose another name for the team.",
-            )
+            which = f"no stack {stack}"
+            do = "Import it as docs/deploying.md says, or choose another name for the team."
         else:
-            yield ok("bucket.name", f"The bucket {name} is that of the stack {stack}.")
+            outputs = {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}
+            if outputs.get(names.BUCKET_NAME) == name:
+                yield ok("bucket.name", f"The bucket {name} is that of the stack {stack}.")
+                return
+            which = f"the stack {stack}, which is {found['StackStatus']}, does not have it"
+            do = "Unless it is being deployed, delete the stack; then import the bucket (docs/deploying.md)."
+        yield problem(
+            "bucket.name",
+            f"There is a bucket {name} in the account, and {which}: an earlier stack left it, with its "
+            "states. A deployment fails, so that it does not start with an empty store.",
+            do,
+        )
 
 
 def _named_trail(cloudtrail: Any, trails: Mapping[str, str], name: str, team: Team) -> Iterator[Finding]:
@@ -390,14 +399,14 @@ def _numbers(table: object) -> dict[str, float]:
     }
 
 
-def _listed(texts: Iterable[str]) -> str:
-    return ", ".join(texts)
-
-
 def _qualifier(folder: Path) -> str:
-    """Return the qualifier of the CDK bootstrap that the app in a folder asks for."""
-    try:
-        context = json.loads((folder / "cdk.json").read_text(encoding="utf-8"))["context"]
-        return str(context[_QUALIFIER_KEY])
-    except (OSError, ValueError, KeyError, TypeError):
-        return _DEFAULT_QUALIFIER
+    """Return the qualifier of the CDK bootstrap that a folder asks for. As in CDK, cdk.json wins."""
+    for file, keys in (("cdk.json", ("context", _QUALIFIER_KEY)), ("cdk.context.json", (_QUALIFIER_KEY,))):
+        try:
+            value = json.loads((folder / file).read_text(encoding="utf-8"))
+            for key in keys:
+                value = value[key]
+            return str(value)
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return _DEFAULT_QUALIFIER

@@ -1,7 +1,7 @@
 """The `http` backend of a folder: its block, what `terraform init` noted of it, and the environment.
 
-A value in the block wins, then one that `init` noted from `-backend-config`. A TF_HTTP_* variable fills only
-what both leave out (Terraform 1.11.4, run).
+Terraform uses what `init` noted, which is the block with `-backend-config` over it. If the block was edited
+since to something else, it stops. A TF_HTTP_* variable fills only what is left out (Terraform 1.11.4, run).
 """
 
 import json
@@ -18,8 +18,13 @@ ARGUMENTS: Final = (
 """The arguments of the `http` backend that a variable can fill and this command looks at."""
 
 _SUFFIXES: Final = (".tf", ".tofu", ".tf.json", ".tofu.json")
+_OF_TERRAFORM: Final = re.compile(r"\.tf(?=$|\.json$)")
 _MAY_HAVE_A_BACKEND: Final = re.compile(r"\b(backend|cloud)\b")
 _NOT_LITERAL: Final = re.compile(r"(?<!\$)\$\{|(?<!%)%\{")
+
+
+NOTES: Final = "terraform.tfstate"
+"""The file in which `init` notes the backend."""
 
 
 class UnreadableError(Exception):
@@ -79,7 +84,7 @@ def noted(data: Path) -> Block | None:
     Raises:
         UnreadableError: the file is not what Terraform writes.
     """
-    path = data / "terraform.tfstate"
+    path = data / NOTES
     try:
         backend = json.loads(path.read_text(encoding="utf-8")).get("backend")
         return None if backend is None else Block(path, str(backend["type"]), _texts(backend["config"] or {}))
@@ -89,20 +94,30 @@ def noted(data: Path) -> Block | None:
         raise UnreadableError(f"{path} cannot be read") from error
 
 
-def blocks(folder: Path) -> Iterator[Block]:
-    """Yield the backend blocks of the configuration in a folder, those of override files last.
+def blocks(folder: Path) -> list[Block]:
+    """Return the backend blocks of the configuration in a folder, those of override files last.
+
+    OpenTofu reads x.tofu and not x.tf beside it, Terraform only x.tf. Where both have a block, that of x.tofu
+    is returned.
 
     Raises:
         UnreadableError: a file that may have one is not HCL, or not JSON.
     """
     files = (path for path in folder.iterdir() if path.name.endswith(_SUFFIXES) and path.is_file())
+    found: list[Block] = []
     for path in sorted(files, key=lambda path: (_is_override(path), path.name)):
         try:
             text = path.read_text(encoding="utf-8-sig")
             if _MAY_HAVE_A_BACKEND.search(text):
-                yield from _blocks(path, json.loads(text) if path.suffix == ".json" else _parse(text))
+                found += _blocks(path, json.loads(text) if path.suffix == ".json" else _parse(text))
         except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
             raise UnreadableError(f"{path} cannot be read") from error
+    files_with_one = {block.file.name for block in found}
+
+    def is_shadowed(name: str) -> bool:
+        return bool(_OF_TERRAFORM.search(name)) and _OF_TERRAFORM.sub(".tofu", name) in files_with_one
+
+    return [block for block in found if not is_shadowed(block.file.name)]
 
 
 def _is_override(path: Path) -> bool:

@@ -1,10 +1,11 @@
 """`holdfast doctor STATE`: the configuration in the current folder, and what reaches the state from it."""
 
 import base64
+import ipaddress
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ _METHODS: Final = {"update_method": "POST", "lock_method": "LOCK", "unlock_metho
 """The methods that Terraform and OpenTofu use where nothing sets others."""
 _LOCKING: Final = ("lock_address", "unlock_address")
 _CREDENTIALS: Final = ("username", "password")
+_PORTS: Final = {"https": 443, "http": 80}
 _FLAGS: Final = {
     "-lock=false": "nothing is locked, and a team that requires locks refuses the write with 428",
     "-backend=false": "`init` leaves the backend alone",
@@ -58,7 +60,7 @@ def check(folder: Path, state: StateName, where: Where, environment: Mapping[str
     yield from _flags(environment)
     try:
         noted = backend_block.noted(backend_block.data_folder(folder, environment))
-        blocks = list(backend_block.blocks(folder))
+        blocks = backend_block.blocks(folder)
     except UnreadableError as error:
         yield problem(
             "backend",
@@ -67,11 +69,12 @@ def check(folder: Path, state: StateName, where: Where, environment: Mapping[str
         )
         return
     yield from _kind(blocks, noted)
-    used = [found for found in (*blocks[-1:], noted) if found is not None and found.type == "http"]
-    if not used or (blocks and blocks[-1] not in used):
+    block = blocks[-1] if blocks else None
+    used = [found for found in (noted, block) if found is not None and found.type == "http"]
+    if not used or (block is not None and block not in used):
         return
     values = _values(used, environment)
-    yield from _differing(blocks, noted)
+    yield from _differing(block, noted)
     yield from _variables(values, environment)
     yield from _only_in_the_environment(values)
     try:
@@ -79,11 +82,15 @@ def check(folder: Path, state: StateName, where: Where, environment: Mapping[str
     except CommandError as error:
         base = None
         yield problem("api", str(error), "Name the API with --address.")
+    else:
+        if base is None:
+            yield note("api", "Not checked: nothing tells the API's address.", "Name it with --address.")
     for argument in ("address", *_LOCKING):
         if argument in values:
             yield _address(argument, values[argument], base, state)
     yield from _missing(values)
     yield from _methods(values)
+    yield from _encryption(values, used)
     yield from _credentials(values, used)
     if base is not None:
         yield from attempt("api", partial(_api, base, state, values))
@@ -103,13 +110,13 @@ def _workspace(folder: Path, environment: Mapping[str, str]) -> Iterator[Finding
     except (OSError, ValueError):
         yield note("workspace", f"Not checked: {path} cannot be read.")
         return
-    named = environment.get("TF_WORKSPACE", "")
-    if named not in ("", "default"):
-        yield problem("workspace", f"TF_WORKSPACE is {named}, and {says}", "Unset TF_WORKSPACE.")
-    elif selected not in ("", "default"):
-        yield problem("workspace", f"{path} selects the workspace {selected}, and {says}", f"Remove {path}.")
-    else:
+    named = environment.get("TF_WORKSPACE")  # it wins, also if it is `default` (Terraform 1.11.4, run)
+    if (named or selected) in ("", "default"):
         yield ok("workspace", "No workspace is selected.")
+    elif named:
+        yield problem("workspace", f"TF_WORKSPACE is {named}, and {says}", "Unset TF_WORKSPACE.")
+    else:
+        yield problem("workspace", f"{path} selects the workspace {selected}, and {says}", f"Remove {path}.")
 
 
 def _flags(environment: Mapping[str, str]) -> Iterator[Finding]:
@@ -119,9 +126,11 @@ def _flags(environment: Mapping[str, str]) -> Iterator[Finding]:
             words = [word.replace("--", "-", 1) for word in environment[name].split()]
             for flag, effect in _FLAGS.items():
                 if any(flag in (word, word.partition("=")[0]) for word in words):
-                    yield problem(
-                        "environment", f"{name} has {flag}: {effect}.", f"Unset {name}, or remove it."
-                    )
+                    if (name, flag) == ("TF_CLI_ARGS_plan", "-lock=false"):
+                        continue  # right for a role that may not lock
+                    tell = note if flag == "-backend-config" else problem
+                    do = f"Unset {name}, or take {flag} out of it."
+                    yield tell("environment", f"{name} has {flag}: {effect}.", do)
 
 
 # --- the backend ----------------------------------------------------------------------------------
@@ -151,7 +160,7 @@ def _kind(blocks: list[Block], noted: Block | None) -> Iterator[Finding]:
     elif len(files := [str(block.file) for block in blocks if not block.overrides]) > 1:
         yield problem(
             "backend",
-            f"Each of {_listed(files)} has a backend, which Terraform refuses.",
+            f"Each of {', '.join(files)} has a backend, which Terraform refuses.",
             "Keep one of them.",
         )
     else:
@@ -159,42 +168,50 @@ def _kind(blocks: list[Block], noted: Block | None) -> Iterator[Finding]:
 
 
 def _values(used: list[Block], environment: Mapping[str, str]) -> dict[str, Value]:
-    """Return what Terraform uses for each argument: the block's, or what was noted, or a variable's."""
+    """Return what Terraform uses for each argument: what was noted, or the block's, or a variable's."""
     values = {}
     for argument in backend_block.ARGUMENTS:
         variable = backend_block.variable(argument)
-        for block in used:
-            if argument in block.arguments:
-                values[argument] = Value(block.arguments[argument], str(block.file))
-                break
-        else:
-            if environment.get(variable):
-                values[argument] = Value(environment[variable], variable)
+        texts = [block.arguments[argument] for block in used if argument in block.arguments]
+        if texts:
+            # What was noted comes from the block where that has the same.
+            source = [block.file for block in used if block.arguments.get(argument) == texts[0]][-1]
+            values[argument] = Value(texts[0], str(source))
+        elif environment.get(variable):
+            values[argument] = Value(environment[variable], variable)
     return values
 
 
-def _differing(blocks: list[Block], noted: Block | None) -> Iterator[Finding]:
-    """Say whether the block was changed since `terraform init`."""
+def _differing(block: Block | None, noted: Block | None) -> Iterator[Finding]:
+    """Say whether the block has something else than `terraform init` noted."""
     if noted is None:
         yield note("backend.init", "`terraform init` has not been run here yet.")
         return
-    block = blocks[-1].arguments if blocks else noted.arguments
-    changed = [argument for argument, value in block.items() if noted.arguments.get(argument) != value]
-    if noted.type != "http" or changed:
+    if noted.type != "http":
         yield problem(
             "backend.init",
-            f"The block has another {_listed(changed) or 'type'} than `init` noted in {noted.file}.",
-            "Run `terraform init -reconfigure` for the same state; only `-migrate-state` copies a state.",
+            f"`init` noted the backend {noted.type!r} in {noted.file}.",
+            "Run `terraform init -migrate-state`, which copies the state.",
+        )
+        return
+    written = block.arguments if block is not None else {}
+    changed = [argument for argument, value in written.items() if noted.arguments.get(argument) != value]
+    if changed:
+        yield problem(
+            "backend.init",
+            f"`init` noted another {', '.join(changed)} in {noted.file} than the block has: Terraform uses "
+            "what is noted, or stops if the block was edited since.",
+            "Run `terraform init -reconfigure`, with the same -backend-config, if the folder has one.",
         )
     else:
         yield ok("backend.init", "The block is what `terraform init` noted.")
 
 
 def _variables(values: Mapping[str, Value], environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Say which variables contradict the block, which wins without a word."""
+    """Say which variables contradict a file, which wins without a word."""
     for argument, value in values.items():
         variable = backend_block.variable(argument)
-        if environment.get(variable, value.text) != value.text:
+        if (environment.get(variable) or value.text) != value.text:
             yield problem(
                 "environment",
                 f"{variable} contradicts {argument} in {value.source}, which wins: it does nothing here.",
@@ -221,16 +238,16 @@ def _base(values: Mapping[str, Value], where: Where, environment: Mapping[str, s
         CommandError: the stack of the team is not found, or the address is not one of an API.
     """
     if where.address is not None:
-        return where.address
+        return _shown(where.address)
     if where.team is not None:
-        return stack.find(stack.sign_in(), where.team).api_address
+        return _shown(stack.find(stack.sign_in(), where.team).api_address)
     address, known = values.get("address"), environment.get("HOLDFAST_ADDRESS")
     if known is None and address is not None and (parts := _ROUTED.fullmatch(address.text.partition("?")[0])):
         known = parts[1]
     if known is None:
         return None
     try:
-        return backend_config.check_address(known)
+        return _shown(backend_config.check_address(known))
     except ValueError as error:
         raise CommandError(f"The API is not known: {error}.") from error
 
@@ -245,6 +262,8 @@ def _address(argument: str, value: Value, base: str | None, state: StateName) ->
     do = f'Write {argument} = "{right}".'
     if value.source == backend_block.variable(argument):
         do = f"Export {value.source}={shlex.quote(right)}, or write it into the block."
+    elif Path(value.source).name == backend_block.NOTES:
+        do = f'Run `terraform init -reconfigure` with {argument} = "{right}".'
     shown = _shown(value.text)
     if not shown:
         return problem(check_name, f"{argument} in {value.source} is not an address.", do)
@@ -269,15 +288,35 @@ def _address(argument: str, value: Value, base: str | None, state: StateName) ->
 
 
 def _shown(address: str) -> str:
-    """Return an address without what may be secret in it; empty if it is none."""
+    """Return an address in one form, without what may be secret in it; empty if it is none.
+
+    >>> _shown("https://me:secret@API.example.com:443/states/a?b=c")
+    'https://api.example.com/states/a'
+    """
     try:
         parts = urlsplit(address)
-        port = "" if parts.port is None else f":{parts.port}"
+        port = "" if parts.port in (None, _PORTS.get(parts.scheme)) else f":{parts.port}"
     except ValueError:
         return ""
-    if parts.scheme not in ("https", "http") or not parts.hostname:
+    if parts.scheme not in _PORTS or not parts.hostname:
         return ""
-    return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}{port}{parts.path}"
+
+
+def _is_unencrypted(address: str) -> bool:
+    """Return whether requests to an address can be read on their way.
+
+    >>> [_is_unencrypted(f"{host}/a") for host in ("http://api.example.com", "http://127.0.0.1:8080")]
+    [True, False]
+    """
+    parts = urlsplit(_shown(address))
+    if parts.scheme != "http" or parts.hostname in (None, "localhost"):
+        return False
+    try:
+        return not ipaddress.ip_address(str(parts.hostname)).is_loopback
+    except ValueError:
+        return True
 
 
 def _missing(values: Mapping[str, Value]) -> Iterator[Finding]:
@@ -333,6 +372,26 @@ def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
         )
 
 
+def _encryption(values: Mapping[str, Value], used: list[Block]) -> Iterator[Finding]:
+    """Say whether somebody on the way can read the credentials and the states."""
+    for argument in ("address", *_LOCKING):
+        if argument in values and _is_unencrypted(values[argument].text):
+            yield problem(
+                "backend.encryption",
+                f"{argument} in {values[argument].source} begins with http://: credentials and states can be "
+                "read on their way.",
+                "Write https://.",
+            )
+    trusting = [str(block.file) for block in used if block.arguments.get("skip_cert_verification") == "true"]
+    if trusting:
+        yield problem(
+            "backend.encryption",
+            f"skip_cert_verification is true in {', '.join(trusting)}: another server can take the API's "
+            "place, and gets the credentials.",
+            "Leave it out, and run `terraform init -reconfigure` if `init` was run with it.",
+        )
+
+
 def _credentials(values: Mapping[str, Value], used: list[Block]) -> Iterator[Finding]:
     """Say whether there are credentials, and whether files hold them. Their values are never shown."""
     missing = [argument for argument in _CREDENTIALS if argument not in values]
@@ -344,7 +403,7 @@ def _credentials(values: Mapping[str, Value], used: list[Block]) -> Iterator[Fin
             "prints.",
         )
     else:
-        sources = _listed(dict.fromkeys(values[argument].source for argument in _CREDENTIALS))
+        sources = ", ".join(dict.fromkeys(values[argument].source for argument in _CREDENTIALS))
         yield ok("credentials", f"There are credentials, from {sources}.")
     for block in used:
         texts = [value for name, value in block.arguments.items() if name.endswith("address")]
@@ -366,6 +425,9 @@ def _api(base: str, state: StateName, values: Mapping[str, Value]) -> Iterator[F
     if "client_certificate_pem" in values:
         yield note("api", "Not checked: the backend has a client certificate, and this command sends none.")
         return
+    if _is_unencrypted(base):
+        yield note("api", f"Not checked: {base} is not encrypted.", "Name it with https://.")
+        return
     health = api.send("GET", f"{base}/health", headers={})
     version = _member(health.body, "version")
     if health.status != 200 or not version:
@@ -379,7 +441,9 @@ def _api(base: str, state: StateName, values: Mapping[str, Value]) -> Iterator[F
     if any(argument not in values for argument in _CREDENTIALS):
         return
     pair = f"{values['username'].text}:{values['password'].text}"
-    headers = {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+    # Bytes of a variable that are no UTF-8 are sent as they are.
+    encoded = base64.b64encode(pair.encode(errors="surrogateescape")).decode()
+    headers = {"Authorization": f"Basic {encoded}"}
     read = api.send("GET", f"{base}/states/{state}", headers=headers)
     message = _member(read.body, "message")
     match read.status:
@@ -450,7 +514,3 @@ def _member(body: bytes, name: str) -> str:
     except (ValueError, AttributeError, RecursionError):
         return ""
     return value if isinstance(value, str) else ""
-
-
-def _listed(texts: Iterable[str]) -> str:
-    return ", ".join(texts)

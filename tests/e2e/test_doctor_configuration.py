@@ -68,15 +68,34 @@ def test_faults_of_the_block_are_found(strict: Team, state: str, new_project: Ne
         project.write(backend=right.replace(old, new))
         return problems(project, strict, state)
 
+    def noted(old: str, new: str) -> list[str]:
+        assert fault(old, new) == ["backend.init"]
+        project.ok("init", "-reconfigure")
+        found = problems(project, strict, state)
+        project.write(backend=right)
+        project.ok("init", "-reconfigure")
+        return found
+
     assert fault("/states/", "/stats/") == ["backend.address"]
     assert "400" in project.refused("init")
     assert fault("/states/", "/outputs/") == ["backend.init", "backend.address"]  # it was noted all the same
     project.write(backend=right)
     project.ok("init", "-reconfigure")
-    mixed = fault('lock_method    = "PUT"', 'lock_method    = "DELETE"')
-    assert mixed == ["backend.init", "backend.lock_method"]
-    mixed = fault('unlock_method  = "POST"', 'unlock_method  = "PUT"')
-    assert mixed == ["backend.init", "backend.unlock_method"]
+    assert noted('lock_method    = "PUT"', 'lock_method    = "DELETE"') == ["backend.lock_method"]
+    assert noted('unlock_method  = "POST"', 'unlock_method  = "PUT"') == ["backend.unlock_method"]
+
+
+def test_what_init_was_told_beside_the_block_is_what_terraform_and_the_doctor_use(
+    strict: Team, state: str, new_project: NewProject, tmp_path: Path
+) -> None:
+    project = applied(new_project, strict, state)
+    other = tmp_path / "other.tfbackend"
+    other.write_text(f'address = "{strict.gateway.address}/states/{state}-other"\n')
+
+    project.ok("init", "-reconfigure", f"-backend-config={other}")
+
+    assert "1 to add" in project.ok("plan", "-lock=false").text
+    assert problems(project, strict, state) == ["backend.init", "backend.address"]
 
 
 def test_a_stale_variable_is_found_whether_terraform_heeds_it_or_not(

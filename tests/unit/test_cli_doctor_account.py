@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +12,7 @@ import pytest
 from botocore.stub import Stubber
 
 from holdfast.team import LAMBDA_PYTHON
+from holdfast_cli import stack as stack_of_teams
 from holdfast_cli.doctor import account
 from holdfast_cli.doctor.findings import Finding, Level
 from holdfast_cli.main import parser
@@ -74,20 +76,28 @@ class Session:
 def found(tmp_path: Path) -> Iterator[Any]:
     sessions: list[Session] = []
 
+    def deactivate() -> None:
+        while sessions:
+            for stub in sessions.pop().stubs:
+                stub.deactivate()
+
     def find(
-        settings: str = "", *, team: str | None = None, region: str | None = REGION, **answers: Answer
+        settings: str = "",
+        *,
+        team: str | None = None,
+        region: str | None = REGION,
+        **answers: Answer,
     ) -> list[Finding]:
         """Return the findings for the team payments with some settings, where AWS has some other answers."""
+        deactivate()
         (tmp_path / "teams.toml").write_text(f"[teams.payments]\n{settings}\n")
         changed = {name.replace("__", "."): answer for name, answer in answers.items()}
         session = Session({**RIGHT, **changed}, region)
         sessions.append(session)
-        return list(account.check(cast("boto3.Session", session), tmp_path, team))
+        return list(account.check(lambda: cast("boto3.Session", session), tmp_path, team))
 
     yield find
-    for session in sessions:
-        for stub in session.stubs:
-            stub.deactivate()
+    deactivate()
 
 
 def problems(findings: list[Finding]) -> list[str]:
@@ -121,6 +131,17 @@ TRAILS = {
     ]
 }
 SHARED = {"trailList": [*TRAILS["trailList"][1:], {"Name": "HoldfastTokenTrail", "TrailARN": "arn"}]}
+SAME_NAMES = {"trailList": [{"Name": "audit", "TrailARN": f"arn:{number}"} for number in range(5)]}
+
+
+def stack(status: str, **outputs: str) -> Answer:
+    listed = [{"OutputKey": name, "OutputValue": value} for name, value in outputs.items()]
+    made = datetime(2027, 1, 1, tzinfo=UTC)
+    return {
+        "Stacks": [{"StackName": "x", "CreationTime": made, "StackStatus": status, "Outputs": listed}],
+    }
+
+
 LIMITS: Answer = {"AccountLimit": {"ConcurrentExecutions": 10, "UnreservedConcurrentExecutions": 10}}
 RESERVED: Answer = {"AccountLimit": {"ConcurrentExecutions": 100, "UnreservedConcurrentExecutions": 40}}
 SMALL: Answer = {"throttleSettings": {"rateLimit": 2500.0, "burstLimit": 1250}}
@@ -148,6 +169,12 @@ FAULTS: Mapping[str, tuple[str, dict[str, Answer], str, str]] = {
         "token_trail",
         'token_trail = "trail-0"',
     ),
+    "no room, with trails of one name": (
+        "token_trail = true",
+        {"cloudtrail__describe_trails": SAME_NAMES},
+        "token_trail",
+        "5 of 5",
+    ),
     "no such trail": ('token_trail = "acme"', {"cloudtrail__describe_trails": TRAILS}, "token_trail", "acme"),
     "a trail that is off": (
         'token_trail = "trail-1"',
@@ -156,6 +183,12 @@ FAULTS: Mapping[str, tuple[str, dict[str, Answer], str, str]] = {
         "start-logging",
     ),
     "a bucket that stayed": ("", {"s3__head_bucket": {}}, "bucket.name", "an earlier stack left it"),
+    "a bucket that a deployment which failed does not have": (
+        "",
+        {"s3__head_bucket": {}, "cloudformation__describe_stacks": stack("ROLLBACK_COMPLETE")},
+        "bucket.name",
+        "which is ROLLBACK_COMPLETE, does not have it",
+    ),
     "somebody else's bucket": ("", {"s3__head_bucket": ("403", 403)}, "bucket.name", "somebody else's"),
 }
 
@@ -180,7 +213,10 @@ FINE: Mapping[str, tuple[str, dict[str, Answer], str]] = {
     "a trail that logs": ('token_trail = "trail-1"', {"cloudtrail__describe_trails": TRAILS}, "token_trail"),
     "the bucket of its stack": (
         "",
-        {"s3__head_bucket": {}, "cloudformation__describe_stacks": {"Stacks": []}},
+        {
+            "s3__head_bucket": {},
+            "cloudformation__describe_stacks": stack("UPDATE_COMPLETE", BucketName=BUCKET),
+        },
         "bucket.name",
     ),
 }
@@ -252,12 +288,31 @@ def test_a_team_without_any_region_is_a_problem(found: Any) -> None:
     assert [finding.check for finding in findings][-1] == "region"
 
 
-def test_another_qualifier_is_read_from_the_cdk_context(found: Any, tmp_path: Path) -> None:
-    (tmp_path / "cdk.json").write_text('{"context": {"@aws-cdk/core:bootstrapQualifier": "acme"}}')
+def test_another_qualifier_is_read_from_the_cdk_context_where_the_file_of_the_app_wins(
+    found: Any, tmp_path: Path
+) -> None:
+    missing: Answer = ("ParameterNotFound", 400)
+    (tmp_path / "cdk.json").write_text('{"context": {}}')
+    (tmp_path / "cdk.context.json").write_text('{"@aws-cdk/core:bootstrapQualifier": "acme"}')
+    of_the_context = found(ssm__get_parameter=missing)
+    (tmp_path / "cdk.json").write_text('{"context": {"@aws-cdk/core:bootstrapQualifier": "app"}}')
+    of_the_app = found(ssm__get_parameter=missing)
 
-    findings = found(ssm__get_parameter=("ParameterNotFound", 400))
+    command = "--qualifier acme --toolkit-stack-name CDKToolkit-acme"
+    assert command in said(of_the_context, "bootstrap")
+    assert command.replace("acme", "app") in said(of_the_app, "bootstrap")
 
-    assert "--qualifier acme" in said(findings, "bootstrap")
+
+def test_a_profile_that_is_not_there_stops_only_what_talks_to_aws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+
+    findings = list(account.check(stack_of_teams.sign_in, tmp_path, None))
+
+    assert [finding.check for finding in findings] == ["teams", "python", "credentials"]
+    assert problems(findings) == ["credentials"]
+    assert "nobody" in said(findings, "credentials")
 
 
 def test_a_team_that_is_not_in_the_file_is_a_problem(found: Any) -> None:
@@ -272,18 +327,17 @@ def test_a_python_that_does_not_run_compiles_nothing(
     found: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    missing = found()
-    python = tmp_path / f"python{LAMBDA_PYTHON}"
-    python.write_text("#!/bin/sh\nexit 127\n")
-    python.chmod(0o755)
-    placeholder = found()
-    python.write_text("#!/bin/sh\nexit 0\n")
-    right = found()
+    levels = [level(found(), "python")]
+    for program in ("exit 127", "echo cpython-314 candidate", "echo pypy314 final", "echo cpython-314 final"):
+        folder = tmp_path / program
+        folder.mkdir()
+        python = folder / f"python{LAMBDA_PYTHON}"
+        python.write_text(f"#!/bin/sh\n{program}\n")
+        python.chmod(0o755)
+        monkeypatch.setenv("PATH", str(folder))
+        levels.append(level(found(), "python"))
 
-    assert [level(findings, "python") for findings in (missing, placeholder, right)] == [
-        *(Level.NOTE, Level.NOTE, Level.OK)
-    ]
-    assert "525 ms" in said(placeholder, "python")
+    assert levels == [*[Level.NOTE] * 4, Level.OK]
 
 
 # --- the command ----------------------------------------------------------------------------------

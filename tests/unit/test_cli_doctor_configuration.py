@@ -3,15 +3,21 @@
 import json
 import os
 import shlex
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from holdfast.names import parse
-from holdfast_cli import backend_config
+from holdfast_cli import api, backend_config
+from holdfast_cli.errors import CommandError
+from holdfast_cli.main import main
 from tests.support import api_stub, forked_command
 from tests.support.api_stub import ApiStub, Reply, refused
 
@@ -76,14 +82,15 @@ def note_init(values: Mapping[str, str], kind: str = "http") -> None:
 
 def doctor(*options: str, state: str = STATE, **environment: str) -> Done:
     own = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "AWS_EC2_METADATA_DISABLED": "true"}
-    done = forked_command.run(
-        ["doctor", state, "--json", *options], own | CREDENTIALS | environment, timeout=60
-    )
-    assert SECRET not in done.stdout + done.stderr
-    document = json.loads(done.stdout)
-    assert done.stderr.splitlines()[1:] == []
-    result = Done(done.returncode, document["findings"])
-    assert done.returncode == (1 if result.problems() else 0)
+    with (
+        mock.patch.dict(os.environ, own | CREDENTIALS | environment, clear=True),
+        redirect_stdout(StringIO()) as output,
+        redirect_stderr(StringIO()) as errors,
+    ):
+        code = main(["doctor", state, "--json", *options])
+    assert SECRET not in output.getvalue() + errors.getvalue()
+    result = Done(code, json.loads(output.getvalue())["findings"])
+    assert (code, len(errors.getvalue().splitlines())) == ((1, 1) if result.problems() else (0, 0))
     return result
 
 
@@ -164,6 +171,51 @@ def test_another_api_than_the_one_that_is_named_is_found(stub: ApiStub) -> None:
     assert f"the API is at {stub.address}" in done.text("backend.address")
 
 
+def test_addresses_that_lead_to_the_same_server_are_the_same() -> None:
+    with mock.patch.object(api, "send", side_effect=CommandError("no network here")):
+        for written in ("https://API.example.com:443", "https://api.example.com"):
+            printed = backend_config.settings(written, parse(STATE), read_only=False)
+            Path("main.tf").write_text(hcl(printed))
+            for named in ("https://api.EXAMPLE.com", "https://api.example.com:443"):
+                assert doctor("--address", named).problems() == ["api"]
+
+
+INSECURE: Mapping[str, tuple[str, str, str, list[str]]] = {
+    "without TLS": ("http://api.example.com", "", "begins with http://", ["backend.encryption"] * 3),
+    "an address of a network": ("http://10.0.0.1", "", "begins with http://", ["backend.encryption"] * 3),
+    "without a look at the certificate": (
+        "https://api.example.com",
+        "skip_cert_verification = true",
+        "skip_cert_verification is true in main.tf",
+        ["backend.encryption", "api"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("address", "line", "says", "problems"), INSECURE.values(), ids=INSECURE)
+def test_a_connection_that_others_can_read_is_found_and_gets_no_credentials(
+    address: str, line: str, says: str, problems: list[str]
+) -> None:
+    printed = backend_config.settings(address, parse(STATE), read_only=False)
+    Path("main.tf").write_text(hcl(printed).replace("\n  }\n}", f"\n    {line}\n  }}\n}}"))
+
+    with mock.patch.object(api, "send", side_effect=CommandError("no network here")) as sent:
+        done = doctor()
+
+    assert done.problems() == problems
+    assert says in done.text("backend.encryption")
+    assert all(not call.kwargs["headers"] for call in sent.call_args_list)
+
+
+def test_without_the_address_of_an_api_it_says_that_it_was_not_asked(stub: ApiStub) -> None:
+    Path("main.tf").write_text(hcl({"address": f"{stub.address}/stats/{STATE}"}))
+
+    done = doctor()
+
+    assert "nothing tells the API's address" in done.text("api")
+    assert stub.asked == []
+
+
 def test_the_lock_by_delete_stays_valid(stub: ApiStub) -> None:
     lock = f"{stub.address}/locks/{STATE}"
     Path("main.tf").write_text(hcl(arguments(stub, unlock_address=lock, unlock_method="DELETE")))
@@ -182,11 +234,10 @@ ENVIRONMENTS: Mapping[str, tuple[dict[str, str], str, str]] = {
     ),
     "a stale method": ({"TF_HTTP_LOCK_METHOD": "LOCK"}, "environment", "Unset TF_HTTP_LOCK_METHOD"),
     "a workspace": ({"TF_WORKSPACE": "dev"}, "workspace", "workspaces not supported"),
-    "no lock by option": ({"TF_CLI_ARGS_plan": "-no-color -lock=false"}, "environment", "TF_CLI_ARGS_plan"),
-    "a backend by option": (
-        {"TF_CLI_ARGS_init": f"-backend-config=password={SECRET}"},
+    "no lock by option": (
+        {"TF_CLI_ARGS_apply": "-no-color -lock=false"},
         "environment",
-        "-backend-config",
+        "Unset TF_CLI_ARGS_apply, or take -lock=false out of it",
     ),
     "no credentials": ({"TF_HTTP_USERNAME": "", "TF_HTTP_PASSWORD": ""}, "credentials", "TF_HTTP_USERNAME"),
 }
@@ -204,6 +255,28 @@ def test_a_fault_of_the_environment_is_found(
     assert says in done.text(check)
 
 
+def test_a_variable_that_changes_nothing_or_may_be_right_is_no_problem(stub: ApiStub) -> None:
+    Path("main.tf").write_text(hcl(arguments(stub)))
+    environments = {
+        "TF_HTTP_ADDRESS": "",
+        "TF_CLI_ARGS_plan": "-lock=false",
+        "TF_CLI_ARGS_init": f"-backend-config=password={SECRET}",
+    }
+
+    done = doctor(**environments)
+
+    assert done.problems() == []
+    assert "TF_CLI_ARGS_init has -backend-config" in done.text("environment")
+
+
+def test_a_password_that_is_no_utf_8_is_sent_as_it_is(stub: ApiStub) -> None:
+    Path("main.tf").write_text(hcl(arguments(stub)))
+
+    doctor(TF_HTTP_USERNAME="me", TF_HTTP_PASSWORD=os.fsdecode(b"\xff"))
+
+    assert stub.asked[-1].headers["authorization"] == "Basic " + b64encode(b"me:\xff").decode()
+
+
 def test_a_workspace_that_terraform_noted_is_found(stub: ApiStub) -> None:
     Path("main.tf").write_text(hcl(arguments(stub)))
     Path(".terraform").mkdir()
@@ -213,6 +286,8 @@ def test_a_workspace_that_terraform_noted_is_found(stub: ApiStub) -> None:
 
     assert done.problems() == ["workspace"]
     assert "Remove .terraform/environment" in done.text("workspace")
+    stub.reply(HEALTH, READ, MAY_LOCK)
+    assert doctor(TF_WORKSPACE="default").problems() == []
 
 
 def test_a_block_that_leaves_all_to_the_environment_gets_it_from_there(stub: ApiStub) -> None:
@@ -242,6 +317,20 @@ def test_what_init_noted_of_a_file_is_used_and_a_changed_block_is_found(stub: Ap
     assert "lock_method" in changed.text("backend.init")
 
 
+def test_a_file_for_init_that_names_another_state_than_the_block_is_what_terraform_uses(
+    stub: ApiStub,
+) -> None:
+    Path("main.tf").write_text(hcl(arguments(stub)))
+    note_init(arguments(stub, address=f"{stub.address}/states/network/dev"))
+
+    done = doctor()
+
+    assert done.problems() == ["backend.init", "backend.address"]
+    assert "with the same -backend-config" in done.text("backend.init")
+    assert "terraform.tfstate is " in done.text("backend.address")
+    assert f'`terraform init -reconfigure` with address = "{stub.address}' in done.text("backend.address")
+
+
 def test_a_password_that_init_noted_is_found(stub: ApiStub) -> None:
     note_init(arguments(stub, password=SECRET))
     Path("main.tf").write_text(hcl({}))
@@ -266,7 +355,12 @@ def test_a_folder_that_another_backend_was_initialized_in_is_found(stub: ApiStub
     Path("main.tf").write_text(hcl(arguments(stub)))
     note_init({"bucket": "states", "password": SECRET}, kind="s3")
 
-    assert doctor().problems() == ["backend.init"]
+    done = doctor()
+
+    assert done.problems() == ["backend.init"]
+    assert "'s3'" in done.text("backend.init")
+    assert "-migrate-state" in done.text("backend.init")
+    assert "-reconfigure" not in done.text("backend.init")
 
 
 def test_two_blocks_are_found(stub: ApiStub) -> None:
@@ -294,6 +388,8 @@ def test_a_block_is_read_in_every_form_that_terraform_has(stub: ApiStub) -> None
         {"main.tf.json": json.dumps({"terraform": {"backend": {"http": values}}})},
         {"main.tf.json": json.dumps({"terraform": [{"backend": [{"http": [values]}]}]})},
         {"main.tofu": hcl(values) + "\n"},
+        {"main.tf": hcl(values | {"lock_method": "LOCK"}), "main.tofu": hcl(values)},
+        {"main.tf": hcl(values), "main.tofu": others},
         {"a.tf": hcl(values | {"lock_method": "LOCK"}), "a_override.tf": hcl(values)},
         {"main.tf": "/* a */\n" + hcl(values).replace("terraform {", 'terraform { # "\n  // {\n')},
     ]
@@ -378,7 +474,10 @@ def test_a_block_without_locks_is_right_for_who_only_reads(stub: ApiStub) -> Non
     assert "428" in writer.text("backend.lock_address")
 
 
-def test_an_address_that_does_not_respond_is_a_problem_and_no_traceback() -> None:
+def test_an_address_that_does_not_respond_is_a_problem_and_no_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(api, "_PAUSES", ())
     Path("main.tf").write_text(hcl({"address": "http://127.0.0.1:1/states/network/prod"}))
 
     done = doctor()
@@ -394,10 +493,12 @@ def test_the_printed_lines_name_level_check_and_what_to_do_and_are_counted(stub:
     done = forked_command.run(["doctor", STATE], environment, timeout=60)
 
     assert done.returncode == 1
-    *findings, empty, count = done.stdout.splitlines()
-    assert "problem  backend.lock_method: lock_method is LOCK (main.tf); " in "\n".join(findings)
-    assert (empty, count.endswith("1 problem.")) == ("", True)
-    assert done.stderr == "holdfast: Problems found: 1. What to do stands beside each.\n"
+    findings = done.stdout.splitlines()
+    assert "problem  backend.lock_method: lock_method is LOCK (main.tf); " in done.stdout
+    assert (
+        done.stderr == f"holdfast: {len(findings) - 2} ok, 1 note, 1 problem. What to do stands beside each "
+        "problem.\n"
+    )
 
 
 @pytest.mark.parametrize(

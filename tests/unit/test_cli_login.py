@@ -70,7 +70,7 @@ def with_aws(stub: ApiStub, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 def exports(id_: str, secret: str) -> str:
-    return f"export TF_HTTP_USERNAME='{id_}'\nexport TF_HTTP_PASSWORD='{secret}'\n"
+    return f"export TF_HTTP_USERNAME={id_}\nexport TF_HTTP_PASSWORD={secret}\n"
 
 
 # --- with AWS credentials ------------------------------------------------------------------------

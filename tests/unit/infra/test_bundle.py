@@ -20,7 +20,8 @@ import pytest
 from joserfc.jwk import ECKey
 from joserfc.jwt import encode as sign
 
-from infra.bundle import ROOT, Bundle, BundleError, bundle, lambda_python
+from holdfast_cli.lambda_python import lambda_python
+from infra.bundle import ROOT, Bundle, BundleError, bundle
 
 MEGABYTE = 1_000_000
 LIMITS = {"authorizer": 32, "health": 0.1}
