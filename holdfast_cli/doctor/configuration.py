@@ -1,6 +1,5 @@
 """`holdfast doctor STATE`: the configuration in the current folder, and what reaches the state from it."""
 
-import base64
 import json
 import re
 import shlex
@@ -378,8 +377,7 @@ def _api(base: str, state: StateName, values: Mapping[str, Value]) -> Iterator[F
     yield ok("api", f"Holdfast {version} responds at {base}.")
     if any(argument not in values for argument in _CREDENTIALS):
         return
-    pair = f"{values['username'].text}:{values['password'].text}"
-    headers = {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+    headers = {"Authorization": api.basic(values["username"].text, values["password"].text)}
     read = api.send("GET", f"{base}/states/{state}", headers=headers)
     message = _member(read.body, "message")
     match read.status:

@@ -150,7 +150,7 @@ def test_without_a_token_the_api_is_tried_without_and_the_way_to_one_is_told(kep
 
     assert problems(findings) == {}
     [note] = [finding for finding in findings if finding["check"] == "api.credentials"]
-    assert "holdfast token create --role writer --scope 'holdfast-doctor/*'" in note["do"]
+    assert f"holdfast token create --team {kept.name} --role writer --scope 'holdfast-doctor/*'" in note["do"]
 
 
 # --- with one ---------------------------------------------------------------------------------------
