@@ -1,11 +1,12 @@
 """Sends HTTP requests to the team's API and to whoever issues ID tokens to CI jobs. AWS has its own SDK."""
 
 import base64
+import json
 import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -40,6 +41,26 @@ class Response:
     status: int
     body: bytes = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def json(self) -> Mapping[str, Any]:
+        """Return the body, if it is a JSON object; otherwise an empty one."""
+        try:
+            document = json.loads(self.body)
+        except (ValueError, RecursionError):
+            return {}
+        return document if isinstance(document, dict) else {}
+
+    def text(self, name: str) -> str:
+        """Return a text of the JSON object in the body; empty if there is none."""
+        value = self.json().get(name)
+        return value if isinstance(value, str) else ""
+
+
+def basic(username: str, password: str) -> str:
+    """Return the Authorization header of a user name and a password (RFC 7617)."""
+    # Bytes of the environment that are not UTF-8 are sent as they are.
+    pair = f"{username}:{password}".encode(errors="surrogateescape")
+    return f"Basic {base64.b64encode(pair).decode()}"
 
 
 def send(
@@ -134,8 +155,7 @@ def _proxy_credentials(proxy: str) -> dict[str, str]:
     user, colon, password = (parse_url(proxy).auth or "").partition(":")
     if not colon:
         return {}
-    credentials = f"{unquote(user)}:{unquote(password)}"
-    return {"Proxy-Authorization": f"Basic {base64.b64encode(credentials.encode()).decode()}"}
+    return {"Proxy-Authorization": basic(unquote(user), unquote(password))}
 
 
 def _line(error: BaseException | None) -> str:

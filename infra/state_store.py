@@ -128,7 +128,7 @@ def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
             expiration=one_day,
             noncurrent_version_expiration=one_day,
         ),
-        # What a doctor leaves that was stopped in the middle.
+        # What a doctor leaves that was stopped in the middle: gone within four days, as S3 counts them.
         s3.LifecycleRule(
             id="probes",
             prefix=keys.folder(keys.PROBES),

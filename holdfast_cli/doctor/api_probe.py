@@ -4,11 +4,11 @@ import json
 import secrets
 import time
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import md5
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from holdfast import __version__, names
@@ -18,17 +18,12 @@ from holdfast_cli import api
 from holdfast_cli.doctor import clock
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.cleaning import cleaned
-from holdfast_cli.doctor.findings import Finding, Level, note, ok, problem
+from holdfast_cli.doctor.findings import Finding, note, ok, problem
+from holdfast_cli.errors import CommandError
 from holdfast_cli.stack import Stack
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-
-MAKE_TOKEN: Final = (
-    f"Make a token with `holdfast token create --role writer --scope '{names.RESERVED}/*' --expires 1h`, "
-    "and export its ID as TF_HTTP_USERNAME and its secret as TF_HTTP_PASSWORD."
-)
-"""What to do without credentials that may lock and write the probe's state."""
 
 _LETTERS: Final = "ä € 𝄞 \u2028 <&> \\u003c"
 """What a gateway or a proxy may alter in a body."""
@@ -51,7 +46,7 @@ class Credentials:
     @property
     def authorization(self) -> str:
         """The header with them."""
-        return "Basic " + b64encode(f"{self.username}:{self.password}".encode()).decode()
+        return api.basic(self.username, self.password)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +79,18 @@ def check(stack: Stack, credentials: Credentials | None, bucket: Bucket) -> Iter
     """
     state = names.parse(f"{names.RESERVED}/{secrets.token_hex(16)}")
     probe = _Probe(stack, credentials, state)
-    yield from probe.without_credentials()
+    is_holdfast = yield from probe.without_credentials()
+    if not is_holdfast:
+        return  # credentials are for Holdfast alone
     if credentials is None:
         yield note(
             "api.credentials",
             "The API was not tried with credentials: TF_HTTP_USERNAME and TF_HTTP_PASSWORD are not set.",
-            MAKE_TOKEN,
+            probe.make_token,
         )
         return
-    findings = list(probe.reading())
-    yield from findings
-    if findings[-1].level is Level.PROBLEM:  # it says that nothing may be written
+    may_write = yield from probe.reading()
+    if not may_write:
         return
     if bucket.keeps_everything:
         yield note(
@@ -111,25 +107,10 @@ def check(stack: Stack, credentials: Credentials | None, bucket: Bucket) -> Iter
 
 
 @dataclass(frozen=True, slots=True)
-class _Reply:
-    request: str
-    status: int
-    headers: Mapping[str, str]
-    body: bytes = field(repr=False)
+class _Reply(api.Response):
+    """A response, and the verb and the path that it is for."""
 
-    @property
-    def error(self) -> str:
-        """The code of an error of Holdfast's own; empty for any other response."""
-        code = self.json().get("error")
-        return code if isinstance(code, str) else ""
-
-    def json(self) -> Mapping[str, Any]:
-        """The body, if it is a JSON object; otherwise an empty one."""
-        try:
-            document = json.loads(self.body)
-        except ValueError:
-            return {}
-        return document if isinstance(document, dict) else {}
+    request: str = ""
 
 
 class _Probe:
@@ -138,6 +119,12 @@ class _Probe:
         self._credentials = credentials
         self._state = state
         self._lineage = str(uuid4())
+        self.make_token = (
+            f"Make a token with `holdfast token create --team {stack.team} --role writer --scope "
+            f"'{names.RESERVED}/*' --expires 1h`, and export its ID as TF_HTTP_USERNAME and its secret as "
+            "TF_HTTP_PASSWORD."
+        )
+        """What to do without credentials that may lock and write the probe's state."""
         self._look = (
             f"Look in the log group {function_log_group(stack.team, 'backend')}, and at what is between this "
             f"machine and {self._address}."
@@ -145,14 +132,16 @@ class _Probe:
 
     # --- what needs no credentials -------------------------------------------------------------------
 
-    def without_credentials(self) -> Iterator[Finding]:
+    def without_credentials(self) -> Generator[Finding, None, bool]:
+        """Yield what is found, and return whether it is Holdfast that responds."""
         sent = time.time()
         health = self._send("GET", "/health", authorization=None)
         received = time.time()
-        version = health.json().get("version")
-        if health.status != 200 or not isinstance(version, str):
+        version = health.text("version")
+        if health.status != 200 or not version:
             yield self._wrong("api.health", health, "200 with its version")
-        elif version.partition("+")[0] != __version__:
+            return False
+        if version.partition("+")[0] != __version__:
             yield note(
                 "api.health",
                 f"The deployed code has version {version}, this command has {__version__}.",
@@ -174,10 +163,12 @@ class _Probe:
             401,
             "A request without credentials gets 401.",
         )
+        return True
 
     # --- what changes nothing ------------------------------------------------------------------------
 
-    def reading(self) -> Iterator[Finding]:
+    def reading(self) -> Generator[Finding, None, bool]:
+        """Yield what is found, and return whether something may be written."""
         assert self._credentials is not None  # noqa: S101 the caller has looked
         wrong = Credentials(self._credentials.username, new_secret())
         yield self._judge(
@@ -192,9 +183,9 @@ class _Probe:
                 "api.credentials",
                 f"The API does not accept TF_HTTP_USERNAME and TF_HTTP_PASSWORD for {self._state}: "
                 f"{_said(read)}.",
-                MAKE_TOKEN,
+                self.make_token,
             )
-            return
+            return False
         yield self._judge("api.absent", read, 204, "A state that is not there reads as 204.")
         yield self._judge(
             "api.unknown_path",
@@ -206,13 +197,14 @@ class _Probe:
         reserved = self._send("GET", f"/states/{names.RESERVED}/not-a-probe")
         if reserved.status == 400:
             yield ok("api.reserved_name", "The deployed code keeps the doctor's names apart.")
-        else:
-            yield problem(
-                "api.reserved_name",
-                "Lock, write and release were not tried: the deployed code does not know the names that are "
-                f"reserved for it ({_said(reserved)}).",
-                "Deploy the stack again, and then run this command.",
-            )
+            return True
+        yield problem(
+            "api.reserved_name",
+            "Lock, write and release were not tried: the deployed code does not know the names that are "
+            f"reserved for it ({_said(reserved)}).",
+            "Deploy the stack again, and then run this command.",
+        )
+        return False
 
     # --- one run of Terraform's ----------------------------------------------------------------------
 
@@ -223,7 +215,7 @@ class _Probe:
             yield problem(
                 "api.credentials",
                 f"TF_HTTP_USERNAME and TF_HTTP_PASSWORD may not write {self._state}: {_said(without_lock)}.",
-                MAKE_TOKEN,
+                self.make_token,
             )
             return
         if without_lock.status == 200:
@@ -251,10 +243,11 @@ class _Probe:
             headers={"Content-MD5": content_md5(b"another body")},
         )
         if damaged.status == 200:
-            yield problem(
+            # AWS says that API Gateway may rename the header, and nothing relies on it.
+            yield note(
                 "api.content_md5",
                 "A write whose Content-MD5 does not match its body was accepted: the header does not arrive, "
-                "so a body that was damaged on its way could be stored.",
+                "so it cannot tell a body that was damaged on its way.",
                 f"Let every proxy in front of {self._address} pass Content-MD5.",
             )
         else:
@@ -323,20 +316,26 @@ class _Probe:
             200,
             "The release can be repeated.",
         )
-        lock = self._send("LOCK", self._locks, other)
         yield self._judge(
             "api.free", self._send("PUT", self._locks, other), 200, "The next run acquires the released lock."
         )
-        unlock = self._send("UNLOCK", self._unlocks, other)
-        passed = [reply.request.split()[0] for reply in (lock, unlock) if reply.status == 200]
+        if arrives:
+            released = self._send("DELETE", self._locks, other)
+            yield self._judge("api.release_delete", released, 200, "DELETE /locks releases a lock, too.")
+        # Last, because one that is lost on its way takes its time and may leave the lock held.
+        verbs = (("LOCK", self._locks), ("UNLOCK", self._unlocks))
+        passed = [verb for verb, path in verbs if self._passes(verb, path, other)]
         yield note(
             "api.verbs",
             f"Of the verbs LOCK and UNLOCK the API passes {' and '.join(passed) or 'none'}; the methods that "
             "`holdfast backend-config` prints do not need them.",
         )
-        if arrives:
-            released = self._send("DELETE", self._locks, other)
-            yield self._judge("api.release_delete", released, 200, "DELETE /locks releases a lock, too.")
+
+    def _passes(self, verb: str, path: str, lock: bytes) -> bool:
+        try:
+            return self._send(verb, path, lock).status == 200
+        except CommandError:  # a proxy may drop the request, or redirect it
+            return False
 
     # --- what the steps share ------------------------------------------------------------------------
 
@@ -394,7 +393,7 @@ class _Probe:
             **(headers or {}),
         }
         response = api.send(method, f"{self._address}{path}", headers=sent, body=body)
-        return _Reply(f"{method} {path.partition('?')[0]}", response.status, response.headers, response.body)
+        return _Reply(response.status, response.body, response.headers, f"{method} {path.partition('?')[0]}")
 
     def _judge(self, check: str, reply: _Reply, status: int, good: str) -> Finding:
         return ok(check, good) if reply.status == status else self._wrong(check, reply, str(status))
@@ -404,7 +403,7 @@ class _Probe:
 
 
 def _said(reply: _Reply) -> str:
-    return f"{reply.status} {reply.error}".strip()
+    return f"{reply.status} {reply.text('error')}".strip()
 
 
 def _lock_info() -> bytes:

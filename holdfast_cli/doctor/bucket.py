@@ -6,15 +6,50 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import ClientError
 
-from holdfast_cli.doctor.checks import attempt
+from holdfast_cli import records, stack
+from holdfast_cli.doctor.checks import attempt, is_denied
 from holdfast_cli.doctor.findings import Finding, ok, problem
 from holdfast_cli.doctor.policies import differences
-from holdfast_cli.doctor.template import DeployedTemplate
+from holdfast_cli.doctor.template import DeployedTemplate, UnresolvedError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _T = TypeVar("_T")
+
+
+def reached(client: "S3Client", found: stack.Stack) -> Iterator[Finding]:
+    """Yield whether the bucket is there, in the account of its stack.
+
+    Args:
+        client: with the operator's credentials.
+        found: the team's stack.
+
+    Raises:
+        ClientError: an error other than that S3 refuses the request.
+    """
+    try:
+        client.head_bucket(Bucket=found.bucket, ExpectedBucketOwner=found.account)
+    except ClientError as error:
+        if not is_denied(error):
+            raise
+        yield problem(
+            "bucket",
+            records.refused(found),
+            "Use an identity that may list the bucket; if S3 refuses that too, it is somebody else's bucket.",
+        )
+    else:
+        yield ok("bucket", f"The bucket {found.bucket} is there, in the account {found.account}.")
+
+
+def removes_probes(document: Mapping[str, Any]) -> bool:
+    """Return whether the template of a stack has the lifecycle rule that removes what a probe left."""
+    return any(
+        rule.get("Id") == "probes"
+        for resource in document["Resources"].values()
+        if resource["Type"] == "AWS::S3::Bucket"
+        for rule in resource.get("Properties", {}).get("LifecycleConfiguration", {}).get("Rules", [])
+    )
 
 
 def check(client: "S3Client", bucket: str, template: DeployedTemplate, do: str) -> Iterator[Finding]:
@@ -27,13 +62,16 @@ def check(client: "S3Client", bucket: str, template: DeployedTemplate, do: str) 
         do: what brings a setting back that was changed past CloudFormation.
 
     Raises:
-        UnresolvedError: the template has a reference that is not known.
+        UnresolvedError: the template lacks the bucket, or has a reference that is not known.
     """
     where = {"Bucket": bucket, "ExpectedBucketOwner": template.account}
-    wanted = next(
-        properties
-        for logical_id, properties in template.resources("AWS::S3::Bucket")
-        if template.physical_ids.get(logical_id) == bucket
+    wanted = _only(
+        (
+            properties
+            for logical_id, properties in template.resources("AWS::S3::Bucket")
+            if template.physical_ids.get(logical_id) == bucket
+        ),
+        f"bucket {bucket}",
     )
     checks: tuple[tuple[str, str, object, Callable[[], object]], ...] = (
         ("versioning", "Versioning", "Enabled", lambda: client.get_bucket_versioning(**where).get("Status")),
@@ -48,12 +86,13 @@ def check(client: "S3Client", bucket: str, template: DeployedTemplate, do: str) 
     )
     for name, subject, value, read in checks:
         yield from attempt(f"bucket.{name}", lambda: _setting(f"bucket.{name}", subject, value, read, do))  # noqa: B023
-    policy = next(
-        properties["PolicyDocument"]
-        for _, properties in template.resources("AWS::S3::BucketPolicy")
-        if properties["Bucket"] == bucket
-    )
-    yield from attempt("bucket.policy", lambda: _policy(client, where, policy, do))
+    yield from attempt("bucket.policy", lambda: _policy(client, where, template, do))
+
+
+def _only(found: Iterator[_T], what: str) -> _T:
+    for one in found:
+        return one
+    raise UnresolvedError(f"The template has no {what}.")
 
 
 def default_retention(client: "S3Client", bucket: str, owner: str) -> bool:
@@ -116,8 +155,16 @@ def _rule(by_default: Mapping[str, Any], rule: Mapping[str, Any]) -> dict[str, A
 
 
 def _policy(
-    client: "S3Client", where: Mapping[str, str], wanted: Mapping[str, Any], do: str
+    client: "S3Client", where: Mapping[str, str], template: DeployedTemplate, do: str
 ) -> Iterator[Finding]:
+    wanted = _only(
+        (
+            properties["PolicyDocument"]
+            for _, properties in template.resources("AWS::S3::BucketPolicy")
+            if properties["Bucket"] == where["Bucket"]
+        ),
+        f"policy of the bucket {where['Bucket']}",
+    )
     found = _unless_there_is_none(lambda: client.get_bucket_policy(**where)["Policy"])
     clauses = list(differences(wanted, json.loads(found) if found else {}))
     if not clauses:

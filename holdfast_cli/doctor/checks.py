@@ -9,8 +9,8 @@ from holdfast_cli.aws_errors import explain
 from holdfast_cli.doctor.findings import Finding, note, problem
 from holdfast_cli.errors import CommandError
 
-_NOT_THERE: Final = frozenset({404, 501})
-"""Statuses with which a stand-in for AWS refuses a call that it does not have."""
+_NO_SUCH_CALL: Final = frozenset({"InvalidAction", "UnknownOperation", "UnknownOperationException"})
+"""Codes with which a stand-in for AWS refuses a call that it does not have; others do with status 501."""
 RUN_AGAIN: Final = "Mend the cause and run the command again."
 """What to do about a check that could not be made."""
 
@@ -30,7 +30,7 @@ def attempt(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Findi
     except ClientError as error:
         if is_denied(error):
             yield note(check, _not_checked(explain(error)))
-        elif _status(error) in _NOT_THERE:
+        elif _is_no_call(error):
             yield note(check, f"Not checked: this AWS does not have the call {error.operation_name}.")
         else:
             yield problem(check, _not_checked(explain(error)), RUN_AGAIN)
@@ -57,5 +57,7 @@ def is_denied(error: ClientError) -> bool:
     return code.startswith(("AccessDenied", "UnauthorizedOperation")) or (code == "403")
 
 
-def _status(error: ClientError) -> int:
-    return error.response["ResponseMetadata"].get("HTTPStatusCode", 0)
+def _is_no_call(error: ClientError) -> bool:
+    # A 404 alone says nothing: AWS sends it where a bucket, a role or a trail is missing.
+    code = error.response["Error"].get("Code", "")
+    return code in _NO_SUCH_CALL or error.response["ResponseMetadata"].get("HTTPStatusCode") == 501

@@ -23,6 +23,7 @@ def cleaned(
     """Run a probe to its end, then remove every version of every key below its prefix.
 
     Nothing is yielded before everything is removed, so that an interrupted reader leaves nothing behind.
+    Ctrl-C stops the probe or the removal, and then everything is removed; a second one stops that, too.
 
     Args:
         client: with the operator's credentials.
@@ -39,31 +40,45 @@ def cleaned(
         BaseException: what the probe raised, Ctrl-C among it, with a note on what could not be removed.
     """
     try:
-        findings = list(probe())
+        return [*probe(), _remove(client, bucket, owner, prefix, check)]
     except BaseException as error:
-        left = _remove(client, bucket, owner, prefix, check)
+        try:
+            left = _remove(client, bucket, owner, prefix, check)
+        except KeyboardInterrupt as again:
+            again.add_note(_left({f"{prefix}*"}, "interrupted"))
+            raise
         if left.level is not Level.OK:
             error.add_note(left.text)
         raise
-    return [*findings, _remove(client, bucket, owner, prefix, check)]
 
 
 def _remove(client: "S3Client", bucket: str, owner: str, prefix: str, check: str) -> Finding:
+    reason = "still there"
     try:
         for key, version_id in _versions(client, bucket, owner, prefix):
-            client.delete_object(Bucket=bucket, Key=key, VersionId=version_id, ExpectedBucketOwner=owner)
+            try:
+                client.delete_object(Bucket=bucket, Key=key, VersionId=version_id, ExpectedBucketOwner=owner)
+            except ClientError as error:  # S3 may let the others go
+                reason = _line(error)
         left = {key for key, _ in _versions(client, bucket, owner, prefix)}
-        reason = "still there"
     except (BotoCoreError, ClientError) as error:
         left = {f"{prefix}*"}
-        reason = " ".join(str(error).split())
+        reason = _line(error)
     if not left:
         return ok(check, f"Everything that was written to {prefix}* is removed, all versions.")
     return note(
         check,
-        f"Not everything was removed of {', '.join(sorted(left))}: {reason}.",
-        "Nothing has to be done: a lifecycle rule of the bucket removes it within two days.",
+        _left(left, reason),
+        "Nothing has to be done: a lifecycle rule of the bucket removes it within four days.",
     )
+
+
+def _left(keys: Iterable[str], reason: str) -> str:
+    return f"Not everything was removed of {', '.join(sorted(keys))}: {reason}."
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")
 
 
 def _versions(client: "S3Client", bucket: str, owner: str, prefix: str) -> list[tuple[str, str]]:

@@ -1,8 +1,6 @@
 """`holdfast doctor STATE`: the configuration in the current folder, and what reaches the state from it."""
 
-import base64
 import ipaddress
-import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -429,7 +427,7 @@ def _api(base: str, state: StateName, values: Mapping[str, Value]) -> Iterator[F
         yield note("api", f"Not checked: {base} is not encrypted.", "Name it with https://.")
         return
     health = api.send("GET", f"{base}/health", headers={})
-    version = _member(health.body, "version")
+    version = health.text("version")
     if health.status != 200 or not version:
         yield problem(
             "api",
@@ -440,17 +438,14 @@ def _api(base: str, state: StateName, values: Mapping[str, Value]) -> Iterator[F
     yield ok("api", f"Holdfast {version} responds at {base}.")
     if any(argument not in values for argument in _CREDENTIALS):
         return
-    pair = f"{values['username'].text}:{values['password'].text}"
-    # Bytes of a variable that are no UTF-8 are sent as they are.
-    encoded = base64.b64encode(pair.encode(errors="surrogateescape")).decode()
-    headers = {"Authorization": f"Basic {encoded}"}
+    headers = {"Authorization": api.basic(values["username"].text, values["password"].text)}
     read = api.send("GET", f"{base}/states/{state}", headers=headers)
-    message = _member(read.body, "message")
+    message = read.text("message")
     match read.status:
         case 200 | 204:
             there = "can be read" if read.status == 200 else "does not exist yet"
             yield ok("api.credentials", f"The API accepts the credentials; the state {state} {there}.")
-        case 403 if _member(read.body, "error"):
+        case 403 if read.text("error"):
             yield problem(
                 "api.credentials",
                 f"The API knows the credentials and does not let them read {state}: {message}",
@@ -492,7 +487,7 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
         case 403 if locks:
             return problem(
                 "api.role",
-                f"The credentials may read {state} and not lock it: {_member(asked.body, 'message')}",
+                f"The credentials may read {state} and not lock it: {asked.text('message')}",
                 "Use others to apply; to plan, `holdfast backend-config --read-only` or -lock=false.",
             )
         case 403:
@@ -505,12 +500,3 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
                 f"The API responds with {status} to lock info without an ID.",
                 "See docs/errors.md for this number.",
             )
-
-
-def _member(body: bytes, name: str) -> str:
-    """Return a text of a JSON object; empty if there is none."""
-    try:
-        value = json.loads(body).get(name)
-    except (ValueError, AttributeError, RecursionError):
-        return ""
-    return value if isinstance(value, str) else ""

@@ -15,11 +15,14 @@ def check(client: Any, template: DeployedTemplate, do: str) -> Iterator[Finding]
         client: of IAM, with the operator's credentials.
         template: of the team's stack.
         do: what brings a role back that was changed past CloudFormation.
+
+    Raises:
+        UnresolvedError: the stack lacks a role of the template, or a reference is not known.
     """
     roles = list(template.resources("AWS::IAM::Role"))
     found = False
     for logical_id, wanted in roles:
-        name = template.physical_ids[logical_id]
+        name = template.resolve({"Ref": logical_id})
         for clause in _differences(client, name, wanted):
             found = True
             yield problem("roles", f"In the role {name} {clause}.", do)
@@ -28,9 +31,12 @@ def check(client: Any, template: DeployedTemplate, do: str) -> Iterator[Finding]
 
 
 def _differences(client: Any, name: str, wanted: Mapping[str, Any]) -> Iterator[str]:
-    trust = client.get_role(RoleName=name)["Role"]["AssumeRolePolicyDocument"]
-    for clause in differences(wanted["AssumeRolePolicyDocument"], trust):
+    role = client.get_role(RoleName=name)["Role"]
+    for clause in differences(wanted["AssumeRolePolicyDocument"], role["AssumeRolePolicyDocument"]):
         yield f"the trust policy differs: {clause}"
+    boundary = role.get("PermissionsBoundary", {}).get("PermissionsBoundaryArn")
+    if boundary != (right := wanted.get("PermissionsBoundary")):
+        yield f"the permissions boundary is {boundary or 'missing'}, in the template {right or 'none'}"
     policies = {one["PolicyName"]: one["PolicyDocument"] for one in wanted.get("Policies", [])}
     deployed = {
         policy

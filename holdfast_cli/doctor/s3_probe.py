@@ -20,6 +20,7 @@ from holdfast_cli.doctor import clock
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.cleaning import cleaned
 from holdfast_cli.doctor.findings import Finding, ok, problem
+from holdfast_cli.errors import CommandError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 8
 """Writers that compete for one key."""
 _METADATA: Final = {"who": "doctor%40laptop", "lock-id": "0f4e-1"}
+
+_NOT_TRIED: Final = ("KMS.", "NoSuchBucket")
+"""What the codes of errors begin with that are no word on a condition, such as `KMS.DisabledException`."""
 
 _NOT_S3: Final = (
     "Do not keep states in this bucket: Holdfast is safe only on a store that honours S3's conditional "
@@ -48,6 +52,7 @@ class Reply:
         version_id: of what was written or read; empty if S3 named none.
         body: of what was read.
         metadata: of what was read, as S3 keeps it.
+        code: of an error.
     """
 
     status: int
@@ -55,6 +60,7 @@ class Reply:
     version_id: str = ""
     body: bytes = b""
     metadata: dict[str, str] | None = None
+    code: str = ""
 
 
 def check(client: "S3Client", bucket: str, owner: str) -> list[Finding]:
@@ -130,20 +136,21 @@ class _Probe:
             yield from clock.deviation(off, "S3")
 
     def _versioning(self, key: str) -> Iterator[str]:
-        first = self._put(key, b"1", IfNoneMatch="*")
+        first = self._make(key)
         second = self._put(key, b"2", IfMatch=first.etag)
-        for reply in (first, second):
-            yield from _unless(200, reply, "writing an object")
-            if not is_unique(reply.version_id):
+        # Whether it is accepted at all, `replace` tells.
+        version_ids = [reply.version_id for reply in (first, second) if reply.status == 200]
+        for version_id in version_ids:
+            if not is_unique(version_id):
                 yield (
-                    f"A write to {self._bucket} got the version ID {reply.version_id or 'none'!r}: the "
-                    "bucket keeps one version only, so there is no history."
+                    f"A write to {self._bucket} got the version ID {version_id or 'none'!r}: the bucket "
+                    "keeps one version only, so there is no history."
                 )
-        if first.version_id == second.version_id:
+        if len(set(version_ids)) < len(version_ids):
             yield "Two writes to one key got the same version ID."
 
     def _create(self, key: str) -> Iterator[str]:
-        yield from _unless(200, self._put(key, b"1", IfNoneMatch="*"), "creating an object")
+        self._make(key)
         yield from _unless(412, self._put(key, b"2", IfNoneMatch="*"), "creating an object that exists")
         yield from self._unless_holds(key, b"1", "a create that S3 refused")
 
@@ -151,12 +158,12 @@ class _Probe:
         yield from self._unless_one_wins(key, "created one object", IfNoneMatch="*")
 
     def _create_again(self, key: str) -> Iterator[str]:
-        made = self._put(key, b"1", IfNoneMatch="*")
+        made = self._make(key)
         self._delete_object(key, IfMatch=made.etag)
         yield from _unless(200, self._put(key, b"2", IfNoneMatch="*"), "creating an object that was deleted")
 
     def _replace(self, key: str) -> Iterator[str]:
-        first = self._put(key, b"1", IfNoneMatch="*")
+        first = self._make(key)
         second = self._put(key, b"2", IfMatch=first.etag)
         yield from _unless(200, second, "replacing an object under its ETag")
         yield from _unless(
@@ -169,11 +176,11 @@ class _Probe:
             yield f"S3 responded with {reply.status} to replacing an object that is not there, not with 404."
 
     def _replace_at_once(self, key: str) -> Iterator[str]:
-        etag = self._put(key, b"first", IfNoneMatch="*").etag
+        etag = self._make(key, b"first").etag  # a body that no writer has: equal bodies have equal ETags
         yield from self._unless_one_wins(key, "replaced one version", IfMatch=etag)
 
     def _delete(self, key: str) -> Iterator[str]:
-        first = self._put(key, b"1", IfNoneMatch="*")
+        first = self._make(key)
         second = self._put(key, b"2", IfMatch=first.etag)
         reply = self._delete_object(key, IfMatch=first.etag)
         if self._get(key).status != 200:
@@ -189,7 +196,7 @@ class _Probe:
         yield from _unless(404, self._delete_object(key, IfMatch=second.etag), "deleting what is deleted")
 
     def _remove_version(self, key: str) -> Iterator[str]:
-        first = self._put(key, b"1", IfNoneMatch="*")
+        first = self._make(key)
         second = self._put(key, b"2", IfMatch=first.etag)
         if not is_unique(second.version_id):
             yield "There is no version to remove: S3 gave a write no version ID of its own."
@@ -199,14 +206,14 @@ class _Probe:
             yield "S3 responded with success to removing a version, which is still there."
 
     def _read(self, key: str) -> Iterator[str]:
-        etag = ""
+        etag = self._make(key).etag
         for number in range(5):
             body = str(number).encode()
-            etag = self._put(key, body, **({"IfMatch": etag} if etag else {"IfNoneMatch": "*"})).etag
+            etag = self._put(key, body, IfMatch=etag).etag
             yield from self._unless_holds(key, body, "it was replaced")
 
     def _metadata(self, key: str) -> Iterator[str]:
-        self._put(key, b"1", IfNoneMatch="*", Metadata=_METADATA)
+        self._make(key, Metadata=_METADATA)
         if (found := self._get(key).metadata) != _METADATA:
             yield f"S3 returned the user metadata {found} of an object that was written with {_METADATA}."
 
@@ -231,6 +238,20 @@ class _Probe:
         if (found.status, found.body) != (200, body):
             yield f"S3 did not return the current version after {after}, but {found.status}."
 
+    def _make(self, key: str, body: bytes = b"1", **more: Any) -> Reply:
+        """Create the object that a trial is about.
+
+        Raises:
+            CommandError: S3 refused it, so that there is nothing to try.
+        """
+        made = self._put(key, body, IfNoneMatch="*", **more)
+        if made.status != 200:
+            raise CommandError(
+                f"S3 refused to write a new object with If-None-Match: {made.status} {made.code}. "
+                "If this is not Amazon S3, do not keep states in it."
+            )
+        return made
+
     def _put(self, key: str, body: bytes, **condition: Any) -> Reply:
         # With a checksum, as Holdfast writes: it stores nothing that was damaged on its way.
         return self._reply(
@@ -250,9 +271,10 @@ class _Probe:
             response = send()
         except ClientError as error:
             status = error.response["ResponseMetadata"]["HTTPStatusCode"]
-            if status in (403, 429) or (status >= 500 and status != 501):
+            code = error.response["Error"]["Code"]
+            if status in (403, 429) or (status >= 500 and status != 501) or code.startswith(_NOT_TRIED):
                 raise  # S3 has not looked at the condition
-            return Reply(status)
+            return Reply(status, code=code)
         return Reply(
             response["ResponseMetadata"]["HTTPStatusCode"],
             response.get("ETag", ""),

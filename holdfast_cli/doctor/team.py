@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _COMPLETE: Final = frozenset({"CREATE_COMPLETE", "IMPORT_COMPLETE", "UPDATE_COMPLETE"})
+_REVERT: Final = "Revert it with a drift-aware change set: docs/doctor.md has the command, under Drift."
+"""What to do where the template is right: it was changed past CloudFormation."""
 
 
 def check(session: boto3.Session, team: str | None, address: str | None = None) -> Iterator[Finding]:
@@ -46,8 +48,10 @@ def check(session: boto3.Session, team: str | None, address: str | None = None) 
         "stack",
         f"The stack {names.stack_name(found.team)} is deployed; its API is {address or found.api_address}.",
     )
-    yield from attempt("stack.template", lambda: _deployed(session, found))
-    yield from attempt("stack.probes", lambda: _probes(session, found, address))
+    s3: S3Client = session.client("s3", config=stack.CLIENT_CONFIG)
+    yield from attempt("bucket", lambda: bucket.reached(s3, found))
+    yield from attempt("stack.template", lambda: _deployed(session, s3, found))
+    yield from attempt("stack.probes", lambda: _probes(session, s3, found, address))
 
 
 def _clock(error: BaseException | None) -> Iterator[Finding]:
@@ -61,23 +65,16 @@ def _clock(error: BaseException | None) -> Iterator[Finding]:
         yield problem("stack.clock", deviation, clock.DO)
 
 
-def _deployed(session: boto3.Session, found: stack.Stack) -> Iterator[Finding]:
+def _deployed(session: boto3.Session, s3: "S3Client", found: stack.Stack) -> Iterator[Finding]:
     """Compare what is deployed with the template."""
     cloudformation: CloudFormationClient = session.client("cloudformation", config=stack.CLIENT_CONFIG)
     name = names.stack_name(found.team)
     [described] = cloudformation.describe_stacks(StackName=name)["Stacks"]
     yield from stack_findings(described)
     template = _template(cloudformation, described)
-    do = (
-        "CloudFormation does not see it: revert it with a drift-aware change set "
-        f"(`aws cloudformation create-change-set --stack-name {name} --change-set-name revert "
-        "--deployment-mode REVERT_DRIFT --use-previous-template --capabilities CAPABILITY_IAM`), look at the "
-        "change set and execute it."
-    )
-    s3: S3Client = session.client("s3", config=stack.CLIENT_CONFIG)
-    yield from attempt("bucket", lambda: bucket.check(s3, found.bucket, template, do))
+    yield from attempt("bucket", lambda: bucket.check(s3, found.bucket, template, _REVERT))
     iam = session.client("iam", config=stack.CLIENT_CONFIG)
-    yield from attempt("roles", lambda: roles.check(iam, template, do))
+    yield from attempt("roles", lambda: roles.check(iam, template, _REVERT))
 
 
 def stack_findings(described: "StackTypeDef") -> Iterator[Finding]:
@@ -111,11 +108,7 @@ def _template(cloudformation: "CloudFormationClient", described: "StackTypeDef")
         CommandError: it is not JSON, as CDK writes it.
     """
     name = described["StackName"]
-    document: Any = cloudformation.get_template(StackName=name)["TemplateBody"]
-    if not isinstance(document, Mapping):
-        raise CommandError(
-            f"The template of {name} is not JSON, as `npx cdk deploy` uploads it: deploy the stack again."
-        )
+    document = _document(cloudformation, name)
     physical_ids = {
         resource["LogicalResourceId"]: resource["PhysicalResourceId"]
         for page in cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
@@ -126,9 +119,19 @@ def _template(cloudformation: "CloudFormationClient", described: "StackTypeDef")
     return DeployedTemplate(document, physical_ids, partition, region, account)
 
 
-def _probes(session: boto3.Session, found: stack.Stack, address: str | None) -> Iterator[Finding]:
+def _document(cloudformation: "CloudFormationClient", name: str) -> Mapping[str, Any]:
+    document: Any = cloudformation.get_template(StackName=name)["TemplateBody"]
+    if not isinstance(document, Mapping):
+        raise CommandError(
+            f"The template of {name} is not JSON, as `npx cdk deploy` uploads it: deploy the stack again."
+        )
+    return document
+
+
+def _probes(
+    session: boto3.Session, s3: "S3Client", found: stack.Stack, address: str | None
+) -> Iterator[Finding]:
     """Try the bucket and the API."""
-    s3: S3Client = session.client("s3", config=stack.CLIENT_CONFIG)
     keeps_everything = bucket.default_retention(s3, found.bucket, found.account)
     if keeps_everything:
         yield note(
@@ -137,10 +140,25 @@ def _probes(session: boto3.Session, found: stack.Stack, address: str | None) -> 
             "leaves could not be removed.",
         )
     else:
-        yield from attempt("s3", lambda: s3_probe.check(connect(session), found.bucket, found.account))
+        yield from attempt("s3", lambda: _conditions(session, found))
     where = api_probe.Bucket(s3, found.bucket, found.account, keeps_everything)
     reached = replace(found, api_address=address or found.api_address)
     yield from attempt("api", lambda: api_probe.check(reached, _credentials(), where))
+
+
+def _conditions(session: boto3.Session, found: stack.Stack) -> Iterator[Finding]:
+    """Try the bucket's conditions, where something removes what a killed trial leaves."""
+    cloudformation: CloudFormationClient = session.client("cloudformation", config=stack.CLIENT_CONFIG)
+    name = names.stack_name(found.team)
+    if bucket.removes_probes(_document(cloudformation, name)):
+        yield from s3_probe.check(connect(session), found.bucket, found.account)
+    else:
+        yield note(
+            "s3",
+            "S3's conditions were not tried: the stack was deployed before its bucket had the lifecycle rule "
+            "that removes what a killed trial leaves.",
+            f"Deploy it again with `npx cdk deploy {name}`, and then run this command.",
+        )
 
 
 def _credentials() -> api_probe.Credentials | None:

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast_cli.errors import CommandError
+
 _ARNS: Final = {
     "AWS::IAM::Role": "arn:{partition}:iam::{account}:role/{id}",
     "AWS::KMS::Key": "arn:{partition}:kms:{region}:{account}:key/{id}",
@@ -14,8 +16,8 @@ _ARNS: Final = {
 """What `Fn::GetAtt` of `Arn` returns, by the type of the resource."""
 
 
-class UnresolvedError(Exception):
-    """The template has a reference that this module does not know; the message says which."""
+class UnresolvedError(CommandError):
+    """The template lacks a resource, or has a reference that is not known; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)

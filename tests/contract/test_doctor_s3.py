@@ -132,6 +132,88 @@ def test_an_interrupt_tells_what_could_not_be_removed(bucket: Bucket, through: "
     assert "AccessDenied" in note
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_only_a_second_interrupt_stops_the_removal_and_tells_so(
+    bucket: Bucket, through: "S3Client", times: int
+) -> None:
+    interrupts = iter(range(times))
+
+    def interrupt(**_: object) -> None:
+        if next(interrupts, None) is not None:
+            raise KeyboardInterrupt
+
+    # Nothing but the removal lists.
+    through.meta.events.register("before-parameter-build.s3.ListObjectVersions", interrupt)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        s3_probe.check(through, bucket.name, ACCOUNT)
+
+    if times == 1:
+        assert bucket.history("") == []
+        assert not hasattr(raised.value, "__notes__")
+    else:
+        [note] = raised.value.__notes__
+        assert note.startswith("Not everything was removed of probes/")
+        assert note.endswith("/*: interrupted.")
+
+
+def test_a_version_that_cannot_be_removed_stops_no_other(bucket: Bucket, through: "S3Client") -> None:
+    def deny(params: dict[str, Any], **_: object) -> None:
+        if params["Key"].endswith("/create"):
+            raise ClientError({"Error": {"Code": "AccessDenied"}}, "DeleteObject")
+
+    through.meta.events.register("before-parameter-build.s3.DeleteObject", deny)
+    findings = s3_probe.check(through, bucket.name, ACCOUNT)
+
+    assert problems(findings) == {}
+    assert {key.rpartition("/")[2] for key, _ in bucket.history("")} == {"create"}
+    assert "/create: An error occurred (AccessDenied)" in findings[-1].text
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "says"),
+    [
+        ("KMS.DisabledException", 400, "Not checked. AWS refused PutObject: "),
+        ("NotImplemented", 501, "S3 refused to write a new object with If-None-Match: 501 NotImplemented."),
+    ],
+)
+def test_a_store_that_refuses_the_first_write_is_one_problem(
+    bucket: Bucket, through: "S3Client", code: str, status: int, says: str
+) -> None:
+    refuse(through, code, status, "IfNoneMatch")
+
+    findings = s3_probe.check(through, bucket.name, ACCOUNT)
+
+    assert [finding.check for finding in findings] == ["s3.clock", "s3", "s3.removed"]
+    assert says in problems(findings)["s3"]
+
+
+def test_a_bucket_that_is_not_there_is_one_problem(bucket: Bucket) -> None:
+    found = problems(s3_probe.check(bucket.s3, f"{bucket.name}-gone", ACCOUNT))
+
+    assert found.keys() == {"s3"}
+    assert "NoSuchBucket" in found["s3"]
+
+
+def test_versioning_is_advised_only_for_version_ids(bucket: Bucket, through: "S3Client") -> None:
+    refuse(through, "NotImplemented", 501, "IfMatch")
+
+    found = problems(s3_probe.check(through, bucket.name, ACCOUNT))
+
+    assert "s3.replace" in found
+    assert "s3.versioning" not in found
+
+
+def refuse(client: "S3Client", code: str, status: int, condition: str) -> None:
+    """Let every write with a condition fail."""
+
+    def fail(params: dict[str, Any], **_: object) -> None:
+        if condition in params:
+            response: Any = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+            raise ClientError(response, "PutObject")
+
+    client.meta.events.register("before-parameter-build.s3.PutObject", fail)
+
+
 def test_versions_that_cannot_be_removed_are_named(bucket: Bucket, through: "S3Client") -> None:
     bucket.retain_everything()
 
@@ -139,7 +221,7 @@ def test_versions_that_cannot_be_removed_are_named(bucket: Bucket, through: "S3C
 
     assert findings[-1].check == "s3.removed"
     assert findings[-1].level is Level.NOTE
-    assert "within two days" in findings[-1].do
+    assert "within four days" in findings[-1].do
 
 
 def test_a_store_that_does_not_respond_is_one_problem(bucket: Bucket) -> None:

@@ -12,7 +12,9 @@ import pytest
 import holdfast
 from holdfast_cli import api
 from holdfast_cli.doctor import api_probe
+from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, Level
+from holdfast_cli.errors import CommandError
 from holdfast_cli.stack import Stack
 
 ADA = api_probe.Credentials("ada", "secret of ada")
@@ -34,10 +36,13 @@ class Api:
         self.state: bytes | None = None
         self.lock: bytes | None = None
         self.written: list[str] = []
+        self.authorized: list[str] = []
 
     def send(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"") -> api.Response:
         """Respond to a request, in place of `api.send`."""
         path, query = urlsplit(url).path, urlsplit(url).query
+        if "Authorization" in headers:
+            self.authorized.append(path)
         status, answer = self._respond(method, path, query, headers, body)
         usual = {
             "cache-control": "no-store",
@@ -125,6 +130,10 @@ def status(number: int) -> Callable[[api.Response], api.Response]:
     return lambda response: api.Response(number, b"{}", response.headers)
 
 
+def lost(_: api.Response) -> api.Response:
+    raise CommandError("api.example.com does not respond")
+
+
 def body(content: bytes) -> Callable[[api.Response], api.Response]:
     return lambda response: api.Response(response.status, content, response.headers)
 
@@ -137,7 +146,6 @@ def test_an_api_as_ours_has_no_problem(fake: Api) -> None:
 @pytest.mark.parametrize(
     ("change", "check"),
     [
-        (on("GET", "/health", status(404)), "api.health"),
         (on("GET", "/stats/", status(404)), "api.unknown_path"),
         (on("POST", "/unlocks/", status(404)), "api.release"),
         (on("GET", "/outputs/", status(404)), "api.outputs"),
@@ -154,6 +162,41 @@ def test_a_response_that_is_not_as_ours_is_found(fake: Api, change: Change, chec
     fake.change = change
 
     assert check in problems(look())
+
+
+@pytest.mark.parametrize("change", [status(404), body(b"<html>"), body(b'{"version": 1}')])
+def test_what_is_not_holdfast_gets_no_credentials(
+    fake: Api, change: Callable[[api.Response], api.Response]
+) -> None:
+    fake.change = on("GET", "/health", change)
+
+    assert [finding.check for finding in look()] == ["api.health"]
+    assert problems(look()) == ["api.health"]
+    assert fake.authorized == []
+
+
+@pytest.mark.parametrize("dropped", [["LOCK"], ["LOCK", "UNLOCK"]])
+def test_a_proxy_that_drops_a_verb_is_a_note_and_loses_no_check(fake: Api, dropped: list[str]) -> None:
+    def drop(method: str, path: str, response: api.Response) -> api.Response:  # noqa: ARG001
+        return lost(response) if method in dropped else response
+
+    fake.change = drop
+    findings = look()
+
+    assert problems(findings) == []
+    passed = "none" if "UNLOCK" in dropped else "UNLOCK"
+    assert f"the API passes {passed};" in next(one.text for one in findings if one.check == "api.verbs")
+    assert {"api.free", "api.release_delete", "api.removed"} <= {one.check for one in findings}
+
+
+def test_what_was_found_before_a_request_that_is_lost_is_told(fake: Api) -> None:
+    fake.change = on("GET", "/stats/", lost)
+    bucket = api_probe.Bucket(cast("Any", Empty()), STACK.bucket, STACK.account, keeps_everything=False)
+
+    findings = list(attempt("api", lambda: api_probe.check(STACK, ADA, bucket)))
+
+    assert [finding.check for finding in findings][-3:] == ["api.wrong_secret", "api.absent", "api"]
+    assert problems(findings) == ["api"]
 
 
 def test_nothing_is_written_to_a_deployment_that_does_not_know_the_reserved_names(fake: Api) -> None:
@@ -201,4 +244,5 @@ def test_without_credentials_only_what_needs_none_is_tried(fake: Api) -> None:
         "api.anonymous",
         "api.credentials",
     ]
+    assert "holdfast token create --team payments --role writer" in findings[-1].do
     assert fake.written == []

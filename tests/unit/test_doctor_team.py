@@ -1,14 +1,16 @@
 """What `holdfast doctor` decides about a deployed stack."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from holdfast_cli import stack
-from holdfast_cli.doctor import clock, team
-from holdfast_cli.doctor.findings import Level
+from holdfast_cli import api, stack
+from holdfast_cli.doctor import bucket, clock, roles, s3_probe, team
+from holdfast_cli.doctor.checks import attempt
+from holdfast_cli.doctor.findings import Finding, Level, ok
 from holdfast_cli.doctor.policies import differences
 from holdfast_cli.doctor.template import DeployedTemplate, UnresolvedError
 from holdfast_cli.errors import CommandError
@@ -196,3 +198,166 @@ def test_a_refused_signature_shows_a_clock_that_is_wrong(monkeypatch: pytest.Mon
     assert next(findings).check == "stack.clock"
     with pytest.raises(CommandError, match="refused"):
         next(findings)
+
+
+# --- what AWS refuses -------------------------------------------------------------------------------
+
+
+def refusal(code: str, status: int) -> Callable[..., Any]:
+    """Return a call that AWS refuses."""
+
+    def call(**_: object) -> Any:
+        response: Any = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+        raise ClientError(response, "Call")
+
+    return call
+
+
+class Client:
+    """Stands in for a client of AWS: it may make no call but those that it is given."""
+
+    def __init__(self, **calls: Callable[..., Any]) -> None:
+        self._calls = calls
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return self._calls.get(name, refusal("AccessDenied", 403))
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "level"),
+    [
+        ("AccessDenied", 403, Level.NOTE),
+        ("UnknownOperation", 404, Level.NOTE),
+        ("InvalidAction", 400, Level.NOTE),
+        ("InternalFailure", 501, Level.NOTE),
+        ("NoSuchBucket", 404, Level.PROBLEM),
+        ("NoSuchEntity", 404, Level.PROBLEM),
+        ("TrailNotFoundException", 404, Level.PROBLEM),
+        ("404", 404, Level.PROBLEM),
+        ("InternalError", 500, Level.PROBLEM),
+    ],
+)
+def test_what_is_missing_is_a_problem_and_a_call_that_is_missing_is_not(
+    code: str, status: int, level: Level
+) -> None:
+    [found] = attempt("part", refusal(code, status))
+
+    assert (found.check, found.level) == ("part", level)
+
+
+FOUND = stack.Stack("payments", "https://api.example.com", "holdfast-payments", "123456789012", None)
+
+
+@pytest.mark.parametrize(
+    ("calls", "level"),
+    [
+        ({"head_bucket": dict}, Level.OK),
+        ({"head_bucket": refusal("403", 403)}, Level.PROBLEM),
+        ({"head_bucket": refusal("404", 404)}, Level.PROBLEM),
+    ],
+)
+def test_a_bucket_that_s3_does_not_let_us_at_is_a_problem(
+    calls: dict[str, Callable[..., Any]], level: Level
+) -> None:
+    [found] = attempt("bucket", lambda: bucket.reached(cast("Any", Client(**calls)), FOUND))
+
+    assert (found.check, found.level) == ("bucket", level)
+
+
+def test_a_bucket_that_may_have_changed_hands_is_called_so() -> None:
+    [found] = bucket.reached(cast("Any", Client()), FOUND)
+
+    assert "or is not in the account 123456789012 any more" in found.text
+
+
+@pytest.mark.parametrize(
+    ("check", "says"),
+    [
+        (lambda one: bucket.check(cast("Any", Client()), "another", one, "Do."), "has no bucket another"),
+        (lambda one: roles.check(Client(), one, "Do."), "has no resource Gone"),
+    ],
+)
+def test_a_template_without_what_is_deployed_is_a_problem_that_says_what_is_missing(
+    check: Callable[[DeployedTemplate], Any], says: str
+) -> None:
+    document = {"Resources": {"Gone": {"Type": "AWS::IAM::Role", "Properties": {}}}}
+    empty = DeployedTemplate(document, {}, "aws", "eu-central-1", "123456789012")
+
+    [found] = attempt("part", lambda: check(empty))
+
+    assert found.level is Level.PROBLEM
+    assert says in found.text
+
+
+class Pages:
+    """The pages of a list in which nothing is."""
+
+    def paginate(self, **_: str) -> list[dict[str, Any]]:
+        return [{"PolicyNames": [], "AttachedPolicies": []}]
+
+
+BOUNDARY = "arn:aws:iam::123456789012:policy/holdfast-functions"
+JOINED = {"Fn::Join": ["", ["arn:", {"Ref": "AWS::Partition"}, BOUNDARY.removeprefix("arn:aws")]]}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "deployed", "clause"),
+    [
+        (None, None, None),
+        (JOINED, BOUNDARY, None),
+        (JOINED, None, f"the permissions boundary is missing, in the template {BOUNDARY}"),
+        (None, BOUNDARY, f"the permissions boundary is {BOUNDARY}, in the template none"),
+    ],
+)
+def test_the_permissions_boundary_of_a_role_is_compared(
+    wanted: Any, deployed: str | None, clause: str | None
+) -> None:
+    properties = {"AssumeRolePolicyDocument": policy(), **({"PermissionsBoundary": wanted} if wanted else {})}
+    document = {"Resources": {"Backend": {"Type": "AWS::IAM::Role", "Properties": properties}}}
+    one = DeployedTemplate(document, {"Backend": "backend"}, "aws", "eu-central-1", "123456789012")
+    boundary = {"PermissionsBoundary": {"PermissionsBoundaryArn": deployed}} if deployed else {}
+    role = {"Role": {"AssumeRolePolicyDocument": policy(), **boundary}}
+    iam = Client(get_role=lambda **_: role, get_paginator=lambda _: Pages())
+
+    [found] = roles.check(iam, one, "Do.")
+
+    if clause is None:
+        assert found.level is Level.OK
+    else:
+        assert (found.level, found.text) == (Level.PROBLEM, f"In the role backend {clause}.")
+
+
+def look(monkeypatch: pytest.MonkeyPatch, rule: str) -> list[Finding]:
+    """Return what is found of a stack whose bucket has one lifecycle rule, where AWS denies the rest."""
+
+    def refuse(*_: object, **__: object) -> api.Response:
+        raise CommandError("nobody responds")
+
+    bucket_of_the_team = {
+        "Type": "AWS::S3::Bucket",
+        "Properties": {"LifecycleConfiguration": {"Rules": [{"Id": rule}]}},
+    }
+    clients = {
+        "cloudformation": Client(
+            get_template=lambda **_: {"TemplateBody": {"Resources": {"StateBucket": bucket_of_the_team}}}
+        ),
+        "s3": Client(get_object_lock_configuration=lambda **_: {"ObjectLockConfiguration": {}}),
+    }
+    session = boto3.Session()
+    monkeypatch.setattr(session, "client", lambda service, **_: clients[service])
+    monkeypatch.setattr(stack, "find", lambda *_: FOUND)
+    monkeypatch.setattr(api, "send", refuse)
+    monkeypatch.setattr(team, "connect", lambda _: clients["s3"])
+    monkeypatch.setattr(s3_probe, "check", lambda *_: [ok("s3", "Tried.")])
+    return list(team.check(session, "payments"))
+
+
+def test_s3_is_not_tried_where_nothing_removes_what_a_killed_trial_leaves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    [found] = [one for one in look(monkeypatch, "locks") if one.check == "s3"]
+    assert found.level is Level.NOTE
+    assert "lifecycle rule" in found.text
+    assert "npx cdk deploy Holdfast-payments" in found.do
+
+    assert ok("s3", "Tried.") in look(monkeypatch, "probes")

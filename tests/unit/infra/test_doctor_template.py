@@ -2,6 +2,7 @@
 
 import pytest
 
+from holdfast_cli.doctor import bucket
 from holdfast_cli.doctor.template import DeployedTemplate
 from tests.unit.infra.conftest import Synthesized
 
@@ -18,6 +19,10 @@ def test_every_reference_of_roles_and_buckets_is_resolved(synthesized: Synthesiz
 
     for resource_type in ("AWS::IAM::Role", "AWS::S3::Bucket", "AWS::S3::BucketPolicy"):
         assert list(template.resources(resource_type))
+
+
+def test_the_rule_that_removes_probes_is_seen(synthesized: Synthesized) -> None:
+    assert bucket.removes_probes(synthesized.template)
 
 
 def test_every_permission_of_a_role_is_in_the_role_itself(synthesized: Synthesized) -> None:
