@@ -79,22 +79,22 @@ def _measure(rounds: int, *, as_json: bool) -> None:
 
 def _print_tables(per_verb: Sequence[Verb], comparisons: Sequence[Comparison], rounds: int) -> None:
     print(f"\nOne request, through the deployed API (medians of {rounds * 5})")
-    print(f"{'':22}{'S3 requests':>12}{'client ms':>12}{'function ms':>13}")
+    print(f"{'':30}{'S3 requests':>12}{'client ms':>12}{'function ms':>13}")
     for verb in per_verb:
         counts = " or ".join(map(str, verb.s3_requests))
-        print(f"{verb.name:22}{counts:>12}{verb.client_ms:>12.1f}{verb.function_ms:>13.1f}")
+        print(f"{verb.name:30}{counts:>12}{verb.client_ms:>12.1f}{verb.function_ms:>13.1f}")
     print(f"\nIn turn, {rounds} pairs (seconds are medians, the ratio is the median of the pairs)")
-    print(f"{'':22}{'Holdfast':>12}{'beside':>12}{'ratio':>9}{'at most':>9}")
+    print(f"{'':30}{'Holdfast':>12}{'beside':>12}{'ratio':>9}{'at most':>9}")
     for pair in comparisons:
         above = "  <- above" if pair.ratio > pair.limit else ""
         print(
-            f"{pair.name:22}{pair.ours:>12.3f}{pair.theirs:>12.3f}{pair.ratio:>9.2f}{pair.limit:>9.1f}{above}"
+            f"{pair.name:30}{pair.ours:>12.3f}{pair.theirs:>12.3f}{pair.ratio:>9.2f}{pair.limit:>9.1f}{above}"
         )
     print(
         "\nThe request for nothing is what the emulator adds to each; a plan sends 3 or 4, an apply 1 more."
     )
     print("Beside `plan` and `apply`: Terraform's own s3 backend with use_lockfile, on the same local S3.")
-    print("Beside `cold start`: a process that only makes boto3.client('s3'), from the same bundle.")
+    print("Beside `cold start`: a process that only makes boto3.client('s3'), from a bundle.")
     print("Beside `authorizer`: the same; it is the authorizer's cold start with a first token or ID token.")
 
 
