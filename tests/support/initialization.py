@@ -25,7 +25,7 @@ RESTORED_AFTER: Final = timedelta(days=1)
 
 
 def draws(function: str) -> dict[str, Any]:
-    """Import a handler and return what was drawn meanwhile, by whom, and which generators there are.
+    """Import a handler and return each random draw with its caller, and the generators that exist.
 
     Numbers that C code draws for itself do not pass here. So the generators that have a seed are told, and
     the TLS contexts, for each of which OpenSSL draws keys.
