@@ -1,7 +1,6 @@
 """Options that several commands have, and how their values are parsed. An invalid value is wrong usage."""
 
 import argparse
-import os
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -93,12 +92,24 @@ def _parser(
 # --- options -------------------------------------------------------------------------------------
 
 
-def add_team(parser: "argparse._ActionsContainer") -> None:
+def add_team(parser: argparse.ArgumentParser) -> None:
     """Add the option for a team."""
+    _add_team(parser)
+
+
+def add_address_or_team(parser: argparse.ArgumentParser) -> None:
+    """Add the options for an API, which may be named by its address or by its team."""
+    where = parser.add_mutually_exclusive_group()
+    _add_team(where)
+    where.add_argument(
+        "--address", type=address, metavar="URL", help="the API's base URL; default: HOLDFAST_ADDRESS"
+    )
+
+
+def _add_team(parser: "argparse._ActionsContainer") -> None:
     parser.add_argument(
         "--team",
         type=team,
-        default=os.environ.get("HOLDFAST_TEAM") or None,
         metavar="TEAM",
         help="whose stack; default: HOLDFAST_TEAM, or else the only one that is deployed",
     )

@@ -1,6 +1,5 @@
 """The deployed stack of a team, found through CloudFormation."""
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from holdfast.s3 import retention
 from holdfast.s3.retention import Retention
 from holdfast_cli.aws_errors import as_command_errors
 from holdfast_cli.errors import CommandError
+from holdfast_cli.settings import Settings
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -42,15 +42,39 @@ class Stack:
     retention: Retention | None
 
 
-def sign_in() -> boto3.Session:
-    """Return a session with the AWS settings of the environment, from AWS_REGION to profiles.
+def sign_in(settings: Settings) -> boto3.Session:
+    """Return a session with the AWS settings of the environment and its profiles.
+
+    Args:
+        settings: have the region, if it is not the one of the AWS profile.
 
     Raises:
-        CommandError: they name a profile that does not exist.
+        CommandError: the AWS profile does not exist.
     """
     with as_command_errors():
-        # The AWS CLI looks at AWS_REGION first, boto3 does not know it.
-        return boto3.Session(region_name=os.environ.get("AWS_REGION") or None)
+        return boto3.Session(region_name=settings.region)
+
+
+def open_team(settings: Settings) -> tuple[boto3.Session, Stack]:
+    """Return a session with AWS, and the stack of the team that the settings name.
+
+    Raises:
+        CommandError: as by `sign_in` and `find`.
+    """
+    session = sign_in(settings)
+    return session, find(session, settings.team)
+
+
+def api_address(settings: Settings) -> str:
+    """Return the API's base URL that the settings have, or else the one of the stack that they name.
+
+    Raises:
+        CommandError: as by `open_team`.
+    """
+    if settings.address is not None:
+        return settings.address
+    _, found = open_team(settings)
+    return found.api_address
 
 
 def find(session: boto3.Session, team: str | None) -> Stack:

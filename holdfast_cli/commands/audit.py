@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.audit import EVENTS
 from holdfast.identity.credentials import is_token_id
-from holdfast_cli import arguments, output
+from holdfast_cli import arguments, output, settings
 from holdfast_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -100,8 +100,9 @@ def _run(asked: argparse.Namespace) -> None:
 
     from holdfast_cli import audit, stack  # the SDK is loaded only by what talks to AWS
 
-    session = stack.sign_in()
-    team = asked.team or stack.find(session, None).team
+    chosen = settings.resolve(asked)
+    session = stack.sign_in(chosen)
+    team = chosen.team or stack.find(session, None).team
     wanted = {name: str(value) for name in _OPTIONS if (value := getattr(asked, name)) is not None}
     events = audit.read(session, team, audit.Search(wanted, since, until), output.Progress())
     if asked.json:

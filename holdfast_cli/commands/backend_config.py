@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from holdfast_cli import arguments, backend_config, output
+from holdfast_cli import arguments, backend_config, output, settings
 from holdfast_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -56,19 +56,18 @@ examples:
     config.add_argument(
         "--read-only", action="store_true", help="leave the lock out, for those who only plan"
     )
-    where = config.add_mutually_exclusive_group()
-    arguments.add_team(where)
-    where.add_argument("--address", type=arguments.address, metavar="URL", help="the API's base URL")
+    arguments.add_address_or_team(config)
 
 
 def _run(asked: argparse.Namespace) -> None:
     if asked.outputs and asked.read_only:
         raise UsageError("--outputs locks nothing: leave --read-only out.")
-    address = asked.address
+    chosen = settings.resolve(asked)
+    address = chosen.address
     if address is None:
         from holdfast_cli import stack  # the SDK is loaded only by what talks to AWS
 
-        address = stack.find(stack.sign_in(), asked.team).api_address
+        address = stack.api_address(chosen)
     if asked.outputs:
         output.write(backend_config.to_outputs(address, asked.state))
     elif asked.tfbackend:

@@ -6,11 +6,11 @@ import os
 from collections import Counter
 from collections.abc import Generator
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from holdfast_cli import arguments, output
+from holdfast_cli import arguments, output, settings
 from holdfast_cli.doctor.findings import Finding, Level
 from holdfast_cli.errors import CommandError, UsageError
 
@@ -94,23 +94,16 @@ def _look(asked: argparse.Namespace) -> Generator[Finding]:
     from holdfast_cli.doctor.checks import attempt
 
     here = Path()
+    chosen = settings.resolve(asked)
     if asked.state is not None:
-        where = configuration.Where(asked.address, asked.team)
+        # Of the environment's team nothing is asked of AWS, because the block says it all.
+        where = replace(chosen, team=asked.team)
         yield from attempt("configuration", lambda: configuration.check(here, asked.state, where, os.environ))
         return
-    name = asked.team or _team_of_environment()
     if asked.account:
-        yield from attempt("account", lambda: account.check(stack.sign_in, here, name))
+        yield from attempt("account", lambda: account.check(lambda: stack.sign_in(chosen), here, chosen.team))
     else:
-        yield from attempt("stack", lambda: team.check(stack.sign_in(), name, asked.address))
-
-
-def _team_of_environment() -> str | None:
-    try:
-        name = os.environ.get("HOLDFAST_TEAM")
-        return arguments.team(name) if name else None
-    except argparse.ArgumentTypeError as error:
-        raise UsageError(f"HOLDFAST_TEAM: {error}") from error
+        yield from attempt("stack", lambda: team.check(stack.sign_in(chosen), chosen.team, asked.address))
 
 
 def _line(finding: Finding) -> str:

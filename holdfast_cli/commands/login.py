@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import shlex
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.identity.sessions import DEFAULT_SECONDS, MAX_SECONDS, MIN_SECONDS
 from holdfast.identity.trust import is_web_address
-from holdfast_cli import arguments, output
+from holdfast_cli import arguments, output, settings
 from holdfast_cli.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
@@ -64,10 +63,7 @@ examples:
         metavar="DURATION",
         help=f"how long the session lasts, from {_MIN} to {_MAX}; default: {_DEFAULT}",
     )
-    where = login.add_mutually_exclusive_group()
-    # Without a default from the environment: an option has precedence over all of it.
-    where.add_argument("--team", type=arguments.team, metavar="TEAM", help="whose API")
-    where.add_argument("--address", type=arguments.address, metavar="URL", help="the API's base URL")
+    arguments.add_address_or_team(login)
     arguments.add_json(login, "one JSON object, not exports")
 
 
@@ -84,14 +80,15 @@ def _run(asked: argparse.Namespace) -> None:
 
     from holdfast_cli import id_tokens, sessions, stack  # the SDK is loaded only by what talks to AWS
 
-    address = _address(asked)
+    chosen = settings.resolve(asked)
+    address = stack.api_address(chosen)
     if not is_web_address(address):
         raise CommandError(f"A session is created over https:// only, and {address} does not begin so.")
     if asked.oidc:
         token = id_tokens.find(asked.id_token_file, asked.audience or address)
         session = sessions.for_id_token(token, address, asked.duration)
     else:
-        session = sessions.for_aws(stack.sign_in(), address, asked.duration)
+        session = sessions.for_aws(stack.sign_in(chosen), address, asked.duration)
     until = output.moment(session.expires)
     try:
         output.write(_json(session, address) if asked.json else _exports(session))
@@ -102,23 +99,6 @@ def _run(asked: argparse.Namespace) -> None:
     if not asked.json:
         who = output.plain(f"{session.principal}: {session.role} of {', '.join(session.scope)}")
         output.tell(f"Signed in as {who}, until {until}.")
-
-
-def _address(asked: argparse.Namespace) -> str:
-    if asked.address is not None:
-        return str(asked.address)
-    team = asked.team
-    try:
-        if team is None and (address := os.environ.get("HOLDFAST_ADDRESS")):
-            return arguments.address(address)
-        if team is None and (name := os.environ.get("HOLDFAST_TEAM")):
-            team = arguments.team(name)
-    except argparse.ArgumentTypeError as error:
-        raise UsageError(f"HOLDFAST_ADDRESS or HOLDFAST_TEAM: {error}") from error
-
-    from holdfast_cli import stack
-
-    return stack.find(stack.sign_in(), team).api_address
 
 
 def _exports(session: "Session") -> str:

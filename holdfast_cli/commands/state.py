@@ -4,7 +4,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from holdfast_cli import arguments, output
+from holdfast_cli import arguments, output, settings
 from holdfast_cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ examples:
 def _undelete(asked: argparse.Namespace) -> None:
     from holdfast_cli import stack, states  # the SDK is loaded only by what talks to AWS
 
-    session = stack.sign_in()
-    found = stack.find(session, asked.team)
+    session, found = stack.open_team(settings.resolve(asked))
     undeleted = states.undelete(session, found, asked.state)
     text = (_json if asked.json else _text)(found, asked.state, undeleted)
     try:

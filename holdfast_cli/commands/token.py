@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.access import Role
 from holdfast.identity.tokens import DEFAULT_KEPT, DEFAULT_LIFETIME
-from holdfast_cli import arguments, output
+from holdfast_cli import arguments, output, settings
 from holdfast_cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -178,8 +178,7 @@ def _add_expires(parser: argparse.ArgumentParser, default: str) -> None:
 def _create(asked: argparse.Namespace) -> None:
     from holdfast_cli import stack, tokens
 
-    session = stack.sign_in()
-    found = stack.find(session, asked.team)
+    session, found = stack.open_team(settings.resolve(asked))
     token, secret = tokens.create(
         session, found, Role(asked.role), asked.scope, asked.description, asked.expires
     )
@@ -196,8 +195,7 @@ def _create(asked: argparse.Namespace) -> None:
 def _list(asked: argparse.Namespace) -> None:
     from holdfast_cli import stack, tokens
 
-    session = stack.sign_in()
-    found = stack.find(session, asked.team)
+    session, found = stack.open_team(settings.resolve(asked))
     listing = tokens.read_all(session, found, output.Progress())
     now = datetime.now(UTC)
     shown = [token for token in listing.tokens if asked.all or token.status(now) == "active"]
@@ -218,8 +216,7 @@ def _list(asked: argparse.Namespace) -> None:
 def _show(asked: argparse.Namespace) -> None:
     from holdfast_cli import stack, tokens
 
-    session = stack.sign_in()
-    found = stack.find(session, asked.team)
+    session, found = stack.open_team(settings.resolve(asked))
     token = tokens.read(session, found, asked.id)
     now = datetime.now(UTC)
     output.write(_json(_document(token, now)) if asked.json else output.listed(_fields(token, now)))
@@ -228,8 +225,7 @@ def _show(asked: argparse.Namespace) -> None:
 def _rotate(asked: argparse.Namespace) -> None:
     from holdfast_cli import stack, tokens
 
-    session = stack.sign_in()
-    found = stack.find(session, asked.team)
+    session, found = stack.open_team(settings.resolve(asked))
     token, secret = tokens.rotate(session, found, asked.id, asked.keep, asked.expires)
     if asked.json:
         text = _json(_with_secret(found, token, secret) | {"old_secret_until": _time(_old_until(token))})
@@ -247,8 +243,7 @@ def _rotate(asked: argparse.Namespace) -> None:
 def _revoke(asked: argparse.Namespace) -> None:
     from holdfast_cli import stack, tokens
 
-    session = stack.sign_in()
-    found = stack.find(session, asked.team)
+    session, found = stack.open_team(settings.resolve(asked))
     token = tokens.revoke(session, found, asked.id)
     done = (
         f"Revoked the token {token.id} of the team {found.team}: it is refused everywhere within 60 seconds."

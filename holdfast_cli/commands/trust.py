@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.access import Role
 from holdfast.identity import trust
 from holdfast.identity.trust import AwsTrust, OidcTrust
-from holdfast_cli import arguments, output
+from holdfast_cli import arguments, output, settings
 from holdfast_cli.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
@@ -158,8 +158,7 @@ def _add(asked: argparse.Namespace) -> None:
     from holdfast_cli import records, stack, trust_records
     from holdfast_cli.aws_errors import as_command_errors
 
-    session = stack.sign_in()
-    found = stack.find(session, asked.team)
+    session, found = stack.open_team(settings.resolve(asked))
     with as_command_errors():
         record = replace(record, created_by=records.caller_arn(session))
     if isinstance(record, OidcTrust) and asked.audience is None:
@@ -176,8 +175,7 @@ def _add(asked: argparse.Namespace) -> None:
 def _list(asked: argparse.Namespace) -> None:
     from holdfast_cli import stack, trust_records
 
-    session = stack.sign_in()
-    found = stack.find(session, asked.team)
+    session, found = stack.open_team(settings.resolve(asked))
     shown = sorted(trust_records.read(session, found), key=lambda record: record.name)
     if asked.json:
         output.write(_json([_document(record) for record in shown]))
@@ -191,8 +189,7 @@ def _list(asked: argparse.Namespace) -> None:
 def _remove(asked: argparse.Namespace) -> None:
     from holdfast_cli import stack, trust_records
 
-    session = stack.sign_in()
-    found = stack.find(session, asked.team)
+    session, found = stack.open_team(settings.resolve(asked))
     record = trust_records.remove(session, found, asked.name)
     whose = "its ID tokens and sessions are" if isinstance(record, OidcTrust) else "its sessions are"
     done = f"Removed the trust record {record.name} of the team {found.team}"

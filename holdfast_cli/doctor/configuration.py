@@ -4,7 +4,6 @@ import ipaddress
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -17,6 +16,7 @@ from holdfast_cli.doctor.backend_block import Block, UnreadableError, Value
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, note, ok, problem
 from holdfast_cli.errors import CommandError
+from holdfast_cli.settings import Settings
 
 _ROUTED: Final = re.compile(r"(.*?)/(states|outputs|locks|unlocks)/(.*)")
 _METHODS: Final = {"update_method": "POST", "lock_method": "LOCK", "unlock_method": "UNLOCK"}
@@ -32,26 +32,15 @@ _FLAGS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
-    """The API that the state is expected at, as the person named it.
-
-    Attributes:
-        address: its base URL.
-        team: or the team, whose stack has the address.
-    """
-
-    address: str | None = None
-    team: str | None = None
-
-
-def check(folder: Path, state: StateName, where: Where, environment: Mapping[str, str]) -> Iterator[Finding]:
+def check(
+    folder: Path, state: StateName, where: Settings, environment: Mapping[str, str]
+) -> Iterator[Finding]:
     """Yield what is found in a folder, and at the API with its credentials. Nothing is changed.
 
     Args:
         folder: with the configuration.
         state: whose configuration it is.
-        where: the API; where it names nothing, it is that of the backend's address.
+        where: the API, by its address or team; where it has neither, it is that of the backend's address.
         environment: the variables of the process.
     """
     yield from _workspace(folder, environment)
@@ -76,7 +65,7 @@ def check(folder: Path, state: StateName, where: Where, environment: Mapping[str
     yield from _variables(values, environment)
     yield from _only_in_the_environment(values)
     try:
-        base = _base(values, where, environment)
+        base = _base(values, where)
     except CommandError as error:
         base = None
         yield problem("api", str(error), "Name the API with --address.")
@@ -229,23 +218,19 @@ def _only_in_the_environment(values: Mapping[str, Value]) -> Iterator[Finding]:
         )
 
 
-def _base(values: Mapping[str, Value], where: Where, environment: Mapping[str, str]) -> str | None:
+def _base(values: Mapping[str, Value], where: Settings) -> str | None:
     """Return the base URL of the API that the state is expected at; None if nothing tells it.
 
     Raises:
         CommandError: the stack of the team is not found, or the address is not one of an API.
     """
-    if where.address is not None:
-        return _shown(where.address)
-    if where.team is not None:
-        return _shown(stack.find(stack.sign_in(), where.team).api_address)
-    address, known = values.get("address"), environment.get("HOLDFAST_ADDRESS")
-    if known is None and address is not None and (parts := _ROUTED.fullmatch(address.text.partition("?")[0])):
-        known = parts[1]
-    if known is None:
+    if where.address is not None or where.team is not None:
+        return _shown(stack.api_address(where))
+    address = values.get("address")
+    if address is None or not (parts := _ROUTED.fullmatch(address.text.partition("?")[0])):
         return None
     try:
-        return _shown(backend_config.check_address(known))
+        return _shown(backend_config.check_address(parts[1]))
     except ValueError as error:
         raise CommandError(f"The API is not known: {error}.") from error
 

@@ -16,6 +16,7 @@ from holdfast_cli import stack as stack_of_teams
 from holdfast_cli.doctor import account
 from holdfast_cli.doctor.findings import Finding, Level
 from holdfast_cli.main import parser
+from holdfast_cli.settings import Settings
 from tests.support import cli_account
 from tests.support.cli_account import Aws
 
@@ -308,7 +309,8 @@ def test_a_profile_that_is_not_there_stops_only_what_talks_to_aws(
 ) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nobody")
 
-    findings = list(account.check(stack_of_teams.sign_in, tmp_path, None))
+    settings = Settings(address=None, team=None, region=None)
+    findings = list(account.check(lambda: stack_of_teams.sign_in(settings), tmp_path, None))
 
     assert [finding.check for finding in findings] == ["teams", "python", "credentials"]
     assert problems(findings) == ["credentials"]
