@@ -16,7 +16,9 @@ from holdfast_cli import backend_config
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 the type has no other name
+    from holdfast_cli.parser import Parser
+
+    Commands = argparse._SubParsersAction[Parser]  # noqa: SLF001 the type has no other name
 
 _DURATION = re.compile(r"([0-9]{1,10})([dhms])", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
@@ -77,16 +79,8 @@ def group(commands: "Commands", name: str, *, short: str, description: str, epil
     return parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
 
-def _parser(
-    commands: "Commands", name: str, short: str, description: str, epilog: str
-) -> argparse.ArgumentParser:
-    return commands.add_parser(
-        name,
-        help=short,
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _parser(commands: "Commands", name: str, short: str, description: str, epilog: str) -> "Parser":
+    return commands.add_parser(name, help=short, description=description, epilog=epilog)
 
 
 # --- options -------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ Exit codes: 0 done, 1 failed (one line on standard error says what to do), 2 wro
 line where something may have been changed).
 """
 
-import argparse
 import io
 import os
 import sys
@@ -35,6 +34,7 @@ from holdfast_cli.commands import (
     trust as trust_commands,
 )
 from holdfast_cli.errors import CommandError, UsageError, with_notes
+from holdfast_cli.parser import Parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,9 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """Return the parser of all commands."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="holdfast",
         description="Terraform and OpenTofu state in S3: locked, fenced, with its history.",
         epilog="""\
@@ -82,7 +82,6 @@ examples:
   holdfast state undelete network/prod
   holdfast trust list
 """,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"holdfast {holdfast.__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -94,7 +93,3 @@ examples:
     state_commands.add(commands)
     doctor_command.add(commands)
     return top
-
-
-if __name__ == "__main__":
-    sys.exit(main())

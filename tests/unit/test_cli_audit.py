@@ -233,7 +233,7 @@ def test_logs_that_nobody_serves_are_one_line(aws: Aws) -> None:
         (["--event", "state.wrote"], "'state.wrote' is not a valid event; the events are sign_in.accepted"),
         (["--until", "2020-01-01"], "By default they are 30 days ago and now"),
         (["--team", "A"], "not a valid team name"),
-        (["more"], "unrecognized"),
+        (["more"], "too many"),
     ],
 )
 def test_wrong_usage_ends_with_2_and_names_what_is_wrong(aws: Aws, arguments: list[str], reason: str) -> None:

@@ -347,10 +347,10 @@ def test_a_bucket_that_nobody_serves_is_one_line_that_says_to_repeat(
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["state"], "COMMAND"),
+        (["state"], "name a command"),
         (["state", "undelete"], "STATE"),
         (["state", "undelete", "a//b"], "empty"),
-        (["state", "delete", "a"], "invalid choice"),
+        (["state", "delete", "a"], "no command"),
     ],
 )
 def test_wrong_usage_ends_with_2_and_names_what_is_wrong(aws: Aws, arguments: list[str], reason: str) -> None:

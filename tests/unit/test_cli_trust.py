@@ -233,7 +233,7 @@ def test_an_addition_whose_answer_is_lost_before_others_add_more_is_there_once(a
         ([*ADD, *FROM_AWS, "--scope", "a//b"], "scope pattern"),
         (["trust", "add"], "NAME"),
         (["trust", "remove"], "NAME"),
-        (["trust"], "COMMAND"),
+        (["trust"], "name a command"),
     ],
 )
 def test_wrong_usage_ends_with_2_names_the_rule_and_asks_nobody(

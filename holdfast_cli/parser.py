@@ -1,0 +1,108 @@
+"""Parses the command line. A mistake is told where it stands, with the word that was probably meant."""
+
+import argparse
+import difflib
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NoReturn
+
+from holdfast_cli.output import plain
+
+_NUMBER: Final = re.compile(r"-[.0-9]+", re.ASCII)
+_LONGEST_SHOWN: Final = 30
+"""Characters of a word that a message repeats. A longer one may be a secret in the wrong place."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser of a command, or of a group of commands, that takes no abbreviations.
+
+    argparse reports an unknown option last and at the top level, and not at all where a required option is
+    missing, which often is the misspelled one. This parser looks at the options of its own level first.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
+
+    def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
+        """Parse the words of this level. None is left over.
+
+        Raises:
+            SystemExit: with 2 for wrong usage, with 0 after --help and --version.
+        """
+        words = sys.argv[1:] if args is None else list(args)
+        self._check_options(words)
+        parsed, unexpected = super().parse_known_args(words, namespace)
+        if unexpected:
+            self.error(f"there is an argument too many{_shown(unexpected[0], ': {}')}")
+        return parsed, unexpected
+
+    def _check_options(self, words: Sequence[str]) -> None:
+        """Refuse an unknown option, and a group without a command."""
+        commands = self._commands()
+        takes_value = False
+        for word in words:
+            name = word.partition("=")[0]
+            if (action := self._option_string_actions.get(name)) is not None:
+                if action.dest in ("help", "version"):  # answered whatever follows
+                    return
+                takes_value = action.nargs != 0 and name == word
+            elif takes_value:
+                takes_value = False
+            elif word == "--":
+                return
+            elif _is_option(word):
+                self._refuse_option(name, commands)
+            elif commands:
+                return  # the rest is for the command to parse
+        if commands:
+            self.print_help(sys.stderr)
+            self.exit(2, f"\n{self.prog}: error: name a command\n")
+
+    def _refuse_option(self, name: str, commands: dict[str, "Parser"]) -> NoReturn:
+        hint = _hint(name, self._option_string_actions)
+        if not hint and any(command.knows(name) for command in commands.values()):
+            hint = " It goes after the command."
+        self.error(f"there is no {_shown(name, 'option {}') or 'such option'}.{hint}")
+
+    def knows(self, option: str) -> bool:
+        """Return whether this command, or one of this group, has an option."""
+        return option in self._option_string_actions or any(
+            command.knows(option) for command in self._commands().values()
+        )
+
+    def _commands(self) -> dict[str, "Parser"]:
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 the type has no other name
+                return action.choices
+        return {}
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is not among the choices; argparse asks this of commands too."""
+        if action.choices is None or value in action.choices:
+            return
+        if self._commands() is not action.choices:
+            shown, hint = _shown(value, "{}") or "the value", _hint(value, action.choices)
+            raise argparse.ArgumentError(action, f"{shown} is not one of {', '.join(action.choices)}.{hint}")
+        hint = _hint(value, [*action.choices, *self._option_string_actions])
+        hint = hint or f" The commands are {', '.join(action.choices)}."
+        self.error(f"there is no {_shown(value, 'command {}') or 'such command'}.{hint}")
+
+
+def _is_option(word: str) -> bool:
+    return len(word) > 1 and word[0] == "-" and " " not in word and not _NUMBER.fullmatch(word)
+
+
+def _shown(word: str, sentence: str) -> str:
+    """Return a sentence with a word in it, or nothing if the word should not be shown."""
+    if len(word) > _LONGEST_SHOWN:
+        return ""
+    return sentence.format(plain(word) if _is_option(word) else repr(word))
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    """Return what was probably meant: what the word is the beginning of, or else what is most like it."""
+    known = list(known)
+    begun = [one for one in known if one.startswith(word)]
+    near = begun if len(begun) == 1 else difflib.get_close_matches(word, known, 1)
+    return f" Did you mean {near[0]}?" if near else ""

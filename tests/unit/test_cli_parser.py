@@ -1,0 +1,109 @@
+"""A wrong command line: what it says, at which level, and what it does not repeat."""
+
+import shlex
+from typing import Final
+
+import pytest
+
+from holdfast_cli.main import parser
+
+PARSER: Final = parser()
+SECRET = "holdfast_" + 49 * "0"
+WRITER = "token create --role writer --scope x"
+
+
+def refused(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    """What is printed for a command line that must be wrong usage: all of it, and its last line."""
+    with pytest.raises(SystemExit) as exit_:
+        PARSER.parse_args(shlex.split(line))
+    printed = capsys.readouterr()
+    assert (exit_.value.code, printed.out) == (2, "")
+    return printed.err, printed.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("line", "level", "said"),
+    [
+        ("tokn list", "", "there is no command 'tokn'. Did you mean token?"),
+        ("token creat", " token", "there is no command 'creat'. Did you mean create?"),
+        ("state un network/prod", " state", "there is no command 'un'. Did you mean undelete?"),
+        ("help", "", "there is no command 'help'. Did you mean --help?"),
+        (
+            "token x",
+            " token",
+            "there is no command 'x'. The commands are create, list, show, rotate, revoke.",
+        ),
+        # A required option that is misspelled is missing too, which is not what to tell.
+        ("token create --role writer --scop x", " token create", "no option --scop. Did you mean --scope?"),
+        ("token create --rol=writer", " token create", "there is no option --rol. Did you mean --role?"),
+        (f"{WRITER} --desc x", " token create", "there is no option --desc. Did you mean --description?"),
+        ("token create --role writr", " token create", "argument --role: 'writr' is not one of outputs, "),
+        ("token create --role writr", " token create", ", maintainer. Did you mean writer?"),
+        ("login --description x", " login", "there is no option --description."),
+        ("login --duration --oidc", " login", "argument --duration: expected one argument"),
+        ("login -x", " login", "there is no option -x."),
+        ("--vers", "", "there is no option --vers. Did you mean --version?"),
+        ("--role writer token create", "", "there is no option --role. It goes after the command."),
+        ("token --all list", " token", "there is no option --all. It goes after the command."),
+        ("token --al list", " token", "there is no option --al."),
+        ("token list more and more", " token list", "there is an argument too many: 'more'"),
+        ("'\x1b[31m'", "", r"there is no command '\x1b[31m'."),
+        ("'--\x1b[31m'", "", "there is no option --?[31m."),
+    ],
+)
+def test_a_mistake_is_told_with_the_usage_of_its_level_and_the_nearest_right_word(
+    line: str, level: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed, last = refused(line, capsys)
+
+    assert printed.startswith(f"usage: holdfast{level} [-h]")
+    assert last.startswith(f"holdfast{level}: error: ")
+    assert said in last
+
+
+@pytest.mark.parametrize(("line", "command"), [("", "login"), ("token", "rotate"), ("trust", "list")])
+def test_a_missing_command_prints_those_that_there_are(
+    line: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed, last = refused(line, capsys)
+
+    prog = f"holdfast {line}".rstrip()
+    assert printed.startswith(f"usage: {prog} [-h]")
+    assert f"\n    {command} " in printed
+    assert last == f"{prog}: error: name a command"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [SECRET, f"token {SECRET}", f"token show {SECRET}", f"token show {20 * 'a'} {SECRET}"]
+    + [f"login {option}" for option in (SECRET, f"--{SECRET}", f"--secret={SECRET}", f"-{SECRET}=x")]
+    + [f"token create --role {SECRET}"],
+)
+def test_a_secret_in_the_wrong_place_is_not_repeated(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    printed, _ = refused(line, capsys)
+
+    assert SECRET not in printed
+
+
+@pytest.mark.parametrize(
+    "line", ["--help", "token --help --bogus", "token create --help --bogus", "--version"]
+)
+def test_help_is_given_whatever_follows(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        PARSER.parse_args(shlex.split(line))
+
+    assert exit_.value.code == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "value"),
+    [
+        (f"{WRITER} --description '-1'", "description", "-1"),
+        (f"{WRITER} --description='--all'", "description", "--all"),
+        (f"{WRITER} --description '-a note'", "description", "-a note"),
+        (f"{WRITER} --description token", "description", "token"),
+    ],
+)
+def test_a_value_may_look_like_something_else(line: str, name: str, value: str) -> None:
+    assert getattr(PARSER.parse_args(shlex.split(line)), name) == value
