@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from botocore import exceptions
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
 
 from holdfast_cli.errors import CommandError, with_notes
 
@@ -76,6 +77,10 @@ def as_command_errors() -> Iterator[None]:
         yield
     except (BotoCoreError, ClientError) as error:
         raise CommandError(with_notes(explain(error), error)) from error
+    except ResponseParserError as error:  # the SDK's, but of no family; its text has the whole response
+        raise CommandError(
+            "The response is not one of AWS: check AWS_ENDPOINT_URL, and whether a proxy is in between."
+        ) from error
     except (OSError, ValueError) as error:
         # The SDK has no error for an endpoint that is not a URL, or a credential_process that does not exist.
         raise CommandError(

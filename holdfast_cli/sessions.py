@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from botocore.auth import SigV4Auth
@@ -15,6 +15,7 @@ from botocore.exceptions import NoCredentialsError, NoRegionError
 from holdfast import json_object
 from holdfast.identity import records as record_fields
 from holdfast.identity.credentials import is_secret, is_session_id
+from holdfast.identity.trust import LOOPBACK
 from holdfast_cli import api, id_tokens
 from holdfast_cli.api import Response, Sign
 from holdfast_cli.aws_errors import as_command_errors
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
     from holdfast.identity.credentials import IdToken
 
+_LOCAL_REGION: Final = "us-east-1"
+"""Whatever region a request is signed for, the local AWS accepts it."""
 _AWS_HOST = re.compile(r"[a-z0-9]+\.execute-api\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?", re.ASCII)
 
 
@@ -60,15 +63,19 @@ def for_aws(session: "boto3.Session", address: str, seconds: int | None) -> Sess
     """Request a session with AWS credentials.
 
     Args:
-        session: holds credentials and region. An address that AWS made names the region, and that one wins.
+        session: holds credentials and region. An address that AWS made names the region, and that one wins;
+            an address on this machine needs none.
         address: the API's base URL.
         seconds: its lifetime; None leaves that to the API.
 
     Raises:
         CommandError: there are no credentials, or the API denies them a session or does not respond.
     """
-    of_aws = _AWS_HOST.fullmatch(urlsplit(address).hostname or "")
+    host = urlsplit(address).hostname or ""
+    of_aws = _AWS_HOST.fullmatch(host)
     region = of_aws[1] if of_aws else session.region_name
+    if region is None and host in LOOPBACK:
+        region = _LOCAL_REGION
     with as_command_errors():
         if region is None:
             raise NoRegionError
