@@ -19,6 +19,9 @@ from holdfast_cli.commands import (
     backend_config as backend_config_command,
 )
 from holdfast_cli.commands import (
+    completion as completion_command,
+)
+from holdfast_cli.commands import (
     doctor as doctor_command,
 )
 from holdfast_cli.commands import (
@@ -92,4 +95,5 @@ examples:
     audit_command.add(commands)
     state_commands.add(commands)
     doctor_command.add(commands)
+    completion_command.add(commands)
     return top

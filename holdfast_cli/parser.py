@@ -4,7 +4,7 @@ import argparse
 import difflib
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 from holdfast_cli.output import plain
@@ -39,7 +39,7 @@ class Parser(argparse.ArgumentParser):
 
     def _check_options(self, words: Sequence[str]) -> None:
         """Refuse an unknown option, and a group without a command."""
-        commands = self._commands()
+        commands = self.commands()
         takes_value = False
         for word in words:
             name = word.partition("=")[0]
@@ -52,26 +52,27 @@ class Parser(argparse.ArgumentParser):
             elif word == "--":
                 return
             elif _is_option(word):
-                self._refuse_option(name, commands)
+                self._refuse_option(name)
             elif commands:
                 return  # the rest is for the command to parse
         if commands:
             self.print_help(sys.stderr)
             self.exit(2, f"\n{self.prog}: error: name a command\n")
 
-    def _refuse_option(self, name: str, commands: dict[str, "Parser"]) -> NoReturn:
+    def _refuse_option(self, name: str) -> NoReturn:
         hint = _hint(name, self._option_string_actions)
-        if not hint and any(command.knows(name) for command in commands.values()):
+        if not hint and any(name in action.option_strings for action in self.actions()):
             hint = " It goes after the command."
         self.error(f"there is no {_shown(name, 'option {}') or 'such option'}.{hint}")
 
-    def knows(self, option: str) -> bool:
-        """Return whether this command, or one of this group, has an option."""
-        return option in self._option_string_actions or any(
-            command.knows(option) for command in self._commands().values()
-        )
+    def actions(self) -> Iterator[argparse.Action]:
+        """Yield the options and arguments of this command, and of all commands of this group."""
+        yield from self._actions
+        for command in self.commands().values():
+            yield from command.actions()
 
-    def _commands(self) -> dict[str, "Parser"]:
+    def commands(self) -> dict[str, "Parser"]:
+        """Return the commands of this group by name; none if it is a command."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 the type has no other name
                 return action.choices
@@ -81,7 +82,7 @@ class Parser(argparse.ArgumentParser):
         """Refuse a value that is not among the choices; argparse asks this of commands too."""
         if action.choices is None or value in action.choices:
             return
-        if self._commands() is not action.choices:
+        if self.commands() is not action.choices:
             shown, hint = _shown(value, "{}") or "the value", _hint(value, action.choices)
             raise argparse.ArgumentError(action, f"{shown} is not one of {', '.join(action.choices)}.{hint}")
         hint = _hint(value, [*action.choices, *self._option_string_actions])

@@ -1,0 +1,49 @@
+"""`holdfast completion`: a script that completes commands, options and their values in a shell."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from holdfast_cli import arguments, output
+
+if TYPE_CHECKING:
+    from holdfast_cli.arguments import Commands
+
+_SHELLS: Final = ("bash", "zsh", "fish")
+
+
+def add(commands: "Commands") -> None:
+    """Add the command."""
+    completion = arguments.command(
+        commands,
+        "completion",
+        _run,
+        short="print a script that completes commands in a shell",
+        description="""\
+Print a script with which a shell completes commands, options, their choices and
+the names of files. A new shell has it, and keeps up with upgrades, with one line:
+  bash  in ~/.bashrc                   eval "$(holdfast completion bash)"
+  zsh   in ~/.zshrc, after compinit    eval "$(holdfast completion zsh)"
+  fish  in ~/.config/fish/config.fish  holdfast completion fish | source""",
+        epilog="""\
+examples:
+  eval "$(holdfast completion bash)"
+  holdfast completion fish > ~/.config/fish/completions/holdfast.fish
+""",
+    )
+    completion.add_argument("shell", choices=_SHELLS, metavar="SHELL", help=", ".join(_SHELLS))
+
+
+def _run(asked: argparse.Namespace) -> None:
+    import shtab  # only this needs it
+
+    from holdfast_cli import main  # which imports this module
+
+    top = main.parser()
+    for action in top.actions():
+        if action.type is Path:
+            vars(action)["complete"] = shtab.FILE
+        if isinstance(action.choices, dict):  # a group's commands
+            for command in action.choices.values():
+                command.description = None  # has several lines; the script then has the short one
+    output.write(shtab.complete(top, asked.shell))
