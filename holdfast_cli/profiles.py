@@ -25,6 +25,8 @@ DEFAULT: Final = "default"
 NO_FILE: Final = "Neither XDG_CONFIG_HOME nor HOME says where the profiles are: set HOLDFAST_CONFIG_FILE."
 
 _TABLE: Final = "profiles"
+_END: Final = "holdfast: the end of what is removed"
+"""A comment that is never written."""
 _SECRET_KEYS: Final = re.compile(r"secret|passw|token|credential|key|user|(^|_)id$", re.IGNORECASE)
 
 Profiles = Mapping[str, Mapping[str, str]]
@@ -89,7 +91,11 @@ def save(file: Path, name: str, values: Mapping[str, str]) -> None:
     document: Any = tomlkit.parse(_ended(content))
     table = document.setdefault(_TABLE, tomlkit.table(is_super_table=True))
     table.setdefault(name, {})  # it becomes a table as the others are: its own lines, or within the line
-    table[name].update(values)
+    profile = table[name]
+    below = _take_below(profile)
+    profile.update(values)
+    if below:
+        profile.value.body.extend(below)
     _replace(file, document.as_string(), {**found, name: {**found.get(name, {}), **values}})
 
 
@@ -113,9 +119,34 @@ def remove(file: Path, name: str, settings: Iterable[str]) -> None:
         del values[setting]
         del document[_TABLE][name][setting]
         left[name] = values
-    if name not in left:
-        del document[_TABLE][name]
-    _replace(file, document.as_string(), left)
+    changed = document.as_string() if name in left else _without(document, name)
+    _replace(file, changed, left)
+
+
+def _without(document: Any, name: str) -> str:
+    """Return the text of a document without a profile, but with the comments below it."""
+    import tomlkit
+
+    profile = document[_TABLE][name]
+    comments, after = "".join(item.as_string() for _, item in _take_below(profile)), ""
+    if comments:
+        profile.add(tomlkit.comment(_END))
+        _, _, after = document.as_string().partition(f"# {_END}\n")
+    del document[_TABLE][name]
+    return document.as_string().removesuffix(after) + comments + after
+
+
+def _take_below(profile: Any) -> list[Any]:
+    """Take out the comments below the last key of a profile.
+
+    They may stand above the next profile; for tomlkit they are the end of this one.
+    """
+    body = getattr(profile.value, "body", [])
+    keys = [position for position, (key, _) in enumerate(body) if key is not None]
+    end = keys[-1] + 1 if keys else 0
+    taken = body[end:]
+    del body[end:]
+    return taken
 
 
 # --- the file ------------------------------------------------------------------------------------

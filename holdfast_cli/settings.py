@@ -104,7 +104,10 @@ def _profile(asked: argparse.Namespace, environment: Mapping[str, str]) -> tuple
     found = profiles.read(file)
     if not profile.source:
         return profile, found.get(profile.value, {})
-    return profile, profiles.named(profile.value, found, file)
+    try:
+        return profile, profiles.named(profile.value, found, file)
+    except UsageError as error:
+        raise UsageError(f"{profile.source}: {error}") from error
 
 
 def _find(

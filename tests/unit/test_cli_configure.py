@@ -88,6 +88,7 @@ SHAPES: Final = {
     "comments": (
         "# mine\n[profiles.a]  # first\nteam = 'a' # note\n\n[profiles.staging]\nteam = 'old' # note\n# end\n"
     ),
+    "a comment above": "[profiles.staging]\nteam = 'old'\n\n# about a\n[profiles.a]\nteam = 'a' # note\n",
     "no end of line": "[profiles.a]\nteam = 'a'",
     "end of line of Windows": "\ufeff[profiles.a]\r\nteam = 'a' # note\r\n",
     "one line": "profiles = {a = {team = 'a'}}\n",
@@ -105,13 +106,15 @@ def test_what_a_person_wrote_stays(holdfast: Callable[..., int], file: Path, con
 
     assert holdfast("configure", "--profile", "staging", "--team", "new", "--region", "eu-west-1") == 0
     assert profiles.read(file) == {**others, "staging": {"team": "new", "region": "eu-west-1"}}
-    for comment in ("# mine", "# first", "# note", "# end"):
+    for comment in ("# mine", "# first", "# note", "# about a", "# end"):
         assert file.read_text().count(comment) == content.count(comment)
 
     assert holdfast("configure", "remove", "staging", "team") == 0
     assert profiles.read(file) == {**others, "staging": {"region": "eu-west-1"}}
     assert holdfast("configure", "remove", "staging") == 0
     assert profiles.read(file) == others
+    for comment in ("# mine", "# first", "# about a", "# end"):
+        assert file.read_text().count(comment) == content.count(comment)
     assert mode(file) == 0o640
 
 

@@ -188,7 +188,11 @@ def run(file: Path | str, *arguments: str, **environment: str) -> int:
             {},
             ("did you mean staging?", "default, of-a-team, staging", "AWS_PROFILE"),
         ),
-        ([], {"HOLDFAST_PROFILE": "nonsense"}, ("no profile nonsense", "default, of-a-team, staging")),
+        (
+            [],
+            {"HOLDFAST_PROFILE": "nonsense"},
+            ("HOLDFAST_PROFILE: There is no profile nonsense", "default, of-a-team, staging"),
+        ),
         ([], {"HOLDFAST_PROFILE": "a b"}, ("HOLDFAST_PROFILE", "not a valid profile name")),
         (["--profile", ""], {}, ("not a valid profile name",)),
         (["--region", "Frankfurt"], {}, ("not a valid AWS region",)),
