@@ -47,8 +47,8 @@ def check_address(address: str) -> str:
         )
     if not address.isascii() or not address.isprintable() or " " in address:
         raise ValueError("the address must be a URL of printable ASCII characters without spaces")
-    if host := _WITHOUT_SCHEME.fullmatch(address):
-        scheme = "http" if host[1].startswith(("localhost", "127.")) else "https"
+    if bare := _WITHOUT_SCHEME.fullmatch(address):
+        scheme = "http" if bare[1].startswith(("localhost", "127.")) else "https"
         raise ValueError(f"{address} has no scheme: write {scheme}://{address}")
     try:
         parts = urlsplit(address)

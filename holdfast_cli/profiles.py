@@ -133,7 +133,8 @@ def _without(document: Any, name: str) -> str:
         profile.add(tomlkit.comment(_END))
         _, _, after = document.as_string().partition(f"# {_END}\n")
     del document[_TABLE][name]
-    return document.as_string().removesuffix(after) + comments + after
+    left: str = document.as_string()
+    return left.removesuffix(after) + comments + after
 
 
 def _take_below(profile: Any) -> list[Any]:

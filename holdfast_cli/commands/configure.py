@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 from holdfast_cli import arguments, output, profiles, settings
 from holdfast_cli.errors import CommandError, UsageError
@@ -196,7 +196,7 @@ def _write(text: str, done: str) -> None:
 # --- asking --------------------------------------------------------------------------------------
 
 
-def _is_terminal(stream: object) -> bool:
+def _is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 

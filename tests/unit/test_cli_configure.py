@@ -26,15 +26,6 @@ class Input(StringIO):
         return True
 
 
-class InterruptedInput(Input):
-    """A person who presses Ctrl-C at the second question."""
-
-    def readline(self, size: int = -1, /) -> str:
-        if self.tell():
-            raise KeyboardInterrupt
-        return super().readline(size)
-
-
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "home" / "holdfast" / "config.toml"
@@ -150,7 +141,11 @@ def test_each_setting_is_asked_with_its_present_value_until_the_answer_is_valid(
     [
         (Input("\n\n\n"), 0, "API address [none]: "),
         (Input("https://abc.example.com\n"), 1, "holdfast: The input ended. Nothing was changed."),
-        (InterruptedInput("https://a.b\n"), 130, "holdfast: Interrupted. Nothing was changed."),
+        (
+            mock.Mock(readline=mock.Mock(side_effect=["https://a.b\n", KeyboardInterrupt])),
+            130,
+            "holdfast: Interrupted. Nothing was changed.",
+        ),
         (None, 2, "holdfast: There is nothing to write: give --address, --team or --region; or run it in a "),
     ],
 )
