@@ -25,6 +25,16 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _UNITS = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
 _LONGEST = timedelta(days=36500)
 
+_PROFILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
+_REGION = re.compile(r"[a-z]+(-[a-z0-9]+)+", re.ASCII)
+_SECRET = re.compile(
+    r"holdfast_[0-9A-Za-z]{20}|session-[0-9a-z]{20}|eyJ[\w-]+\.[\w-]+\.|^[0-9A-Za-z/+]{40}$", re.ASCII
+)
+HOLDS_NONE: Final = (
+    "has the form of a secret, and no setting holds one: remove it, and rotate it if others may have read it"
+)
+"""What is said of such a value; it is never shown."""
+
 
 def _allows(role: Role) -> str:
     match role:
@@ -87,17 +97,24 @@ def _parser(commands: "Commands", name: str, short: str, description: str, epilo
 
 
 def add_team(parser: argparse.ArgumentParser) -> None:
-    """Add the option for a team."""
+    """Add the options for a team, with profile and region."""
     _add_team(parser)
+    add_profile(parser)
+    add_region(parser)
 
 
 def add_address_or_team(parser: argparse.ArgumentParser) -> None:
-    """Add the options for an API, which may be named by its address or by its team."""
+    """Add the options for an API, which may be named by its address or by its team; profile and region."""
     where = parser.add_mutually_exclusive_group()
     _add_team(where)
     where.add_argument(
-        "--address", type=address, metavar="URL", help="the API's base URL; default: HOLDFAST_ADDRESS"
+        "--address",
+        type=address,
+        metavar="URL",
+        help="the API's base URL; default: HOLDFAST_ADDRESS, or else the profile's",
     )
+    add_profile(parser)
+    add_region(parser)
 
 
 def _add_team(parser: "argparse._ActionsContainer") -> None:
@@ -105,7 +122,27 @@ def _add_team(parser: "argparse._ActionsContainer") -> None:
         "--team",
         type=team,
         metavar="TEAM",
-        help="whose stack; default: HOLDFAST_TEAM, or else the only one that is deployed",
+        help="whose stack; default: HOLDFAST_TEAM, else the profile's, else the only one that is deployed",
+    )
+
+
+def add_profile(parser: argparse.ArgumentParser) -> None:
+    """Add the option for a profile."""
+    parser.add_argument(
+        "--profile",
+        type=profile,
+        metavar="NAME",
+        help="a profile of `holdfast configure`; default: HOLDFAST_PROFILE, or else `default`",
+    )
+
+
+def add_region(parser: argparse.ArgumentParser) -> None:
+    """Add the option for an AWS region."""
+    parser.add_argument(
+        "--region",
+        type=region,
+        metavar="REGION",
+        help="of AWS; default: AWS_REGION, else the profile's, else the one of the AWS profile",
     )
 
 
@@ -137,8 +174,40 @@ def add_description(parser: argparse.ArgumentParser) -> None:
 # --- their values: an invalid one raises `argparse.ArgumentTypeError` ----------------------------
 
 
+def looks_secret(value: str) -> bool:
+    """Return whether a text has the form of a secret of Holdfast or AWS, of a session or of an ID token."""
+    return _SECRET.search(value) is not None
+
+
+def _refuse_secret(value: str) -> None:
+    if looks_secret(value):
+        raise argparse.ArgumentTypeError(f"the value {HOLDS_NONE}")
+
+
+def profile(value: str) -> str:
+    """Check a profile's name."""
+    _refuse_secret(value)
+    if not _PROFILE.fullmatch(value):
+        raise argparse.ArgumentTypeError(
+            f"{value!r} is not a valid profile name: 1 to 64 letters, digits, '-' and '_', with a letter or "
+            "digit first"
+        )
+    return value
+
+
+def region(value: str) -> str:
+    """Check the form of an AWS region."""
+    _refuse_secret(value)
+    if not _REGION.fullmatch(value):
+        raise argparse.ArgumentTypeError(
+            f"{value!r} is not a valid AWS region: lower-case letters, digits and '-', as eu-central-1"
+        )
+    return value
+
+
 def team(value: str) -> str:
     """Check a team's name."""
+    _refuse_secret(value)
     if not teams.is_name(value):
         raise argparse.ArgumentTypeError(f"{value!r} is not a valid team name: {teams.NAME_RULE}")
     return value
@@ -166,6 +235,7 @@ def state(value: str) -> names.StateName:
 
 def address(value: str) -> str:
     """Check the base URL of an API, and return it without a slash at the end."""
+    _refuse_secret(value)
     try:
         return backend_config.check_address(value)
     except ValueError as error:

@@ -36,7 +36,10 @@ def explain(error: BotoCoreError | ClientError) -> str:
         case exceptions.ProfileNotFound():
             return f"{_one_line(error)}: set AWS_PROFILE to one of `aws configure list-profiles`."
         case exceptions.NoRegionError():
-            return f"No AWS region is set: set AWS_REGION to the region of the team's stack; {_LOCAL}."
+            return (
+                "No AWS region is set: name the region of the team's stack with --region, AWS_REGION or a "
+                f"profile (`holdfast configure`); {_LOCAL}."
+            )
         case exceptions.SSOError() | exceptions.TokenRetrievalError() | exceptions.LoginError():
             return f"The AWS session has ended: {_SIGN_IN}."
         case exceptions.SSLError():

@@ -15,6 +15,7 @@ from holdfast_cli.doctor.backend_block import variable
 # The order is the one in which the block is read best; the widest name sets the column of `=`.
 _LOCKING = ("lock_address", "lock_method", "unlock_address", "unlock_method")
 _ROUTES = ("states", "outputs", "locks", "unlocks")
+_WITHOUT_SCHEME = re.compile(r"(localhost|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+)(:[0-9]+)?(/[^?#@]*)?")
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 _WHERE_CREDENTIALS_ARE: Final = (
@@ -39,8 +40,16 @@ def check_address(address: str) -> str:
     >>> check_address("https://abc.execute-api.eu-central-1.amazonaws.com/")
     'https://abc.execute-api.eu-central-1.amazonaws.com'
     """
+    if "@" in (address.partition("://")[2] or address).partition("/")[0]:
+        raise ValueError(
+            "the address must hold no credentials: remove them, and rotate the token if others may have read "
+            "it; Terraform takes it from TF_HTTP_USERNAME and TF_HTTP_PASSWORD"
+        )
     if not address.isascii() or not address.isprintable() or " " in address:
         raise ValueError("the address must be a URL of printable ASCII characters without spaces")
+    if bare := _WITHOUT_SCHEME.fullmatch(address):
+        scheme = "http" if bare[1].startswith(("localhost", "127.")) else "https"
+        raise ValueError(f"{address} has no scheme: write {scheme}://{address}")
     try:
         parts = urlsplit(address)
         host = parts.hostname
@@ -49,8 +58,6 @@ def check_address(address: str) -> str:
         raise ValueError("the address is not a valid URL; write it as in https://api.example.com") from None
     if parts.scheme not in ("https", "http") or not host:
         raise ValueError("the address must be the API's base URL, as in https://api.example.com")
-    if "@" in parts.netloc:
-        raise ValueError("the address must hold no credentials; export TF_HTTP_USERNAME and TF_HTTP_PASSWORD")
     if "?" in address or "#" in address:
         raise ValueError("the address must end before any '?' or '#'")
     for route in _ROUTES:

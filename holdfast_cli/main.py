@@ -22,6 +22,9 @@ from holdfast_cli.commands import (
     completion as completion_command,
 )
 from holdfast_cli.commands import (
+    configure as configure_commands,
+)
+from holdfast_cli.commands import (
     doctor as doctor_command,
 )
 from holdfast_cli.commands import (
@@ -88,6 +91,7 @@ examples:
     )
     top.add_argument("--version", action="version", version=f"holdfast {holdfast.__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    configure_commands.add(commands)
     login_command.add(commands)
     backend_config_command.add(commands)
     token_commands.add(commands)

@@ -55,7 +55,7 @@ class Parser(argparse.ArgumentParser):
                 self._refuse_option(name)
             elif commands:
                 return  # the rest is for the command to parse
-        if commands:
+        if commands and self.get_default("run") is None:  # some groups can be run themselves
             self.print_help(sys.stderr)
             self.exit(2, f"\n{self.prog}: error: name a command\n")
 

@@ -1,25 +1,22 @@
-"""Which API, team and AWS region a command is for: by its options, or else by the environment."""
+"""Which API, team and AWS region a command is for: by its options, the environment or a profile."""
 
 import argparse
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast_cli import arguments
+from holdfast_cli import arguments, output, profiles
 from holdfast_cli.errors import UsageError
 
 _VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "profile": ("HOLDFAST_PROFILE",),
     "address": ("HOLDFAST_ADDRESS",),
     "team": ("HOLDFAST_TEAM",),
     # The AWS CLI looks at AWS_REGION first, boto3 does not know it.
     "region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
 }
-_RULES: Final[Mapping[str, Callable[[str], str]]] = {
-    "address": arguments.address,
-    "team": arguments.team,
-    "region": str,
-}
+_RULES: Final = {"profile": arguments.profile, **profiles.RULES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,42 +34,129 @@ class Settings:
     region: str | None
 
 
-def resolve(asked: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Settings:
-    """Find the settings of a command: options have precedence over environment variables.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A value of a setting.
+
+    Attributes:
+        value: the value, which follows the rule of its setting.
+        source: the option, the variable or the profile that it comes from, for a sentence.
+    """
+
+    value: str
+    source: str
+
+
+_Level = Callable[[str], Found | None]
+
+
+def resolve(
+    asked: argparse.Namespace, environment: Mapping[str, str] = os.environ, *, default: bool = True
+) -> Settings:
+    """Find the settings of a command: options have precedence over variables, and these over a profile.
+
+    One line on standard error names the variables that are used instead of what a typed profile has.
 
     Args:
-        asked: the command's options; it need not have each of `--address` and `--team`.
+        asked: the command's options; of `--address`, `--team` and `--region` those that it uses.
         environment: the variables.
+        default: whether address and team of the profile `default` are used if no profile is named.
 
     Raises:
-        UsageError: a value that counts breaks the rule of its setting.
+        UsageError: a value that counts breaks the rule of its setting, the file of profiles is not valid, or
+            it does not have the profile that is named.
     """
-    levels = list(_levels(asked, environment))
-    address = None
-    for level in levels:
-        # A team that is named with precedence has an address of its own.
-        if (address := level("address")) or level("team"):
-            break
-    return Settings(
-        address,
-        next(filter(None, (level("team") for level in levels)), None),
-        next(filter(None, (level("region") for level in levels)), None),
-    )
+    profile, values = _profile(asked, environment)
+    if not (default or profile.source):
+        values = {setting: value for setting, value in values.items() if setting == "region"}
+    found = _find(asked, environment, profile, values)
+    if asked.profile is not None and (used := _used_instead(found, values, api=hasattr(asked, "address"))):
+        output.tell(f"holdfast: {'; '.join(f'{what} of the profile {profile.value}' for what in used)}.")
+    return Settings(**{name: None if value is None else value.value for name, value in found.items()})
 
 
-def _levels(
-    asked: argparse.Namespace, environment: Mapping[str, str]
-) -> Iterator[Callable[[str], str | None]]:
-    """Yield where values come from, the one with precedence first."""
-    yield lambda setting: getattr(asked, setting, None)
-    yield lambda setting: _of_variable(setting, environment)
+def sources(
+    asked: argparse.Namespace, environment: Mapping[str, str] = os.environ
+) -> Mapping[str, Found | None]:
+    """Return profile, address, team and region as `resolve` finds them, with where each comes from.
+
+    Raises:
+        UsageError: as by `resolve`.
+    """
+    profile, values = _profile(asked, environment)
+    return {"profile": profile, **_find(asked, environment, profile, values)}
 
 
-def _of_variable(setting: str, environment: Mapping[str, str]) -> str | None:
+def profile_name(asked: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Found:
+    """Return which profile is used, whether or not it exists; it has no source if nothing names one.
+
+    Raises:
+        UsageError: the variable holds what is not a name.
+    """
+    if asked.profile is not None:
+        return Found(asked.profile, "--profile")
+    return _of_variable("profile", environment) or Found(profiles.DEFAULT, "")
+
+
+def _profile(asked: argparse.Namespace, environment: Mapping[str, str]) -> tuple[Found, Mapping[str, str]]:
+    """Return which profile is used, and its settings."""
+    profile, file = profile_name(asked, environment), profiles.path(environment)
+    found = profiles.read(file)
+    if not profile.source:
+        return profile, found.get(profile.value, {})
+    try:
+        return profile, profiles.named(profile.value, found, file)
+    except UsageError as error:
+        raise UsageError(f"{profile.source}: {error}") from error
+
+
+def _find(
+    asked: argparse.Namespace, environment: Mapping[str, str], profile: Found, values: Mapping[str, str]
+) -> dict[str, Found | None]:
+    def typed(setting: str) -> Found | None:
+        value = getattr(asked, setting)
+        return None if value is None else Found(value, f"--{setting}")
+
+    def of_profile(setting: str) -> Found | None:
+        return Found(values[setting], f"profile {profile.value}") if setting in values else None
+
+    # The one with precedence first.
+    levels: tuple[_Level, ...] = (typed, lambda setting: _of_variable(setting, environment), of_profile)
+    found: dict[str, Found | None] = dict.fromkeys(profiles.RULES)
+    for setting in found:
+        if not hasattr(asked, setting):
+            continue
+        for level in levels:
+            found[setting] = level(setting)
+            # A team that is named with precedence has an address of its own.
+            if found[setting] or (setting == "address" and level("team")):
+                break
+    return found
+
+
+def _of_variable(setting: str, environment: Mapping[str, str]) -> Found | None:
     for name in _VARIABLES[setting]:
         if value := environment.get(name):
             try:
-                return _RULES[setting](value)
+                return Found(_RULES[setting](value), name)
             except argparse.ArgumentTypeError as error:
                 raise UsageError(f"{name}: {error}") from error
     return None
+
+
+def _used_instead(found: Mapping[str, Found | None], values: Mapping[str, str], *, api: bool) -> list[str]:
+    """Return which variables are used, and not a different value of a profile."""
+    used = []
+    # An API has one name: either its address or its team.
+    names = "address" if api and found["address"] else "team"
+    of_profile = "address" if api and "address" in values else "team"
+    for setting, other in ((names, of_profile), ("region", "region")):
+        value = found[setting]
+        if (
+            value is not None
+            and value.source in _VARIABLES[setting]
+            and other in values
+            and values.get(setting) != value.value
+        ):
+            used.append(f"{value.source} ({value.value}) is used, not the {other}")
+    return used

@@ -102,8 +102,9 @@ def _named(cloudformation: "CloudFormationClient", team: str) -> "StackTypeDef":
         if error.response["Error"].get("Code") != "ValidationError":
             raise
         raise CommandError(
-            f"There is no stack {name} in {cloudformation.meta.region_name}: check the team and AWS_REGION, "
-            f"or deploy it with `npx cdk deploy {name}`."
+            f"There is no stack {name} in {cloudformation.meta.region_name}: check team and region "
+            "(`holdfast configure list` shows where they come from), or "
+            f"deploy it with `npx cdk deploy {name}`."
         ) from error
     return stack
 
@@ -118,12 +119,15 @@ def _only(cloudformation: "CloudFormationClient") -> "StackTypeDef":
     ]
     if not stacks:
         raise CommandError(
-            f"There is no Holdfast stack in {cloudformation.meta.region_name}: check AWS_REGION, or deploy "
-            f"one with `npx cdk deploy {names.stack_name('<team>')}`."
+            f"There is no Holdfast stack in {cloudformation.meta.region_name}: check the region (--region, "
+            f"AWS_REGION or a profile), or deploy one with `npx cdk deploy {names.stack_name('<team>')}`."
         )
     if len(stacks) > 1:
         teams = ", ".join(sorted(_team(stack) for stack in stacks))
-        raise CommandError(f"There are several teams here: name one of {teams} with --team or HOLDFAST_TEAM.")
+        raise CommandError(
+            f"There are several teams here: name one of {teams} with --team, HOLDFAST_TEAM or a profile "
+            "(`holdfast configure`)."
+        )
     return stacks[0]
 
 

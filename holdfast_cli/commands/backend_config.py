@@ -18,8 +18,9 @@ def add(commands: "Commands") -> None:
         _run,
         short="print the backend block of a state",
         description="""\
-Print the backend "http" block of a state. Without --address, the address is
-read from the team's stack, which needs AWS credentials;
+Print the backend "http" block of a state. Where neither --address,
+HOLDFAST_ADDRESS nor the profile has the address, it is read from the team's
+stack, which needs AWS credentials;
 for the local AWS: set -a; . .local/aws.env; set +a.
 
 For a configuration with several environments, write an empty backend "http" {}

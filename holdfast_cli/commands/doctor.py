@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Generator
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -53,16 +53,21 @@ examples:
         help="whose configuration is in this folder",
     )
     doctor.add_argument("--account", action="store_true", help="the AWS account, before a deployment")
-    # Without a default from the environment: with STATE it would ask AWS where the block says it all.
     doctor.add_argument(
         "--team",
         type=arguments.team,
         metavar="TEAM",
-        help="whose account, stack or API; default: HOLDFAST_TEAM, except with STATE",
+        help="whose account, stack or API; default: HOLDFAST_TEAM, except with STATE, or else the profile's",
     )
     doctor.add_argument(
-        "--address", type=arguments.address, metavar="URL", help="the API's base URL, as clients reach it"
+        "--address",
+        type=arguments.address,
+        metavar="URL",
+        help="the API's base URL, as clients reach it; default, with STATE: HOLDFAST_ADDRESS, or else the "
+        "profile's",
     )
+    arguments.add_profile(doctor)
+    arguments.add_region(doctor)
     arguments.add_json(doctor, "one JSON object, at the end")
 
 
@@ -94,12 +99,15 @@ def _look(asked: argparse.Namespace) -> Generator[Finding]:
     from holdfast_cli.doctor.checks import attempt
 
     here = Path()
-    chosen = settings.resolve(asked)
     if asked.state is not None:
         # Of the environment's team nothing is asked of AWS, because the block says it all.
-        where = replace(chosen, team=asked.team)
+        environment = {name: value for name, value in os.environ.items() if name != "HOLDFAST_TEAM"}
+        where = settings.resolve(asked, environment, default=False)
         yield from attempt("configuration", lambda: configuration.check(here, asked.state, where, os.environ))
         return
+    # An address that was not typed may be that of another team.
+    of_team = argparse.Namespace(profile=asked.profile, team=asked.team, region=asked.region)
+    chosen = settings.resolve(of_team, default=not asked.account)
     if asked.account:
         yield from attempt("account", lambda: account.check(lambda: stack.sign_in(chosen), here, chosen.team))
     else:

@@ -35,12 +35,14 @@ OpenTofu use them. The AWS credentials of the shell sign in, if a trust record
 names their IAM role; or, with --oidc, a CI job's ID token does: from a file, from
 HOLDFAST_ID_TOKEN, or in GitHub Actions requested from GitHub.
 
-The API is that of --address, else of the stack of --team, else HOLDFAST_ADDRESS,
-else of the stack of HOLDFAST_TEAM or of the only one. Finding a stack needs AWS
-credentials; for the local AWS: set -a; . .local/aws.env; set +a.""",
+The API is that of --address or of the stack of --team, else of HOLDFAST_ADDRESS
+or of the stack of HOLDFAST_TEAM, else that of the profile, else of the only stack.
+Finding a stack needs AWS credentials; for the local AWS:
+set -a; . .local/aws.env; set +a.""",
         epilog="""\
 examples:
   eval "$(holdfast login --team platform)"
+  eval "$(holdfast login --profile staging)"
   exports=$(holdfast login --duration 8h) && eval "$exports"
   holdfast login --address https://abc123.execute-api.eu-central-1.amazonaws.com --json
   eval "$(holdfast login --oidc --address https://abc123.execute-api.eu-central-1.amazonaws.com)"

@@ -16,6 +16,8 @@ import pytest
 
 from holdfast.names import parse
 from holdfast_cli import api, backend_config
+from holdfast_cli.doctor import configuration
+from holdfast_cli.doctor.findings import ok
 from holdfast_cli.errors import CommandError
 from holdfast_cli.main import main
 from tests.support import api_stub, forked_command
@@ -449,6 +451,25 @@ def test_what_the_api_responds_is_said(stub: ApiStub, replies: list[Reply], chec
 
     assert done.problems() == [check]
     assert says in done.text(check)
+
+
+def test_the_api_is_the_one_of_a_named_profile_or_else_that_of_the_block(stub: ApiStub) -> None:
+    Path("main.tf").write_text(hcl(arguments(stub)))
+    other = "https://other.example.com"
+    Path("profiles.toml").write_text(
+        f'[profiles.default]\naddress = "{other}"\n[profiles.same]\naddress = "{stub.address}"\n'
+    )
+    profiles = {"HOLDFAST_CONFIG_FILE": "profiles.toml", "HOLDFAST_TEAM": "payments"}
+
+    for options, environment, api_address in (
+        ([], {}, stub.address),  # whoever has a default profile may have configurations of other teams
+        (["--profile", "default"], {}, other),
+        ([], {"HOLDFAST_PROFILE": "default"}, other),
+        (["--profile", "default", "--address", stub.address], {}, stub.address),
+        (["--profile", "same"], {}, stub.address),
+    ):
+        with mock.patch.object(configuration, "_api", side_effect=lambda base, *_: iter([ok("api", base)])):
+            assert doctor(*options, **profiles, **environment).text("api") == f"{api_address} "
 
 
 def test_a_server_that_is_not_holdfast_gets_no_credentials(stub: ApiStub) -> None:

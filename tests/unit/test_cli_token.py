@@ -154,6 +154,18 @@ def test_the_team_comes_from_the_option_before_the_environment(aws: Aws) -> None
     assert f"tokens/{told['id']}.json" in aws.records("platform")
 
 
+def test_team_and_region_come_from_a_profile(aws: Aws, tmp_path: Path) -> None:
+    aws.deploy("payments")
+    aws.deploy("platform")
+    (tmp_path / "profiles.toml").write_text(f'[profiles.ours]\nteam = "payments"\nregion = "{REGION}"\n')
+    profiles = {"HOLDFAST_CONFIG_FILE": str(tmp_path / "profiles.toml"), "AWS_REGION": None}
+
+    made = json.loads(aws.output(*CREATE, "--json", "--profile", "ours", **profiles))
+
+    assert made["team"] == "payments"
+    assert "--region" in aws.failure(*CREATE, "--team", "payments", **profiles)
+
+
 def test_the_only_stack_needs_no_naming_among_stacks_of_others(aws: Aws) -> None:
     aws.deploy("payments")
     aws.client("cloudformation").create_stack(

@@ -24,7 +24,7 @@ def leaves(found: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
     for group in groups:
         for command in group.choices.values():
             yield from leaves(command)
-    if not groups:
+    if found.get_default("run"):
         yield found
 
 

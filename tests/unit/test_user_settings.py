@@ -12,6 +12,7 @@ def test_settings_for_aws_proxies_and_terraform_are_forgotten(monkeypatch: pytes
         "PATH": "/bin",
         "AWS_PROFILE": "nobody",
         "AWS_ENDPOINT_URL": "https://aws.example.com",
+        "HOLDFAST_PROFILE": "nobody",
         "HTTPS_PROXY": "http://proxy.example.com",
         "TF_CLI_ARGS": "-lock=false",
         "TF_CLI_CONFIG_FILE": "/nonexistent",
@@ -28,4 +29,5 @@ def test_settings_for_aws_proxies_and_terraform_are_forgotten(monkeypatch: pytes
         "no_proxy": "127.0.0.1",
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "HOLDFAST_CONFIG_FILE": os.devnull,
     }

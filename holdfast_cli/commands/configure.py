@@ -1,0 +1,259 @@
+"""`holdfast configure`: named profiles of address, team and region."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO
+
+from holdfast_cli import arguments, output, profiles, settings
+from holdfast_cli.errors import CommandError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from holdfast_cli.arguments import Commands
+    from holdfast_cli.settings import Found
+
+_WORDS: Final = {"address": "API address", "team": "Team", "region": "AWS region"}
+"""What each setting is called where it is asked for."""
+_NOTHING_CHANGED: Final = "Nothing was changed."
+
+
+def add(commands: "Commands") -> None:
+    """Add the commands."""
+    configure = arguments.command(
+        commands,
+        "configure",
+        _configure,
+        short="write a profile: address, team and region",
+        description="""\
+Write a profile: the API's address, the team and the AWS region that the other
+commands use where neither an option nor a variable names them. In a terminal and
+without options it asks for each. What is not named stays as it is.
+
+The file is ~/.config/holdfast/config.toml, or below XDG_CONFIG_HOME, or
+HOLDFAST_CONFIG_FILE. It never holds a secret: Terraform's credentials are in
+TF_HTTP_USERNAME and TF_HTTP_PASSWORD, those of AWS in a profile of AWS, which
+AWS_PROFILE names.""",
+        epilog="""\
+examples:
+  holdfast configure
+  holdfast configure --profile staging --team payments --region eu-central-1
+  holdfast configure --address https://abc123.execute-api.eu-central-1.amazonaws.com
+  holdfast configure list
+  holdfast configure remove staging
+""",
+    )
+    _add_profile(configure, default=None)
+    configure.add_argument("--address", type=arguments.address, metavar="URL", help="the API's base URL")
+    configure.add_argument("--team", type=arguments.team, metavar="TEAM", help="whose stack")
+    configure.add_argument(
+        "--region", type=arguments.region, metavar="REGION", help="the AWS region of the stack"
+    )
+    others = configure.add_subparsers(title="commands", metavar="[COMMAND]")
+    _add_list(others)
+    _add_remove(others)
+
+
+def _add_list(group: "Commands") -> None:
+    listing = arguments.command(
+        group,
+        "list",
+        _list,
+        short="show the settings, and where each comes from",
+        description="""\
+Show which profile, address, team and region the commands use here, and where each
+comes from. Nothing is asked of AWS.""",
+        epilog="""\
+examples:
+  holdfast configure list
+  holdfast configure list --profile staging
+  holdfast configure list --json
+""",
+    )
+    # With a default, the absence of the option here would hide that it stands before the command.
+    _add_profile(listing, default=argparse.SUPPRESS)
+    arguments.add_json(listing)
+
+
+def _add_remove(group: "Commands") -> None:
+    remove = arguments.command(
+        group,
+        "remove",
+        _remove,
+        short="remove a profile, or settings of it",
+        description="Remove a profile; or, if settings are named, only these of it.",
+        epilog="""\
+examples:
+  holdfast configure remove staging
+  holdfast configure remove staging region
+  holdfast configure remove staging address team
+""",
+    )
+    remove.add_argument("name", type=arguments.profile, metavar="NAME", help="the profile's name")
+    remove.add_argument(
+        "settings",
+        nargs="*",
+        type=_setting,
+        metavar="SETTING",
+        help=f"of {', '.join(profiles.RULES)}; default: the whole profile",
+    )
+
+
+def _add_profile(parser: argparse.ArgumentParser, default: str | None) -> None:
+    parser.add_argument(
+        "--profile",
+        type=arguments.profile,
+        default=default,
+        metavar="NAME",
+        help="which profile; default: HOLDFAST_PROFILE, or else `default`",
+    )
+
+
+def _setting(value: str) -> str:
+    # `choices` would refuse that none is named.
+    if value not in profiles.RULES:
+        raise argparse.ArgumentTypeError(f"a profile has {', '.join(profiles.RULES)}, and not {value!r}")
+    return value
+
+
+# --- what they do --------------------------------------------------------------------------------
+
+
+def _configure(asked: argparse.Namespace) -> None:
+    file = _file()
+    found = profiles.read(file)  # a file that is not valid is reported before anything is asked
+    name = settings.profile_name(asked).value
+    values = {setting: value for setting in profiles.RULES if (value := getattr(asked, setting)) is not None}
+    if not values:
+        if not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
+            raise UsageError(
+                "There is nothing to write: give --address, --team or --region; or run it in a "
+                "terminal, where it asks."
+            )
+        values = _ask(name, found.get(name, {}), file)
+        if not values:
+            output.write(_NOTHING_CHANGED)
+            return
+    profiles.save(file, name, values)
+    done = f"Wrote the profile {name} to {file}"
+    use = "" if name == profiles.DEFAULT else f"\n\nUse it with --profile {name} or HOLDFAST_PROFILE={name}."
+    written = {**found.get(name, {}), **values}
+    fields = [(setting, written[setting]) for setting in profiles.RULES if setting in written]
+    _write(f"{done}:\n\n{output.listed(fields)}{use}", done)
+
+
+def _list(asked: argparse.Namespace) -> None:
+    _refuse_options(asked, "list", "address", "team", "region")
+    file = profiles.path(os.environ)
+    found = dict(settings.sources(asked))
+    if found["region"] is None:
+        found["region"] = _region_of_aws()
+    names = sorted(profiles.read(file))
+    if asked.json:
+        output.write(_json(found, file, names))
+    else:
+        rows = [
+            [setting, *(("", _without(setting, found)) if value is None else (value.value, value.source))]
+            for setting, value in found.items()
+        ]
+        text = output.table(("SETTING", "VALUE", "FROM"), rows, cut=())
+        has = f"{file} has {', '.join(names)}." if names else f"{file or 'The file'} has no profiles."
+        output.write(f"{text}\n\n{has}")
+
+
+def _remove(asked: argparse.Namespace) -> None:
+    _refuse_options(asked, "remove", "profile", "address", "team", "region")
+    file = _file()
+    profiles.remove(file, asked.name, asked.settings)
+    what = f"{', '.join(asked.settings)} of the profile" if asked.settings else "the profile"
+    done = f"Removed {what} {asked.name} from {file}"
+    _write(f"{done}.", done)
+
+
+def _file() -> Path:
+    file = profiles.path(os.environ)
+    if file is None:
+        raise UsageError(profiles.NO_FILE)
+    return file
+
+
+def _refuse_options(asked: argparse.Namespace, command: str, *options: str) -> None:
+    for option in options:
+        if getattr(asked, option) is not None:
+            raise UsageError(f"--{option} is for `holdfast configure` alone: leave it out of `{command}`.")
+
+
+def _write(text: str, done: str) -> None:
+    try:
+        output.write(text)
+    except CommandError as failure:
+        raise CommandError(f"{failure} {done}.") from failure
+
+
+# --- asking --------------------------------------------------------------------------------------
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()
+
+
+def _ask(name: str, present: "Mapping[str, str]", file: Path) -> dict[str, str]:
+    """Ask for each setting, and return those that were answered."""
+    output.tell(f"The profile {name} in {file}. Enter keeps what stands in brackets.")
+    try:
+        answers = {setting: _answer(setting, present.get(setting)) for setting in profiles.RULES}
+    except KeyboardInterrupt as interrupt:
+        output.tell("")  # the line of the question
+        interrupt.add_note(_NOTHING_CHANGED)
+        raise
+    return {setting: value for setting, value in answers.items() if value is not None}
+
+
+def _answer(setting: str, present: str | None) -> str | None:
+    while True:
+        print(f"{_WORDS[setting]} [{present or 'none'}]: ", end="", file=sys.stderr, flush=True)
+        try:
+            line = sys.stdin.readline()
+            if not line:
+                output.tell("")
+                raise CommandError(f"The input ended. {_NOTHING_CHANGED}")
+            return profiles.RULES[setting](answer) if (answer := line.strip()) else None
+        except UnicodeDecodeError:
+            output.tell("The answer is not valid text.")
+        except argparse.ArgumentTypeError as error:
+            output.tell(f"{error}")
+
+
+# --- what `list` prints --------------------------------------------------------------------------
+
+
+def _region_of_aws() -> "Found | None":
+    from holdfast_cli import stack  # the SDK is loaded only where nothing else names the region
+
+    region = stack.sign_in(settings.Settings(None, None, None)).region_name
+    return settings.Found(region, "the AWS profile") if region else None
+
+
+def _without(setting: str, found: "Mapping[str, Found | None]") -> str:
+    """Say what takes the place of a setting that has no value."""
+    match setting:
+        case "address":
+            return f"the team's stack ({team.source})" if (team := found["team"]) else "the team's stack"
+        case "team":
+            return "the only one that is deployed"
+        case _:
+            return ""
+
+
+def _json(found: "Mapping[str, Found | None]", file: Path | None, names: list[str]) -> str:
+    document = {
+        setting: {
+            "value": None if value is None else value.value,
+            "from": None if value is None or not value.source else value.source,
+        }
+        for setting, value in found.items()
+    }
+    return json.dumps({**document, "file": None if file is None else str(file), "profiles": names}, indent=2)
