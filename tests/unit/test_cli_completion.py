@@ -2,22 +2,12 @@
 
 import re
 import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from holdfast_cli.main import main, parser
-
-_ASK = """
-cd "$1"; eval "$2"; shift 2
-of_holdfast=$(complete -p holdfast) && of_holdfast=${of_holdfast##*-F } && of_holdfast=${of_holdfast% *}
-for line in "$@"; do
-    eval "COMP_WORDS=($line)"; COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-    "$of_holdfast"; echo "${COMPREPLY[*]}"
-done
-"""
-"""Asks bash for completions of each line's last word, as it does itself when Tab is pressed."""
+from tests.support.bash_completion import completions
 
 
 def script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -41,15 +31,9 @@ def test_bash_completes_commands_options_choices_and_files(
         "holdfast completion ''": "bash zsh fish",
     }
 
-    done = subprocess.run(
-        ["bash", "-uc", _ASK, "bash", tmp_path, script("bash", capsys), *cases],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    found = completions("bash", script("bash", capsys), list(cases), tmp_path)
 
-    assert done.stderr == ""
-    assert dict(zip(cases, done.stdout.splitlines(), strict=True)) == cases
+    assert dict(zip(cases, found, strict=True)) == cases
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

@@ -1,0 +1,125 @@
+"""`pip install .` into an empty environment: the command works anywhere, without Node and without a clone."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from venv import EnvBuilder
+
+import pytest
+
+import holdfast
+from tests.support import aws_caller
+from tests.support.access_records import add_aws_trust
+from tests.support.bash_completion import completions
+from tests.support.http_client import Credentials
+from tests.support.team import Team
+
+ROOT = Path(__file__).parents[2]
+
+_IMPORT_ALL = """
+from importlib import import_module, metadata, util
+from pkgutil import walk_packages
+import holdfast_cli
+for module in walk_packages(holdfast_cli.__path__, "holdfast_cli."):
+    if module.name != "holdfast_cli.__main__":
+        import_module(module.name)
+files = metadata.files("holdfast")
+print(*sorted({file.parts[0] for file in files if file.suffix == ".py"}), util.find_spec("aws_cdk"))
+"""
+
+Run = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def bin_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the programs of an environment are that has the package alone, made from a copy of this tree."""
+    folder = tmp_path_factory.mktemp("installed")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        if (source := ROOT / name).is_file():
+            (folder / "clone" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, folder / "clone" / name)
+    # What is released meanwhile does not change this test.
+    pins = re.findall(r"^[\w.-]+==\S+", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    (folder / "constraints.txt").write_text("\n".join(pins))
+    EnvBuilder(symlinks=True).create(folder / "v")
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "--python", folder / "v" / "bin" / "python"),
+            *("install", "--quiet", "--no-compile", "--disable-pip-version-check", "--no-input"),
+            *("--constraint", folder / "constraints.txt", folder / "clone"),
+        ],
+        check=True,
+    )
+    shutil.rmtree(folder / "clone")
+    return folder / "v" / "bin"
+
+
+@pytest.fixture(scope="module")
+def run(bin_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Runs a program of the environment elsewhere, with nothing else on the PATH."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+
+    def run_(*command: str, **environment: str) -> str:
+        done = subprocess.run(
+            [bin_folder / command[0], *command[1:]],
+            env={"PATH": str(bin_folder), "HOME": str(elsewhere), **environment},
+            cwd=elsewhere,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run_
+
+
+def test_it_says_its_version_and_its_commands(run: Run) -> None:
+    assert run("holdfast", "--version") == f"holdfast {holdfast.__version__}\n"
+    assert "login" in run("python", "-m", "holdfast_cli", "--help")
+
+
+def test_the_package_declares_what_every_module_imports_and_brings_nothing_else(run: Run) -> None:
+    assert run("python", "-c", _IMPORT_ALL) == "holdfast holdfast_cli None\n"
+
+
+def test_it_signs_in_with_nothing_but_an_address_and_aws_credentials(strict: Team, run: Run) -> None:
+    caller = aws_caller.assume(strict, "installed")
+    add_aws_trust(strict, caller.role_name, "installed/*")
+
+    exports = run(
+        *("holdfast", "login", "--address", strict.direct_address),
+        AWS_ACCESS_KEY_ID=caller.credentials.access_key,
+        AWS_SECRET_ACCESS_KEY=caller.credentials.secret_key,
+        AWS_SESSION_TOKEN=caller.credentials.token or "",
+        AWS_CA_BUNDLE=strict.environment["AWS_CA_BUNDLE"],  # the certificate of this local AWS is its own
+    )
+
+    session = Credentials(*re.findall(r"export TF_HTTP_\w+=(\S+)", exports))
+    client = strict.client_with(session)
+    assert client.read("installed/nothing").status == 204  # there is none, and it may ask
+    assert client.read("elsewhere/nothing").status == 403
+
+
+def test_a_real_bash_completes_it(bin_folder: Path, tmp_path: Path) -> None:
+    bash = shutil.which("bash")
+    assert bash is not None
+
+    found = completions(
+        bash,
+        'eval "$(holdfast completion bash)"',
+        ["holdfast tok", "holdfast token create --role wr"],
+        tmp_path,
+        {"PATH": str(bin_folder)},
+    )
+
+    assert found == ["token", "writer"]
