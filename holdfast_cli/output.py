@@ -80,7 +80,7 @@ def listed(fields: Sequence[tuple[str, str]]) -> str:
     return "\n".join(f"  {name:<{width}}  {plain(value)}" for name, value in fields)
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, cut: Sequence[str]) -> str:
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, cut: Sequence[str] = ()) -> str:
     """Lay out a table. Where it is wider than the terminal, columns are cut; into a pipe everything goes.
 
     Args:
