@@ -70,7 +70,7 @@ def read(session: "boto3.Session", team: str, search: Search, progress: "Progres
                     if event is not None and _matches(event, search.fields):
                         # An event is delivered at least once; a duplicate has the same ID.
                         found.setdefault(str(event.get("id", line["eventId"])), event)
-                progress.show(f"Reading {name}: {len(found)} events so far")
+                progress.show(f"{len(found)} events so far in {name}")
         except ClientError as error:
             if error.response["Error"].get("Code") != "ResourceNotFoundException":
                 raise

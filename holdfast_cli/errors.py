@@ -5,6 +5,10 @@ class CommandError(Exception):
     """The command failed; the message is one line that says what to do."""
 
 
+class OutputClosedError(CommandError):
+    """Nobody reads the output any more, as after `| head -1`: a command that only reads ends with 0."""
+
+
 class UsageError(CommandError):
     """The options contradict each other, or break a rule about more than one of them."""
 

@@ -39,7 +39,7 @@ from holdfast_cli.commands import (
 from holdfast_cli.commands import (
     trust as trust_commands,
 )
-from holdfast_cli.errors import CommandError, UsageError, with_notes
+from holdfast_cli.errors import CommandError, OutputClosedError, UsageError, with_notes
 from holdfast_cli.parser import Parser
 
 
@@ -60,17 +60,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         # output, which a shell may be about to evaluate.
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 for as long as the process lives
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a description may hold letters that the terminal has not
+        # A description may hold letters that the terminal has not. argparse is silent where it cannot write:
+        # flushing fails instead, if PYTHONUNBUFFERED leaves something to flush.
+        sys.stdout.reconfigure(errors="replace", write_through=False)
     try:
         with output.checked():
             arguments = parser().parse_args(argv)
         arguments.run(arguments)
+    except OutputClosedError:
+        return 0
     except CommandError as failure:
-        output.tell(f"holdfast: {failure}")
+        output.complain(failure)
         return 2 if isinstance(failure, UsageError) else 1
     except KeyboardInterrupt as interrupt:
         if line := with_notes("", interrupt):
-            output.tell(f"holdfast: Interrupted.{line}")
+            output.complain(f"Interrupted.{line}")
         return 130
     return 0
 

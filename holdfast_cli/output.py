@@ -1,18 +1,28 @@
-"""Prints the command's output: in whole or not at all, in tables that fit, without control characters."""
+"""Prints the command's output: in whole or not at all, as wide as the terminal, without control characters.
+
+A pipe gets every row and every sentence in one line. On a terminal lines break at spaces only, so that an ID,
+a secret or a command in backquotes can be copied. The terminal itself wraps a word that is wider than it is.
+"""
 
 import os
+import re
 import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Final
+from itertools import zip_longest
+from typing import Final, TextIO
 
-from holdfast_cli.errors import CommandError
+from holdfast_cli.errors import CommandError, OutputClosedError
 
-_NARROWEST = 8
-"""Characters below which no column is cut."""
+_NARROWEST = 16
+"""Cells of the terminal below which no text is wrapped: less is no pleasure to read."""
+_GAP = "  "
+"""Between two columns."""
+_WORD = re.compile(r"(?:[^\s`]|`[^`]*`|`)+")
+"""What stays in one line: a command in backquotes is copied as a whole."""
 _PROGRESS_AFTER = 2.0
 """Seconds that pass in silence."""
 
@@ -21,6 +31,7 @@ def write(text: str) -> None:
     """Print a text on standard output.
 
     Raises:
+        OutputClosedError: nobody reads it any more.
         CommandError: standard output does not take it.
     """
     with checked():
@@ -29,7 +40,14 @@ def write(text: str) -> None:
 
 def tell(line: str) -> None:
     """Print a line on standard error."""
-    print(line, file=sys.stderr)
+    _to_standard_error(f"{wrapped(plain(line), stream=sys.stderr)}\n")
+
+
+def complain(message: object) -> None:
+    """Print why the command failed on standard error."""
+    name = "holdfast:"
+    line = wrapped(plain(f"{name} {message}"), stream=sys.stderr)
+    _to_standard_error(f"{coloured(name, 'red', sys.stderr)}{line.removeprefix(name)}\n")
 
 
 @contextmanager
@@ -37,6 +55,7 @@ def checked() -> Iterator[None]:
     """Ensure that what is printed inside has left this process at the end.
 
     Raises:
+        OutputClosedError: nobody reads it any more.
         CommandError: standard output does not take it.
     """
     if sys.stdout is None:  # it was closed before the command was started
@@ -47,9 +66,27 @@ def checked() -> Iterator[None]:
         finally:
             sys.stdout.flush()
     except OSError as error:
-        # At its end Python writes what is left once more (note on SIGPIPE in the documentation of `signal`).
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise CommandError(f"The output could not be written: {error.strerror}.") from error
+        _give_up(sys.stdout)
+        kind = OutputClosedError if isinstance(error, BrokenPipeError) else CommandError
+        raise kind(f"The output could not be written: {error.strerror}.") from error
+    finally:
+        _to_standard_error("")  # argparse writes there, too
+
+
+def _to_standard_error(text: str) -> None:
+    """Print on standard error. If that fails, there is nowhere left to say so."""
+    try:
+        print(text, end="", file=sys.stderr, flush=True)
+    except OSError:
+        _give_up(sys.stderr)
+
+
+def _give_up(stream: TextIO) -> None:
+    """Let what is left of a stream go nowhere.
+
+    At its end Python writes it once more (note on SIGPIPE in the documentation of `signal`).
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 # --- texts ---------------------------------------------------------------------------------------
@@ -74,38 +111,149 @@ def word(time_: datetime) -> str:
     return f"{time_.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
+def coloured(text: str, colour: str, stream: TextIO | None = None) -> str:
+    """Colour a text for a terminal that has colours, unless NO_COLOR is set (https://no-color.org).
+
+    Args:
+        text: what to colour; it must say the same without the colour.
+        colour: one of rich's names.
+        stream: where it is printed; standard output by default.
+    """
+    stream = stream or sys.stdout
+    if not stream.isatty():
+        return text
+    from rich.console import Console  # a pipe does not pay for its import
+    from rich.text import Text
+
+    console = Console(file=stream, force_terminal=True)
+    with console.capture() as captured:
+        console.print(Text(text, colour), end="", soft_wrap=True)
+    return captured.get()
+
+
+def wrapped(text: str, *, head: str = "", stream: TextIO | None = None) -> str:
+    """Wrap sentences for a terminal; other outputs get them as they are.
+
+    Args:
+        text: one or more lines. An indented one stays as it is, because it is code.
+        head: what the first line begins with; the others are indented by its width.
+        stream: where it is printed; standard output by default.
+    """
+    stream = stream or sys.stdout
+    if not stream.isatty():
+        return head + text
+    room = _columns(stream) - len(head)
+    lines = [
+        part
+        for line in text.split("\n")
+        for part in ([line] if line.startswith(" ") else _broken(line, room) or [""])
+    ]
+    return head + f"\n{' ' * len(head)}".join(lines)
+
+
 def listed(fields: Sequence[tuple[str, str]]) -> str:
     """Lay out names and values, one pair in a line, with the values in a column."""
     width = max(len(name) for name, _ in fields)
-    return "\n".join(f"  {name:<{width}}  {plain(value)}" for name, value in fields)
+    return "\n".join(wrapped(plain(value), head=f"  {name:<{width}}  ") for name, value in fields)
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, cut: Sequence[str]) -> str:
-    """Lay out a table. Where it is wider than the terminal, columns are cut; into a pipe everything goes.
+def table(headings: Sequence[str], rows: Sequence[Sequence[str | Sequence[str]]]) -> str:
+    """Lay out a table: in a pipe one line a row, on a terminal as wide as that.
+
+    There texts are wrapped in their columns, and the last columns stand below their row if they do not fit.
 
     Args:
         headings: of the columns.
-        rows: the cells; an empty one is shown as `-`, so that columns can be counted.
-        cut: headings of the columns that may be cut, the first of them first.
+        rows: the cells. An empty one is shown as `-`, so that columns can be counted. One of several texts
+            is shown with commas.
     """
-    lines = [[plain(cell) or "-" for cell in row] for row in (headings, *rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    if sys.stdout.isatty():
-        excess = sum(widths) + 2 * (len(widths) - 1) - shutil.get_terminal_size().columns
-        for heading in cut:
-            column = headings.index(heading)
-            least = max(_NARROWEST, len(heading))
-            narrower = max(0, min(excess, widths[column] - least))
-            widths[column] -= narrower
-            excess -= narrower
-    return "\n".join(
-        "  ".join(_cell(cell, width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )
+    if not sys.stdout.isatty():
+        lines = [[_cell(cell, ",") for cell in row] for row in (headings, *rows)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(_GAP.join(map(str.ljust, line, widths)).rstrip() for line in lines)
+    lines = [[_cell(cell, ", ") for cell in row] for row in (headings, *rows)]
+    widths = _widths(lines, _columns(sys.stdout))
+    beside = len(widths)
+    label = max(map(len, headings[beside:]), default=0)
+    laid = []
+    for number, line in enumerate(lines):
+        cells = [_broken(cell, width) for cell, width in zip(line, widths, strict=False)]
+        laid += [_side_by_side(parts, widths) for parts in zip_longest(*cells, fillvalue="")]
+        if number:
+            below = zip(headings[beside:], line[beside:], strict=True)
+            laid += [wrapped(cell, head=f"  {name:<{label}}  ") for name, cell in below if cell != "-"]
+    return "\n".join(laid)
 
 
-def _cell(text: str, width: int) -> str:
-    return text.ljust(width) if len(text) <= width else f"{text[: width - 1]}…"
+def _cell(cell: str | Sequence[str], comma: str) -> str:
+    return plain(cell if isinstance(cell, str) else comma.join(cell)) or "-"
+
+
+def _widths(lines: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Return the widths of the first columns: as many as fit side by side, and at least one."""
+    from rich.cells import cell_len
+
+    columns = list(zip(*lines, strict=True))
+    widest = [max(map(cell_len, column)) for column in columns]
+    least = [
+        max(min(width, _NARROWEST), *(_unbroken(cell) for cell in column))
+        for width, column in zip(widest, columns, strict=True)
+    ]
+    while len(least) > 1 and _total(least) > room:
+        least.pop()
+    for limit in range(max(widest), -1, -1):
+        widths = [max(low, min(width, limit)) for low, width in zip(least, widest, strict=False)]
+        if _total(widths) <= room:
+            return widths
+    return least
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
+
+
+def _side_by_side(parts: Sequence[str], widths: Sequence[int]) -> str:
+    from rich.cells import set_cell_size
+
+    return _GAP.join(map(set_cell_size, parts, widths)).rstrip()
+
+
+def _unbroken(text: str) -> int:
+    """Return the width of the longest word of a text, in cells of the terminal."""
+    return max((len(word) for word in _WORD.findall(text) if not _is_wide(word)), default=0)
+
+
+def _is_wide(word: str) -> bool:
+    """Return whether a word has letters of two cells: Chinese and Japanese have no spaces to break at."""
+    from rich.cells import cell_len
+
+    return cell_len(word) > len(word)
+
+
+def _broken(text: str, room: int) -> list[str]:
+    """Break a text into lines, at its spaces and between wide letters."""
+    from rich.cells import cell_len, chop_cells
+
+    room = max(room, _NARROWEST)
+    if cell_len(text) <= room:
+        return [text]
+    lines: list[str] = []
+    for word in _WORD.findall(text):
+        for part in chop_cells(word, room) if _is_wide(word) else [word]:
+            if lines and cell_len(longer := f"{lines[-1]} {part}") <= room:
+                lines[-1] = longer
+            else:
+                lines.append(part)
+    return lines
+
+
+def _columns(stream: TextIO) -> int:
+    """Return how many columns a terminal has; COLUMNS overrides it."""
+    try:
+        size = os.get_terminal_size(stream.fileno())
+    except OSError:
+        size = os.terminal_size((80, 24))
+    return shutil.get_terminal_size(size).columns
 
 
 class Progress:
@@ -119,13 +267,15 @@ class Progress:
 
     def show(self, text: str) -> None:
         """Replace what is shown."""
-        if time.monotonic() >= self._silent_until and sys.stderr.isatty():
-            print(f"{self._ERASE}{text}", end="", file=sys.stderr, flush=True)
+        can_erase = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        if can_erase and time.monotonic() >= self._silent_until:
+            # A line that the terminal wraps could not be erased.
+            _to_standard_error(f"{self._ERASE}{text[: _columns(sys.stderr) - 1]}")
             self._is_shown = True
             self._silent_until = time.monotonic() + 0.1
 
     def end(self) -> None:
         """Remove what is shown."""
         if self._is_shown:
-            print(self._ERASE, end="", file=sys.stderr, flush=True)
+            _to_standard_error(self._ERASE)
             self._is_shown = False

@@ -123,8 +123,7 @@ def _table(events: list[dict[str, Any]]) -> str:
         for event in events
     ]
     headings = ("TIME", "EVENT", "PRINCIPAL", "STATE", "DETAILS")
-    # No column is cut, because a shortened ID is useless; the terminal wraps the lines instead.
-    return output.table(headings, rows, cut=())
+    return output.table(headings, rows)
 
 
 def _time(event: dict[str, Any]) -> str:

@@ -159,7 +159,7 @@ def _list(asked: argparse.Namespace) -> None:
             [setting, *(("", _without(setting, found)) if value is None else (value.value, value.source))]
             for setting, value in found.items()
         ]
-        text = output.table(("SETTING", "VALUE", "FROM"), rows, cut=())
+        text = output.table(("SETTING", "VALUE", "FROM"), rows)
         has = f"{file} has {', '.join(names)}." if names else f"{file or 'The file'} has no profiles."
         output.write(f"{text}\n\n{has}")
 

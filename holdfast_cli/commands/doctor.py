@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast_cli import arguments, output, settings
 from holdfast_cli.doctor.findings import Finding, Level
-from holdfast_cli.errors import CommandError, UsageError
+from holdfast_cli.errors import CommandError, OutputClosedError, UsageError
 
 if TYPE_CHECKING:
     from holdfast_cli.arguments import Commands
 
 _WIDEST_LEVEL: Final = max(map(len, Level))
+_COLOURS: Final = {Level.OK: "green", Level.NOTE: "yellow", Level.PROBLEM: "red"}
 
 
 def add(commands: "Commands") -> None:
@@ -78,6 +79,14 @@ def _run(asked: argparse.Namespace) -> None:
         raise UsageError("--account looks at no API; leave --address out.")
     if asked.state is not None and None not in (asked.team, asked.address):
         raise UsageError("--team and --address both name the API of STATE; leave one of the two out.")
+    try:
+        _print(asked)
+    except OutputClosedError as closed:
+        # The exit code is a verdict, and half of the findings have none.
+        raise CommandError(f"{closed} Findings are lost: run the command again.") from closed
+
+
+def _print(asked: argparse.Namespace) -> None:
     found: list[Finding] = []
     with closing(_look(asked)) as findings:  # what a check made is removed also if the output breaks
         for finding in findings:
@@ -116,7 +125,10 @@ def _look(asked: argparse.Namespace) -> Generator[Finding]:
 
 def _line(finding: Finding) -> str:
     words = " ".join(filter(None, (finding.text, finding.do)))
-    return f"{finding.level:<{_WIDEST_LEVEL}}  {finding.check}: {output.plain(words)}"
+    line = output.wrapped(
+        f"{finding.check}: {output.plain(words)}", head=f"{finding.level:<{_WIDEST_LEVEL}}  "
+    )
+    return output.coloured(finding.level, _COLOURS[finding.level]) + line.removeprefix(finding.level)
 
 
 def _count(found: list[Finding]) -> str:

@@ -89,9 +89,9 @@ def _text(stack: "Stack", name: "StateName", undeleted: "Undeleted") -> str:
     ]
     if stack.retention is not None:
         fields.append(("retention", f"{stack.retention} days"))
-    return f"""\
+    return output.wrapped(f"""\
 The state {name} of the team {stack.team} is back.
 
 {output.listed(fields)}
 
-Run `terraform plan` to see whether it still matches what it describes."""
+Run `terraform plan` to see whether it still matches what it describes.""")

@@ -206,7 +206,7 @@ def _list(asked: argparse.Namespace) -> None:
     else:
         hidden = len(listing.tokens)
         other = f"; {hidden} expired or revoked: --all shows them" if hidden else ""
-        output.write(f"The team {found.team} has no valid tokens{other}.")
+        output.write(output.wrapped(f"The team {found.team} has no valid tokens{other}."))
     if listing.unreadable:
         first, *others = listing.unreadable
         and_others = f" (and {len(others)} others are not valid either)" if others else ""
@@ -248,7 +248,7 @@ def _revoke(asked: argparse.Namespace) -> None:
     done = (
         f"Revoked the token {token.id} of the team {found.team}: it is refused everywhere within 60 seconds."
     )
-    text = _json(_document(token, datetime.now(UTC))) if asked.json else done
+    text = _json(_document(token, datetime.now(UTC))) if asked.json else output.wrapped(done)
     try:
         output.write(text)
     except CommandError as failure:
@@ -314,24 +314,24 @@ def _old(token: "Token") -> str:
 
 def _created_text(stack: "Stack", token: "Token", secret: str) -> str:
     fields = [("ID", token.id), ("secret", secret), ("expires", _expires(token))]
-    return f"""\
+    return output.wrapped(f"""\
 Created a token for the team {stack.team}: {token.role} of {", ".join(token.scope)}
 
 {output.listed(fields)}
 
 {_exports(token, secret)}
 
-and a backend block from `holdfast backend-config STATE --team {stack.team}`."""
+and a backend block from `holdfast backend-config STATE --team {stack.team}`.""")
 
 
 def _rotated_text(stack: "Stack", token: "Token", secret: str) -> str:
     fields = [("secret", secret), ("expires", _expires(token)), ("old secret", _old(token))]
-    return f"""\
+    return output.wrapped(f"""\
 Rotated the token {token.id} of the team {stack.team}: {token.role} of {", ".join(token.scope)}
 
 {output.listed(fields)}
 
-{_exports(token, secret)}"""
+{_exports(token, secret)}""")
 
 
 def _exports(token: "Token", secret: str) -> str:
@@ -367,7 +367,7 @@ def _table(shown: "list[Token]", now: datetime) -> str:
         [
             token.id,
             token.role,
-            ",".join(token.scope),
+            token.scope,
             output.word(token.expires) if token.expires else "never",
             token.status(now),
             token.description,
@@ -375,4 +375,4 @@ def _table(shown: "list[Token]", now: datetime) -> str:
         for token in shown
     ]
     headings = ("ID", "ROLE", "SCOPE", "EXPIRES", "STATUS", "DESCRIPTION")
-    return output.table(headings, rows, cut=("DESCRIPTION", "SCOPE"))
+    return output.table(headings, rows)

@@ -180,8 +180,8 @@ def _list(asked: argparse.Namespace) -> None:
     if asked.json:
         output.write(_json([_document(record) for record in shown]))
     elif shown:
-        rows = [[record.name, record.role, ",".join(record.scope), _who(record)] for record in shown]
-        output.write(output.table(("NAME", "ROLE", "SCOPE", "WHO"), rows, cut=("WHO", "SCOPE")))
+        rows = [[record.name, record.role, record.scope, _who(record)] for record in shown]
+        output.write(output.table(("NAME", "ROLE", "SCOPE", "WHO"), rows))
     else:
         output.write(f"The team {found.team} has no trust records.")
 
@@ -200,7 +200,7 @@ def _remove(asked: argparse.Namespace) -> None:
 
 def _write(text: str, done: str) -> None:
     try:
-        output.write(text)
+        output.write(output.wrapped(text))  # JSON, which is indented, stays as it is
     except CommandError as failure:
         raise CommandError(f"{failure} {done.rstrip('.')}.") from failure
 

@@ -156,8 +156,12 @@ class Aws:
         return line
 
 
-def unread(environment: Mapping[str, str], *arguments: str) -> str:
-    """Run the command, whose output nobody reads any more, and return its one line."""
+def unread(environment: Mapping[str, str], *arguments: str) -> tuple[int, list[str]]:
+    """Run the command, whose output nobody reads any more.
+
+    Returns:
+        Its exit code, and the lines of its standard error.
+    """
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -172,9 +176,7 @@ def unread(environment: Mapping[str, str], *arguments: str) -> str:
         )
     finally:
         os.close(writer)
-    assert done.returncode == 1
-    [line] = done.stderr.splitlines()
-    return line
+    return done.returncode, done.stderr.splitlines()
 
 
 def bucket(team: str) -> str:

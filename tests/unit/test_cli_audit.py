@@ -243,11 +243,10 @@ def test_wrong_usage_ends_with_2_and_names_what_is_wrong(aws: Aws, arguments: li
     assert reason in done.stderr.splitlines()[-1]
 
 
-def test_a_reader_that_went_away_is_one_line(aws: Aws) -> None:
+def test_a_reader_that_went_away_ends_it_quietly(aws: Aws) -> None:
     aws.make_audit_log("payments", READ)
-    line = unread(aws.environment, "audit")
 
-    assert "output could not be written" in line
+    assert unread(aws.environment, "audit") == (0, [])
 
 
 def test_every_audit_field_has_its_place_in_the_table_or_is_left_to_json() -> None:

@@ -497,8 +497,9 @@ def test_a_sign_in_with_standard_error_closed_leaves_a_shell_the_exports(stub: A
 
 
 def test_a_session_that_could_not_be_shown_is_said_to_be_lost_and_when_it_ends(stub: ApiStub) -> None:
-    line = unread({"PATH": os.environ["PATH"]} | AWS, "login", "--address", stub.address)
+    code, [line] = unread({"PATH": os.environ["PATH"]} | AWS, "login", "--address", stub.address)
 
+    assert code == 1
     assert "its secret is lost; it expires 2099-11-21 16:44:05 UTC" in line
     assert "holdfast_" not in line
 

@@ -1,11 +1,19 @@
 """What the command tells a terminal, and what it keeps from everything else."""
 
 import io
+import os
 import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TextIO
 
 import pytest
 
-from holdfast_cli.output import Progress, table
+from holdfast_cli.main import main
+from holdfast_cli.output import Progress, coloured, listed, table, wrapped
+
+API = "https://api.example.com"
+Rows = Sequence[Sequence[str | Sequence[str]]]
 
 
 class Terminal(io.StringIO):
@@ -55,27 +63,196 @@ def test_progress_of_what_is_quick_or_not_watched_is_silent(
         assert stream.getvalue() == ""
 
 
-@pytest.mark.parametrize("columns", [200, 40, 30, 1])
-def test_only_columns_that_may_be_cut_are_cut_the_first_of_them_first(
-    monkeypatch: pytest.MonkeyPatch, columns: int
+def test_progress_does_not_wrap_and_is_left_out_where_it_cannot_be_erased(
+    monkeypatch: pytest.MonkeyPatch, clock: list[float]
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "10")
+    progress = Progress()
+    clock[0] += 3
+
+    monkeypatch.setenv("TERM", "dumb")
+    progress.show("9 of 9")
+    monkeypatch.setenv("TERM", "xterm")
+    progress.show("8 of 9 in a long name")
+
+    assert terminal.getvalue() == "\r\x1b[K8 of 9 in"
+
+
+# --- tables, lists and sentences -----------------------------------------------------------------
+
+ID = "k2v9x0q7m3c1d8f5a6b4"
+HEADINGS = ("ID", "ROLE", "SCOPE", "NOTE")
+ROWS = (
+    (ID, "writer", ("network/*", "shared/*", "payments/eu/*"), "[red]for the `holdfast token rotate` job"),
+    (ID, "maintainer", ("*",), ""),
+    (ID, "reader", ("*",), "网络管道的部署令牌由平台团队维护到期前请轮换"),
+)
+PIPED = f"""\
+ID                    ROLE        SCOPE                             NOTE
+{ID}  writer      network/*,shared/*,payments/eu/*  [red]for the `holdfast token rotate` job
+{ID}  maintainer  *                                 -
+{ID}  reader      *                                 网络管道的部署令牌由平台团队维护到期前请轮换"""
+WIDE = f"""\
+ID                    ROLE        SCOPE                  NOTE
+{ID}  writer      network/*, shared/*,   [red]for the
+                                  payments/eu/*          `holdfast token rotate`
+                                                         job
+{ID}  maintainer  *                      -
+{ID}  reader      *                      网络管道的部署令牌由平
+                                                         台团队维护到期前请轮换"""
+NARROW = f"""\
+ID                    ROLE
+{ID}  writer
+  SCOPE  network/*, shared/*,
+         payments/eu/*
+  NOTE   [red]for the
+         `holdfast token rotate` job
+{ID}  maintainer
+  SCOPE  *
+{ID}  reader
+  SCOPE  *
+  NOTE   网络管道的部署令牌由平台团队维
+         护到期前请轮换"""
+NARROWEST = f"""\
+ID
+{ID}
+  ROLE   maintainer
+  SCOPE  *"""
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "laid"), [(80, ROWS, WIDE), (40, ROWS, NARROW), (10, ROWS[1:2], NARROWEST)]
+)
+def test_a_table_fits_the_terminal_and_breaks_neither_an_id_nor_a_command(
+    monkeypatch: pytest.MonkeyPatch, columns: int, rows: Rows, laid: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr(sys, "stdout", Terminal())
-    rows = [["i" * 20, "s" * 12, "d" * 30], ["i" * 20, "", "d"]]
 
-    laid = table(("ID", "SCOPE", "NOTE"), rows, cut=("NOTE", "SCOPE"))
-
-    notes = {200: "d" * 30, 40: "d" * 7 + "…", 30: "d" * 7 + "…", 1: "d" * 7 + "…"}
-    scopes = {200: "s" * 12, 40: "s" * 7 + "…", 30: "s" * 7 + "…", 1: "s" * 7 + "…"}
-    assert laid.splitlines()[1] == f"{'i' * 20}  {scopes[columns]}  {notes[columns]}"
-    assert laid.splitlines()[2].split() == ["i" * 20, "-", "d"]
-    assert all(line == line.rstrip() for line in laid.splitlines())
+    assert table(HEADINGS, rows) == laid
 
 
-def test_a_table_that_fits_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "22")
+def test_a_pipe_gets_one_line_a_row_in_full_however_wide_the_terminal_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    text = "word " * 40
+
+    assert table(HEADINGS, ROWS) == PIPED
+    assert listed([("note", text)]) == f"  note  {text}"
+    assert wrapped(text, head="ok  ") == f"ok  {text}"
+
+
+def test_values_wrap_under_their_column_and_what_is_copied_stays_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
     monkeypatch.setattr(sys, "stdout", Terminal())
+    secret = "s" * 40
+    export = f"  export TF_HTTP_PASSWORD='{secret}'"
 
-    assert table(("ID", "NOTE"), [["i" * 10, "d" * 10]], cut=("NOTE",)).splitlines()[1] == (
-        f"{'i' * 10}  {'d' * 10}"
+    assert listed([("ID", ID), ("secret", secret), ("note", "one two three\x1b four five")]) == (
+        f"  ID      {ID}\n  secret  {secret}\n  note    one two three? four\n          five"
     )
+    assert wrapped(
+        f"It is shown only now, and stored nowhere:\n\n{export}\n\nThen run `a b c d e f g h i j k l`."
+    ) == (f"It is shown only now, and\nstored nowhere:\n\n{export}\n\nThen run\n`a b c d e f g h i j k l`.")
+
+
+@pytest.mark.parametrize(
+    ("stream", "variables", "is_coloured"),
+    [
+        (Terminal(), {"TERM": "xterm"}, True),
+        (Terminal(), {"TERM": "xterm", "NO_COLOR": ""}, True),
+        (Terminal(), {"TERM": "xterm", "NO_COLOR": "0"}, False),
+        (Terminal(), {"TERM": "dumb"}, False),
+        (io.StringIO(), {"TERM": "xterm", "FORCE_COLOR": "1"}, False),
+    ],
+)
+def test_only_a_terminal_has_colours_and_only_if_they_are_wanted(
+    monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, variables: dict[str, str], is_coloured: bool
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLORTERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    assert coloured("[b]problem", "red", stream) == (
+        "\x1b[31m[b]problem\x1b[0m" if is_coloured else "[b]problem"
+    )
+
+
+# --- output that nobody reads --------------------------------------------------------------------
+
+
+@pytest.fixture
+def closed() -> Iterator[TextIO]:
+    """A pipe that nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as stream:  # noqa: PTH123 it has no path
+        yield stream
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        ["token", "list", "--help"],
+        ["backend-config", "x", "--env", "--address", API],
+    ],
+)
+def test_a_command_that_only_reads_ends_quietly(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], closed: TextIO, arguments: list[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdout", closed)
+
+    assert main(arguments) == 0
+    assert capsys.readouterr().err == ""
+    closed.flush()  # as Python does at its end
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_doctor_whose_findings_are_lost_has_not_said_that_all_is_well(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    closed: TextIO,
+    tmp_path: Path,
+    options: list[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdout", closed)
+
+    assert main(["doctor", "x", "--address", API, *options]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("holdfast: The output could not be written: Broken pipe. Findings are lost")
+
+
+def test_a_full_disk_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+
+        assert main(["--version"]) == 1
+    assert capsys.readouterr().err == "holdfast: The output could not be written: No space left on device.\n"
+
+
+def test_errors_that_nobody_reads_keep_their_exit_code(
+    monkeypatch: pytest.MonkeyPatch, closed: TextIO
+) -> None:
+    monkeypatch.setattr(sys, "stderr", closed)
+
+    assert main(["login", "--audience", "a"]) == 2
+    closed.flush()  # as Python does at its end
+
+
+def test_usage_that_nobody_reads_keeps_its_exit_code(monkeypatch: pytest.MonkeyPatch, closed: TextIO) -> None:
+    monkeypatch.setattr(sys, "stderr", closed)
+
+    with pytest.raises(SystemExit) as ended:
+        main(["token", "shwo"])
+    assert ended.value.code == 2
+    closed.flush()

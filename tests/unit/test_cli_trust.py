@@ -356,13 +356,19 @@ def test_a_record_that_others_make_anew_under_the_name_at_the_same_time_stays(aw
     [
         ([*ADD, *FROM_AWS], "Added the trust record network-main"),
         (["trust", "remove", "a"], "Removed the trust record a"),
-        (["trust", "list"], "could not be written"),
     ],
 )
 def test_what_was_done_is_told_where_it_could_not_be_printed(
     aws: Aws, arguments: list[str], told: str
 ) -> None:
     put(aws, of_role("a"))
-    line = unread(aws.environment, *arguments)
+    code, [line] = unread(aws.environment, *arguments)
 
+    assert code == 1
     assert told in line
+
+
+def test_a_reader_that_went_away_ends_a_list_quietly(aws: Aws) -> None:
+    put(aws, of_role("a"))
+
+    assert unread(aws.environment, "trust", "list") == (0, [])
