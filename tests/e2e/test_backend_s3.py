@@ -32,33 +32,24 @@ terraform {{
     return project
 
 
-def test_a_state_of_holdfast_is_read_and_locked_by_backend_s3_where_it_is(
+def test_it_takes_over_a_state_where_it_is_and_overwrites_the_next_holder_once_it_has_lost_its_lock(
     loose: Team, state: str, new_project: NewProject
 ) -> None:
     client = loose.client("writer")
     assert client.write(state, documents.state(7)).status == 200
-    native = checkout(new_project, loose, state, WAITS)
-
-    assert native.pull() == json.loads(documents.state(7))
-    with native.applying():
-        held = loose.lock(state)
-        assert held is not None
-        assert client.lock(state, documents.lock_info()).status == 423
-
-
-def test_a_client_that_lost_its_lock_overwrites_what_the_next_holder_wrote(
-    loose: Team, state: str, new_project: NewProject
-) -> None:
     late = checkout(new_project, loose, state, WAITS)
     following = checkout(new_project, loose, state, 'resource "terraform_data" "second" {}\n')
     with late.applying() as apply:
         held = loose.lock(state)
         assert held is not None
+        assert client.lock(state, documents.lock_info()).status == 423
         following.ok("force-unlock", "-force", held["ID"])
         following.ok("apply", "-auto-approve")
-        assert following.ok("state", "list").out.split() == ["terraform_data.second"]
-
         late.proceed()
         apply.wait()
 
-    assert following.ok("state", "list").out.split() == ["terraform_data.waits"]
+    versions = [json.loads(version.body) for version in loose.versions(state)]
+    assert {version["lineage"] for version in versions} == {documents.LINEAGE}
+    assert [
+        (version["serial"], [resource["name"] for resource in version["resources"]]) for version in versions
+    ] == [(7, []), (8, ["second"]), (8, ["waits"])]
