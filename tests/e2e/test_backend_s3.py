@@ -1,0 +1,55 @@
+"""A state of Holdfast's under `backend "s3"` with `use_lockfile`, with every Terraform that there is."""
+
+import json
+from dataclasses import replace
+
+from tests.support import documents
+from tests.support.project import WAITS, NewProject, Project
+from tests.support.team import Team
+
+
+def checkout(new_project: NewProject, team: Team, state: str, main: str) -> Project:
+    """Return a project that works on a state past Holdfast, with AWS credentials."""
+    project = new_project(team, None, team.token("writer"))
+    project = replace(project, environment={**project.environment, **team.environment})
+    project.write(
+        backend=f"""
+terraform {{
+  backend "s3" {{
+    bucket                      = "{team.bucket}"
+    key                         = "states/{state}.tfstate"
+    use_lockfile                = true
+    use_path_style              = true
+    skip_credentials_validation = true
+    skip_requesting_account_id  = true
+    skip_metadata_api_check     = true
+  }}
+}}
+""",
+        main=main,
+    )
+    project.ok("init")
+    return project
+
+
+def test_it_takes_over_a_state_where_it_is_and_overwrites_the_next_holder_once_it_has_lost_its_lock(
+    loose: Team, state: str, new_project: NewProject
+) -> None:
+    client = loose.client("writer")
+    assert client.write(state, documents.state(7)).status == 200
+    late = checkout(new_project, loose, state, WAITS)
+    following = checkout(new_project, loose, state, 'resource "terraform_data" "second" {}\n')
+    with late.applying() as apply:
+        held = loose.lock(state)
+        assert held is not None
+        assert client.lock(state, documents.lock_info()).status == 423
+        following.ok("force-unlock", "-force", held["ID"])
+        following.ok("apply", "-auto-approve")
+        late.proceed()
+        apply.wait()
+
+    versions = [json.loads(version.body) for version in loose.versions(state)]
+    assert {version["lineage"] for version in versions} == {documents.LINEAGE}
+    assert [
+        (version["serial"], [resource["name"] for resource in version["resources"]]) for version in versions
+    ] == [(7, []), (8, ["second"]), (8, ["waits"])]
