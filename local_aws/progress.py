@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _WIDTH = 58
+_PAUSE = 1.0
 
 
 @contextmanager
@@ -29,7 +30,7 @@ def step(what: str) -> Iterator[None]:
 
 
 def _count(started: float, done: threading.Event) -> None:
-    while not done.wait(1):
+    while not done.wait(_PAUSE):
         shown = f"{time.monotonic() - started:4.0f}   s"
         print(shown + "\b" * len(shown), end="", flush=True)
 

@@ -214,7 +214,7 @@ def _bring_up(home: Home, aws: LocalAws, running: Running | None, teams: Sequenc
         )
     )
     if Step.DEPLOY in todo:
-        print("Deploying takes about half a minute. Later, when nothing has changed, `make up` takes seconds.")
+        print("Deploying takes about half a minute; when nothing has changed, `make up` takes seconds.")
     if Step.STOP in todo:
         with step("Stopping the local AWS"):
             aws.stop()
