@@ -190,14 +190,14 @@ Code, records and the bucket that `cdk bootstrap` makes are some megabytes, less
 {smaller:.2f} with `memory = {{ authorizer = 512 }}` |
 | versions | {_S3_GB_MONTH} dollars a month for each GB; [`history`](settings.md) removes old ones, \
 `retention` keeps each until it ends |
-| a larger state | "Data out" and "Versions" grow with its size: ten times as much for 1 MB |
+| a larger state | "Data out" and "Versions" grow with its size: ten times as much for 1 MB; \
+API Gateway bills each 512 KB of it as a request |
 | a long apply | {30 * _save(memory):.4f} dollars for ten minutes: Terraform saves about every 20 seconds |
 | `log_retention`, `audit_retention` | {_LOG_GB_MONTH} dollars a month for each GB that is kept; \
 {_LOG_GB:.2f} dollars to write it |
 | `token_trail` | [CloudTrail's](https://aws.amazon.com/cloudtrail/pricing/) \
 {_TRAIL_EVENT * 100_000:.2f} dollars for 100,000 events: \
 {dollars(10_000 * _TRUST_READS * _TRAIL_EVENT)} dollars for 10,000 runs |
-| requests without credentials | {_API_REQUEST * 1_000_000:.2f} dollar for a million: API Gateway bills them |
 """
 
 
