@@ -1,20 +1,41 @@
 """Calm progress lines: what is being done, and how many seconds it took."""
 
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 _WIDTH = 58
+_PAUSE = 1.0
 
 
 @contextmanager
 def step(what: str) -> Iterator[None]:
-    """Print what is being done, and behind it the seconds once it is done."""
+    """Print what is being done, and behind it the seconds; a terminal sees them count."""
     print(f"{what + ' …':<{_WIDTH}}", end="", flush=True)
     started = time.monotonic()
+    done = threading.Event()
+    clock = threading.Thread(target=_count, args=(started, done))
+    if sys.stdout.isatty():
+        clock.start()
     try:
         yield
     except BaseException:
+        _stop(clock, done)
         print("  stopped", flush=True)
         raise
+    _stop(clock, done)
     print(f"{time.monotonic() - started:6.1f} s", flush=True)
+
+
+def _count(started: float, done: threading.Event) -> None:
+    while not done.wait(_PAUSE):
+        shown = f"{time.monotonic() - started:4.0f}   s"
+        print(shown + "\b" * len(shown), end="", flush=True)
+
+
+def _stop(clock: threading.Thread, done: threading.Event) -> None:
+    done.set()
+    if clock.ident is not None:
+        clock.join()

@@ -31,6 +31,8 @@ _PIP_INSTALL = (
     *("--no-deps", "--no-compile"),
 )
 
+_FIRST_TIME = "The first set-up of this clone takes two to four minutes; nothing is installed outside of it."
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -78,7 +80,7 @@ def _parts() -> list[Part]:
     lock = _ROOT / "package-lock.json"
     return [
         Part(
-            "Installing Python packages in .venv (takes a minute)",
+            "Installing Python packages in .venv",
             _VENV / ".set-up",
             (_ROOT / "requirements-dev.txt",),
             _make_venv,
@@ -170,8 +172,11 @@ def main() -> int:
     # Two at once would tear each other's parts down: the second waits for the first.
     lock = os.open(__file__, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
+    parts = _parts()
     try:
-        set_up(_parts())
+        if not any(part.stamp.exists() for part in parts):
+            print(_FIRST_TIME, flush=True)
+        set_up(parts)
     except (LocalAwsError, OSError) as failure:
         print(failure, file=sys.stderr)
         return 1

@@ -213,6 +213,8 @@ def _bring_up(home: Home, aws: LocalAws, running: Running | None, teams: Sequenc
             bootstrapped=known is not None and known.bootstrap_digest == bootstrap_digest,
         )
     )
+    if Step.DEPLOY in todo:
+        print("Deploying takes about half a minute; when nothing has changed, `make up` takes seconds.")
     if Step.STOP in todo:
         with step("Stopping the local AWS"):
             aws.stop()

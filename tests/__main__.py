@@ -260,4 +260,7 @@ def main(parts: Sequence[Sequence[Part]] = PARTS) -> int:
 
 
 if __name__ == "__main__":
+    print(
+        "This takes 20 to 25 minutes on two cores; `make lint` and `make unit` are parts of it.", flush=True
+    )
     sys.exit(main())

@@ -429,6 +429,21 @@ def test_a_writer_whose_lock_went_through_other_hands_while_it_reads_overwrites_
     assert team.versions() == [state(5), state(6, content="theirs")]
 
 
+def test_a_late_write_is_refused_after_the_next_holder_has_written_and_released(team: Team) -> None:
+    """The picture in the README."""
+    team.lock()
+    team.write(state(1))
+    in_the_middle(
+        *(team, team.break_lock, lambda: team.lock(TWO, BOB)),
+        lambda: team.write(state(2, content="theirs"), "two", BOB),
+        lambda: team.unlock(TWO, BOB),
+    )
+    with team.bucket.sent("if-match") as sent, pytest.raises(LockLost):
+        team.write_through_faults(state(2, content="late"))
+    assert [method for method, _ in sent] == ["GET", "GET", "PUT", "GET", "GET"]
+    assert team.versions() == [state(1), state(2, content="theirs")]
+
+
 def test_a_refused_writer_that_comes_back_with_the_next_serial_is_refused_again(team: Team) -> None:
     team.lock()
     team.write(state(1))

@@ -23,7 +23,9 @@ from holdfast.state.locks import HeldLock, LockIdentity
 
 ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
-GENERATED: Final = frozenset({"settings.md", "bucket-policy.md", "permissions.md", "safety-figures.md"})
+GENERATED: Final = frozenset(
+    {"settings.md", "bucket-policy.md", "permissions.md", "safety-figures.md", "cost.md"}
+)
 BY_HAND: Final = sorted(
     path for folder in (ROOT, DOCS) for path in folder.glob("*.md") if path.name not in GENERATED
 )

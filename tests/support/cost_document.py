@@ -1,0 +1,220 @@
+"""The text of docs/cost.md: what a team's stack costs a month, by counted requests and AWS's prices."""
+
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, replace
+from typing import Final
+
+from benchmarks.memory import PRICE as GB_SECOND
+from benchmarks.memory import cost
+from infra.config import Memory, TeamConfig, snap_start_price
+from tests.support.request_budget import ACQUIRE, READ, RELEASE, WRITE
+
+_RUNS: Final = (10, 100, 1_000, 10_000)
+
+_PLAN: Final = (ACQUIRE, READ, READ, RELEASE)
+_APPLY: Final = (ACQUIRE, READ, READ, WRITE, RELEASE)
+"""What Terraform asks for, `init` included, and the requests to S3 of each."""
+_SESSION: Final = ("GET", "PUT", "GET", "GET")
+"""To S3, for a session: the ID token is verified, the session stored, and verified when it is used."""
+_TRUST_READS: Final = 4
+"""Of the trust records, for each run: twice for each command."""
+_AUTHORIZED: Final = 2
+"""Calls of the authorizer for each command: the ID token, then the session, cached for 60 seconds."""
+
+_COLD_MS: Final = {"backend": 700, "authorizer": 500, "sessions": 500}
+"""Processor time of a cold start and its request on a whole vCPU, rounded up (docs/limits.md, benchmarks)."""
+_WARM_MS: Final = 100
+_AUDIT_MEGABYTES: Final = 256
+_AUDIT_COLD_SECONDS: Final = 4.0
+_AUDIT_WARM_SECONDS: Final = 0.3
+
+_LOG_KB: Final = 3
+"""Of all log groups, for each request to the API, rounded up from lines of the local AWS."""
+_S3_LOG_KB: Final = 1
+_STATE_KB: Final = 100
+
+# US East (N. Virginia), first tier; the pages are those that the document links to.
+_API_REQUEST: Final = 1.00 / 1_000_000
+_INVOCATION: Final = 0.20 / 1_000_000
+_PUT: Final = 0.005 / 1_000
+_GET: Final = 0.0004 / 1_000
+_KEY: Final = 1.00
+_KEY_REQUEST: Final = 0.03 / 10_000
+_LOG_GB: Final = 0.50
+_LOG_GB_MONTH: Final = 0.03
+_S3_GB_MONTH: Final = 0.023
+_OUT_GB: Final = 0.09
+_TRAIL_EVENT: Final = 0.10 / 100_000
+_KB_OF_A_GB: Final = 1024 * 1024
+_DAYS_OF_A_MONTH: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Month:
+    """Dollars for a month."""
+
+    api: float
+    functions: float
+    s3: float
+    kms: float
+    logs: float
+    out: float
+    versions: float
+
+    @property
+    def total(self) -> float:
+        """All of it, with the key."""
+        return _KEY + sum(self.parts())
+
+    def parts(self) -> tuple[float, ...]:
+        """Return each amount but the key's, in the order of the table."""
+        return astuple(self)
+
+
+def month(runs: int) -> Month:
+    """Compute what a team's stack costs in a month at the end of its first year.
+
+    Args:
+        runs: a month; each is a plan in one CI job and an apply in another, which both sign in.
+    """
+    team = TeamConfig(name="team")
+    commands = (_PLAN, _APPLY)
+    api = sum(1 + len(command) for command in commands)
+    s3 = [method for command in commands for verb in (_SESSION, *command) for method in verb]
+    puts, gets = s3.count("PUT"), s3.count("GET")
+    invocations = 2 * api + len(commands) * _AUTHORIZED  # each request, and the audit trail's copy of it
+    seconds = sum(_gb_seconds(len(command), team.memory) for command in commands)
+    logged = runs * api * _LOG_KB / _KB_OF_A_GB
+    s3_logged = runs * len(s3) * _S3_LOG_KB / _KB_OF_A_GB
+    reads = sum(command.count(READ) for command in commands)
+    return Month(
+        api=runs * api * _API_REQUEST,
+        functions=runs * (invocations * _INVOCATION + seconds * GB_SECOND),
+        s3=runs * (puts * _PUT + gets * _GET),
+        kms=runs * (puts + gets) * _KEY_REQUEST,
+        logs=logged * (_LOG_GB + _LOG_GB_MONTH * team.audit_retention / _DAYS_OF_A_MONTH)
+        + s3_logged * _S3_GB_MONTH * team.log_retention / _DAYS_OF_A_MONTH,
+        out=runs * reads * _STATE_KB / _KB_OF_A_GB * _OUT_GB,
+        versions=12 * runs * _STATE_KB / _KB_OF_A_GB * _S3_GB_MONTH,
+    )
+
+
+def _gb_seconds(requests: int, memory: Memory) -> float:
+    """Return the GB-seconds of a command that finds every function cold."""
+    cold = sum(
+        cost(processor_ms, _WARM_MS, megabytes).ms / 1000 * megabytes / 1024
+        for processor_ms, megabytes in (
+            (_COLD_MS["backend"], memory.backend),
+            (_COLD_MS["authorizer"], memory.authorizer),
+            (_COLD_MS["sessions"], memory.authorizer),
+        )
+    )
+    warm = _WARM_MS / 1000 * ((requests - 1) * memory.backend + (_AUTHORIZED - 1) * memory.authorizer) / 1024
+    audit = (_AUDIT_COLD_SECONDS + requests * _AUDIT_WARM_SECONDS) * _AUDIT_MEGABYTES / 1024
+    return cold + warm + audit
+
+
+def _save(memory: Memory) -> float:
+    """Return what one more write of a state costs, without its version."""
+    asked = sum(_PUT if method == "PUT" else _GET for method in WRITE) + len(WRITE) * _KEY_REQUEST
+    return _API_REQUEST + _INVOCATION + asked + _WARM_MS / 1000 * memory.backend / 1024 * GB_SECOND
+
+
+def dollars(amount: float) -> str:
+    """Write an amount as the document does.
+
+    >>> dollars(1.234), dollars(0.004)
+    ('1.23', '< 0.01')
+    """
+    return f"{amount:.2f}" if amount >= 0.005 else "< 0.01"
+
+
+def document() -> str:
+    """Return the text of docs/cost.md."""
+    memory = TeamConfig(name="team").memory
+    smaller = snap_start_price(replace(memory, authorizer=512))
+    plan, apply = (sum(map(len, command)) for command in (_PLAN, _APPLY))
+    table = "\n".join(_table())
+    cents = (month(1_000).total - _KEY) * 10
+    backend, authorizer, sessions = _COLD_MS.values()
+    return f"""\
+# What it costs
+
+<!-- Generated from tests/support/cost_document.py by `make generated`: change it there. -->
+
+A team's stack costs one dollar a month for its key, and about {cents:.1f} cents for every
+100 runs. A run is a `plan` and an `apply`. The amounts are **computed, not from a bill**: nothing
+ran on an AWS account yet.
+
+{table}
+
+All amounts are US dollars for a month. "Together" contains the key.
+
+- **Prices** are those of US East (N. Virginia), first tier, noted in November 2026 for
+  [API Gateway](https://aws.amazon.com/api-gateway/pricing/),
+  [Lambda](https://aws.amazon.com/lambda/pricing/) on arm64, [S3](https://aws.amazon.com/s3/pricing/),
+  [KMS](https://aws.amazon.com/kms/pricing/) and
+  [CloudWatch](https://aws.amazon.com/cloudwatch/pricing/). Other regions have other prices, and AWS
+  changes them. The pages have today's.
+- **The free tier is not counted.** An account has it once, for all that runs in it.
+- **The key** costs one dollar a month in its first year. KMS rotates it every year. The first and the
+  second rotation each add one dollar a month, later ones nothing: it is three dollars from the third
+  year on. With `key = "s3"` a team has no key and sends nothing to KMS.
+
+## What is counted
+
+The assumptions are on the expensive side:
+
+| Part | Assumed |
+| --- | --- |
+| a command | a CI job of its own: it signs in with an ID token, gets a session and runs `init` |
+| requests to the API | {len(_PLAN)} for a plan, {len(_APPLY)} for an apply, and 1 for each session |
+| requests to S3 | {plan} for a plan and {apply} for an apply, as \
+[a test counts them](design.md#what-a-request-costs), and {len(_SESSION)} for each session; `DELETE` is free |
+| functions | the default `memory`; each command meets a cold start of every function |
+| time of a function | {backend} ms for a cold start of the backend, {authorizer} ms of the authorizer, \
+{sessions} ms of the session function; {_WARM_MS} ms for each request |
+| requests to KMS | one for each `GET` and `PUT`; the bucket key makes them fewer, AWS says not by how many |
+| logs | {_LOG_KB} KB for each request to the API, kept for a year; \
+{_S3_LOG_KB} KB of S3's access log for each request to S3, kept for 90 days |
+| data out | {_PLAN.count(READ)} reads for each command, {_STATE_KB} KB each, uncompressed, to the internet |
+| versions | {_STATE_KB} KB for each run; all of them are kept; at the end of the first year |
+
+Code, records and the bucket that `cdk bootstrap` makes are some megabytes, less than a cent.
+
+## What raises it
+
+| What | Costs |
+| --- | --- |
+| `snap_start = true` | {snap_start_price(memory):.2f} dollars a month, whether or not anybody calls; \
+{smaller:.2f} with `memory = {{ authorizer = 512 }}` |
+| versions | {_S3_GB_MONTH} dollars a month for each GB; [`history`](settings.md) removes old ones, \
+`retention` keeps each until it ends |
+| a larger state | "Data out" and "Versions" grow with its size: ten times as much for 1 MB; \
+API Gateway bills each 512 KB of it as a request |
+| a long apply | {30 * _save(memory):.4f} dollars for ten minutes: Terraform saves about every 20 seconds |
+| `log_retention`, `audit_retention` | {_LOG_GB_MONTH} dollars a month for each GB that is kept; \
+{_LOG_GB:.2f} dollars to write it |
+| `token_trail` | [CloudTrail's](https://aws.amazon.com/cloudtrail/pricing/) \
+{_TRAIL_EVENT * 100_000:.2f} dollars for 100,000 events: \
+{dollars(10_000 * _TRUST_READS * _TRAIL_EVENT)} dollars for 10,000 runs |
+"""
+
+
+def _table() -> Iterator[str]:
+    heads = (
+        "Runs a month",
+        "API Gateway",
+        "Lambda",
+        "S3 requests",
+        "KMS requests",
+        "Logs",
+        "Data out",
+        "Versions",
+    )
+    yield f"| {' | '.join(heads)} | Together |"
+    yield "|" + " --- |" * (len(heads) + 1)
+    for runs in _RUNS:
+        spent = month(runs)
+        cells = map(dollars, spent.parts())
+        yield f"| {runs:,} | {' | '.join(cells)} | **{spent.total:.2f}** |"

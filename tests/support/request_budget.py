@@ -1,0 +1,8 @@
+"""The requests of each verb to S3, in order: a test counts them, and docs/cost.md says what they cost."""
+
+from typing import Final
+
+ACQUIRE: Final = ("PUT",)
+READ: Final = ("GET",)
+WRITE: Final = ("GET", "GET", "PUT", "GET")
+RELEASE: Final = ("GET", "DELETE")

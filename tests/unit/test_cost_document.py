@@ -1,0 +1,27 @@
+"""docs/cost.md is what the code computes, and the README says the same."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import GeneratedFile
+from tests.support import cost_document
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.generated
+def test_the_document_is_computed_from_the_counted_requests(generated_file: GeneratedFile) -> None:
+    generated_file(ROOT / "docs" / "cost.md", cost_document.document())
+
+
+def test_the_readme_has_the_amounts_of_the_document() -> None:
+    told = re.findall(
+        r"^\| ([0-9,]+) \| ([0-9.]+) dollars \|$", (ROOT / "README.md").read_text(), re.MULTILINE
+    )
+
+    assert told
+    assert told == [
+        (runs, f"{cost_document.month(int(runs.replace(',', ''))).total:.2f}") for runs, _ in told
+    ]
