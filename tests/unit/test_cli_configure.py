@@ -120,8 +120,12 @@ def test_a_link_stays_a_link(holdfast: Callable[..., int], file: Path, tmp_path:
 
 
 def test_each_setting_is_asked_with_its_present_value_until_the_answer_is_valid(
-    holdfast: Callable[..., int], file: Path, capsys: pytest.CaptureFixture[str]
+    holdfast: Callable[..., int],
+    file: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")  # no line is wrapped
     holdfast("configure", "--team", "payments", "--region", "eu-west-1")
 
     assert (
