@@ -188,7 +188,9 @@ class Records:
             ValueError: the name or the IAM role has a record already, or the limits are reached.
         """
         if self.named(record.name):
-            raise ValueError(f"there is a trust record {record.name!r} already; remove it first")
+            raise ValueError(
+                f"there is a trust record {record.name!r} already; update it, or remove it first"
+            )
         if isinstance(record, AwsTrust) and (other := self.for_aws_role(record.aws_role)):
             raise ValueError(f"the IAM role {record.aws_role!r} has the trust record {other.name!r} already")
         return self._within_limits((*self.records, record))
@@ -470,7 +472,7 @@ def _id(value: object) -> str:
     return records.text(value)
 
 
-_MEMBERS: Final = frozenset({"kind", *(one.name for kind in (OidcTrust, AwsTrust) for one in fields(kind))})
+_MEMBERS: Final = {"kind", *(one.name for kind in (OidcTrust, AwsTrust) for one in fields(kind))} - {"newer"}
 """The names of the members that `_document` returns."""
 
 
