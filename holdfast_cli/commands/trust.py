@@ -133,8 +133,7 @@ condition that it was granted under: add a record, then remove this one.
 {arguments.ROLES_HELP}
 examples:
   holdfast trust update network-main --role reader
-  holdfast trust update network-main --scope 'network/*' --scope shared --description 'network pipeline'
-  holdfast trust update network-main --scope '*' --team payments --json
+  holdfast trust update network-main --scope 'network/*' --scope shared --team payments --json
 """,
     )
     update.add_argument("name", metavar="NAME", help="the record's name")

@@ -234,7 +234,7 @@ def test_a_session_goes_on_with_what_an_update_of_its_trust_record_grants(strict
         assert client.read(f"ci/a/{state}").status == 204
         assert client.lock(f"ci/a/{state}", documents.lock_info()).error == (403, "not_allowed")
         assert client.read(f"ci/b/{state}").error == (403, "not_allowed")
-        access_commands.holdfast(strict, "trust", "remove", trust.name)
+        remove_trust(strict, trust.name)
         assert status(strict, unused, f"ci/a/{state}") == 403
 
 
