@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import shlex
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -151,23 +152,31 @@ def add_json(parser: argparse.ArgumentParser, what: str = "one JSON object") -> 
     parser.add_argument("--json", action="store_true", help=f"print {what}")
 
 
-def add_role_and_scope(parser: argparse.ArgumentParser) -> None:
-    """Add the options for a role and its scope."""
-    parser.add_argument("--role", required=True, choices=[role.value for role in Role], help="what it may do")
+def add_role_and_scope(parser: argparse.ArgumentParser, *, replace: bool = False) -> None:
+    """Add the options for a role and its scope.
+
+    Args:
+        parser: of the command.
+        replace: each may be left out, and replaces what there is.
+    """
+    parser.add_argument(
+        "--role", required=not replace, choices=[role.value for role in Role], help="what it may do"
+    )
+    patterns = "to which states: 'a/*' is everything below a, '*' alone is every state; may be repeated"
     parser.add_argument(
         "--scope",
-        required=True,
+        required=not replace,
         action="append",
         type=scope,
         metavar="PATTERN",
-        help="to which states: 'a/*' is everything below a, '*' alone is every state; may be repeated",
+        help=f"{patterns}; replaces the scope: name all of its patterns" if replace else patterns,
     )
 
 
-def add_description(parser: argparse.ArgumentParser) -> None:
+def add_description(parser: argparse.ArgumentParser, *, default: str | None = "") -> None:
     """Add the option for a note."""
     parser.add_argument(
-        "--description", default="", type=unicode_text, metavar="TEXT", help="a note on what it is for"
+        "--description", default=default, type=unicode_text, metavar="TEXT", help="a note on what it is for"
     )
 
 
@@ -220,6 +229,13 @@ def scope(value: str) -> str:
             f"{value!r} has '**'; everything below a name is 'name/*', every state '*'"
         )
     try:
+        # No name has one of these characters, so they can only be meant to separate.
+        several = [check_pattern(pattern) for pattern in re.split("[,; ]", value) if pattern]
+        if len(several) > 1:
+            repeated = " ".join(f"--scope {shlex.quote(pattern)}" for pattern in several)
+            raise argparse.ArgumentTypeError(
+                f"{value!r} is not one scope pattern: repeat --scope, as in {repeated}"
+            )
         return check_pattern(value)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error

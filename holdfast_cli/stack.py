@@ -32,14 +32,30 @@ class Stack:
         api_address: the API's base URL, without a trailing slash.
         bucket: the bucket's name.
         account: the ID of the AWS account that the stack and the bucket are in.
-        retention: of the states that its functions write; None if they leave it to the bucket.
+        written_with: the output with the retention that its functions write states with, or None.
     """
 
     team: str
     api_address: str
     bucket: str
     account: str
-    retention: Retention | None
+    written_with: str | None
+
+    @property
+    def retention(self) -> Retention | None:
+        """Of the states that its functions write; None if they leave it to the bucket.
+
+        Raises:
+            CommandError: the output is none that this version of the command knows.
+        """
+        try:
+            return None if self.written_with is None else retention.parse(self.written_with)
+        except ValueError as error:
+            name = names.stack_name(self.team)
+            raise CommandError(
+                f"The output {names.STATE_RETENTION} of the stack {name} is not valid: {error}. "
+                f"Deploy the stack again with `npx cdk deploy {name}`, or use the command of its version."
+            ) from error
 
 
 def sign_in(settings: Settings) -> boto3.Session:
@@ -138,22 +154,16 @@ def _team(stack: "StackTypeDef") -> str:
 def _read(stack: "StackTypeDef") -> Stack:
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
     name = stack["StackName"]
-    written_with = outputs.get(names.STATE_RETENTION)
     try:
         return Stack(
             _team(stack),
             outputs[names.API_ADDRESS].rstrip("/"),
             outputs[names.BUCKET_NAME],
             stack["StackId"].split(":")[4],  # an ARN
-            None if written_with is None else retention.parse(written_with),
+            outputs.get(names.STATE_RETENTION),
         )
     except KeyError as error:
         raise CommandError(
             f"The stack {name} is {stack['StackStatus']} and has no output {error.args[0]}: "
             f"deploy it with `npx cdk deploy {name}`."
-        ) from error
-    except ValueError as error:
-        raise CommandError(
-            f"The output {names.STATE_RETENTION} of the stack {name} is not valid: {error}. "
-            f"Deploy the stack again with `npx cdk deploy {name}`, or use the command of its version."
         ) from error

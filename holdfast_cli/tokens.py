@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.identity import tokens
 from holdfast.identity.credentials import is_token_id
+from holdfast.identity.records import is_newer
 from holdfast.identity.tokens import Token, token_key
 from holdfast.s3.store import Store, connect
-from holdfast_cli import records
+from holdfast_cli import records, versions
 from holdfast_cli.errors import CommandError
 from holdfast_cli.records import PATIENCE, as_lines, caller_arn, change, open_bucket
 
@@ -37,7 +38,7 @@ class Listing:
 
     Attributes:
         tokens: sorted by ID.
-        unreadable: keys of objects that hold no valid token record.
+        unreadable: a line about each object that holds no valid token record, sorted by key.
     """
 
     tokens: Sequence[Token]
@@ -102,19 +103,24 @@ def read_all(session: "boto3.Session", stack: "Stack", progress: "Progress") -> 
     """
     with as_lines(stack, outcome_unknown=_READ):
         try:
-            found, unreadable = _read_all(connect(session), stack, progress)
+            found, others = _read_all(connect(session), stack, progress)
         finally:
             progress.end()
-    return Listing(sorted(found, key=lambda token: token.id), sorted(unreadable))
+    lines = [unreadable(stack.bucket, key, body) for key, body in sorted(others.items())]
+    return Listing(sorted(found, key=lambda token: token.id), lines)
 
 
-def _read_all(client: "S3Client", stack: "Stack", progress: "Progress") -> tuple[list[Token], list[str]]:
+def _read_all(
+    client: "S3Client", stack: "Stack", progress: "Progress"
+) -> tuple[list[Token], dict[str, bytes]]:
+    """Return the tokens, and key and body of the objects that hold none."""
+
     def store() -> Store:
         return Store(client, stack.bucket, stack.account, deadline=time.monotonic() + PATIENCE)
 
     keys = _keys(store(), progress)
     found: list[Token] = []
-    unreadable = []
+    others = {}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
 
         def read_one(key: str) -> bytes | None:
@@ -131,10 +137,10 @@ def _read_all(client: "S3Client", stack: "Stack", progress: "Progress") -> tuple
                 try:
                     found.append(_matching(body, reads[done]))
                 except ValueError:
-                    unreadable.append(reads[done])
+                    others[reads[done]] = body
         finally:
             pool.shutdown(cancel_futures=True)
-    return found, unreadable
+    return found, others
 
 
 def rotate(
@@ -238,11 +244,13 @@ def _parse(body: bytes | None, bucket: str, token_id: str) -> Token:
     try:
         return _matching(body, token_key(token_id))
     except ValueError as error:
-        raise CommandError(unreadable(bucket, token_key(token_id))) from error
+        raise CommandError(unreadable(bucket, token_key(token_id), body)) from error
 
 
-def unreadable(bucket: str, key: str) -> str:
+def unreadable(bucket: str, key: str, body: bytes) -> str:
     """Return the line about an object that holds no valid token record."""
+    if is_newer(body):
+        return versions.newer_record(f"s3://{bucket}/{key}")
     return (
         f"s3://{bucket}/{key} is not a valid token record, as far as this command knows: look at it with "
         f"`aws s3 cp s3://{bucket}/{key} -`, or remove it with `aws s3 rm`; nobody can sign in with it then."

@@ -1,15 +1,20 @@
 """Reads and changes the trust records in a team's bucket. One object holds all of them."""
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from holdfast.identity import trust
+from holdfast.identity.records import is_newer
 from holdfast.identity.trust import KEY, Records
+from holdfast_cli import versions
 from holdfast_cli.errors import CommandError
-from holdfast_cli.records import as_lines, change, open_bucket
+from holdfast_cli.records import as_lines, caller_arn, change, open_bucket
 
 if TYPE_CHECKING:
     import boto3
 
+    from holdfast.access import Role
     from holdfast.identity.trust import Trust
     from holdfast_cli.stack import Stack
 
@@ -51,6 +56,61 @@ def add(session: "boto3.Session", stack: "Stack", record: "Trust") -> None:
         change(open_bucket(session, stack), KEY, decide)
 
 
+def update(
+    session: "boto3.Session",
+    stack: "Stack",
+    name: str,
+    *,
+    role: "Role | None",
+    scope: Sequence[str] | None,
+    description: str | None,
+) -> "tuple[Trust, Trust]":
+    """Change what a record grants; None leaves it as it is.
+
+    If somebody else changes the record at the same time, theirs is changed.
+
+    Returns:
+        The record before and after; the same if that is no change.
+
+    Raises:
+        CommandError: there is none of that name, somebody removed or re-created it at the same time, there is
+            no room, or AWS does not allow it or does not respond.
+    """
+    unknown = "run the command again; it says so where nothing is left to change."
+    with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
+        identity = caller_arn(session)
+        made: list[tuple[Trust, Trust]] = []
+
+        def decide(current: bytes | None) -> bytes | None:
+            records = _parse(current, stack.bucket)
+            there = records.named(name)
+            if made and (there is None or there.id != made[0][0].id):
+                raise CommandError(
+                    f"Somebody removed or re-created the trust record {name} at the same time: it stays as "
+                    "they left it, and `holdfast trust list` shows how."
+                )
+            if there is None:
+                raise _none_of(name, stack.bucket)
+            if made and there == made[-1][1]:
+                return None  # an attempt took effect although its response was lost
+            try:
+                after = trust.update(
+                    there,
+                    role=role,
+                    scope=scope,
+                    description=description,
+                    updated_by=identity,
+                    now=datetime.now(UTC),
+                )
+                made.append((there, after))
+                return None if after == there else records.updated(after).to_json()
+            except ValueError as error:
+                raise CommandError(f"The record was not changed: {error}.") from error
+
+        change(open_bucket(session, stack), KEY, decide)
+    return made[-1]
+
+
 def remove(session: "boto3.Session", stack: "Stack", name: str) -> "Trust":
     """Remove a record.
 
@@ -72,15 +132,19 @@ def remove(session: "boto3.Session", stack: "Stack", name: str) -> "Trust":
             if removed and (there is None or there.id != removed[0].id):
                 return None  # an attempt took effect although its response was lost, or somebody was faster
             if there is None:
-                raise CommandError(
-                    f"There is no trust record {name} in the bucket {stack.bucket}: `holdfast trust list` "
-                    "shows all, and --team selects the team."
-                )
+                raise _none_of(name, stack.bucket)
             removed.append(there)
             return records.without(name).to_json()
 
         change(open_bucket(session, stack), KEY, decide)
     return removed[0]
+
+
+def _none_of(name: str, bucket: str) -> CommandError:
+    return CommandError(
+        f"There is no trust record {name} in the bucket {bucket}: `holdfast trust list` shows all, and "
+        "--team selects the team."
+    )
 
 
 def _parse(body: bytes | None, bucket: str) -> Records:
@@ -89,6 +153,8 @@ def _parse(body: bytes | None, bucket: str) -> Records:
     try:
         return trust.parse(body)
     except ValueError as error:
+        if is_newer(body):
+            raise CommandError(versions.newer_record(f"s3://{bucket}/{KEY}")) from error
         raise CommandError(
             f"s3://{bucket}/{KEY} does not hold valid trust records, as far as this command knows, so nobody "
             f"can sign in by one: look at it with `aws s3 cp s3://{bucket}/{KEY} -`; older versions of the "

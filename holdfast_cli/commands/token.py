@@ -210,7 +210,7 @@ def _list(asked: argparse.Namespace) -> None:
     if listing.unreadable:
         first, *others = listing.unreadable
         and_others = f" (and {len(others)} others are not valid either)" if others else ""
-        raise CommandError(tokens.unreadable(found.bucket, first) + and_others)
+        raise CommandError(first + and_others)
 
 
 def _show(asked: argparse.Namespace) -> None:

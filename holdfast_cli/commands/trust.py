@@ -40,6 +40,7 @@ examples:
     )
     _add_add(group)
     _add_list(group)
+    _add_update(group)
     _add_remove(group)
 
 
@@ -115,6 +116,46 @@ examples:
     arguments.add_json(listing, "one JSON array")
 
 
+def _add_update(group: "Commands") -> None:
+    update = arguments.command(
+        group,
+        "update",
+        _update,
+        short="change a trust record, whose sessions go on",
+        description=f"""\
+Change the role, the scope or the description of a trust record. Who signed in by
+it stays signed in, and has the new role and scope within 60 seconds.
+
+Who may sign in by it cannot be changed, because a session would outlive the
+condition that it was granted under: add a record, then remove this one.
+{_NEEDS.format(what="read and write")}""",
+        epilog=f"""\
+{arguments.ROLES_HELP}
+examples:
+  holdfast trust update network-main --role reader
+  holdfast trust update network-main --scope 'network/*' --scope shared --team payments --json
+""",
+    )
+    update.add_argument("name", metavar="NAME", help="the record's name")
+    arguments.add_role_and_scope(update, replace=True)
+    arguments.add_description(update, default=None)
+    for option in ("--issuer", "--audience", "--claim", "--aws-role"):
+        update.add_argument(option, action=_Fixed, help=argparse.SUPPRESS)
+    arguments.add_team(update)
+    arguments.add_json(update)
+
+
+class _Fixed(argparse.Action):
+    """An option of `add` that `update` refuses."""
+
+    def __call__(self, *_: object) -> None:
+        raise argparse.ArgumentError(
+            self,
+            "who may sign in by a record cannot be changed, because a session would outlive the condition "
+            "that it was granted under: add another record, then remove this one, which ends its sessions",
+        )
+
+
 def _add_remove(group: "Commands") -> None:
     remove = arguments.command(
         group,
@@ -186,6 +227,26 @@ def _list(asked: argparse.Namespace) -> None:
         output.write(f"The team {found.team} has no trust records.")
 
 
+def _update(asked: argparse.Namespace) -> None:
+    if (asked.role, asked.scope, asked.description) == (None, None, None):
+        raise UsageError("There is nothing to change: name --role, --scope or --description.")
+
+    from holdfast_cli import stack, trust_records
+
+    session, found = stack.open_team(settings.resolve(asked))
+    before, after = trust_records.update(
+        session,
+        found,
+        asked.name,
+        role=None if asked.role is None else Role(asked.role),
+        scope=asked.scope,
+        description=asked.description,
+    )
+    record = f"the trust record {after.name} of the team {found.team}"
+    done = f"Nothing is changed: {record} is so already" if before == after else f"Updated {record}"
+    _write(_json(_document(after)) if asked.json else _changes(before, after, done), done)
+
+
 def _remove(asked: argparse.Namespace) -> None:
     from holdfast_cli import stack, trust_records
 
@@ -247,6 +308,8 @@ def _document(record: "Trust") -> dict[str, Any]:
         "description": record.description,
         "created": record.created.isoformat(timespec="seconds"),
         "created_by": record.created_by,
+        "updated": None if record.updated is None else record.updated.isoformat(timespec="seconds"),
+        "updated_by": record.updated_by,
     }
 
 
@@ -281,6 +344,20 @@ def _fields(record: "Trust") -> list[tuple[str, str]]:
             ]
         case AwsTrust():
             return [("AWS role", record.aws_role)]
+
+
+def _changes(before: "Trust", after: "Trust", done: str) -> str:
+    """Return what was changed, below a line that says it."""
+    fields = {
+        "role": (before.role, after.role),
+        "scope": (", ".join(before.scope), ", ".join(after.scope)),
+        "description": (before.description or "-", after.description or "-"),
+    }
+    changed = [(name, f"{old} -> {new}") for name, (old, new) in fields.items() if old != new]
+    if not changed:
+        return f"{done}."
+    whose = "Its ID tokens and sessions" if isinstance(after, OidcTrust) else "Its sessions"
+    return f"{done}. {whose} stay valid, and have the change within 60 seconds.\n\n{output.listed(changed)}"
 
 
 def _who(record: "Trust") -> str:

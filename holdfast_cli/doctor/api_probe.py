@@ -14,7 +14,7 @@ from uuid import uuid4
 from holdfast import __version__, names
 from holdfast.audit import function_log_group
 from holdfast.identity.credentials import new_secret
-from holdfast_cli import api
+from holdfast_cli import api, versions
 from holdfast_cli.doctor import clock
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.cleaning import cleaned
@@ -141,14 +141,11 @@ class _Probe:
         if health.status != 200 or not version:
             yield self._wrong("api.health", health, "200 with its version")
             return False
-        if version.partition("+")[0] != __version__:
-            yield note(
-                "api.health",
-                f"The deployed code has version {version}, this command has {__version__}.",
-                "Deploy, or use the command of that version.",
-            )
-        else:
+        compared = versions.compare(version)
+        if compared is None:
             yield ok("api.health", f"The API responds, with the version of this command, {version}.")
+        else:
+            yield note("api.health", *compared)
         off = clock.seconds_off(health.headers.get("date", ""), sent, received)
         wrong = [] if off is None else list(clock.deviation(off, "the API"))
         if wrong:

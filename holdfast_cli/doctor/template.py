@@ -63,7 +63,7 @@ class DeployedTemplate:
                 return separator.join(str(self.resolve(part)) for part in parts)
             case dict():
                 if unknown := [key for key in value if key.startswith("Fn::")]:
-                    raise UnresolvedError(f"The template has {unknown[0]} {value[unknown[0]]}.")
+                    raise _unknown(f"{unknown[0]} {value[unknown[0]]}")
                 return {key: self.resolve(item) for key, item in value.items()}
             case list():
                 return [self.resolve(item) for item in value]
@@ -88,7 +88,14 @@ class DeployedTemplate:
     def _arn(self, name: str) -> str:
         resource_type = self.document["Resources"].get(name, {}).get("Type")
         if resource_type not in _ARNS:
-            raise UnresolvedError(f"The template has the ARN of {name}, a {resource_type}.")
+            raise _unknown(f"the ARN of {name}, a {resource_type}")
         return _ARNS[resource_type].format(
             partition=self.partition, region=self.region, account=self.account, id=self._physical_id(name)
         )
+
+
+def _unknown(reference: str) -> UnresolvedError:
+    return UnresolvedError(
+        f"The template has {reference}, which this command does not know: use the command of the version "
+        "that was deployed."
+    )

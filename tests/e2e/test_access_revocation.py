@@ -16,7 +16,7 @@ from holdfast.identity.trust import OidcTrust
 from infra.api import AUTHORIZER_CACHE
 from local_aws.server import Certificates
 from local_aws.terraform import terraforms
-from tests.support import access_commands, oidc
+from tests.support import access_commands, documents, oidc
 from tests.support.access_records import (
     CACHE,
     add_oidc_trust,
@@ -48,12 +48,14 @@ class Watched:
 
     Attributes:
         header: the `Authorization`.
+        path: what it reads.
         ended: when they were revoked, in seconds of `time.monotonic`.
         refused: when they were refused for the first time, or None.
         accepted: how often they still were accepted after they had been revoked.
     """
 
     header: str
+    path: str = "/states/ci/none"
     ended: float = float("inf")
     refused: float | None = None
     accepted: int = 0
@@ -74,10 +76,17 @@ def test_what_was_revoked_is_refused_within_sixty_seconds(
     def session(record: OidcTrust) -> str:
         return session_of(exchange(strict, oidc.bearer(issuer.token(record.claims)))).header
 
-    def status(header: str) -> int:
-        return with_header(strict, header, "/states/ci/none").status
+    def status(header: str, path: str = "/states/ci/none") -> int:
+        return with_header(strict, header, path).status
+
+    def may_write(header: str) -> bool:
+        answer = with_header(strict, header, "/states/ci/none", "POST", body=documents.state())
+        assert answer.status in (403, 428), answer  # it has no lock, whoever it is
+        return answer.status == 428
 
     removed, renewed, lasting = trust("removed"), trust("renewed"), trust("lasting")
+    narrowed = trust("narrowed")
+    of_narrowed = session(narrowed)
     revoked, rotated, kept = (access_commands.new_token(strict, "writer", "ci/*") for _ in range(3))
     _, expiring = new_token(strict, Role.WRITER, "ci/*", expires=now + timedelta(seconds=12))
     expiring_id_token = issuer.token(
@@ -91,8 +100,13 @@ def test_what_was_revoked_is_refused_within_sixty_seconds(
         "an ID token whose record was removed": Watched(oidc.bearer(issuer.token(removed.claims))),
         "a session whose record was removed": Watched(session(removed)),
         "a session whose record was re-created": Watched(session(renewed)),
+        "a session of a narrowed record": Watched(of_narrowed, "/states/ci/other"),
     }
-    good = {"another token": kept.header, "a session of another record": session(lasting)}
+    good = {
+        "another token": kept.header,
+        "a session of another record": session(lasting),
+        "a session of a narrowed record": of_narrowed,
+    }
     project = Project(
         terraforms()[0],
         tmp_path,
@@ -105,8 +119,11 @@ def test_what_was_revoked_is_refused_within_sixty_seconds(
     project.write(backend=backend(strict, "ci/revoked"), main='resource "terraform_data" "mine" {}\n')
     project.ok("init")
     project.ok("apply", "-auto-approve")
-    for name, header in {**{name: one.header for name, one in watched.items()}, **good}.items():
+    for name, one in watched.items():
+        assert status(one.header, one.path) == 204, name
+    for name, header in good.items():
         assert status(header) == 204, name
+    assert may_write(of_narrowed)
 
     def revoke(*names: str) -> None:
         for name in names:
@@ -122,10 +139,14 @@ def test_what_was_revoked_is_refused_within_sixty_seconds(
     add_oidc_trust(strict, issuer, "ci/*", claims=renewed.claims, name=renewed.name)
     revoke("a session whose record was re-created")
 
+    narrower = ("--role", "reader", "--scope", "ci/none")
+    access_commands.holdfast(strict, "trust", "update", narrowed.name, *narrower)
+    revoke("a session of a narrowed record")
+
     last = max(one.ended for one in watched.values()) + CACHE + PATIENCE
     while time.monotonic() < last and any(one.refused is None for one in watched.values()):
         for name, one in watched.items():
-            got = status(one.header)
+            got = status(one.header, one.path)
             assert got == 403 or (got == 204 and one.refused is None), f"{name}: {got}"
             if got == 403 and one.refused is None:
                 one.refused = time.monotonic()
@@ -142,4 +163,5 @@ def test_what_was_revoked_is_refused_within_sixty_seconds(
         assert one.accepted > 0, f"{name}: the gateway had not cached it, so nothing was measured"
     assert "invalid auth" in project.refused("plan")
     assert {name: status(header) for name, header in good.items()} == dict.fromkeys(good, 204)
+    assert not may_write(of_narrowed)
     assert status(oidc.bearer(issuer.token(renewed.claims))) == 204, "the new record of that name counts"

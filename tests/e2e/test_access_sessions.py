@@ -12,7 +12,7 @@ import pytest
 from holdfast.access import Role
 from holdfast.identity import principals, sessions, tokens
 from local_aws.server import ACCOUNT
-from tests.support import aws_caller, documents, oidc
+from tests.support import access_commands, aws_caller, documents, oidc
 from tests.support.access_records import (
     add_aws_trust,
     add_oidc_trust,
@@ -215,6 +215,27 @@ def test_a_session_ends_with_its_trust_record(strict: Team, added_again: bool) -
         assert status(strict, session) == 403
         if added_again:
             assert status(strict, new_session(strict, issuer)) == 204
+
+
+def test_a_session_goes_on_with_what_an_update_of_its_trust_record_grants(strict: Team, state: str) -> None:
+    with Issuer() as issuer:
+        trust = add_oidc_trust(strict, issuer, "ci/*")
+        id_token = {"HOLDFAST_ID_TOKEN": issuer.token()}
+        session, unused = (
+            access_commands.login(strict, "--oidc", environment=id_token),
+            new_session(strict, issuer),
+        )
+        access_commands.holdfast(
+            strict, "trust", "update", trust.name, "--role", "reader", "--scope", "ci/a/*"
+        )
+
+        # Nobody has used it yet, so API Gateway has nothing cached for it.
+        client = strict.client_with(session)
+        assert client.read(f"ci/a/{state}").status == 204
+        assert client.lock(f"ci/a/{state}", documents.lock_info()).error == (403, "not_allowed")
+        assert client.read(f"ci/b/{state}").error == (403, "not_allowed")
+        remove_trust(strict, trust.name)
+        assert status(strict, unused, f"ci/a/{state}") == 403
 
 
 TAMPERED: dict[str, Callable[[dict[str, Any]], object]] = {

@@ -52,7 +52,7 @@ def test_the_page_has_commands_of_every_kind() -> None:
     kinds = {tuple(shlex.split(command)[1:3]) for command in commands()}
 
     wanted = {("token", each) for each in ("create", "list", "show", "rotate", "revoke")}
-    wanted |= {("trust", each) for each in ("add", "list", "remove")}
+    wanted |= {("trust", each) for each in ("add", "list", "update", "remove")}
     assert wanted <= kinds
     assert {"login", "audit"} <= {kind[0] for kind in kinds}
 
@@ -126,6 +126,7 @@ def test_an_operator_with_the_policy_can_do_everything_with_tokens_and_trust(
         assert token_id in aws.output("token", "list", "--all", *team, **ada)
         aws.output("trust", "add", "x", "--role", "writer", "--scope", "*", "--aws-role", "x", *team, **ada)
         aws.output("trust", "list", *team, **ada)
+        aws.output("trust", "update", "x", "--role", "reader", *team, **ada)
         aws.output("trust", "remove", "x", *team, **ada)
         assert "does not allow" in aws.failure("audit", *team, **ada)
 

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 import boto3
 import pytest
 
+import holdfast
 from holdfast_cli import api, sessions
 from local_aws.server import Certificates
 from tests.support import api_stub, cli_account, forked_command
@@ -248,6 +249,36 @@ def test_an_api_without_the_route_is_told_to_be_deployed_again(stub: ApiStub) ->
 
     assert "404" in line
     assert "deploy" in line
+
+
+OLDER = ("0.0.9+abc", "The deployed code, 0.0.9+abc, is older than this command")
+NEWER = (
+    "999.0.0+abc",
+    "This command, {}, is older than the deployed code, 999.0.0+abc. Upgrade the command.",
+)
+
+
+@pytest.mark.parametrize(
+    ("reply", "version", "told"),
+    [
+        (Reply(404, b'{"message":"Not Found"}'), *OLDER),
+        (Reply(403, b'{"message":"Forbidden"}'), *NEWER),
+        (refused(400, "unknown_route", "There is no such path."), *NEWER),
+        (made({"session": session()}), *NEWER),
+        (refused(400, "invalid_body", "No."), holdfast.__version__, "No."),
+        (refused(400, "invalid_body", "No."), "\x1b[2J", "No. The deployed code has version ?[2J"),
+    ],
+)
+def test_a_response_of_another_version_is_one_line_that_says_which_is_older(
+    stub: ApiStub, reply: Reply, version: str, told: str
+) -> None:
+    stub.reply(reply, Reply(200, json.dumps({"status": "ok", "version": version}).encode()))
+
+    line = failure("--address", stub.address, **AWS)
+
+    assert told.format(holdfast.__version__) in line
+    assert [(asked.method, asked.path) for asked in stub.asked[1:]] == [("GET", "/health")]
+    assert not stub.asked[1].headers.keys() & {"authorization", "x-amz-security-token"}
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,7 @@ def test_a_retention_that_the_command_does_not_know_is_one_line_and_nothing_is_w
     assert "'eternal'" in line
     assert "npx cdk deploy Holdfast-platform" in line
     assert aws.state("platform", NAME) is None
+    assert aws.output("trust", "list", "--team", "platform"), "no other command needs it"
 
 
 def test_the_team_is_the_one_that_is_named(aws: Aws) -> None:

@@ -484,7 +484,8 @@ def test_the_version_is_that_of_the_package(aws: Aws) -> None:
         *([], ["backend-config"], ["state"], ["state", "undelete"]),
         *(["token"], ["token", "create"], ["token", "list"], ["token", "show"]),
         *(["token", "rotate"], ["token", "revoke"]),
-        *(["trust"], ["trust", "add"], ["trust", "list"], ["trust", "remove"]),
+        *(["trust"], ["trust", "add"], ["trust", "list"]),
+        *(["trust", "update"], ["trust", "remove"]),
         ["audit"],
     ],
 )
@@ -503,7 +504,7 @@ def test_every_example_of_the_help_works_as_it_stands(aws: Aws, tmp_path: Path, 
             case ["holdfast", "token", "show" | "rotate" | "revoke"]:
                 token = replace(tokens.create(**EXAMPLE)[0], id="k2v9x0q7m3c1d8f5a6b4")
                 aws.put_record("payments", token.key, token.to_json())
-            case ["holdfast", "trust", "remove"]:
+            case ["holdfast", "trust", "update" | "remove"]:
                 aws.put_record("payments", trust.KEY, trust.Records((TRUSTED,)).to_json())
             case _:
                 pass  # it needs nothing in the bucket

@@ -236,6 +236,20 @@ def test_an_unknown_token_is_one_line_that_says_where_to_look(aws: Aws, command:
     assert aws.records("payments") == {}
 
 
+def test_a_token_that_only_a_newer_command_can_read_is_one_line_that_says_so_and_stays(aws: Aws) -> None:
+    token = make(aws)[0]
+    body = json.dumps({**json.loads(token.to_json()), "schema": 2, "role": "auditor"}).encode()
+    aws.put_record("payments", token.key, body)
+
+    for command in ("show", "rotate", "revoke"):
+        assert "upgrade the command" in aws.failure("token", command, token.id)
+    listed = aws.run("token", "list", "--json")
+
+    assert (listed.returncode, listed.stdout) == (1, "[]\n")
+    assert f"{token.key} was written by a newer version of holdfast" in listed.stderr
+    assert aws.records("payments") == {token.key: body}
+
+
 @pytest.mark.parametrize("command", ["show", "rotate", "revoke"])
 def test_an_object_that_is_no_token_is_one_line_and_stays(aws: Aws, command: str) -> None:
     key = f"tokens/{UNKNOWN}.json"

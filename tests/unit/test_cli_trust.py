@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from tests.support.s3_fault_proxy import running
 MOTOS_ARN = "arn:aws:sts::123456789012:user/moto"
 GITHUB = "https://token.actions.githubusercontent.com"
 ADD = ("trust", "add", "network-main", "--role", "writer", "--scope", "network/*")
+UPDATE = ("trust", "update", "network-main")
+UPDATE_A = ("trust", "update", "a", "--role", "writer")
 FROM_GITHUB = ("--issuer", GITHUB, "--claim", "repository=acme/network")
 FROM_AWS = ("--aws-role", "Developer")
 
@@ -127,9 +130,10 @@ def test_the_json_of_a_record_is_the_same_from_every_command(
 ) -> None:
     added = json.loads(aws.output(*ADD, *who, "--description", "x", "--json"))
     [listed] = json.loads(aws.output("trust", "list", "--json"))
+    unchanged = json.loads(aws.output("trust", "update", "network-main", "--role", "writer", "--json"))
     removed = json.loads(aws.output("trust", "remove", "network-main", "--json"))
 
-    assert added == listed == removed
+    assert added == listed == unchanged == removed
     [created, record_id] = [added.pop("created"), added.pop("id")]
     assert timedelta(0) <= datetime.now(UTC) - datetime.fromisoformat(created) < timedelta(minutes=1)
     assert len(record_id) == 20
@@ -140,6 +144,8 @@ def test_the_json_of_a_record_is_the_same_from_every_command(
         "scope": ["network/*"],
         "description": "x",
         "created_by": MOTOS_ARN,
+        "updated": None,
+        "updated_by": "",
     }
 
 
@@ -233,6 +239,15 @@ def test_an_addition_whose_answer_is_lost_before_others_add_more_is_there_once(a
         ([*ADD, *FROM_AWS, "--scope", "a//b"], "scope pattern"),
         (["trust", "add"], "NAME"),
         (["trust", "remove"], "NAME"),
+        (["trust", "update", "x"], "name --role, --scope or --description"),
+        *(
+            (["trust", "update", "x", "--role", "reader", option, "a=b"], "add another record, then remove")
+            for option in ("--issuer", "--audience", "--claim", "--aws-role")
+        ),
+        *(
+            (["trust", "update", "x", "--scope", several], "repeat --scope, as in --scope a --scope 'b/*'")
+            for several in ("a,b/*", "a, b/*", "a;b/*,", "a b/*")
+        ),
         (["trust"], "name a command"),
     ],
 )
@@ -288,6 +303,139 @@ def test_a_bucket_that_nobody_serves_is_one_line_that_names_it(aws: Aws) -> None
 
     assert bucket("payments") in line
     assert "does not respond" in line
+
+
+# --- update --------------------------------------------------------------------------------------
+
+
+def test_an_update_changes_the_record_in_place_and_shows_what_was_and_is(aws: Aws) -> None:
+    first, last = of_role("a"), of_role("z")
+    put(aws, first, last)
+    aws.output(*ADD, *FROM_GITHUB)
+    before = stored(aws).named("network-main")
+    assert before is not None
+
+    text = aws.output(
+        *UPDATE, "--role", "reader", "--scope", "network/prod", "--scope", "shared", "--description", "CI"
+    )
+
+    assert text == (
+        "Updated the trust record network-main of the team payments. Its ID tokens and sessions stay valid, "
+        "and have the change within 60 seconds.\n\n"
+        "  role         writer -> reader\n"
+        "  scope        network/* -> network/prod, shared\n"
+        "  description  - -> CI\n"
+    )
+    assert [*stored(aws)][:2] == [first, last]
+    after = stored(aws).named("network-main")
+    assert after is not None
+    assert after == replace(
+        before,
+        role=Role.READER,
+        scope=("network/prod", "shared"),
+        description="CI",
+        updated=after.updated,
+        updated_by=MOTOS_ARN,
+    )
+    assert after.updated is not None
+    assert timedelta(0) <= datetime.now(UTC) - after.updated < timedelta(minutes=1)
+
+
+def test_an_update_that_changes_nothing_says_so_and_writes_nothing(aws: Aws) -> None:
+    put(aws, of_role("a"))
+    before = aws.records("payments")
+
+    text = aws.output("trust", "update", "a", "--role", "reader", "--scope", "*")
+
+    assert text == "Nothing is changed: the trust record a of the team payments is so already.\n"
+    assert aws.records("payments") == before
+
+
+def test_updating_an_unknown_record_is_one_line_and_makes_none(aws: Aws) -> None:
+    assert "There is no trust record nobody" in aws.failure("trust", "update", "nobody", "--role", "reader")
+    assert aws.records("payments") == {}
+
+
+def test_an_update_without_room_is_one_line_and_changes_nothing(aws: Aws) -> None:
+    put(aws, of_role("a", description="x" * 261_700))
+    before = aws.records("payments")
+
+    assert "262144 bytes" in aws.failure("trust", "update", "a", "--description", "x" * 261_900)
+    assert aws.records("payments") == before
+
+
+def test_an_update_is_made_again_over_what_others_change_at_the_same_time(aws: Aws, moto: str) -> None:
+    record = of_role("a")
+    theirs = replace(record, scope=("theirs",), updated=record.created, updated_by="bob")
+    put(aws, record)
+
+    with running(moto) as proxy:
+        proxy.before("PUT", trust.KEY, lambda: put(aws, theirs, of_role("b")))
+        text = aws.output("trust", "update", "a", "--role", "writer", AWS_ENDPOINT_URL_S3=proxy.endpoint)
+        assert proxy.end_rules() == 0
+
+    assert "scope" not in text
+    a, b = stored(aws)
+    assert (a.id, a.role, a.scope, a.updated_by) == (record.id, Role.WRITER, ("theirs",), MOTOS_ARN)
+    assert b.name == "b"
+
+
+@pytest.mark.parametrize("anew", [(), (of_role("a"),)], ids=["removed", "re-created"])
+def test_a_record_that_others_remove_or_re_create_at_the_same_time_stays_so(
+    aws: Aws, moto: str, anew: tuple[Trust, ...]
+) -> None:
+    put(aws, of_role("a"))
+
+    with running(moto) as proxy:
+        proxy.before("PUT", trust.KEY, lambda: put(aws, *anew))
+        line = aws.failure("trust", "update", "a", "--role", "writer", AWS_ENDPOINT_URL_S3=proxy.endpoint)
+        assert proxy.end_rules() == 0
+
+    assert "removed or re-created the trust record a" in line
+    assert tuple(stored(aws)) == anew
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_an_update_whose_answer_is_lost_is_made_once_and_shown(aws: Aws, moto: str, others: bool) -> None:
+    put(aws, of_role("a"))
+
+    with running(moto) as proxy:
+        proxy.fail("PUT", trust.KEY, Fault.ANSWER_LOST)
+        if others:
+            proxy.before("PUT", trust.KEY, lambda: put(aws, *stored(aws), of_role("b")))
+        text = aws.output("trust", "update", "a", "--role", "writer", AWS_ENDPOINT_URL_S3=proxy.endpoint)
+        assert proxy.end_rules() == 0
+
+    assert "role  reader -> writer" in text
+    assert [(record.name, record.role) for record in stored(aws)] == [
+        ("a", Role.WRITER),
+        *([("b", Role.READER)] if others else []),
+    ]
+
+
+# --- records of a newer command ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("of_newer", "commands"),
+    [
+        ({"kind": "saml"}, [("trust", "list"), (*ADD, *FROM_AWS), UPDATE_A, ("trust", "remove", "a")]),
+        ({"role": "auditor"}, [UPDATE_A]),
+        ({"scope": {"all": True}}, [UPDATE_A]),
+    ],
+)
+def test_records_that_only_a_newer_command_can_read_are_one_line_that_says_so_and_stay(
+    aws: Aws, of_newer: dict[str, object], commands: list[tuple[str, ...]]
+) -> None:
+    [document] = json.loads(Records((of_role("a"),)).to_json())["records"]
+    body = json.dumps({"schema": 2, "records": [{**document, **of_newer}]}).encode()
+    aws.put_record("payments", trust.KEY, body)
+
+    for command in commands:
+        line = aws.failure(*command)
+        assert "written by a newer version of holdfast than this command" in line
+        assert "upgrade the command" in line
+    assert aws.records("payments") == {trust.KEY: body}
 
 
 # --- remove --------------------------------------------------------------------------------------

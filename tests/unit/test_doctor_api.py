@@ -218,13 +218,24 @@ def test_a_delete_of_another_lock_that_releases_ours_is_found(fake: Api) -> None
     assert "the lock is gone" in next(one.text for one in findings if one.check == "api.delete_body")
 
 
-def test_code_of_another_version_is_a_note(fake: Api) -> None:
-    fake.change = on("GET", "/health", body(b'{"version": "0.0.9+abc"}'))
+@pytest.mark.parametrize(
+    ("version", "text", "do"),
+    [
+        ("0.0.9+abc", "The deployed code, 0.0.9+abc, is older than this command", "Deploy"),
+        ("999.0.0", "This command, {}, is older than the deployed code, 999.0.0.", "Upgrade the command."),
+        ("next", "The deployed code has version next, this command has {}.", "Deploy"),
+    ],
+)
+def test_code_of_another_version_is_a_note_that_says_which_is_older(
+    fake: Api, version: str, text: str, do: str
+) -> None:
+    fake.change = on("GET", "/health", body(json.dumps({"version": version}).encode()))
     findings = look()
 
     assert problems(findings) == []
     assert findings[0].level is Level.NOTE
-    assert "0.0.9+abc" in findings[0].text
+    assert text.format(holdfast.__version__) in findings[0].text
+    assert do in findings[0].do
 
 
 def test_an_api_with_another_clock_is_found(fake: Api) -> None:

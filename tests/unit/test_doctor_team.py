@@ -289,6 +289,24 @@ def test_a_template_without_what_is_deployed_is_a_problem_that_says_what_is_miss
     assert says in found.text
 
 
+@pytest.mark.parametrize("reference", [{"Fn::Sub": "${A}"}, {"Fn::GetAtt": ["Topic", "Arn"]}])
+def test_a_reference_that_only_a_newer_command_knows_is_a_problem_that_says_so(
+    reference: dict[str, object],
+) -> None:
+    document = {
+        "Resources": {
+            "Topic": {"Type": "AWS::SNS::Topic"},
+            "Role": {"Type": "AWS::IAM::Role", "Properties": {"RoleName": reference}},
+        }
+    }
+    newer = DeployedTemplate(document, {"Role": "role"}, "aws", "eu-central-1", "123456789012")
+
+    [found] = attempt("roles", lambda: roles.check(cast("Any", Client()), newer, "Do."))
+
+    assert found.level is Level.PROBLEM
+    assert "use the command of the version that was deployed" in found.text
+
+
 class Pages:
     """The pages of a list in which nothing is."""
 

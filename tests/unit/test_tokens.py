@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from holdfast.access import Caller, Role
-from holdfast.identity import tokens
+from holdfast.identity import records, tokens
 from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
 from holdfast.identity.credentials import TokenCredentials
 from holdfast.identity.tokens import Token, authenticate
@@ -94,6 +94,34 @@ def test_a_record_of_a_newer_command_is_still_read() -> None:
     token, secret = new_token()
     newer = {**json.loads(token.to_json()), "schema": 7, "labels": {"team": "network"}}
     assert is_valid(Token.from_json(json.dumps(newer).encode()), secret)
+
+
+def test_a_change_keeps_what_a_newer_command_stored() -> None:
+    of_newer = {"schema": 7, "labels": {"team": "network"}}
+    document = {**json.loads(rotated(new_token()[0])[0].to_json()), **of_newer}
+    token = Token.from_json(json.dumps(document).encode())
+    for changed in (rotated(token)[0], revoked(token)):
+        stored = json.loads(changed.to_json())
+        assert {name: stored[name] for name in of_newer} == of_newer
+        assert Token.from_json(changed.to_json()) == changed != token
+
+
+@pytest.mark.parametrize(
+    ("body", "newer"),
+    [
+        (b'{"schema": 2, "role": "auditor"}', True),
+        (b'{"schema": 1}', False),
+        (b'{"schema": true}', False),
+        (b'{"schema": "2"}', False),
+        (b"{}", False),
+        (b"[2]", False),
+        (b"\xff", False),
+    ],
+)
+def test_a_record_that_says_so_is_of_a_newer_release_also_where_it_cannot_be_read(
+    body: bytes, newer: bool
+) -> None:
+    assert records.is_newer(body) is newer
 
 
 def test_wrong_unknown_expired_and_revoked_credentials_are_denied_with_a_reason() -> None:

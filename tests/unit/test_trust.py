@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -68,10 +69,81 @@ def test_records_without_a_schema_version_and_those_of_a_newer_command_are_still
     assert trust.parse(json.dumps(newer).encode()) == records
 
 
+def test_a_change_keeps_what_a_newer_command_stored() -> None:
+    document = json.loads(Records().added(oidc()).added(aws()).to_json())
+    of_newer = {"schema": 7, "owner": {"team": "network"}}
+    records = trust.parse(
+        json.dumps(
+            {"records": [{**one, "note": ["new"]} for one in document["records"]], **of_newer}
+        ).encode()
+    )
+    network, people = records
+    narrowed = trust.update(
+        network, role=Role.READER, scope=None, description=None, updated_by="arn:aws:iam::1:user/y", now=NOW
+    )
+
+    changed = json.loads(records.updated(narrowed).without(people.name).added(aws("more")).to_json())
+
+    assert {name: changed[name] for name in of_newer} == of_newer
+    assert [(one["name"], one["role"], one.get("note")) for one in changed["records"]] == [
+        ("network", "reader", ["new"]),
+        ("more", "reader", None),
+    ]
+
+
+def test_what_this_release_stores_is_not_taken_for_a_newer_ones() -> None:
+    records = trust.parse(Records().added(oidc()).added(aws()).to_json())
+    assert [records.newer, *(record.newer for record in records)] == [{}, {}, {}]
+
+
 def test_records_with_an_impossible_schema_version_are_damaged() -> None:
     for version in (0, -1, None, True, 1.0, "1"):
         with pytest.raises(ValueError, match="not valid trust records"):
             trust.parse(json.dumps({"schema": version, "records": []}).encode())
+
+
+@pytest.mark.parametrize(
+    ("asked", "changed"),
+    [
+        ({"role": Role.READER}, {"role": Role.READER}),
+        ({"scope": ["a", "b/*"]}, {"scope": ("a", "b/*")}),
+        ({"description": ""}, {"description": ""}),
+        ({"role": Role.WRITER, "scope": ["network/*", "dns"]}, {"scope": ("network/*", "dns")}),
+        ({"role": Role.WRITER, "scope": ["network/*"], "description": "the pipeline"}, None),
+        ({}, None),
+    ],
+)
+def test_an_update_changes_what_is_named_and_notes_who_did(
+    asked: dict[str, Any], changed: dict[str, Any] | None
+) -> None:
+    for record in (oidc(), aws(role=Role.WRITER, scope=["network/*"], description="the pipeline")):
+        unnamed = {"role": None, "scope": None, "description": None}
+        updated = trust.update(record, **{**unnamed, **asked}, updated_by="bob", now=NOW)
+
+        if changed is None:
+            assert updated is record
+        else:
+            assert updated == replace(record, **changed, updated=NOW, updated_by="bob")
+            assert tuple(trust.parse(Records((record,)).updated(updated).to_json())) == (updated,)
+
+
+def test_an_update_obeys_the_rules_of_new_records_and_changes_no_other() -> None:
+    record, other = oidc(), aws()
+    records = Records((record, other))
+
+    def update(**changed: Any) -> Records:
+        asked = {"role": None, "scope": None, "description": None, **changed}
+        return records.updated(trust.update(record, **asked, updated_by="bob", now=NOW))
+
+    assert [one.name for one in update(role=Role.READER)] == ["network", "people"]
+    assert update(role=Role.READER).named("people") is other
+    for wrong, rule in (
+        ({"scope": []}, "scope pattern"),
+        ({"scope": ["a b"]}, "scope pattern"),
+        ({"description": "x" * 262_144}, "262144 bytes"),
+    ):
+        with pytest.raises(ValueError, match=rule):
+            update(**wrong)
 
 
 def test_a_record_of_the_same_name_that_is_re_created_has_another_id() -> None:
@@ -325,6 +397,8 @@ def test_what_are_not_valid_records_is_an_error_and_not_a_denial(body: bytes) ->
         {"audience": ["holdfast"]},
         {"created": "yesterday"},
         {"created_by": None},
+        {"updated": "yesterday"},
+        {"updated_by": None},
     ],
 )
 def test_a_damaged_record_opens_nothing(damage: Mapping[str, object]) -> None:

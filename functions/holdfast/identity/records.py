@@ -8,14 +8,16 @@ person which release wrote a record. No reader refuses a higher one, and this ru
   another name, or a value that they do not know.
 
 So a function of an older deployment reads what a newer command writes, or lets nobody in. An older command
-that rewrites such a record drops the members that it does not know. By the same rule that grants no more.
+that changes such a record stores the members that it does not know as they are, and the higher version. That
+holds for members of the record itself: a newer release adds none within a member, such as `previous`.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from holdfast import json_object
 from holdfast.access import check_pattern
 
 SCHEMA: Final = 1
@@ -36,6 +38,29 @@ def check_schema(document: Mapping[str, Any]) -> None:
         raise TypeError("expected a whole number as 'schema'")
     if version < 1:
         raise ValueError("expected a 'schema' from 1")
+
+
+def newer(document: Mapping[str, Any], known: Collection[str]) -> Mapping[str, Any]:
+    """Return what a newer release stored in a record: unknown members, and a higher schema version.
+
+    Args:
+        document: the record, with a valid schema version.
+        known: the names of the members that this release stores.
+    """
+    return {
+        name: value
+        for name, value in document.items()
+        if name not in known or (name == "schema" and value > SCHEMA)
+    }
+
+
+def is_newer(body: bytes) -> bool:
+    """Return whether a stored record has a higher schema version, also where the rest of it is not valid."""
+    try:
+        version = json_object.parse(body).get("schema")
+    except ValueError:
+        return False
+    return type(version) is int and version > SCHEMA
 
 
 def text(value: object) -> str:

@@ -2,8 +2,8 @@
 
 import hmac
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
@@ -55,6 +55,7 @@ class Token:
         previous: the secret before that, while it may be valid.
         revoked: when it was revoked, or None.
         revoked_by: the AWS identity that revoked it.
+        newer: what a newer release stored in the record; a change of the record keeps it.
     """
 
     id: str
@@ -70,6 +71,7 @@ class Token:
     previous: Previous | None = None
     revoked: datetime | None = None
     revoked_by: str = ""
+    newer: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def key(self) -> str:
@@ -91,27 +93,27 @@ class Token:
 
     def to_json(self) -> bytes:
         """Return the record as it is stored."""
+        return json.dumps({**self._members(), **self.newer}, indent=2).encode()
+
+    def _members(self) -> dict[str, Any]:
         previous = self.previous
-        return json.dumps(
-            {
-                "schema": records.SCHEMA,
-                "id": self.id,
-                "secret_sha256": self.secret_sha256,
-                "role": self.role,
-                "scope": self.scope,
-                "description": self.description,
-                "created": written(self.created),
-                "created_by": self.created_by,
-                "expires": written(self.expires),
-                "rotated": written(self.rotated),
-                "rotated_by": self.rotated_by,
-                "previous": previous
-                and {"secret_sha256": previous.secret_sha256, "until": written(previous.until)},
-                "revoked": written(self.revoked),
-                "revoked_by": self.revoked_by,
-            },
-            indent=2,
-        ).encode()
+        return {
+            "schema": records.SCHEMA,
+            "id": self.id,
+            "secret_sha256": self.secret_sha256,
+            "role": self.role,
+            "scope": self.scope,
+            "description": self.description,
+            "created": written(self.created),
+            "created_by": self.created_by,
+            "expires": written(self.expires),
+            "rotated": written(self.rotated),
+            "rotated_by": self.rotated_by,
+            "previous": previous
+            and {"secret_sha256": previous.secret_sha256, "until": written(previous.until)},
+            "revoked": written(self.revoked),
+            "revoked_by": self.revoked_by,
+        }
 
     @classmethod
     def from_json(cls, body: bytes) -> "Token":
@@ -123,7 +125,7 @@ class Token:
         try:
             document = json_object.parse(body)
             records.check_schema(document)
-            return cls(
+            token = cls(
                 id=_id(document["id"]),
                 secret_sha256=records.sha256(document["secret_sha256"]),
                 role=Role(document["role"]),
@@ -139,6 +141,7 @@ class Token:
                 revoked=records.optional_time(document.get("revoked")),
                 revoked_by=records.text(document.get("revoked_by", "")),
             )
+            return replace(token, newer=records.newer(document, token._members()))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"not a valid token record: {error!r}") from error
 

@@ -6,7 +6,7 @@ All records of a team lie in one object, so that one request finds the one that 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -79,6 +79,9 @@ class OidcTrust:
         description: the operator's note.
         created: when.
         created_by: the AWS identity that created it.
+        updated: when it was changed last, or None.
+        updated_by: the AWS identity that changed it.
+        newer: what a newer release stored in the record; a change of the records keeps it.
     """
 
     name: str
@@ -91,6 +94,9 @@ class OidcTrust:
     description: str
     created: datetime
     created_by: str
+    updated: datetime | None = None
+    updated_by: str = ""
+    newer: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def matches(self, claims: Mapping[str, Any]) -> bool:
         """Return whether a verified token has the claims that this record asks for."""
@@ -114,6 +120,9 @@ class AwsTrust:
         description: the operator's note.
         created: when.
         created_by: the AWS identity that created it.
+        updated: when it was changed last, or None.
+        updated_by: the AWS identity that changed it.
+        newer: what a newer release stored in the record; a change of the records keeps it.
     """
 
     name: str
@@ -124,6 +133,9 @@ class AwsTrust:
     description: str
     created: datetime
     created_by: str
+    updated: datetime | None = None
+    updated_by: str = ""
+    newer: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 Trust = OidcTrust | AwsTrust
@@ -131,9 +143,15 @@ Trust = OidcTrust | AwsTrust
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """All trust records of a team, in the order in which they were added."""
+    """All trust records of a team.
+
+    Attributes:
+        records: in the order in which they were added.
+        newer: what a newer release stored beside them; a change of the records keeps it.
+    """
 
     records: tuple[Trust, ...] = ()
+    newer: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __iter__(self) -> Iterator[Trust]:
         return iter(self.records)
@@ -170,25 +188,37 @@ class Records:
             ValueError: the name or the IAM role has a record already, or the limits are reached.
         """
         if self.named(record.name):
-            raise ValueError(f"there is a trust record {record.name!r} already; remove it first")
+            raise ValueError(
+                f"there is a trust record {record.name!r} already; update it, or remove it first"
+            )
         if isinstance(record, AwsTrust) and (other := self.for_aws_role(record.aws_role)):
             raise ValueError(f"the IAM role {record.aws_role!r} has the trust record {other.name!r} already")
-        more = Records((*self.records, record))
+        return self._within_limits((*self.records, record))
+
+    def updated(self, record: Trust) -> "Records":
+        """Return these records with this one in the place of the one that has its ID.
+
+        Raises:
+            ValueError: the limits are reached.
+        """
+        return self._within_limits(tuple(record if one.id == record.id else one for one in self))
+
+    def without(self, name: str) -> "Records":
+        """Return these records without the one of that name."""
+        return replace(self, records=tuple(record for record in self if record.name != name))
+
+    def to_json(self) -> bytes:
+        """Return the records as they are stored."""
+        documents = [{**_document(record), **record.newer} for record in self]
+        return json.dumps({"schema": records.SCHEMA, "records": documents, **self.newer}, indent=2).encode()
+
+    def _within_limits(self, changed: tuple[Trust, ...]) -> "Records":
+        more = replace(self, records=changed)
         if len(more) > MAX_RECORDS or len(more.to_json()) > MAX_BYTES:
             raise ValueError(
                 f"there is no room for it: at most {MAX_RECORDS} trust records and {MAX_BYTES} bytes in all"
             )
         return more
-
-    def without(self, name: str) -> "Records":
-        """Return these records without the one of that name."""
-        return Records(tuple(record for record in self if record.name != name))
-
-    def to_json(self) -> bytes:
-        """Return the records as they are stored."""
-        return json.dumps(
-            {"schema": records.SCHEMA, "records": [_document(record) for record in self]}, indent=2
-        ).encode()
 
 
 def parse(body: bytes) -> Records:
@@ -200,7 +230,10 @@ def parse(body: bytes) -> Records:
     try:
         document = json_object.parse(body)
         records.check_schema(document)
-        parsed = Records(tuple(_record(one) for one in document["records"]))
+        parsed = Records(
+            tuple(_record(one) for one in document["records"]),
+            records.newer(document, ("schema", "records")),
+        )
         _require_unique([record.name for record in parsed])
         _require_unique([record.aws_role for record in parsed if isinstance(record, AwsTrust)])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -279,6 +312,45 @@ def new_aws(
             created_by=created_by,
         )
     )
+
+
+def update(
+    record: Trust,
+    *,
+    role: Role | None,
+    scope: Sequence[str] | None,
+    description: str | None,
+    updated_by: str,
+    now: datetime,
+) -> Trust:
+    """Change what a trust record grants. It keeps its ID, so its sessions go on, and have the change.
+
+    Who is granted it cannot change: a session would outlive the condition that it was granted under.
+
+    Args:
+        record: as it is.
+        role: the new one; None leaves it as it is, here and below.
+        scope: the whole new scope.
+        description: the new note.
+        updated_by: the AWS identity that changes it.
+        now: the time.
+
+    Returns:
+        The changed record, or the same one if that is no change.
+
+    Raises:
+        ValueError: with the rule that the record would break.
+    """
+    changed = replace(
+        record,
+        role=record.role if role is None else role,
+        scope=record.scope if scope is None else tuple(scope),
+        description=record.description if description is None else description,
+    )
+    if changed == record:
+        return record
+    _check(changed)
+    return replace(changed, updated=whole_seconds(now), updated_by=updated_by)
 
 
 def audiences(claims: Mapping[str, Any]) -> tuple[str, ...]:
@@ -389,6 +461,8 @@ def _document(record: Trust) -> dict[str, Any]:
         "description": record.description,
         "created": written(record.created),
         "created_by": record.created_by,
+        "updated": written(record.updated),
+        "updated_by": record.updated_by,
     }
 
 
@@ -396,6 +470,10 @@ def _id(value: object) -> str:
     if not is_record_id(records.text(value)):
         raise ValueError("expected the ID of a trust record")
     return records.text(value)
+
+
+_MEMBERS: Final = {"kind", *(one.name for kind in (OidcTrust, AwsTrust) for one in fields(kind))} - {"newer"}
+"""The names of the members that `_document` returns."""
 
 
 def _record(document: Mapping[str, Any]) -> Trust:
@@ -407,6 +485,10 @@ def _record(document: Mapping[str, Any]) -> Trust:
         "description": records.text(document["description"]),
         "created": records.time(document["created"]),
         "created_by": records.text(document["created_by"]),
+        # Not in the records of version 0.1.0.
+        "updated": records.optional_time(document.get("updated")),
+        "updated_by": records.text(document.get("updated_by", "")),
+        "newer": records.newer(document, _MEMBERS),
     }
     match document["kind"]:
         case "oidc":

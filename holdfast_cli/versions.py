@@ -1,0 +1,46 @@
+"""Says which is older: the command, or what it talks to."""
+
+import re
+from typing import Final
+
+from holdfast import __version__
+
+_VERSION: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?:\+.*)?", re.ASCII)
+"""Semantic versioning, as far as it is used; the deployed code adds a digest of itself behind a plus."""
+
+
+def newer_record(where: str) -> str:
+    """Return the line about a record that this command cannot read and that a newer one wrote."""
+    return (
+        f"{where} was written by a newer version of holdfast than this command, {__version__}, which cannot "
+        "read it and leaves it as it is: upgrade the command."
+    )
+
+
+def compare(deployed: str, command: str = __version__) -> tuple[str, str] | None:
+    """Compare the version of the deployed code with the command's.
+
+    Returns:
+        Which of both is older, and what to do; None if they are the same.
+
+    >>> compare("0.10.0+1a2b3c", "0.9.1")
+    ('This command, 0.9.1, is older than the deployed code, 0.10.0+1a2b3c.', 'Upgrade the command.')
+    """
+    theirs, ours = _VERSION.fullmatch(deployed), _VERSION.fullmatch(command)
+    if theirs is None or ours is None:
+        return (
+            f"The deployed code has version {deployed}, this command has {command}.",
+            "Deploy the stack again, or use the command of that version.",
+        )
+    theirs_numbers, our_numbers = (tuple(map(int, one.groups())) for one in (theirs, ours))
+    if theirs_numbers == our_numbers:
+        return None
+    if theirs_numbers < our_numbers:
+        return (
+            f"The deployed code, {deployed}, is older than this command, {command}.",
+            "Deploy the stack again.",
+        )
+    return (
+        f"This command, {command}, is older than the deployed code, {deployed}.",
+        "Upgrade the command.",
+    )
