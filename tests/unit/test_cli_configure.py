@@ -38,10 +38,11 @@ def holdfast(file: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     def run(*arguments: str, answers: StringIO | None = None, **environment: str) -> int:
         environment = {"PATH": os.environ["PATH"], "XDG_CONFIG_HOME": str(file.parents[1])} | environment
         nobody = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
+        plain = {"COLUMNS": "1000", "NO_COLOR": "1"}
         monkeypatch.setattr("sys.stdin", answers or StringIO())
         if answers:
             monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-        with mock.patch.dict(os.environ, nobody | environment, clear=True):
+        with mock.patch.dict(os.environ, nobody | plain | environment, clear=True):
             try:
                 return main(arguments)
             except SystemExit as end:
@@ -120,12 +121,8 @@ def test_a_link_stays_a_link(holdfast: Callable[..., int], file: Path, tmp_path:
 
 
 def test_each_setting_is_asked_with_its_present_value_until_the_answer_is_valid(
-    holdfast: Callable[..., int],
-    file: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    holdfast: Callable[..., int], file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "1000")  # no line is wrapped
     holdfast("configure", "--team", "payments", "--region", "eu-west-1")
 
     assert (
