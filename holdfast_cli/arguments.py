@@ -68,7 +68,7 @@ def command(
     short: str,
     description: str,
     epilog: str,
-) -> argparse.ArgumentParser:
+) -> "Parser":
     """Add a command.
 
     Args:
