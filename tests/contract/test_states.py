@@ -129,9 +129,7 @@ def test_a_state_is_stored_and_returned_byte_for_byte_with_what_its_writer_noted
     body = state(1, content="ümläut \u2028 \\u0000")
     store = team.bucket.store()
     written = write(store, NAME, body, "one", ADA, require_lock=True)
-    assert written == Written(
-        Revision(1, LINEAGE), None, written.version_id, written.lock, new_version=True
-    )
+    assert written == Written(Revision(1, LINEAGE), None, written.version_id, written.lock, new_version=True)
     assert written.lock is not None
     assert (written.lock.id, written.lock.who) == ("one", "ada@laptop")
     assert sorted(store.requests) == ["GetObject", "GetObject", "GetObject", "PutObject"]

@@ -24,17 +24,17 @@ QUIET = output.Progress()
 class Clock(datetime):
     """A time that passes when the test says so."""
 
-    time = NOW
+    present = NOW
 
     @classmethod
     def now(cls, tz: Any = None) -> Any:
         assert tz is UTC
-        return cls.time
+        return cls.present
 
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> type[Clock]:
-    monkeypatch.setattr(Clock, "time", NOW)
+    monkeypatch.setattr(Clock, "present", NOW)
     monkeypatch.setattr(audit, "datetime", Clock)
     return Clock
 
@@ -188,9 +188,9 @@ def test_each_new_event_is_found_once_however_late_or_often_it_comes(
     following.begin(0, QUIET)
     seen = []
     for number in range(60):  # two minutes
-        clock.time = NOW + number * timedelta(seconds=2)
-        logs.add(f"at once {number}", clock.time)
-        logs.add(f"late {number}", clock.time - audit.LATEST + MINUTE)
+        clock.present = NOW + number * timedelta(seconds=2)
+        logs.add(f"at once {number}", clock.present)
+        logs.add(f"late {number}", clock.present - audit.LATEST + MINUTE)
         logs.add(f"at once {number // 2}", NOW + number // 2 * timedelta(seconds=2))  # once more
         seen.append(list(following.new()))
 
@@ -208,7 +208,7 @@ def test_no_more_ids_are_remembered_than_the_last_minutes_have(
     following.new()
 
     assert len(following._known) == 11  # noqa: SLF001 no public surface shows what is remembered
-    clock.time = NOW + DAY
+    clock.present = NOW + DAY
     following.new()
     following.new()
     assert len(following._known) == 0  # noqa: SLF001
@@ -221,7 +221,7 @@ def test_what_came_while_aws_did_not_respond_is_found_afterwards(
     following.begin(0, QUIET)
     logs.errors = [EndpointConnectionError(endpoint_url="https://logs")]
     logs.add("meanwhile", NOW + MINUTE)
-    clock.time = NOW + DAY
+    clock.present = NOW + DAY
     with pytest.raises(AwsUnavailableError):
         following.new()
 
@@ -263,7 +263,7 @@ def test_following_goes_on_after_errors_that_pass_and_tells_them_once(
         else:
             raise EndedError
 
-    monkeypatch.setattr(command.time, "sleep", pause)
+    monkeypatch.setattr("time.sleep", pause)
     errors = [*errors]
     with pytest.raises(EndedError):
         command._follow(log, search(), asked())  # noqa: SLF001 the loop has no end
@@ -288,7 +288,7 @@ def test_following_goes_on_after_errors_that_pass_and_tells_them_once(
 def test_following_ends_with_errors_that_stay(
     logs: Logs, log: Log, monkeypatch: pytest.MonkeyPatch, error: Exception, line: str
 ) -> None:
-    monkeypatch.setattr(command.time, "sleep", lambda _: logs.errors.append(error))
+    monkeypatch.setattr("time.sleep", lambda _: logs.errors.append(error))
 
     with pytest.raises(CommandError, match=line) as raised:
         command._follow(log, search(), asked())  # noqa: SLF001
