@@ -53,7 +53,7 @@ examples:
   holdfast audit --principal token:k2v9x0q7m3c1d8f5a6b4 --since 90d
   holdfast audit --version-id 01d6982f-9fff-469a-92e6-8e752d47eade
   holdfast audit --writes --limit 20
-  holdfast audit --writes --follow
+  holdfast audit --writes --follow --limit 10
   holdfast audit --event sign_in.refused --since 2026-11-01 --until 2026-12-01 --json
 """,
     )

@@ -2,6 +2,8 @@
 
 import json
 import re
+import signal
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +19,7 @@ from holdfast_cli.commands.audit import DETAILS, NOT_DETAILS
 from tests.support import cli_account
 from tests.support.cli_account import REGION, Aws, unread
 from tests.support.free_port import free_port
+from tests.unit.test_cli_token import ENDLESS
 
 ADA = "token:k2v9x0q7m3c1d8f5a6b4"
 NOW = datetime.now(UTC).replace(microsecond=0)  # other tests may run between here and these
@@ -262,10 +265,29 @@ def test_wrong_usage_ends_with_2_and_names_what_is_wrong(aws: Aws, arguments: li
     assert reason in done.stderr.splitlines()[-1]
 
 
+def test_following_prints_what_was_asked_for_first_at_once_and_ends_quietly_with_ctrl_c(aws: Aws) -> None:
+    aws.make_audit_log("payments", READ, WRITTEN)
+    [example] = [line.split() for line in aws.output("audit", "--help").splitlines() if line in ENDLESS]
+
+    with subprocess.Popen(
+        example, env=aws.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as following:
+        assert following.stdout is not None
+        line = following.stdout.readline()
+        following.send_signal(signal.SIGINT)
+        assert (*following.communicate(timeout=60), following.returncode) == ("", "", 130)
+
+    assert line == (
+        f"{NOW - timedelta(minutes=300):%Y-%m-%dT%H:%M:%SZ}  state.written        {ADA}  network/prod  "
+        "serial=12 version_id=v12 lock_id=l1\n"
+    )
+
+
 def test_a_reader_that_went_away_ends_it_quietly(aws: Aws) -> None:
     aws.make_audit_log("payments", READ)
 
     assert unread(aws.environment, "audit") == (0, [])
+    assert unread(aws.environment, "audit", "--follow", "--limit", "1") == (0, [])
 
 
 def test_every_audit_field_has_its_place_in_the_table_or_is_left_to_json() -> None:
