@@ -173,7 +173,7 @@ def _follow(log: "Log", search: "Search", asked: argparse.Namespace) -> NoReturn
         except AwsUnavailableError as failure:
             events = {}
             if is_available:
-                output.tell(f"holdfast: New events have to wait, still trying: {failure}")
+                output.complain(f"New events have to wait, still trying: {failure}")
             is_available = False
 
 
