@@ -1,17 +1,17 @@
 """Reads a team's audit log."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from botocore.exceptions import ClientError
 
 from holdfast import json_object
 from holdfast import team as teams
 from holdfast.audit import audit_log_group
-from holdfast_cli.aws_errors import as_command_errors
+from holdfast_cli.aws_errors import AwsUnavailableError, as_command_errors
 from holdfast_cli.errors import CommandError
 from holdfast_cli.stack import CLIENT_CONFIG
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from holdfast_cli.output import Progress
 
 Event = dict[str, Any]
+Events = dict[str, Event]
+"""Events by their IDs, oldest first. An event is delivered at least once; a duplicate has the same ID."""
 
 _LONGEST_PATTERN: Final = 1024
 """Characters of a filter (API reference of FilterLogEvents)."""
@@ -30,6 +32,16 @@ _IN_FULL = {"principal": "subject"}
 _TOKEN: Final = "token:"  # noqa: S105 the prefix of a token's principal
 
 
+_FIRST_SPAN: Final = timedelta(minutes=10)
+"""How far back the search for the newest events looks first."""
+_GROWTH: Final = 4
+"""How many times as far each further look of that search goes."""
+
+LATEST: Final = timedelta(minutes=10)
+"""How late an event may come to be noticed as a new one. Lambda retries a delivery that failed after one
+minute and after two more. The rest is for clocks that differ: AWS accepts five minutes in a signature."""
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
     """The events to find.
@@ -37,64 +49,175 @@ class Search:
     Attributes:
         fields: name to the value that an event must have there.
         since: the beginning of the time span, included.
-        until: its end, excluded.
+        until: its end, excluded; None for no end.
+        kinds: the values of `event` to find; None for all.
     """
 
     fields: Mapping[str, str]
     since: datetime
-    until: datetime
+    until: datetime | None = None
+    kinds: Collection[str] | None = None
 
 
-def read(session: "boto3.Session", team: str, search: Search, progress: "Progress") -> list[Event]:
-    """Find events, each once, oldest first.
+class LogsClient(Protocol):
+    """The requests to CloudWatch Logs that reading takes: FilterLogEvents, page by page."""
+
+    def get_paginator(self, operation_name: Any, /) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The audit log of a team.
+
+    Attributes:
+        client: sends the requests.
+        team: whose log it is.
+        region: of the client.
+    """
+
+    client: LogsClient
+    team: str
+    region: str | None
+
+    def read(self, search: Search, progress: "Progress | None" = None) -> Events:
+        """Find events.
+
+        Raises:
+            AwsUnavailableError: AWS does not respond, for now.
+            CommandError: there is no such log, or AWS does not allow it.
+        """
+        name = audit_log_group(self.team)
+        end = {} if search.until is None else {"endTime": _milliseconds(search.until) - 1}
+        found: Events = {}
+        with as_command_errors():
+            pages = self.client.get_paginator("filter_log_events").paginate(
+                logGroupName=name,
+                startTime=_milliseconds(search.since),
+                filterPattern=_pattern(search),
+                **end,
+            )
+            try:
+                for page in pages:
+                    if "events" not in page:  # the SDK reads a missing body as an empty one
+                        raise AwsUnavailableError(
+                            f"The response about {name} was cut short: run the command again."
+                        )
+                    for line in page["events"]:
+                        event = _event(line["message"])
+                        if event is not None and _matches(event, search):
+                            found.setdefault(str(event.get("id", line["eventId"])), event)
+                    if progress:
+                        progress.show(f"{len(found)} events so far in {name}")
+            except ClientError as error:
+                if error.response["Error"].get("Code") != "ResourceNotFoundException":
+                    raise
+                raise CommandError(
+                    f"There is no log group {name} in {self.region}: check the team and AWS_REGION, and "
+                    f"deploy the stack with `npx cdk deploy {teams.stack_name(self.team)}`."
+                ) from error
+            finally:
+                if progress:
+                    progress.end()
+        return _ordered(found)
+
+    def newest(self, search: Search, count: int, progress: "Progress") -> Events:
+        """Find the newest events, so many at most, without reading all that are older.
+
+        Raises:
+            AwsUnavailableError, CommandError: as by `read`.
+        """
+        # Time spans, from the end backwards. Each ends where the one before begins, so that no event is in
+        # none of them. FilterLogEvents itself can begin with the newest since June 2026; the local AWS and
+        # older SDKs cannot.
+        found: Events = {}
+        until, end, span = search.until, search.until or datetime.now(UTC), _FIRST_SPAN
+        while len(found) < count:
+            start = end - min(span, end - search.since)
+            found |= self.read(replace(search, since=start, until=until), progress)
+            if start <= search.since:
+                break
+            until, end, span = start, start, span * _GROWTH
+        return dict(list(_ordered(found).items())[-count:])
+
+
+def of_team(session: "boto3.Session", team: str) -> Log:
+    """Return the audit log of a team.
 
     Raises:
-        CommandError: there is no such log, or AWS does not allow it or does not respond.
+        CommandError: the AWS settings are not valid.
     """
-    name = audit_log_group(team)
-    found: dict[str, Event] = {}
     with as_command_errors():
-        logs = session.client("logs", config=CLIENT_CONFIG)
-        pages = logs.get_paginator("filter_log_events").paginate(
-            logGroupName=name,
-            startTime=_milliseconds(search.since),
-            endTime=_milliseconds(search.until) - 1,
-            filterPattern=_pattern(search.fields),
-        )
-        try:
-            for page in pages:
-                if "events" not in page:  # the SDK reads a missing body as an empty one
-                    raise CommandError(f"The response about {name} was cut short: run the command again.")
-                for line in page["events"]:
-                    event = _event(line["message"])
-                    if event is not None and _matches(event, search.fields):
-                        # An event is delivered at least once; a duplicate has the same ID.
-                        found.setdefault(str(event.get("id", line["eventId"])), event)
-                progress.show(f"{len(found)} events so far in {name}")
-        except ClientError as error:
-            if error.response["Error"].get("Code") != "ResourceNotFoundException":
-                raise
-            raise CommandError(
-                f"There is no log group {name} in {session.region_name}: check the team and AWS_REGION, and "
-                f"deploy the stack with `npx cdk deploy {teams.stack_name(team)}`."
-            ) from error
-        finally:
-            progress.end()
-    return sorted(found.values(), key=lambda event: str(event.get("time", "")))
+        return Log(session.client("logs", config=CLIENT_CONFIG), team, session.region_name)
+
+
+class Following:
+    """New events of a log, each once.
+
+    An event can come after others that happened later. So each look begins some time before the last one, and
+    leaves out what that one found: no more than the IDs of this time are remembered.
+    """
+
+    def __init__(self, log: Log, search: Search) -> None:
+        """Follow a log.
+
+        Args:
+            log: the log.
+            search: for the events; without an end.
+        """
+        self._log = log
+        self._search = search
+        self._known: Collection[str] = frozenset()
+
+    def begin(self, count: int | None, progress: "Progress") -> Events:
+        """Find events that are there already; what `new` finds comes after these.
+
+        Args:
+            count: how many of the newest, None for all.
+            progress: shows that it takes long.
+
+        Raises:
+            AwsUnavailableError, CommandError: as by `Log.read`.
+        """
+        whole = self._search
+        self._search = replace(whole, since=max(whole.since, datetime.now(UTC) - LATEST))
+        recent = self.new()  # before the others, so that nothing comes in between
+        begun = self._log.read(whole, progress) if count is None else self._log.newest(whole, count, progress)
+        self._known = {*recent, *begun}
+        return begun
+
+    def new(self) -> Events:
+        """Find events that have come since the last look. If it fails, the next one makes up for it.
+
+        Raises:
+            AwsUnavailableError, CommandError: as by `Log.read`.
+        """
+        now = datetime.now(UTC)
+        found = self._log.read(self._search)
+        new = {name: event for name, event in found.items() if name not in self._known}
+        self._known = frozenset(found)
+        self._search = replace(self._search, since=max(self._search.since, now - LATEST))
+        return new
+
+
+def _ordered(events: Events) -> Events:
+    return dict(sorted(events.items(), key=lambda item: str(item[1].get("time", ""))))
 
 
 def _milliseconds(time: datetime) -> int:
     return max(0, int(time.timestamp() * 1000))
 
 
-def _pattern(fields: Mapping[str, str]) -> str:
-    """Return a filter that matches every event with these values, and few others.
+def _pattern(search: Search) -> str:
+    """Return a filter that matches every event that is searched, and few others.
 
     A quoted term matches anywhere in the line. See
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
     """
+    if search.kinds is not None and not search.fields:
+        # Quoted terms have no "or" beside an "and", so that with fields only these are in the filter.
+        return "{ " + " || ".join(f'($.event = "{kind}")' for kind in search.kinds) + " }"
     pattern = ""
-    for value in fields.values():
+    for value in search.fields.values():
         # The line of a refused token has only its ID.
         term = f'"{value.removeprefix(_TOKEN)}"'
         longer = f"{pattern} {term}".lstrip()
@@ -111,10 +234,10 @@ def _event(message: str) -> Event | None:
         return None
 
 
-def _matches(event: Event, fields: Mapping[str, str]) -> bool:
-    return all(
+def _matches(event: Event, search: Search) -> bool:
+    return (search.kinds is None or event.get("event") in search.kinds) and all(
         value in (event.get(name), event.get(_IN_FULL.get(name, name))) or _tried(event, name, value)
-        for name, value in fields.items()
+        for name, value in search.fields.items()
     )
 
 

@@ -22,8 +22,15 @@ _NOT_VALID = frozenset(
         "UnrecognizedClientException",
     }
 )
+_THROTTLED = frozenset(
+    {"RequestLimitExceeded", "Throttling", "ThrottlingException", "TooManyRequestsException"}
+)
 _LOCAL = "for the local AWS: set -a; . .local/aws.env; set +a"
 _SIGN_IN = "sign in again (`aws sso login`, or however you get credentials) and run the command again"
+
+
+class AwsUnavailableError(CommandError):
+    """AWS did not respond, or could not, after the SDK's retries: the same may work in a moment."""
 
 
 def explain(error: BotoCoreError | ClientError) -> str:
@@ -65,6 +72,15 @@ def _explain_response(error: ClientError) -> str:
     return f"AWS refused {call}: {_one_line(error)}"
 
 
+def _may_work_soon(error: BotoCoreError | ClientError) -> bool:
+    if isinstance(error, ClientError):
+        status = error.response["ResponseMetadata"].get("HTTPStatusCode", 0)
+        return status >= 500 or error.response["Error"].get("Code") in _THROTTLED
+    return isinstance(error, exceptions.ConnectionError | exceptions.HTTPClientError) and not isinstance(
+        error, exceptions.SSLError
+    )
+
+
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
@@ -74,12 +90,14 @@ def as_command_errors() -> Iterator[None]:
     """Turn whatever AWS or its SDK raises inside into one helpful line.
 
     Raises:
-        CommandError: instead of the SDK's errors.
+        AwsUnavailableError: instead of the SDK's errors that may be over soon.
+        CommandError: instead of its other errors.
     """
     try:
         yield
     except (BotoCoreError, ClientError) as error:
-        raise CommandError(with_notes(explain(error), error)) from error
+        kind = AwsUnavailableError if _may_work_soon(error) else CommandError
+        raise kind(with_notes(explain(error), error)) from error
     except ResponseParserError as error:  # the SDK's, but of no family; its text has the whole response
         raise CommandError(
             "The response is not one of AWS: check AWS_ENDPOINT_URL, and whether a proxy is in between."

@@ -46,9 +46,37 @@ class Event(StrEnum):
 EVENTS: Final = tuple(Event)
 """The events of the audit trail."""
 
+
+def changed_a_state(event: Event) -> bool:
+    """Return whether an event says that a state's current version is another one than before, or gone."""
+    match event:
+        case Event.STATE_WRITTEN | Event.STATE_DELETED:
+            return True
+        case (
+            Event.SIGN_IN_ACCEPTED
+            | Event.SIGN_IN_REFUSED
+            | Event.SIGN_IN_FAILED
+            | Event.SESSION_CREATED
+            | Event.LOCK_ACQUIRED
+            | Event.LOCK_RELEASED
+            | Event.LOCK_FORCE_UNLOCKED
+            | Event.STATE_READ
+            | Event.STATE_ABSENT
+            | Event.OUTPUTS_READ
+            | Event.STATE_UNCHANGED
+            | Event.REQUEST_REFUSED
+            | Event.REQUEST_FAILED
+        ):
+            return False
+
+
+WRITES: Final = tuple(filter(changed_a_state, Event))
+"""The events of the audit trail that changed a state."""
+
 FIELDS: Final = (
     *("principal", "subject", "source", "role", "trust"),
-    *("state", "lock_id", "held_by", "operation", "serial_before", "serial", "version_id", "marker_left"),
+    *("state", "lock_id", "held_by", "operation", "who"),
+    *("serial_before", "serial", "version_id", "marker_left"),
     *("token", "session", "reason", "error", "status", "source_ip", "request_id"),
 )
 """The fields of a log line that its event in the audit trail keeps. `ADDED_FIELDS` come with them."""

@@ -18,6 +18,7 @@ from holdfast.s3 import retention, snapshot
 from holdfast.s3.store import Store, connect, deadline
 from holdfast.state import locks
 from holdfast.state.delete import delete
+from holdfast.state.lock_info import LockInfo
 from holdfast.state.read import read, read_outputs
 from holdfast.state.write import write
 
@@ -39,7 +40,7 @@ _REQUIRE_LOCK: Final = {"true": True, "false": False}[os.environ["HOLDFAST_REQUI
 _RETENTION: Final = _retention()
 
 # CloudWatch cuts long lines in two, and half a line is no event of the audit trail.
-_LOGGED_OPERATION: Final = 100  # characters
+_LOGGED_OF_CLIENT: Final = 100  # characters of each text that the client made up
 
 # Text that has no UTF-8 form must not cost the line.
 _log = Logger(json_serializer=partial(json.dumps, default=str))
@@ -117,7 +118,7 @@ def _write(request: Request) -> Response:
     return Response(
         Event.STATE_WRITTEN if written.new_version else Event.STATE_UNCHANGED,
         logged={
-            "lock_id": written.lock_id,
+            **_of_lock(written.lock),
             "serial": written.revision.serial,
             "serial_before": written.superseded.serial if written.superseded else None,
             "version_id": written.version_id,
@@ -134,8 +135,7 @@ def _delete(request: Request) -> Response:
 def _acquire(request: Request) -> Response:
     name, caller = request.name, request.caller
     acquired = locks.acquire(request.store, name, request.body(), caller)
-    operation = acquired.info.operation[:_LOGGED_OPERATION]
-    return Response(Event.LOCK_ACQUIRED, logged={"lock_id": acquired.info.id, "operation": operation})
+    return Response(Event.LOCK_ACQUIRED, logged=_of_lock(acquired.info))
 
 
 def _release(request: Request) -> Response:
@@ -146,12 +146,19 @@ def _release(request: Request) -> Response:
         case locks.ForceUnlocked(info, principal, marker_created):
             return Response(
                 Event.LOCK_FORCE_UNLOCKED,
-                logged={
-                    "lock_id": info.id if info else None,
-                    "held_by": principal,
-                    "marker_left": marker_created,
-                },
+                logged={**_of_lock(info), "held_by": principal, "marker_left": marker_created},
             )
+
+
+def _of_lock(info: LockInfo | None) -> dict[str, str | None]:
+    """Return what is logged of a lock: not its `Info`, a free text that may hold anything."""
+    if info is None:
+        return {"lock_id": None}
+    return {
+        "lock_id": info.id,
+        "operation": info.operation[:_LOGGED_OF_CLIENT],
+        "who": info.who[:_LOGGED_OF_CLIENT],
+    }
 
 
 # No GET on a lock: behind a proxy that turns PUT into GET its 200 would read as "acquired".

@@ -2,22 +2,32 @@
 
 import argparse
 import json
+import re
+import shutil
+import sys
+import textwrap
+import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from holdfast.audit import EVENTS
+from holdfast.audit import EVENTS, WRITES
 from holdfast.identity.credentials import is_token_id
 from holdfast_cli import arguments, output, settings
 from holdfast_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from holdfast_cli.arguments import Commands
+    from holdfast_cli.audit import Log, Search
 
 _SINCE = timedelta(days=30)
+_PAUSE: Final = 2.0
+"""Seconds between two looks for new events: CloudWatch Logs takes few requests a second from an account."""
+_COUNT: Final = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
+_EVENT_WIDTH: Final = max(map(len, EVENTS))
 _OPTIONS = ("state", "event", "principal", "version_id", "lock_id")
 """Fields of an event that an option of the same name selects by."""
 DETAILS = (
-    *("error", "reason", "serial_before", "serial", "version_id", "lock_id", "held_by", "operation"),
+    *("error", "reason", "serial_before", "serial", "version_id", "lock_id", "held_by", "operation", "who"),
     *("source_ip", "token", "session", "trust", "role"),
 )
 """Fields that the last column of the table shows."""
@@ -42,11 +52,17 @@ examples:
   holdfast audit --state network/prod --since 7d
   holdfast audit --principal token:k2v9x0q7m3c1d8f5a6b4 --since 90d
   holdfast audit --version-id 01d6982f-9fff-469a-92e6-8e752d47eade
+  holdfast audit --writes --limit 20
+  holdfast audit --writes --follow --limit 10
   holdfast audit --event sign_in.refused --since 2026-11-01 --until 2026-12-01 --json
 """,
     )
     audit.add_argument("--state", type=arguments.state, metavar="STATE", help="only events of this state")
-    audit.add_argument("--event", type=_event, metavar="EVENT", help="only this event, as state.written")
+    kind = audit.add_mutually_exclusive_group()
+    kind.add_argument("--event", type=_event, metavar="EVENT", help="only this event, as state.written")
+    kind.add_argument(
+        "--writes", action="store_true", help=f"only events that changed a state: {' and '.join(WRITES)}"
+    )
     audit.add_argument(
         "--principal",
         type=_principal,
@@ -65,7 +81,16 @@ examples:
             f"from then on: 30d or 12h ago, or a date (UTC) as 2026-11-01; default: {arguments.shown(_SINCE)}"
         ),
     )
-    audit.add_argument("--until", type=arguments.past, metavar="WHEN", help="before then; default: now")
+    end = audit.add_mutually_exclusive_group()
+    end.add_argument("--until", type=arguments.past, metavar="WHEN", help="before then; default: now")
+    end.add_argument(
+        "--follow",
+        action="store_true",
+        help="go on with new events as they come, until Ctrl-C; without --since and --limit only these",
+    )
+    audit.add_argument(
+        "--limit", type=_count, metavar="COUNT", help="only the newest of them, so many; still oldest first"
+    )
     arguments.add_team(audit)
     arguments.add_json(audit, "one JSON object per line")
 
@@ -88,11 +113,16 @@ def _value(value: str) -> str:
     return value
 
 
+def _count(value: str) -> int:
+    if not _COUNT.fullmatch(value):
+        raise argparse.ArgumentTypeError(f"{value!r} is not a valid count: a whole number from 1 on")
+    return int(value)
+
+
 def _run(asked: argparse.Namespace) -> None:
     now = datetime.now(UTC)
     since = asked.since or now - _SINCE
-    until = asked.until or now + timedelta(minutes=1)  # clocks differ
-    if since >= until:
+    if since >= (asked.until or now + timedelta(minutes=1)):  # clocks differ
         default = (
             "" if asked.since and asked.until else f" By default they are {_SINCE.days} days ago and now."
         )
@@ -103,8 +133,14 @@ def _run(asked: argparse.Namespace) -> None:
     chosen = settings.resolve(asked)
     session = stack.sign_in(chosen)
     team = chosen.team or stack.find(session, None).team
+    log = audit.of_team(session, team)
     wanted = {name: str(value) for name in _OPTIONS if (value := getattr(asked, name)) is not None}
-    events = audit.read(session, team, audit.Search(wanted, since, until), output.Progress())
+    search = audit.Search(wanted, since, asked.until, WRITES if asked.writes else None)
+    if asked.follow:
+        _follow(log, search, asked)
+    progress = output.Progress()
+    found = log.newest(search, asked.limit, progress) if asked.limit else log.read(search, progress)
+    events = list(found.values())
     if asked.json:
         if events:
             output.write("\n".join(json.dumps(event) for event in events))
@@ -117,13 +153,53 @@ def _run(asked: argparse.Namespace) -> None:
         )
 
 
+def _follow(log: "Log", search: "Search", asked: argparse.Namespace) -> NoReturn:
+    """Print events as they come, until the user interrupts it."""
+    from holdfast_cli.audit import Following
+    from holdfast_cli.aws_errors import AwsUnavailableError
+
+    form = json.dumps if asked.json else _line
+    following = Following(log, search)
+    count = asked.limit if asked.limit or asked.since else 0
+    events = following.begin(count, output.Progress())
+    is_available = True
+    while True:
+        for event in events.values():
+            output.write(form(event))
+        time.sleep(_PAUSE)
+        try:
+            events = following.new()
+            is_available = True
+        except AwsUnavailableError as failure:
+            events = {}
+            if is_available:
+                output.complain(f"New events have to wait, still trying: {failure}")
+            is_available = False
+
+
+def _line(event: dict[str, Any]) -> str:
+    """Return the line of an event whose neighbours are not known. On a terminal it is wrapped at spaces."""
+    time_, kind, *rest = (output.plain(text) or "-" for text in _cells(event))
+    line = "  ".join([time_, f"{kind:<{_EVENT_WIDTH}}", *rest])
+    if not sys.stdout.isatty():
+        return line
+    return textwrap.fill(
+        line,
+        shutil.get_terminal_size().columns,
+        subsequent_indent="  ",
+        break_long_words=False,  # the terminal wraps an ID, which can be copied then
+        break_on_hyphens=False,
+    )
+
+
 def _table(events: list[dict[str, Any]]) -> str:
-    rows = [
-        [_time(event), _text(event, "event"), _who(event), _text(event, "state"), _details(event)]
-        for event in events
-    ]
+    rows = [_cells(event) for event in events]
     headings = ("TIME", "EVENT", "PRINCIPAL", "STATE", "DETAILS")
     return output.table(headings, rows)
+
+
+def _cells(event: dict[str, Any]) -> list[str]:
+    return [_time(event), _text(event, "event"), _who(event), _text(event, "state"), _details(event)]
 
 
 def _time(event: dict[str, Any]) -> str:

@@ -400,41 +400,48 @@ def test_a_retention_that_is_none_stops_the_function_at_its_start(
 
 
 def test_every_request_leaves_one_line_without_content_or_secrets(backend: Handle, log: list[str]) -> None:
-    ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
-    ask(backend, "POST", STATES, caller=ADA, body=state(3, content="confidential").decode(), lock_id="one")
+    lock = LOCK.replace('"Info": ""', '"Info": "confidential"')
+    body = state(3, content="confidential").decode()
+    ask(backend, "PUT", LOCKS, caller=ADA, body=lock)
+    ask(backend, "POST", STATES, caller=ADA, body=body, lock_id="one")
+    ask(backend, "POST", STATES, caller=ADA, body=body, lock_id="one")
     ask(backend, "GET", STATES, caller=ADA)
     ask(backend, "GET", OUTPUTS, caller=ADA)
     ask(backend, "POST", STATES, caller=BOB, body=STATE, lock_id="two")
-    ask(backend, "DELETE", LOCKS, caller=ADA, body=LOCK)
+    ask(backend, "DELETE", LOCKS, caller=ADA, body=lock)
     logged = [json.loads(line) for line in log]
     assert [line["message"] for line in logged] == [
         "lock.acquired",
         "state.written",
+        "state.unchanged",
         "state.read",
         "outputs.read",
         "request.refused",
         "lock.released",
     ]
+    for line in logged[:3]:
+        assert (line["state"], line["lock_id"], line["principal"]) == ("a", "one", "token:ada")
+        assert (line["operation"], line["who"]) == ("OperationTypeApply", "ada@laptop")
     written = logged[1]
-    assert (written["state"], written["lock_id"], written["principal"]) == ("a", "one", "token:ada")
     assert (written["serial"], written["bytes"], written["s3_requests"]) == (
         3,
-        len(state(3, content="confidential")),
+        len(body),
         4,
     )
     assert written["milliseconds"] >= 0
     assert "confidential" not in "".join(log)
 
 
-def test_a_lock_with_a_very_long_operation_leaves_a_line_that_cloudwatch_does_not_cut(
-    backend: Handle, log: list[str]
+@pytest.mark.parametrize(("field", "short"), [("operation", "OperationTypeApply"), ("who", "ada@laptop")])
+def test_a_lock_with_a_very_long_text_leaves_lines_that_cloudwatch_does_not_cut(
+    backend: Handle, log: list[str], field: str, short: str
 ) -> None:
-    operation = "\x7f" * 65_000  # a byte of the request, six of the line
-    body = lock_info("one").decode().replace("OperationTypeApply", operation)
+    long = "\x7f" * 65_000  # a byte of the request, six of the line
+    body = LOCK.replace(short, long)
     assert ask(backend, "PUT", LOCKS, caller=ADA, body=body)["statusCode"] == 200
-    (line,) = log
-    assert len(line) < 4096
-    assert json.loads(line)["operation"] == operation[:100]
+    assert ask(backend, "POST", STATES, caller=ADA, body=STATE, lock_id="one")["statusCode"] == 200
+    assert [len(line) < 4096 for line in log] == [True, True]
+    assert [json.loads(line)[field] for line in log] == [long[:100]] * 2
 
 
 def test_a_forced_removal_that_met_the_next_holder_is_in_the_log_with_what_it_removed(
@@ -476,4 +483,6 @@ def test_a_release_that_may_not_remove_the_version_says_so_in_the_log(
     if not may_remove:
         moto.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED)
     assert ask(backend, "DELETE", LOCKS, caller=caller, body=body)["statusCode"] == 200
-    assert json.loads(log[-1])["marker_left"] is not may_remove
+    line = json.loads(log[-1])
+    assert line["marker_left"] is not may_remove
+    assert line.get("who") == (None if caller == ADA else "ada@laptop")  # whose lock was broken

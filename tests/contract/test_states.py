@@ -129,7 +129,9 @@ def test_a_state_is_stored_and_returned_byte_for_byte_with_what_its_writer_noted
     body = state(1, content="ümläut \u2028 \\u0000")
     store = team.bucket.store()
     written = write(store, NAME, body, "one", ADA, require_lock=True)
-    assert written == Written(Revision(1, LINEAGE), None, written.version_id, "one", new_version=True)
+    assert written == Written(Revision(1, LINEAGE), None, written.version_id, written.lock, new_version=True)
+    assert written.lock is not None
+    assert (written.lock.id, written.lock.who) == ("one", "ada@laptop")
     assert sorted(store.requests) == ["GetObject", "GetObject", "GetObject", "PutObject"]
     assert team.current() == body
     head = team.bucket.s3.head_object(Bucket=team.bucket.name, Key=KEY)
@@ -227,7 +229,7 @@ def test_a_write_without_a_lock_is_refused_where_the_team_requires_one(team: Tea
     with pytest.raises(LockRequired, match="-lock=false"):
         team.write(state(1), None)
     assert team.versions() == []
-    assert team.write_unlocked(state(1)).lock_id is None
+    assert team.write_unlocked(state(1)).lock is None
     assert team.versions() == [state(1)]
 
 

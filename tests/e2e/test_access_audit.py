@@ -230,6 +230,10 @@ COMMANDS: Final[Mapping[tuple[str, int], Lines]] = {
     ("Who wrote version N?", 1): lambda told: [
         ("state.written", f"token:{told.alice}", STATE, "serial_before=1", "serial=2")
     ],
+    ("What changed lately?", 1): lambda told: (
+        [("state.written", f"token:{told.alice}", STATE, "operation=OperationTypeApply", "who=ada@laptop")]
+        * 4
+    ),  # two by each of two commands
     ("Who broke this lock?", 1): lambda told: [
         ("lock.acquired", f"token:{told.alice}"),
         ("state.written", f"token:{told.alice}"),

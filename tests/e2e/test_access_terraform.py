@@ -1,7 +1,11 @@
 """Who may do what, as a team lives it, with every Terraform that there is; and what the trail tells of it."""
 
 import json
+import os
+import signal
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -9,12 +13,12 @@ import pytest
 
 from holdfast.access import Role
 from holdfast.identity import principals
-from tests.support import access_commands, audit_trail, aws_caller
+from tests.support import access_commands, aws_caller
 from tests.support.access_records import add_aws_trust, add_oidc_trust, new_token
 from tests.support.http_client import Credentials
 from tests.support.oidc import Issuer
 from tests.support.project import NewProject, Project, reads_output
-from tests.support.team import Team
+from tests.support.team import HOLDFAST, Team
 from tests.support.waiting import wait_until
 
 NETWORK = """
@@ -144,8 +148,8 @@ def test_a_job_of_another_repository_gets_nothing(
     assert token not in done.stderr
 
 
-def test_the_trail_tells_who_did_what(
-    strict: Team, state: str, new_project: NewProject, issuer: Issuer
+def test_the_trail_tells_who_did_what_and_is_followed(
+    strict: Team, state: str, new_project: NewProject, issuer: Issuer, tmp_path: Path
 ) -> None:
     name = f"network/{state}/prod"
     add_oidc_trust(strict, issuer, f"network/{state}/*", claims={"environment": state})
@@ -153,15 +157,35 @@ def test_the_trail_tells_who_did_what(
     _, outsider = new_token(strict, Role.READER, "elsewhere/*")
 
     apply(network(new_project, strict, name, Credentials("oidc", token)))
-    assert strict.client_with(outsider).read(name).status == 403
-    assert strict.client("maintainer").delete(name).status == 200
+    printed = tmp_path / "followed"
 
     def told() -> list[dict[str, Any]]:
-        return [event for event in audit_trail.events(strict) if event.get("state") == name]
+        lines = printed.read_text().splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
 
-    awaited = {"state.written", "lock.released", "request.refused", "state.deleted"}
-    wait_until(lambda: awaited <= {event["event"] for event in told()}, "all of it is in the trail")
-    events = told()
+    def wait_for(*awaited: str) -> None:
+        wait_until(lambda: {*awaited} <= {event["event"] for event in told()}, f"{awaited} are followed")
+
+    with (
+        printed.open("w") as output,
+        subprocess.Popen(
+            [HOLDFAST, "audit", "--state", name, "--since", "1h", "--follow", "--json"],
+            env={"PATH": os.environ["PATH"], **strict.environment, "HOLDFAST_TEAM": strict.name},
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as following,
+    ):
+        try:
+            wait_for("state.written", "lock.released")
+            assert strict.client_with(outsider).read(name).status == 403
+            assert strict.client("maintainer").delete(name).status == 200
+            wait_for("request.refused", "state.deleted")
+        finally:
+            following.send_signal(signal.SIGINT)
+        assert (following.communicate(timeout=10)[1], following.returncode) == ("", 130)
+    events = sorted(told(), key=lambda event: str(event["time"]))
+    assert len({event["id"] for event in events}) == len(events)
     principal = principals.principal(f"oidc:{issuer.address}#{SUBJECT}")
     done = [event["event"] for event in events if event["principal"] == principal]
     assert [each for each in done if each not in ("state.read", "state.absent")] == [
@@ -173,6 +197,7 @@ def test_the_trail_tells_who_did_what(
     [written] = [event for event in events if event["event"] == "state.written"]
     assert written["version_id"] == version.id
     assert written["subject"] == f"{issuer.address}#{SUBJECT}"
+    assert (written["operation"], written["who"]) == ("OperationTypeApply", version.metadata["who"])
     [refused] = [event for event in events if event["event"] == "request.refused"]
     assert (refused["principal"], refused["error"]) == (f"token:{outsider.username}", "not_allowed")
     [deleted] = [event for event in events if event["event"] == "state.deleted"]

@@ -49,6 +49,12 @@ def test_a_run_and_a_broken_lock_are_told_with_who_what_and_which_serial(
         version.id for version in strict.versions(state)
     ]
     assert found[6]["held_by"] == by_writer
+    assert told(found, "operation", "who") == [
+        *[("OperationTypeApply", "ada@laptop")] * 3,
+        *[(None, None)] * 2,
+        *[("OperationTypeApply", "bob@laptop")] * 2,
+        (None, None),
+    ]
     assert {(event["source"], event["source_ip"], event["function"]) for event in found} == {
         ("token", "127.0.0.1", "backend")
     }

@@ -56,6 +56,12 @@ def test_the_document_names_every_event() -> None:
     assert set(re.findall(r"`([\w.]+)`", rows)) == set(audit.EVENTS)
 
 
+def test_the_document_says_which_events_are_writes() -> None:
+    [named] = re.findall(r"^`--writes` selects (.*)\. ", DOCUMENT, re.MULTILINE)
+
+    assert re.findall(r"`([\w.]+)`", named) == list(audit.WRITES)
+
+
 def test_the_document_names_every_denial_reason() -> None:
     assert first_names(table("`reason` of a denial")) == set(DenialReason)
 

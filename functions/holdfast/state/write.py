@@ -19,6 +19,7 @@ from holdfast.s3.store import IfAbsent, IfMatch, Store, Stored
 from holdfast.state import document, guards, locks
 from holdfast.state.current_state import read_current, version_metadata
 from holdfast.state.document import Revision
+from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import LockIdentity, identity
 
 _ATTEMPTS: Final = 4
@@ -32,14 +33,14 @@ class Written:
         revision: what was written.
         superseded: the revision that it replaced, None for the first state.
         version_id: the version that holds it.
-        lock_id: the lock that was held, None for an unlocked write.
+        lock: the lock that was held, None for an unlocked write.
         new_version: False if the current state had the same bytes already.
     """
 
     revision: Revision
     superseded: Revision | None
     version_id: str
-    lock_id: str | None
+    lock: LockInfo | None
     new_version: bool
 
 
@@ -94,10 +95,11 @@ def write(
         else:  # the lock can be broken and acquired again, by an acquire that arrives late
             guards.check_same_lock(first, lock, lock_id)
         superseded = current.revision if current else None
+        held = lock.info if lock else None
         if current and current.sha256 == sha256:
             # No second reading here: it guards a PutObject that can land after the lock was broken, and
             # nothing is put. These bytes were current when the state was read, and the lock was ours then.
-            return Written(new.revision, superseded, current.version.version_id, lock_id, new_version=False)
+            return Written(new.revision, superseded, current.version.version_id, held, new_version=False)
         guards.check_succession(new.revision, current, lock)
         stored = store.write(
             name.state_key,
@@ -112,7 +114,7 @@ def write(
         if isinstance(stored, Stored):
             # The second reading: only the very same lock, or still none, acknowledges the write.
             guards.check_same_lock(first, locks.read(store, name), lock_id)
-            return Written(new.revision, superseded, stored.version_id, lock_id, new_version=True)
+            return Written(new.revision, superseded, stored.version_id, held, new_version=True)
     raise RacedWriter(
         "Somebody else kept writing this state while this write was in progress. Run the command again; "
         "without locking, make sure that nobody else works on this state."

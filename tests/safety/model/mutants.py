@@ -184,7 +184,7 @@ MUTANTS: Final = (
             _WRITE,
             "check_lock",
             "if current and current.sha256 == sha256:\n"
-            "    return Written(new.revision, None, current.version.version_id, lock_id, new_version=False)",
+            "    return Written(new.revision, None, current.version.version_id, None, new_version=False)",
         ),
     ),
     _mutant(
