@@ -132,7 +132,7 @@ def _cdk_environment(aws: LocalAws, temporary: Path) -> dict[str, str]:
         "TMPDIR": str(temporary),
         "CDK_DISABLE_CLI_TELEMETRY": "true",
         "CDK_DISABLE_VERSION_CHECK": "true",
-        # CDK's rules for templates take seconds to load; `cdk synth` and the unit tests judge the same templates.
+        # CDK's rules for templates take seconds to load, and the unit tests have them judge every template.
         "CDK_VALIDATION": "false",
         "NODE_NO_WARNINGS": "1",
     }

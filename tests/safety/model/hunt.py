@@ -18,7 +18,6 @@ from typing import Any, Final
 
 # What the production code imports: imported before the forks, and so once.
 import aws_lambda_powertools.metrics
-import aws_lambda_powertools.tracing
 import boto3.s3.transfer  # noqa: F401
 
 from tests.safety.model.invariants import Invariant
@@ -139,7 +138,9 @@ def main(arguments: Iterable[str]) -> None:
     for number, job in enumerate(json.load(sys.stdin)):
         while len(running) == processes:
             running = _ended(running)
-        running.append(forks.Process(target=_search, args=(number, *job, at_most), name=str(job), daemon=True))
+        running.append(
+            forks.Process(target=_search, args=(number, *job, at_most), name=str(job), daemon=True)
+        )
         running[-1].start()
     while running:
         running = _ended(running)
