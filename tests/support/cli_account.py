@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -40,6 +41,17 @@ def empty(endpoint: str, home: Path) -> "Aws":
     return Aws(endpoint, home)
 
 
+@cache
+def _client(endpoint: str, service: Any) -> Any:
+    return boto3.client(
+        service,
+        endpoint_url=endpoint,
+        region_name=REGION,
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+    )
+
+
 class Aws:
     """An AWS account on a server, empty at first."""
 
@@ -56,13 +68,7 @@ class Aws:
         self._endpoint = endpoint
 
     def client(self, service: Any) -> Any:
-        return boto3.client(
-            service,
-            endpoint_url=self._endpoint,
-            region_name=REGION,
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
-        )
+        return _client(self._endpoint, service)
 
     def deploy(self, team: str, *, retention: str | None = None, **outputs: object) -> None:
         """Create a stack as the CDK app does, as far as the command looks at it.

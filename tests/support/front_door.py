@@ -18,6 +18,8 @@ from local_aws.server import ROOT, LocalAws, Running, find_running
 from tests.support.free_port import free_port
 
 TIME_LIMIT = 300
+UNPACKED_CDK = Path.home() / ".cache" / "aws" / "jsii" / "package-cache"
+"""Where jsii keeps aws-cdk-lib unpacked; a new home would have it unpack 260 MB again."""
 
 
 @dataclass
@@ -38,7 +40,11 @@ class FrontDoor:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"PATH": os.environ["PATH"], "HOME": str(self.folder.parent)}
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.folder.parent),
+            "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(UNPACKED_CDK),
+        }
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

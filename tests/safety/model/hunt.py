@@ -2,16 +2,23 @@
 
 import gc
 import json
+import multiprocessing
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final
+
+# What the production code imports: imported before the forks, and so once.
+import aws_lambda_powertools.metrics  # noqa: F401
+import boto3.s3.transfer  # noqa: F401
 
 from tests.safety.model.invariants import Invariant
 from tests.safety.model.mutants import MUTANTS, Mutant
@@ -65,7 +72,7 @@ def hunts() -> list[Job]:
 
 
 def run(jobs: Sequence[Job], *, at_most: int, processes: int) -> Iterator[tuple[Job, Found]]:
-    """Run searches side by side.
+    """Run searches side by side, and yield what each found when it has ended.
 
     Args:
         at_most: worlds that one search goes to.
@@ -74,65 +81,95 @@ def run(jobs: Sequence[Job], *, at_most: int, processes: int) -> Iterator[tuple[
     Raises:
         RuntimeError: a search ended without a result.
     """
-    with ThreadPoolExecutor(processes) as pool:
-        waiting = {pool.submit(_in_a_process, job, at_most): job for job in jobs}
-        try:
-            for done in as_completed(waiting):
-                yield waiting[done], done.result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _in_a_process(job: Job, at_most: int) -> Found:
-    with tempfile.TemporaryDirectory(prefix="holdfast-mutant-") as folder:
-        functions = FUNCTIONS
-        if job.mutant:
-            functions = Path(folder) / "functions"
-            shutil.copytree(FUNCTIONS, functions, ignore=shutil.ignore_patterns("__pycache__"))
-            job.mutant.apply(functions)
-        bounds = map(str, (job.bounds.faults, job.bounds.repeats, job.bounds.ticks))
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "tests.safety.model.hunt",
-                str(functions),
-                job.scenario,
-                *bounds,
-                str(at_most),
-            ],
+    with (
+        tempfile.TemporaryDirectory(prefix="holdfast-mutants-") as copies,
+        tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
+    ):
+        asked = [
+            (str(_functions(job, Path(copies, str(number)))), job.scenario, *astuple(job.bounds))
+            for number, job in enumerate(jobs)
+        ]
+        with subprocess.Popen(
+            [sys.executable, "-m", "tests.safety.model.hunt", str(at_most), str(processes)],
             cwd=_ROOT,
             env={**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
             text=True,
-            check=False,
-        )
-    if done.returncode:
-        raise RuntimeError(f"the search of {job} ended with {done.returncode}:\n{done.stderr[-4000:]}")
-    told: dict[str, Any] = json.loads(done.stdout)
+        ) as searching:
+            try:
+                if searching.stdin and searching.stdout:
+                    json.dump(asked, searching.stdin)
+                    searching.stdin.close()
+                    for line in searching.stdout:
+                        yield _result(jobs, json.loads(line))
+                searching.wait()
+            finally:
+                searching.terminate()
+        if searching.returncode:
+            errors.seek(0)
+            raise RuntimeError(f"the searches ended with {searching.returncode}:\n{errors.read()[-4000:]}")
+
+
+def _functions(job: Job, copy: Path) -> Path:
+    """Return where the code of a job lies: a copy with its mutant, if it has one."""
+    if job.mutant is None:
+        return FUNCTIONS
+    shutil.copytree(FUNCTIONS, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    job.mutant.apply(copy)
+    return copy
+
+
+def _result(jobs: Sequence[Job], told: dict[str, Any]) -> tuple[Job, Found]:
     invariant = Invariant[told["invariant"]] if told["invariant"] else None
-    return Found(told["interleavings"], told["complete"], invariant, told["what"], told["interleaving"])
+    found = Found(told["interleavings"], told["complete"], invariant, told["what"], told["interleaving"])
+    return jobs[told["number"]], found
 
 
 def main(arguments: Iterable[str]) -> None:
-    """Search one scenario and print what was found as JSON."""
-    functions, name, *numbers = arguments
-    faults, repeats, ticks, at_most = map(int, numbers)
+    """Search as standard input asks, each in a fork of this process, and print what each found as JSON."""
+    at_most, processes = map(int, arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.nice(5)  # the deployed stack, whose time goes by the clock, comes first
     gc.disable()  # nothing of a search is ever given up before its end
+    forks = multiprocessing.get_context("fork")
+    running = []
+    for number, job in enumerate(json.load(sys.stdin)):
+        while len(running) == processes:
+            running = _ended(running)
+        running.append(
+            forks.Process(target=_search, args=(number, *job, at_most), name=str(job), daemon=True)
+        )
+        running[-1].start()
+    while running:
+        running = _ended(running)
+
+
+def _ended(running: Sequence[BaseProcess]) -> list[BaseProcess]:
+    """Wait until a search has ended, and return those that still run."""
+    wait([process.sentinel for process in running])
+    ended = [process for process in running if process.exitcode is not None]
+    for process in ended:
+        if process.exitcode:
+            sys.exit(f"the search of {process.name} ended with {process.exitcode}")
+    return [process for process in running if process not in ended]
+
+
+def _search(
+    number: int, functions: str, name: str, faults: int, repeats: int, ticks: int, at_most: int
+) -> None:
     search = Search(Production(Path(functions)), within(BY_NAME[name], Bounds(faults, repeats, ticks)))
     outcome = search.run(at_most=at_most)
-    print(
-        json.dumps(
-            {
-                "interleavings": outcome.interleavings,
-                "complete": outcome.complete,
-                "invariant": outcome.violation.invariant.name if outcome.violation else None,
-                "what": outcome.violation.what if outcome.violation else "",
-                "interleaving": f"{name}:{','.join(outcome.interleaving)}" if outcome.violation else "",
-            }
-        )
-    )
+    told = {
+        "number": number,
+        "interleavings": outcome.interleavings,
+        "complete": outcome.complete,
+        "invariant": outcome.violation.invariant.name if outcome.violation else None,
+        "what": outcome.violation.what if outcome.violation else "",
+        "interleaving": f"{name}:{','.join(outcome.interleaving)}" if outcome.violation else "",
+    }
+    os.write(1, f"{json.dumps(told)}\n".encode())  # at once: others write there, too
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 import json
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from typing import Final, NamedTuple
+from functools import cache
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from tests.safety.model.clients import LOCK_KEY, STATE_KEY
@@ -61,9 +62,16 @@ class Party(NamedTuple):
     seen: frozenset[bytes]
 
 
+@cache
+def _document(body: bytes) -> dict[str, Any]:
+    """Parse a state or a lock info; there are few of them, and each is judged many times."""
+    document: dict[str, Any] = json.loads(body)
+    return document
+
+
 def author(entry: Entry) -> str:
     """Who wrote a state."""
-    return str(json.loads(entry.body or b"{}")["outputs"]["author"]["value"])
+    return str(_document(entry.body or b"{}")["outputs"]["author"]["value"])
 
 
 def lock_owner(entry: Entry) -> str:
@@ -73,7 +81,7 @@ def lock_owner(entry: Entry) -> str:
 
 def lock_id(document: bytes) -> str:
     """The ID of a lock info document."""
-    return str(json.loads(document)["ID"])
+    return str(_document(document)["ID"])
 
 
 def client_of_lock(lock: str) -> str:
@@ -102,13 +110,13 @@ def of_lock_effect(effect: Effect, request: HttpRequest, now: int) -> Iterable[V
 
 def _may_remove(lock: Entry, request: HttpRequest, now: int) -> bool:
     if request.verb in ("delete", "undelete"):
-        info = json.loads(lock.body or b"")
+        info = _document(lock.body or b"")
         return (info["Operation"], info["Who"]) == (request.verb, request.principal)
     if request.verb != "unlock":
         return False
     if not request.body:
         return now - lock.modified > _MIN_AGE
-    return bool(json.loads(request.body)["ID"] == lock_owner(lock))
+    return bool(_document(request.body)["ID"] == lock_owner(lock))
 
 
 def brought_back(document: bytes) -> bytes:
@@ -209,7 +217,7 @@ def _found_state(point: Point) -> Entry | None:
 def _meant(lock: Entry, request: HttpRequest) -> bool:
     if request.verb == "unlock":
         return not request.body or lock_id(request.body) == lock_owner(lock)
-    info = json.loads(lock.body or b"")
+    info = _document(lock.body or b"")
     return (info["Operation"], info["Who"]) == (request.verb, request.principal)
 
 
@@ -274,7 +282,7 @@ def _forward(
 
 def _goes_back(before: Entry, after: Entry) -> Iterable[Violation]:
     """Judge a state that follows on an acknowledged one."""
-    last, document = json.loads(before.body or b""), json.loads(after.body or b"")
+    last, document = _document(before.body or b""), _document(after.body or b"")
     if document["lineage"] != last["lineage"]:
         yield Violation(Invariant.FORWARD, f"{_described(after)} changed the lineage")
     elif document["serial"] <= last["serial"]:
@@ -290,9 +298,9 @@ def of_refused_write(
         return
     entries = bucket.key(STATE_KEY).entries
     counted = [entry for entry in entries if _counts(entry, acknowledged)]
-    new = json.loads(request.body)
+    new = _document(request.body)
     for entry in counted:
-        document = json.loads(entry.body or b"")
+        document = _document(entry.body or b"")
         if new["lineage"] != document["lineage"] or new["serial"] <= document["serial"]:
             return  # it does not follow
     # A state of the lock's own second, which nobody acknowledged, is not told from one before the lock.
@@ -305,7 +313,7 @@ def of_refused_write(
 
 
 def _described(entry: Entry) -> str:
-    return f"{author(entry)}'s state of serial {json.loads(entry.body or b'')['serial']}"
+    return f"{author(entry)}'s state of serial {_document(entry.body or b'')['serial']}"
 
 
 def _named(request: HttpRequest) -> str:
@@ -313,4 +321,4 @@ def _named(request: HttpRequest) -> str:
         return f"a {request.verb}"
     if not request.body:
         return "a force-unlock without an ID"
-    return f"an unlock of {json.loads(request.body)['ID']}"
+    return f"an unlock of {_document(request.body)['ID']}"

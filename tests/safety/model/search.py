@@ -401,13 +401,26 @@ class Search:
         raise ValueError(f"the scenario {self.scenario.name} has no client {name}")
 
     def _world(self, change: _Change) -> World:
+        # What an event has left alone is still the very thing that has a number.
+        before, standings = change.world, self._standings
+        clients = [
+            number if standings[number] is standing else standings.number(standing)
+            for number, standing in zip(before.clients, change.clients, strict=True)
+        ]
+        strays, late, acknowledged = before.strays, before.late, before.acknowledged
+        if change.strays is not self._strays[strays]:
+            strays = self._strays.number(tuple(sorted(change.strays)))
+        if change.late is not self._late[late]:
+            late = self._late.number(tuple(sorted(change.late)))
+        if change.acknowledged is not self._documents[acknowledged]:
+            acknowledged = self._documents.number(change.acknowledged)
         return World(
             change.bucket,
             change.clock,
-            tuple([self._standings.number(standing) for standing in change.clients]),
-            self._strays.number(tuple(sorted(change.strays))),
-            self._late.number(tuple(sorted(change.late))),
-            self._documents.number(change.acknowledged),
+            tuple(clients),
+            strays,
+            late,
+            acknowledged,
             change.faults,
             change.repeats,
             change.ticks,

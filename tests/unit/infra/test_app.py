@@ -11,6 +11,8 @@ import pytest
 from infra.bundle import WITHOUT_BYTECODE
 from tests.unit.infra.conftest import ROOT
 
+# CDK's rules for templates take seconds to load; test_checks.py has them judge every template.
+WITHOUT_RULES = {"CDK_VALIDATION": "false"}
 PAYMENTS = '[teams.payments]\naccount = "123456789012"\nregion = "eu-central-1"\n'
 
 
@@ -20,7 +22,7 @@ def synth(teams_file: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["node_modules/.bin/cdk", "synth", "--quiet", "--context", context, "--output", output],
         cwd=ROOT,
-        env=os.environ | {"CDK_DISABLE_VERSION_CHECK": "true", "NODE_NO_WARNINGS": "1"},
+        env=os.environ | WITHOUT_RULES | {"CDK_DISABLE_VERSION_CHECK": "true", "NODE_NO_WARNINGS": "1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -35,6 +37,7 @@ def app(folder: Path, teams_file: Path, **context: object) -> subprocess.Complet
         [sys.executable, "app.py"],
         cwd=ROOT,
         env=os.environ
+        | WITHOUT_RULES
         | {
             "CDK_CONTEXT_JSON": json.dumps({**settings, "teams": str(teams_file), **context}),
             "CDK_OUTDIR": str(folder / "cdk.out"),
