@@ -134,7 +134,7 @@ def main(arguments: Iterable[str]) -> None:
     os.nice(5)  # the deployed stack, whose time goes by the clock, comes first
     gc.disable()  # nothing of a search is ever given up before its end
     forks = multiprocessing.get_context("fork")
-    running = []
+    running: list[BaseProcess] = []
     for number, job in enumerate(json.load(sys.stdin)):
         while len(running) == processes:
             running = _ended(running)
