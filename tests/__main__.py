@@ -30,6 +30,8 @@ CPU_BOUND: Final = 34 * 60
 """Seconds of processor time, of all cores together; printed, not asserted."""
 
 _OF_OUTER_MAKE: Final = frozenset({"MAKEFLAGS", "MAKELEVEL", "MFLAGS"})
+_COMPILE_AGAIN: Final = frozenset({"PYTHONDONTWRITEBYTECODE"})
+"""With it, every process of the tests would compile all modules for itself."""
 _TIME_TO_END: Final = 30.0
 _PAUSE: Final = 0.2
 _CLOSING: Final = re.compile(r"=+ .*\b(passed|failed|errors?|no tests ran)\b.* in \d.* =+")
@@ -96,7 +98,11 @@ class Run:
         self._process = subprocess.Popen(
             part.command,
             cwd=ROOT,
-            env={name: value for name, value in os.environ.items() if name not in _OF_OUTER_MAKE},
+            env={
+                name: value
+                for name, value in os.environ.items()
+                if name not in _OF_OUTER_MAKE | _COMPILE_AGAIN
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE if seen else self._kept,
             stderr=subprocess.STDOUT,
