@@ -27,7 +27,7 @@ _UNITS = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
 _LONGEST = timedelta(days=36500)
 
 _PROFILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
-_REGION = re.compile(r"[a-z]+(-[a-z0-9]+)+", re.ASCII)
+_REGION = re.compile(r"[a-z]+(-[a-z]+)+-[0-9]{1,2}", re.ASCII)
 _SECRET = re.compile(
     r"holdfast_[0-9A-Za-z]{20}|session-[0-9a-z]{20}|eyJ[\w-]+\.[\w-]+\.|^[0-9A-Za-z/+]{40}$", re.ASCII
 )
@@ -209,7 +209,7 @@ def region(value: str) -> str:
     _refuse_secret(value)
     if not _REGION.fullmatch(value):
         raise argparse.ArgumentTypeError(
-            f"{value!r} is not a valid AWS region: lower-case letters, digits and '-', as eu-central-1"
+            f"{value!r} is not a valid AWS region: words and a number with '-' between, as eu-central-1"
         )
     return value
 

@@ -25,7 +25,7 @@ _NOT_VALID = frozenset(
 _THROTTLED = frozenset(
     {"RequestLimitExceeded", "Throttling", "ThrottlingException", "TooManyRequestsException"}
 )
-_LOCAL = "for the local AWS: set -a; . .local/aws.env; set +a"
+_LOCAL = "for the local AWS run `set -a; . .local/aws.env; set +a`"
 _SIGN_IN = "sign in again (`aws sso login`, or however you get credentials) and run the command again"
 
 

@@ -379,7 +379,8 @@ Then `terraform init`, `plan` and `apply` as ever.
     make demo    shows a real Terraform doing it
     make down    stops it; states, locks and the token stay in {_display(home.folder)}
 
-For the `holdfast` command and the AWS CLI: set -a; . {_display(home.aws_env)}; set +a""")
+For the `holdfast` command and the AWS CLI: set -a; . {_display(home.aws_env)}; set +a
+The API's address, for `holdfast configure`: {first.api_address}""")
     for team in others:
         print(f"""
 The team {team.name} has tokens and a backend block of its own:

@@ -137,7 +137,7 @@ def _run(asked: argparse.Namespace) -> None:
     wanted = {name: str(value) for name in _OPTIONS if (value := getattr(asked, name)) is not None}
     search = audit.Search(wanted, since, asked.until, WRITES if asked.writes else None)
     if asked.follow:
-        _follow(log, search, asked)
+        _follow(log, search, asked, f"Waiting for events of the team {team}; Ctrl-C ends it.")
     progress = output.Progress()
     found = log.newest(search, asked.limit, progress) if asked.limit else log.read(search, progress)
     events = list(found.values())
@@ -153,7 +153,7 @@ def _run(asked: argparse.Namespace) -> None:
         )
 
 
-def _follow(log: "Log", search: "Search", asked: argparse.Namespace) -> NoReturn:
+def _follow(log: "Log", search: "Search", asked: argparse.Namespace, waiting: str) -> NoReturn:
     """Print events as they come, until the user interrupts it."""
     from holdfast_cli.audit import Following
     from holdfast_cli.aws_errors import AwsUnavailableError
@@ -162,6 +162,8 @@ def _follow(log: "Log", search: "Search", asked: argparse.Namespace) -> NoReturn
     following = Following(log, search)
     count = asked.limit if asked.limit or asked.since else 0
     events = following.begin(count, output.Progress())
+    if sys.stderr.isatty():
+        output.tell(waiting)
     is_available = True
     while True:
         for event in events.values():

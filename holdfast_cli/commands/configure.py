@@ -202,7 +202,10 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 def _ask(name: str, present: "Mapping[str, str]", file: Path) -> dict[str, str]:
     """Ask for each setting, and return those that were answered."""
-    output.tell(f"The profile {name} in {file}. Enter keeps what stands in brackets.")
+    output.tell(
+        f"The profile {name} in {file}. `cdk deploy` and `make up` print the API's address. Enter keeps what "
+        "stands in brackets."
+    )
     try:
         answers = {setting: _answer(setting, present.get(setting)) for setting in profiles.RULES}
     except KeyboardInterrupt as interrupt:

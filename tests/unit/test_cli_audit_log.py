@@ -266,7 +266,7 @@ def test_following_goes_on_after_errors_that_pass_and_tells_them_once(
     monkeypatch.setattr("time.sleep", pause)
     errors = [*errors]
     with pytest.raises(EndedError):
-        command._follow(log, search(), asked())  # noqa: SLF001 the loop has no end
+        command._follow(log, search(), asked(), "")  # noqa: SLF001 the loop has no end
 
     printed = capsys.readouterr()
     assert [line.split() for line in printed.out.splitlines()] == [
@@ -291,7 +291,7 @@ def test_following_ends_with_errors_that_stay(
     monkeypatch.setattr("time.sleep", lambda _: logs.errors.append(error))
 
     with pytest.raises(CommandError, match=line) as raised:
-        command._follow(log, search(), asked())  # noqa: SLF001
+        command._follow(log, search(), asked(), "")  # noqa: SLF001
 
     assert not isinstance(raised.value, AwsUnavailableError)
 
