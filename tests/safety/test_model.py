@@ -85,6 +85,11 @@ def test_a_broken_invariant_comes_with_an_interleaving_that_tells_it_again() -> 
     assert last == f"BROKEN: {Invariant.SEEN.value}: {found.what}"
 
 
+def test_a_search_that_ends_without_a_result_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match=r"(?s)1 of 1 searches.*KeyError: 'nowhere'"):
+        list(hunt.run([hunt.Job("nowhere", Bounds(0, 0, 0))], at_most=1, processes=1))
+
+
 def test_an_interleaving_that_breaks_nothing_is_told_to_its_end() -> None:
     told = _replay("two-applies:A.lost,A,A,tick,B,B")
     assert told.returncode == 0

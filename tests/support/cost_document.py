@@ -14,7 +14,9 @@ _RUNS: Final = (10, 100, 1_000, 10_000)
 _PLAN: Final = (ACQUIRE, READ, READ, RELEASE)
 _APPLY: Final = (ACQUIRE, READ, READ, WRITE, RELEASE)
 """What Terraform asks for, `init` included, and the requests to S3 of each."""
-_SESSION: Final = ("GET", "PUT", "GET", "GET")
+_VERIFY: Final = ("GET", "GET")
+"""To S3, when a session is used: its record and the trust records."""
+_SESSION: Final = ("GET", "PUT", *_VERIFY)
 """To S3, for a session: the ID token is verified, the session stored, and verified when it is used."""
 _TRUST_READS: Final = 4
 """Of the trust records, for each run: twice for each command."""
@@ -24,6 +26,8 @@ _AUTHORIZED: Final = 2
 _COLD_MS: Final = {"backend": 700, "authorizer": 500, "sessions": 500}
 """Processor time of a cold start and its request on a whole vCPU, rounded up (docs/limits.md, benchmarks)."""
 _WARM_MS: Final = 100
+_AND_ITS_AUDIT: Final = 2
+"""Invocations for each of backend, session function and authorizer: the audit function copies its line."""
 _AUDIT_MEGABYTES: Final = 256
 _AUDIT_COLD_SECONDS: Final = 4.0
 _AUDIT_WARM_SECONDS: Final = 0.3
@@ -82,7 +86,7 @@ def month(runs: int) -> Month:
     api = sum(1 + len(command) for command in commands)
     s3 = [method for command in commands for verb in (_SESSION, *command) for method in verb]
     puts, gets = s3.count("PUT"), s3.count("GET")
-    invocations = 2 * api + len(commands) * _AUTHORIZED  # each request, and the audit trail's copy of it
+    invocations = _AND_ITS_AUDIT * (api + len(commands) * _AUTHORIZED)
     seconds = sum(_gb_seconds(len(command), team.memory) for command in commands)
     logged = runs * api * _LOG_KB / _KB_OF_A_GB
     s3_logged = runs * len(s3) * _S3_LOG_KB / _KB_OF_A_GB
@@ -110,14 +114,28 @@ def _gb_seconds(requests: int, memory: Memory) -> float:
         )
     )
     warm = _WARM_MS / 1000 * ((requests - 1) * memory.backend + (_AUTHORIZED - 1) * memory.authorizer) / 1024
-    audit = (_AUDIT_COLD_SECONDS + requests * _AUDIT_WARM_SECONDS) * _AUDIT_MEGABYTES / 1024
+    audited = requests + 1 + _AUTHORIZED  # the session, too; the first of them is the cold one
+    audit = (_AUDIT_COLD_SECONDS + (audited - 1) * _AUDIT_WARM_SECONDS) * _AUDIT_MEGABYTES / 1024
     return cold + warm + audit
 
 
-def _save(memory: Memory) -> float:
-    """Return what one more write of a state costs, without its version."""
-    asked = sum(_PUT if method == "PUT" else _GET for method in WRITE) + len(WRITE) * _KEY_REQUEST
-    return _API_REQUEST + _INVOCATION + asked + _WARM_MS / 1000 * memory.backend / 1024 * GB_SECOND
+def _ten_minutes(memory: Memory) -> float:
+    """Return what ten more minutes of an apply cost, without logs and versions.
+
+    Terraform saves every 20 seconds, and API Gateway asks the authorizer every 60.
+    """
+    saved, verified = 30, 10
+    requests = saved * WRITE + verified * _VERIFY
+    asked = sum(_PUT if method == "PUT" else _GET for method in requests) + len(requests) * _KEY_REQUEST
+    warm = _WARM_MS / 1000 * (saved * memory.backend + verified * memory.authorizer)
+    audit = (saved + verified) * _AUDIT_WARM_SECONDS * _AUDIT_MEGABYTES
+    invocations = _AND_ITS_AUDIT * (saved + verified)
+    return saved * _API_REQUEST + invocations * _INVOCATION + asked + (warm + audit) / 1024 * GB_SECOND
+
+
+def cents() -> float:
+    """Return what 100 runs cost, without the key."""
+    return sum(month(100).parts()) * 100
 
 
 def dollars(amount: float) -> str:
@@ -135,14 +153,13 @@ def document() -> str:
     smaller = snap_start_price(replace(memory, authorizer=512))
     plan, apply = (sum(map(len, command)) for command in (_PLAN, _APPLY))
     table = "\n".join(_table())
-    cents = (month(1_000).total - _KEY) * 10
     backend, authorizer, sessions = _COLD_MS.values()
     return f"""\
 # What it costs
 
 <!-- Generated from tests/support/cost_document.py by `make generated`: change it there. -->
 
-A team's stack costs one dollar a month for its key, and about {cents:.1f} cents for every
+A team's stack costs one dollar a month for its key, and about {cents():.1f} cents for every
 100 runs. A run is a `plan` and an `apply`. The amounts are **computed, not from a bill**: nothing
 ran on an AWS account yet.
 
@@ -155,7 +172,7 @@ All amounts are US dollars for a month. "Together" contains the key.
   [Lambda](https://aws.amazon.com/lambda/pricing/) on arm64, [S3](https://aws.amazon.com/s3/pricing/),
   [KMS](https://aws.amazon.com/kms/pricing/) and
   [CloudWatch](https://aws.amazon.com/cloudwatch/pricing/). Other regions have other prices, and AWS
-  changes them. The pages have today's.
+  changes them. The pages have today's prices.
 - **The free tier is not counted.** An account has it once, for all that runs in it.
 - **The key** costs one dollar a month in its first year. KMS rotates it every year. The first and the
   second rotation each add one dollar a month, later ones nothing: it is three dollars from the third
@@ -171,10 +188,15 @@ The assumptions are on the expensive side:
 | requests to the API | {len(_PLAN)} for a plan, {len(_APPLY)} for an apply, and 1 for each session |
 | requests to S3 | {plan} for a plan and {apply} for an apply, as \
 [a test counts them](design.md#what-a-request-costs), and {len(_SESSION)} for each session; `DELETE` is free |
-| functions | the default `memory`; each command meets a cold start of every function |
+| functions | the default `memory`; each command meets a cold start of every function; \
+the audit function is called for each request to the API and for each of the {_AUTHORIZED} calls of the \
+authorizer |
 | time of a function | {backend} ms for a cold start of the backend, {authorizer} ms of the authorizer, \
-{sessions} ms of the session function; {_WARM_MS} ms for each request |
-| requests to KMS | one for each `GET` and `PUT`; the bucket key makes them fewer, AWS says not by how many |
+{sessions} ms of the session function; {_WARM_MS} ms for each request; \
+{_AUDIT_COLD_SECONDS} s for a cold start of the audit function, {_AUDIT_WARM_SECONDS} s for each later call, \
+at {_AUDIT_MEGABYTES} MB |
+| requests to KMS | one for each `GET` and `PUT`; the bucket key makes them fewer, AWS does not say \
+by how many |
 | logs | {_LOG_KB} KB for each request to the API, kept for a year; \
 {_S3_LOG_KB} KB of S3's access log for each request to S3, kept for 90 days |
 | data out | {_PLAN.count(READ)} reads for each command, {_STATE_KB} KB each, uncompressed, to the internet |
@@ -192,7 +214,7 @@ Code, records and the bucket that `cdk bootstrap` makes are some megabytes, less
 `retention` keeps each until it ends |
 | a larger state | "Data out" and "Versions" grow with its size: ten times as much for 1 MB; \
 API Gateway bills each 512 KB of it as a request |
-| a long apply | {30 * _save(memory):.4f} dollars for ten minutes: Terraform saves about every 20 seconds |
+| a long apply | {_ten_minutes(memory):.4f} dollars for ten minutes: Terraform saves about every 20 seconds |
 | `log_retention`, `audit_retention` | {_LOG_GB_MONTH} dollars a month for each GB that is kept; \
 {_LOG_GB:.2f} dollars to write it |
 | `token_trail` | [CloudTrail's](https://aws.amazon.com/cloudtrail/pricing/) \

@@ -18,8 +18,6 @@ from local_aws.server import ROOT, LocalAws, Running, find_running
 from tests.support.free_port import free_port
 
 TIME_LIMIT = 300
-UNPACKED_CDK = Path.home() / ".cache" / "aws" / "jsii" / "package-cache"
-"""Where jsii keeps aws-cdk-lib unpacked; a new home would have it unpack 260 MB again."""
 
 
 @dataclass
@@ -40,11 +38,8 @@ class FrontDoor:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.folder.parent),
-            "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(UNPACKED_CDK),
-        }
+        # A home of its own: the user's cache, which jsii unpacks aws-cdk-lib into, stays as it is.
+        return {"PATH": os.environ["PATH"], "HOME": str(self.folder.parent)}
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

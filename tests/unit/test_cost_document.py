@@ -9,6 +9,7 @@ from tests.conftest import GeneratedFile
 from tests.support import cost_document
 
 ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
 
 
 @pytest.mark.generated
@@ -17,11 +18,10 @@ def test_the_document_is_computed_from_the_counted_requests(generated_file: Gene
 
 
 def test_the_readme_has_the_amounts_of_the_document() -> None:
-    told = re.findall(
-        r"^\| ([0-9,]+) \| ([0-9.]+) dollars \|$", (ROOT / "README.md").read_text(), re.MULTILINE
-    )
+    told = re.findall(r"^\| ([0-9,]+) \| ([0-9.]+) dollars \|$", README, re.MULTILINE)
 
     assert told
     assert told == [
         (runs, f"{cost_document.month(int(runs.replace(',', ''))).total:.2f}") for runs, _ in told
     ]
+    assert f"| about $1 a month, and {cost_document.cents():.1f} cents for 100 runs |" in README

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final
@@ -89,6 +89,7 @@ def run(jobs: Sequence[Job], *, at_most: int, processes: int) -> Iterator[tuple[
             (str(_functions(job, Path(copies, str(number)))), job.scenario, *astuple(job.bounds))
             for number, job in enumerate(jobs)
         ]
+        untold = len(asked)
         with subprocess.Popen(
             [sys.executable, "-m", "tests.safety.model.hunt", str(at_most), str(processes)],
             cwd=_ROOT,
@@ -103,13 +104,18 @@ def run(jobs: Sequence[Job], *, at_most: int, processes: int) -> Iterator[tuple[
                     json.dump(asked, searching.stdin)
                     searching.stdin.close()
                     for line in searching.stdout:
+                        untold -= 1
                         yield _result(jobs, json.loads(line))
                 searching.wait()
             finally:
                 searching.terminate()
-        if searching.returncode:
+        if searching.returncode or untold:
             errors.seek(0)
-            raise RuntimeError(f"the searches ended with {searching.returncode}:\n{errors.read()[-4000:]}")
+            raise RuntimeError(
+                f"{untold} of {len(asked)} searches gave no result, "
+                f"and their process ended with {searching.returncode}:\n"
+                f"{errors.read()[-4000:]}"
+            )
 
 
 def _functions(job: Job, copy: Path) -> Path:
@@ -134,34 +140,48 @@ def main(arguments: Iterable[str]) -> None:
     os.nice(5)  # the deployed stack, whose time goes by the clock, comes first
     gc.disable()  # nothing of a search is ever given up before its end
     forks = multiprocessing.get_context("fork")
-    running: list[BaseProcess] = []
+    running: dict[Connection, BaseProcess] = {}
     for number, job in enumerate(json.load(sys.stdin)):
-        while len(running) == processes:
-            running = _ended(running)
-        running.append(
-            forks.Process(target=_search, args=(number, *job, at_most), name=str(job), daemon=True)
+        if len(running) == processes:
+            _tell(running)
+        told, telling = forks.Pipe(duplex=False)
+        search = forks.Process(
+            target=_search, args=(telling, number, *job, at_most), name=str(job), daemon=True
         )
-        running[-1].start()
+        search.start()
+        telling.close()  # the search alone has it now, so its death ends the pipe
+        running[told] = search
     while running:
-        running = _ended(running)
+        _tell(running)
 
 
-def _ended(running: Sequence[BaseProcess]) -> list[BaseProcess]:
-    """Wait until a search has ended, and return those that still run."""
-    wait([process.sentinel for process in running])
-    ended = [process for process in running if process.exitcode is not None]
-    for process in ended:
-        if process.exitcode:
-            sys.exit(f"the search of {process.name} ended with {process.exitcode}")
-    return [process for process in running if process not in ended]
+def _tell(running: dict[Connection, BaseProcess]) -> None:
+    """Wait until searches have ended, print what they found, and take them out of those that run."""
+    ended = wait(list(running))
+    for told in [told for told in running if told in ended]:
+        search = running.pop(told)
+        try:
+            found = told.recv()
+        except EOFError:
+            search.join()
+            sys.exit(f"the search of {search.name} ended with {search.exitcode} and without a result")
+        print(json.dumps(found), flush=True)
+        search.join()
 
 
 def _search(
-    number: int, functions: str, name: str, faults: int, repeats: int, ticks: int, at_most: int
+    telling: Connection,
+    number: int,
+    functions: str,
+    name: str,
+    faults: int,
+    repeats: int,
+    ticks: int,
+    at_most: int,
 ) -> None:
     search = Search(Production(Path(functions)), within(BY_NAME[name], Bounds(faults, repeats, ticks)))
     outcome = search.run(at_most=at_most)
-    told = {
+    found = {
         "number": number,
         "interleavings": outcome.interleavings,
         "complete": outcome.complete,
@@ -169,7 +189,7 @@ def _search(
         "what": outcome.violation.what if outcome.violation else "",
         "interleaving": f"{name}:{','.join(outcome.interleaving)}" if outcome.violation else "",
     }
-    os.write(1, f"{json.dumps(told)}\n".encode())  # at once: others write there, too
+    telling.send(found)
 
 
 if __name__ == "__main__":
