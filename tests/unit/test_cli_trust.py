@@ -377,10 +377,10 @@ def test_updating_an_unknown_record_is_one_line_and_makes_none(aws: Aws) -> None
 
 
 def test_an_update_without_room_is_one_line_and_changes_nothing(aws: Aws) -> None:
-    put(aws, of_role("a", description="x" * 261_700))
+    put(aws, of_role("a", description="x" * 327_000))
     before = aws.records("payments")
 
-    assert "262144 bytes" in aws.failure("trust", "update", "a", "--description", "x" * 261_900)
+    assert "327680 bytes" in aws.failure("trust", "update", "a", "--description", "x" * 327_600)
     assert aws.records("payments") == before
 
 
