@@ -256,10 +256,8 @@ def test_a_record_can_be_narrowed_where_there_is_no_room_for_another() -> None:
     with pytest.raises(ValueError, match="262144 bytes"):
         full.added(aws())
 
-    [record] = full
-    narrowed = trust.update(
-        record, role=Role.READER, scope=["a"], description=None, updated_by="bob", now=NOW
-    )
+    [there] = full
+    narrowed = trust.update(there, role=Role.READER, scope=["a"], description=None, updated_by="bob", now=NOW)
     assert tuple(trust.parse(full.updated(narrowed).to_json())) == (narrowed,)
 
 
