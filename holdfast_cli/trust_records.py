@@ -35,12 +35,17 @@ def read(session: "boto3.Session", stack: "Stack") -> Records:
 def add(session: "boto3.Session", stack: "Stack", record: "Trust") -> None:
     """Add a record.
 
+    An attempt is repeated after somebody else's change. It is not if an earlier attempt may have taken effect
+    and the record is absent: somebody may have removed it, and with the same ID its sessions would be valid
+    again.
+
     Raises:
-        CommandError: its name or its AWS role has one already, there is no room, or AWS does not allow it or
-            does not respond.
+        CommandError: its name or its AWS role has one already, somebody may have removed it at the same time,
+            there is no room, or AWS does not allow it or does not respond.
     """
     unknown = f"check with `holdfast trust list` whether {record.name} is there before you run it again."
     with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
+        store = open_bucket(session, stack)
 
         def decide(current: bytes | None) -> bytes | None:
             records = _parse(current, stack.bucket)
@@ -48,12 +53,18 @@ def add(session: "boto3.Session", stack: "Stack", record: "Trust") -> None:
             if there is not None and there.id == record.id:
                 # An attempt took effect although its response was lost, and others have made changes since.
                 return None
+            if there is None and "PutObject" in store.unconfirmed:
+                raise CommandError(
+                    f"Somebody changed the trust records at the same time and may have removed {record.name} "
+                    "after it was added. Check with `holdfast trust list`, then run the command again if it "
+                    "is to be there."
+                )
             try:
                 return records.added(record).to_json()
             except ValueError as error:
                 raise CommandError(f"The record was not added: {error}.") from error
 
-        change(open_bucket(session, stack), KEY, decide)
+        change(store, KEY, decide)
 
 
 def update(
@@ -67,16 +78,17 @@ def update(
 ) -> "tuple[Trust, Trust]":
     """Change what a record grants; None leaves it as it is.
 
-    If somebody else changes the record at the same time, theirs is changed.
+    An attempt is repeated after a change of other records only: over another update of the same record it
+    could grant again what that one took away.
 
     Returns:
         The record before and after; the same if that is no change.
 
     Raises:
-        CommandError: there is none of that name, somebody removed or re-created it at the same time, there is
-            no room, or AWS does not allow it or does not respond.
+        CommandError: there is none of that name, somebody updated, removed or re-created it at the same time,
+            there is no room, or AWS does not allow it or does not respond.
     """
-    unknown = "run the command again; it says so where nothing is left to change."
+    unknown = f"check with `holdfast trust list` what {name} grants before you run it again."
     with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
         identity = caller_arn(session)
         made: list[tuple[Trust, Trust]] = []
@@ -93,6 +105,12 @@ def update(
                 raise _none_of(name, stack.bucket)
             if made and there == made[-1][1]:
                 return None  # an attempt took effect although its response was lost
+            if made and there != made[-1][0]:
+                who = there.updated_by or "Somebody else"
+                raise CommandError(
+                    f"{who} updated the trust record {name} at the same time: look at it with `holdfast "
+                    "trust list`, then run the command again if it is still to be changed."
+                )
             try:
                 after = trust.update(
                     there,

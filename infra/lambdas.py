@@ -280,7 +280,7 @@ class Functions(Construct):
 
 
 def version(bundle: Bundle) -> str:
-    """Return the version of a function's code, such as `0.1.0+57ab9b1ad0f6`: the release, and the digest."""
+    """Return the version of a function's code, such as `0.2.0+57ab9b1ad0f6`: the release, and the digest."""
     return f"{__version__}+{bundle.digest[:12]}"
 
 

@@ -89,7 +89,10 @@ examples:
         help="go on with new events as they come, until Ctrl-C; without --since and --limit only these",
     )
     audit.add_argument(
-        "--limit", type=_count, metavar="COUNT", help="only the newest of them, so many; still oldest first"
+        "--limit",
+        type=_count,
+        metavar="COUNT",
+        help="only the newest COUNT of the selected events, oldest first",
     )
     arguments.add_team(audit)
     arguments.add_json(audit, "one JSON object per line")
@@ -98,7 +101,7 @@ examples:
 def _event(value: str) -> str:
     if value not in EVENTS:
         raise argparse.ArgumentTypeError(
-            f"{value!r} is not a valid event; the events are {', '.join(EVENTS)}"
+            f"{value!r} is not a valid event; this version knows {', '.join(EVENTS)}"
         )
     return value
 

@@ -143,7 +143,7 @@ class _Probe:
             return False
         compared = versions.compare(version)
         if compared is None:
-            yield ok("api.health", f"The API responds, with the version of this command, {version}.")
+            yield ok("api.health", f"The API responds, with the release of this command: {version}.")
         else:
             yield note("api.health", *compared)
         off = clock.seconds_off(health.headers.get("date", ""), sent, received)

@@ -148,6 +148,7 @@ def test_a_request_that_s3_did_not_take_is_repeated(bucket: Bucket, fault: Fault
     store = bucket.store()
     assert isinstance(put(store, b"one", IfAbsent()), Stored)
     assert store.requests == ["PutObject"] * 4
+    assert store.unconfirmed == (["PutObject"] * 3 if fault is Fault.NEVER_ARRIVES else [])
     bucket.proxy.fail("GET", KEY, fault)
     head = bucket.store().read_version(KEY)
     bucket.proxy.fail("GET", KEY, fault)
@@ -160,9 +161,12 @@ def test_a_read_that_broke_off_is_repeated(bucket: Bucket) -> None:
     assert found(bucket.store()).body == b"x" * 100_000
 
 
-def test_a_write_whose_answer_was_lost_comes_back_as_not_stored_once(bucket: Bucket) -> None:
-    bucket.proxy.fail("PUT", KEY, Fault.ANSWER_LOST)
-    assert isinstance(put(bucket.store(), b"one", IfAbsent()), PreconditionFailed)
+@pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.SERVER_ERROR_AFTERWARDS])
+def test_a_write_whose_answer_was_lost_comes_back_as_not_stored_once(bucket: Bucket, fault: Fault) -> None:
+    bucket.proxy.fail("PUT", KEY, fault)
+    store = bucket.store()
+    assert isinstance(put(store, b"one", IfAbsent()), PreconditionFailed)
+    assert store.unconfirmed == ["PutObject"]
     assert bucket.bodies(KEY) == [b"one"]
 
 

@@ -6,6 +6,7 @@ from http import HTTPStatus
 
 import pytest
 
+import holdfast
 from tests.support import documents
 from tests.support.team import Team
 
@@ -15,7 +16,7 @@ def test_health_is_open_and_tells_the_version(strict: Team) -> None:
 
     assert answer.status == 200
     assert answer.json()["status"] == "ok"
-    assert answer.json()["version"].startswith("0.1.0+")
+    assert answer.json()["version"].startswith(f"{holdfast.__version__}+")
 
 
 def test_a_state_that_does_not_exist_is_204(strict: Team, state: str) -> None:

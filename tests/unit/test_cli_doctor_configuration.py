@@ -14,6 +14,7 @@ from unittest import mock
 
 import pytest
 
+from holdfast import __version__
 from holdfast.names import parse
 from holdfast_cli import api, backend_config
 from holdfast_cli.doctor import configuration
@@ -26,7 +27,7 @@ from tests.support.api_stub import ApiStub, Reply, refused
 STATE = "network/prod"
 SECRET = "holdfast_not-to-be-shown"
 CREDENTIALS = {"TF_HTTP_USERNAME": "k2v9x0q7m3c1d8f5a6b4", "TF_HTTP_PASSWORD": SECRET}
-HEALTH = Reply(200, b'{"status": "ok", "version": "0.1.0"}')
+HEALTH = Reply(200, b'{"status": "ok", "version": "%b"}' % __version__.encode())
 READ = Reply(200, b'{"version": 4}')
 MAY_LOCK = refused(400, "invalid_lock_info", "The lock info has no ID.")
 READER = refused(403, "not_allowed", "The role 'reader' of token:x does not allow to lock.")

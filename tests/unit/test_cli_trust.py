@@ -159,6 +159,8 @@ def test_records_of_others_stay(aws: Aws) -> None:
 
 def test_a_record_that_others_add_at_the_same_time_stays_too(aws: Aws, moto: str) -> None:
     with running(moto) as proxy:
+        # S3 can respond so to one of two simultaneous writes, before it decides.
+        proxy.fail("PUT", trust.KEY, Fault.CONFLICT)
         proxy.before("PUT", trust.KEY, lambda: put(aws, of_role("a")))
         aws.output(*ADD, *FROM_AWS, AWS_ENDPOINT_URL_S3=proxy.endpoint)
         assert proxy.end_rules() == 0
@@ -216,6 +218,24 @@ def test_an_addition_whose_answer_is_lost_before_others_add_more_is_there_once(a
         assert proxy.end_rules() == 0
 
     assert [record.name for record in stored(aws)] == ["network-main", "b"]
+
+
+def test_an_addition_whose_answer_is_lost_is_not_made_again_after_others_remove_it(
+    aws: Aws, moto: str
+) -> None:
+    def remove() -> None:
+        assert [record.name for record in stored(aws)] == ["network-main"]
+        put(aws)
+
+    with running(moto) as proxy:
+        proxy.fail("PUT", trust.KEY, Fault.ANSWER_LOST)
+        proxy.before("PUT", trust.KEY, remove)
+        line = aws.failure(*ADD, *FROM_AWS, AWS_ENDPOINT_URL_S3=proxy.endpoint)
+        assert proxy.end_rules() == 0
+
+    assert "may have removed network-main" in line
+    assert "`holdfast trust list`" in line
+    assert tuple(stored(aws)) == ()
 
 
 @pytest.mark.parametrize(
@@ -357,27 +377,47 @@ def test_updating_an_unknown_record_is_one_line_and_makes_none(aws: Aws) -> None
 
 
 def test_an_update_without_room_is_one_line_and_changes_nothing(aws: Aws) -> None:
-    put(aws, of_role("a", description="x" * 261_700))
+    put(aws, of_role("a", description="x" * 327_000))
     before = aws.records("payments")
 
-    assert "262144 bytes" in aws.failure("trust", "update", "a", "--description", "x" * 261_900)
+    assert "327680 bytes" in aws.failure("trust", "update", "a", "--description", "x" * 327_600)
     assert aws.records("payments") == before
 
 
-def test_an_update_is_made_again_over_what_others_change_at_the_same_time(aws: Aws, moto: str) -> None:
-    record = of_role("a")
-    theirs = replace(record, scope=("theirs",), updated=record.created, updated_by="bob")
-    put(aws, record)
+def test_an_update_is_made_again_after_others_change_other_records(aws: Aws, moto: str) -> None:
+    put(aws, of_role("a"))
 
     with running(moto) as proxy:
-        proxy.before("PUT", trust.KEY, lambda: put(aws, theirs, of_role("b")))
-        text = aws.output("trust", "update", "a", "--role", "writer", AWS_ENDPOINT_URL_S3=proxy.endpoint)
+        proxy.before("PUT", trust.KEY, lambda: put(aws, *stored(aws), of_role("b")))
+        aws.output(*UPDATE_A, AWS_ENDPOINT_URL_S3=proxy.endpoint)
         assert proxy.end_rules() == 0
 
-    assert "scope" not in text
-    a, b = stored(aws)
-    assert (a.id, a.role, a.scope, a.updated_by) == (record.id, Role.WRITER, ("theirs",), MOTOS_ARN)
-    assert b.name == "b"
+    assert [(one.name, one.role) for one in stored(aws)] == [("a", Role.WRITER), ("b", Role.READER)]
+
+
+@pytest.mark.parametrize(
+    ("answer_is_lost", "by", "named"), [(False, "bob", "bob"), (True, "", "Somebody else")]
+)
+def test_an_update_is_not_made_again_over_another_update_of_the_record(
+    aws: Aws, moto: str, answer_is_lost: bool, by: str, named: str
+) -> None:
+    record = of_role("a")
+    narrowed = replace(record, scope=("theirs",), updated=record.created, updated_by=by)
+    put(aws, record)
+
+    def narrow() -> None:
+        assert [one.role for one in stored(aws)] == [Role.WRITER if answer_is_lost else Role.READER]
+        put(aws, narrowed)
+
+    with running(moto) as proxy:
+        if answer_is_lost:
+            proxy.fail("PUT", trust.KEY, Fault.ANSWER_LOST)
+        proxy.before("PUT", trust.KEY, narrow)
+        line = aws.failure(*UPDATE_A, AWS_ENDPOINT_URL_S3=proxy.endpoint)
+        assert proxy.end_rules() == 0
+
+    assert f"{named} updated the trust record a at the same time" in line
+    assert tuple(stored(aws)) == (narrowed,)
 
 
 @pytest.mark.parametrize("anew", [(), (of_role("a"),)], ids=["removed", "re-created"])

@@ -91,8 +91,17 @@ def test_a_change_keeps_what_a_newer_command_stored() -> None:
     ]
 
 
+def test_only_a_record_that_was_updated_stores_when_and_by_whom() -> None:
+    records = Records((oidc(), replace(aws(), updated=NOW, updated_by="bob")))
+    never, once = json.loads(records.to_json())["records"]
+    assert "updated" not in never
+    assert "updated_by" not in never
+    assert (once["updated"], once["updated_by"]) == ("2026-11-20T10:00:00+00:00", "bob")
+
+
 def test_what_this_release_stores_is_not_taken_for_a_newer_ones() -> None:
-    records = trust.parse(Records().added(oidc()).added(aws()).to_json())
+    first = replace(oidc(), updated=NOW, updated_by="bob")
+    records = trust.parse(Records().added(first).added(aws()).to_json())
     assert [records.newer, *(record.newer for record in records)] == [{}, {}, {}]
 
 
@@ -140,7 +149,7 @@ def test_an_update_obeys_the_rules_of_new_records_and_changes_no_other() -> None
     for wrong, rule in (
         ({"scope": []}, "scope pattern"),
         ({"scope": ["a b"]}, "scope pattern"),
-        ({"description": "x" * 262_144}, "262144 bytes"),
+        ({"description": "x" * 327_680}, "327680 bytes"),
     ):
         with pytest.raises(ValueError, match=rule):
             update(**wrong)
@@ -237,6 +246,19 @@ def test_there_is_room_for_500_records_and_256_kib() -> None:
     with pytest.raises(ValueError, match="262144 bytes"):
         Records().added(oidc(description="x" * 262_144))
     assert len(trust.parse(full.to_json())) == 500
+
+
+def test_a_record_can_be_narrowed_where_there_is_no_room_for_another() -> None:
+    record = oidc(description="x")
+    spare = 262_144 - len(Records((record,)).to_json())
+    full = Records().added(replace(record, description="x" * (spare + 1)))
+    assert len(full.to_json()) == 262_144
+    with pytest.raises(ValueError, match="262144 bytes"):
+        full.added(aws())
+
+    [there] = full
+    narrowed = trust.update(there, role=Role.READER, scope=["a"], description=None, updated_by="bob", now=NOW)
+    assert tuple(trust.parse(full.updated(narrowed).to_json())) == (narrowed,)
 
 
 @pytest.mark.parametrize("name", ["", "A", "a b", "a_b", "-a", "a/b", "../a", "a" * 64, "ä", "a\n"])

@@ -9,7 +9,8 @@ person which release wrote a record. No reader refuses a higher one, and this ru
 
 So a function of an older deployment reads what a newer command writes, or lets nobody in. An older command
 that changes such a record stores the members that it does not know as they are, and the higher version. That
-holds for members of the record itself: a newer release adds none within a member, such as `previous`.
+holds for members of the record itself: a newer release adds none within a member, such as `previous`. The
+command of 0.1.0 drops members that it does not know.
 """
 
 import re

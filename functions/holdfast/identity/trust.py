@@ -25,6 +25,11 @@ KEY: Final = "trust/records.json"
 
 MAX_RECORDS: Final = 500
 MAX_BYTES: Final = 256 * 1024
+UPDATE_RESERVE: Final = 64 * 1024
+"""Bytes beyond MAX_BYTES for updates alone, so that a record can be narrowed where none can be added.
+
+The first update of a record adds a time and an ARN, about 200 bytes. Readers have no limit.
+"""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
 _AWS_ROLE = re.compile(r"[A-Za-z0-9_+=,.@-]{1,64}", re.ASCII)
@@ -193,15 +198,24 @@ class Records:
             )
         if isinstance(record, AwsTrust) and (other := self.for_aws_role(record.aws_role)):
             raise ValueError(f"the IAM role {record.aws_role!r} has the trust record {other.name!r} already")
-        return self._within_limits((*self.records, record))
+        more = replace(self, records=(*self.records, record))
+        if len(more) > MAX_RECORDS or len(more.to_json()) > MAX_BYTES:
+            raise ValueError(
+                f"there is no room for it: at most {MAX_RECORDS} trust records and {MAX_BYTES} bytes in all"
+            )
+        return more
 
     def updated(self, record: Trust) -> "Records":
         """Return these records with this one in the place of the one that has its ID.
 
         Raises:
-            ValueError: the limits are reached.
+            ValueError: the reserve for updates is used up.
         """
-        return self._within_limits(tuple(record if one.id == record.id else one for one in self))
+        changed = replace(self, records=tuple(record if one.id == record.id else one for one in self))
+        most = MAX_BYTES + UPDATE_RESERVE
+        if len(changed.to_json()) > most:
+            raise ValueError(f"there is no room for it: at most {most} bytes in all")
+        return changed
 
     def without(self, name: str) -> "Records":
         """Return these records without the one of that name."""
@@ -211,14 +225,6 @@ class Records:
         """Return the records as they are stored."""
         documents = [{**_document(record), **record.newer} for record in self]
         return json.dumps({"schema": records.SCHEMA, "records": documents, **self.newer}, indent=2).encode()
-
-    def _within_limits(self, changed: tuple[Trust, ...]) -> "Records":
-        more = replace(self, records=changed)
-        if len(more) > MAX_RECORDS or len(more.to_json()) > MAX_BYTES:
-            raise ValueError(
-                f"there is no room for it: at most {MAX_RECORDS} trust records and {MAX_BYTES} bytes in all"
-            )
-        return more
 
 
 def parse(body: bytes) -> Records:
@@ -452,7 +458,7 @@ def _condition(record: Trust) -> dict[str, Any]:
 
 
 def _document(record: Trust) -> dict[str, Any]:
-    return {
+    document: dict[str, Any] = {
         "name": record.name,
         "id": record.id,
         **_condition(record),
@@ -461,9 +467,10 @@ def _document(record: Trust) -> dict[str, Any]:
         "description": record.description,
         "created": written(record.created),
         "created_by": record.created_by,
-        "updated": written(record.updated),
-        "updated_by": record.updated_by,
     }
+    if record.updated is not None:
+        document |= {"updated": written(record.updated), "updated_by": record.updated_by}
+    return document
 
 
 def _id(value: object) -> str:
@@ -473,7 +480,7 @@ def _id(value: object) -> str:
 
 
 _MEMBERS: Final = {"kind", *(one.name for kind in (OidcTrust, AwsTrust) for one in fields(kind))} - {"newer"}
-"""The names of the members that `_document` returns."""
+"""The names of the members that `_document` may return."""
 
 
 def _record(document: Mapping[str, Any]) -> Trust:
@@ -485,7 +492,7 @@ def _record(document: Mapping[str, Any]) -> Trust:
         "description": records.text(document["description"]),
         "created": records.time(document["created"]),
         "created_by": records.text(document["created_by"]),
-        # Not in the records of version 0.1.0.
+        # Not in a record that was never updated.
         "updated": records.optional_time(document.get("updated")),
         "updated_by": records.text(document.get("updated_by", "")),
         "newer": records.newer(document, _MEMBERS),

@@ -67,7 +67,12 @@ _JITTER = random.SystemRandom()
 
 
 def until_decided(
-    call: Callable[[], _T], outcomes: Mapping[int, _T], *, deadline: float, before_each: Callable[[], None]
+    call: Callable[[], _T],
+    outcomes: Mapping[int, _T],
+    *,
+    deadline: float,
+    before_each: Callable[[], None],
+    unconfirmed: Callable[[], None],
 ) -> _T:
     """Make a request until S3 has decided it.
 
@@ -76,6 +81,7 @@ def until_decided(
         outcomes: what the statuses mean that are decisions too, such as `412`.
         deadline: `time.monotonic()` seconds after which no request starts any more.
         before_each: called before each attempt.
+        unconfirmed: called after each attempt that may have taken effect, although no response said so.
 
     Returns:
         What the call returned, or the outcome of the status with which S3 answered.
@@ -103,8 +109,11 @@ def until_decided(
                         "function's role, the bucket policy and the key, and that the bucket still "
                         "belongs to the account of the stack, then deploy again."
                     ) from error
+            if status >= 500 and reason not in _TRANSIENT:
+                unconfirmed()
         except _LOST as error:
             reason = type(error).__name__
+            unconfirmed()
         time.sleep(pause * _JITTER.uniform(0.5, 1.0))
         pause = min(pause * 2, _LONGEST_PAUSE)
     raise OutcomeUnknown(f"S3 did not decide in time (last: {reason}). A retry is safe.")

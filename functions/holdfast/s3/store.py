@@ -188,11 +188,14 @@ class Store:
 
     Attributes:
         requests: the name of every request that was sent to S3, retries included.
+        unconfirmed: the names of those that may have taken effect, although no response said so. A failed
+            precondition of their retry can mean that they did.
     """
 
     def __init__(self, client: "S3Client", bucket: str, owner: str, *, deadline: float) -> None:
         self.bucket = bucket
         self.requests: list[str] = []
+        self.unconfirmed: list[str] = []
         self._client = client
         self._where: Mapping[str, Any] = {"Bucket": bucket, "ExpectedBucketOwner": owner}
         self._deadline = deadline
@@ -408,6 +411,7 @@ class Store:
             outcomes,
             deadline=self._deadline,
             before_each=lambda: self.requests.append(operation),
+            unconfirmed=lambda: self.unconfirmed.append(operation),
         )
 
 
