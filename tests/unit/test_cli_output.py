@@ -162,6 +162,18 @@ def test_values_wrap_under_their_column_and_what_is_copied_stays_whole(
     ) == (f"It is shown only now, and\nstored nowhere:\n\n{export}\n\nThen run\n`a b c d e f g h i j k l`.")
 
 
+def test_wrong_usage_is_wrapped_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+
+    with pytest.raises(SystemExit):
+        main(["token", "list", "more"])
+    assert terminal.getvalue().endswith(
+        "\nholdfast token list: error: there is an\nargument too many: 'more'\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("stream", "variables", "is_coloured"),
     [
