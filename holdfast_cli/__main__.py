@@ -21,7 +21,10 @@ def main() -> int:
     sys.unraisablehook = _unraisable
     from holdfast_cli.main import main as run  # it takes a while, and an interrupt may come meanwhile
 
-    return run()
+    code = run()
+    if code == 130:
+        os._exit(code)  # Python would wait for threads
+    return code
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:

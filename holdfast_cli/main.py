@@ -40,7 +40,7 @@ from holdfast_cli.commands import (
     trust as trust_commands,
 )
 from holdfast_cli.errors import CommandError, OutputClosedError, UsageError, with_notes
-from holdfast_cli.parser import Parser
+from holdfast_cli.parser import Parser, hidden
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -70,8 +70,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OutputClosedError:
         return 0
     except CommandError as failure:
-        output.complain(failure)
-        return 2 if isinstance(failure, UsageError) else 1
+        words = sys.argv[1:] if argv is None else argv
+        if isinstance(failure, UsageError):
+            output.complain(hidden(f"{failure}", words))
+            return 2
+        output.complain(hidden(f"{failure}", words, longest=None))
+        return 1
     except KeyboardInterrupt as interrupt:
         if line := with_notes("", interrupt):
             output.complain(f"Interrupted.{line}")

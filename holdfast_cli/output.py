@@ -19,6 +19,8 @@ from holdfast_cli.errors import CommandError, OutputClosedError
 
 _NARROWEST = 16
 """Cells of the terminal below which no text is wrapped: less is no pleasure to read."""
+_USUAL = os.terminal_size((80, 24))
+"""Columns and lines of a terminal that does not say how many it has."""
 _GAP = "  "
 """Between two columns."""
 _WORD = re.compile(r"(?:[^\s`]|`[^`]*`|`)+")
@@ -36,6 +38,26 @@ def write(text: str) -> None:
     """
     with checked():
         print(text)
+
+
+@contextmanager
+def after(done: str) -> Iterator[None]:
+    """Ensure that a change is told even if what is printed inside is not: it is rendered inside, too.
+
+    Args:
+        done: one or more sentences about the change, and what to do if its output is lost.
+
+    Raises:
+        CommandError: what was raised inside, followed by these sentences.
+        KeyboardInterrupt: with them as a note.
+    """
+    try:
+        yield
+    except CommandError as failure:
+        raise CommandError(f"{failure} {done}") from failure
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(done)
+        raise
 
 
 def tell(line: str) -> None:
@@ -58,13 +80,17 @@ def checked() -> Iterator[None]:
         OutputClosedError: nobody reads it any more.
         CommandError: standard output does not take it.
     """
-    if sys.stdout is None:  # it was closed before the command was started
-        raise CommandError("Standard output is closed.")
+    was_closed = sys.stdout is None  # before the command was started
+    if was_closed:
+        # argparse would print the help on standard error.
+        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: PTH123, SIM115 it has no path
     try:
         try:
             yield
         finally:
             sys.stdout.flush()
+        if was_closed:
+            raise CommandError("Standard output is closed.")
     except OSError as error:
         _give_up(sys.stdout)
         kind = OutputClosedError if isinstance(error, BrokenPipeError) else CommandError
@@ -131,24 +157,26 @@ def coloured(text: str, colour: str, stream: TextIO | None = None) -> str:
     return captured.get()
 
 
-def wrapped(text: str, *, head: str = "", stream: TextIO | None = None) -> str:
+def wrapped(text: str, *, head: str = "", hanging: int = 0, stream: TextIO | None = None) -> str:
     """Wrap sentences for a terminal; other outputs get them as they are.
 
     Args:
         text: one or more lines. An indented one stays as it is, because it is code.
         head: what the first line begins with; the others are indented by its width.
+        hanging: cells by which the others are indented in addition.
         stream: where it is printed; standard output by default.
     """
     stream = stream or sys.stdout
     if not stream.isatty():
         return head + text
-    room = _columns(stream) - len(head)
+    indent = len(head) + hanging
+    room = _columns(stream) - indent
     lines = [
         part
         for line in text.split("\n")
         for part in ([line] if line.startswith(" ") else _broken(line, room) or [""])
     ]
-    return head + f"\n{' ' * len(head)}".join(lines)
+    return head + f"\n{' ' * indent}".join(lines)
 
 
 def listed(fields: Sequence[tuple[str, str]]) -> str:
@@ -238,9 +266,12 @@ def _broken(text: str, room: int) -> list[str]:
     if cell_len(text) <= room:
         return [text]
     lines: list[str] = []
-    for word in _WORD.findall(text):
+    end = 0
+    for found in _WORD.finditer(text):
+        gap, word = text[end : found.start()], found[0]
+        end = found.end()
         for part in chop_cells(word, room) if _is_wide(word) else [word]:
-            if lines and cell_len(longer := f"{lines[-1]} {part}") <= room:
+            if lines and cell_len(longer := f"{lines[-1]}{gap}{part}") <= room:
                 lines[-1] = longer
             else:
                 lines.append(part)
@@ -252,8 +283,8 @@ def _columns(stream: TextIO) -> int:
     try:
         size = os.get_terminal_size(stream.fileno())
     except OSError:
-        size = os.terminal_size((80, 24))
-    return shutil.get_terminal_size(size).columns
+        size = _USUAL
+    return shutil.get_terminal_size(size).columns or _USUAL.columns  # some terminals report 0
 
 
 class Progress:

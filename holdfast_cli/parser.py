@@ -7,11 +7,17 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
-from holdfast_cli.output import plain
+from holdfast_cli.arguments import looks_secret
+from holdfast_cli.output import plain, wrapped
 
 _NUMBER: Final = re.compile(r"-[.0-9]+", re.ASCII)
+_SEPARATORS: Final = re.compile(r"[=,; ]")
+_CREDENTIALS: Final = re.compile(r":.*@", re.DOTALL)
+"""In a URL."""
 _LONGEST_SHOWN: Final = 30
-"""Characters of a word that a message repeats. A longer one may be a secret in the wrong place."""
+"""Characters of a word that a message repeats in full. A longer one may be a secret in the wrong place."""
+_BEGINNING: Final = 12
+"""Characters that a message repeats of a longer word that does not look secret."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -23,6 +29,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
+        self._words: Sequence[str] = ()
 
     def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
         """Parse the words of this level. None is left over.
@@ -30,12 +37,20 @@ class Parser(argparse.ArgumentParser):
         Raises:
             SystemExit: with 2 for wrong usage, with 0 after --help and --version.
         """
-        words = sys.argv[1:] if args is None else list(args)
+        self._words = words = sys.argv[1:] if args is None else list(args)
         self._check_options(words)
         parsed, unexpected = super().parse_known_args(words, namespace)
+        if "--" in unexpected:  # nothing was left for it to mark as an argument
+            unexpected.remove("--")
         if unexpected:
             self.error(f"there is an argument too many{_shown(unexpected[0], ': {}')}")
         return parsed, unexpected
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and what is wrong, without what may be a misplaced secret; end with 2."""
+        self.print_usage(sys.stderr)
+        line = plain(f"{self.prog}: error: {hidden(message, self._words)}")
+        self.exit(2, f"{wrapped(line, stream=sys.stderr)}\n")
 
     def _check_options(self, words: Sequence[str]) -> None:
         """Refuse an unknown option, and a group without a command."""
@@ -60,9 +75,10 @@ class Parser(argparse.ArgumentParser):
             self.exit(2, f"\n{self.prog}: error: name a command\n")
 
     def _refuse_option(self, name: str) -> NoReturn:
-        hint = _hint(name, self._option_string_actions)
-        if not hint and any(name in action.option_strings for action in self.actions()):
+        if any(name in action.option_strings for action in self.actions()):
             hint = " It goes after the command."
+        else:
+            hint = _hint(name, self._option_string_actions)
         self.error(f"there is no {_shown(name, 'option {}') or 'such option'}.{hint}")
 
     def actions(self) -> Iterator[argparse.Action]:
@@ -88,6 +104,31 @@ class Parser(argparse.ArgumentParser):
         hint = _hint(value, [*action.choices, *self._option_string_actions])
         hint = hint or f" The commands are {', '.join(action.choices)}."
         self.error(f"there is no {_shown(value, 'command {}') or 'such command'}.{hint}")
+
+
+def hidden(message: str, words: Iterable[str], longest: int | None = _LONGEST_SHOWN) -> str:
+    """Return a message without those of the typed words, and of their parts, that may be secret.
+
+    Args:
+        message: may repeat words, or parts of them.
+        words: of the command line.
+        longest: of a word with more characters only the beginning is left; None leaves it.
+    """
+    typed = {part for word in words for part in (word, word.partition("=")[2], *_SEPARATORS.split(word))}
+    for word in sorted(typed, key=len, reverse=True):
+        if _is_secret(word):
+            shown = "…"
+        elif longest is not None and len(word) > longest:
+            shown = f"{word[:_BEGINNING]}…"
+        else:
+            continue
+        for form in (word, repr(word)[1:-1], plain(word)):
+            message = message.replace(form, shown)
+    return message
+
+
+def _is_secret(word: str) -> bool:
+    return _CREDENTIALS.search(word) is not None or any(map(looks_secret, _SEPARATORS.split(word)))
 
 
 def _is_option(word: str) -> bool:

@@ -121,25 +121,25 @@ def _read_all(
     keys = _keys(store(), progress)
     found: list[Token] = []
     others = {}
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
 
-        def read_one(key: str) -> bytes | None:
-            stored = store().read(key)
-            return stored.body if stored else None
+    def read_one(key: str) -> bytes | None:
+        stored = store().read(key)
+        return stored.body if stored else None
 
+    pool = ThreadPoolExecutor(_AT_ONCE)
+    try:
         reads = {pool.submit(read_one, key): key for key in keys}
-        try:
-            for count, done in enumerate(as_completed(reads), start=1):
-                progress.show(f"Reading tokens: {count} of {len(keys)}")
-                body = done.result()
-                if body is None:
-                    continue  # removed after it was listed
-                try:
-                    found.append(_matching(body, reads[done]))
-                except ValueError:
-                    others[reads[done]] = body
-        finally:
-            pool.shutdown(cancel_futures=True)
+        for count, done in enumerate(as_completed(reads), start=1):
+            progress.show(f"Reading tokens: {count} of {len(keys)}")
+            body = done.result()
+            if body is None:
+                continue  # removed after it was listed
+            try:
+                found.append(_matching(body, reads[done]))
+            except ValueError:
+                others[reads[done]] = body
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # Ctrl-C does not wait for what is being read
     return found, others
 
 

@@ -3,9 +3,7 @@
 import argparse
 import json
 import re
-import shutil
 import sys
-import textwrap
 import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -186,15 +184,7 @@ def _line(event: dict[str, Any]) -> str:
     """Return the line of an event whose neighbours are not known. On a terminal it is wrapped at spaces."""
     time_, kind, *rest = (output.plain(text) or "-" for text in _cells(event))
     line = "  ".join([time_, f"{kind:<{_EVENT_WIDTH}}", *rest])
-    if not sys.stdout.isatty():
-        return line
-    return textwrap.fill(
-        line,
-        shutil.get_terminal_size().columns,
-        subsequent_indent="  ",
-        break_long_words=False,  # the terminal wraps an ID, which can be copied then
-        break_on_hyphens=False,
-    )
+    return output.wrapped(line, hanging=2)
 
 
 def _table(events: list[dict[str, Any]]) -> str:

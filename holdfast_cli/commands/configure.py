@@ -96,6 +96,7 @@ examples:
     remove.add_argument(
         "settings",
         nargs="*",
+        default=[],  # argparse says that it is required otherwise
         type=_setting,
         metavar="SETTING",
         help=f"of {', '.join(profiles.RULES)}; default: the whole profile",
@@ -142,7 +143,8 @@ def _configure(asked: argparse.Namespace) -> None:
     use = "" if name == profiles.DEFAULT else f"\n\nUse it with --profile {name} or HOLDFAST_PROFILE={name}."
     written = {**found.get(name, {}), **values}
     fields = [(setting, written[setting]) for setting in profiles.RULES if setting in written]
-    _write(f"{done}:\n\n{output.listed(fields)}{use}", done)
+    with output.after(f"{done}."):
+        output.write(f"{done}:\n\n{output.listed(fields)}{use}")
 
 
 def _list(asked: argparse.Namespace) -> None:
@@ -165,12 +167,16 @@ def _list(asked: argparse.Namespace) -> None:
 
 
 def _remove(asked: argparse.Namespace) -> None:
-    _refuse_options(asked, "remove", "profile", "address", "team", "region")
+    _refuse_options(asked, "remove", "address", "team", "region")
+    if asked.profile is not None:
+        raise UsageError("Leave --profile out: `remove` takes the name.")
     file = _file()
-    profiles.remove(file, asked.name, asked.settings)
-    what = f"{', '.join(asked.settings)} of the profile" if asked.settings else "the profile"
+    named = list(dict.fromkeys(asked.settings))
+    profiles.remove(file, asked.name, named)
+    what = f"{', '.join(named)} of the profile" if named else "the profile"
     done = f"Removed {what} {asked.name} from {file}"
-    _write(f"{done}.", done)
+    with output.after(f"{done}."):
+        output.write(f"{done}.")
 
 
 def _file() -> Path:
@@ -184,13 +190,6 @@ def _refuse_options(asked: argparse.Namespace, command: str, *options: str) -> N
     for option in options:
         if getattr(asked, option) is not None:
             raise UsageError(f"--{option} is for `holdfast configure` alone: leave it out of `{command}`.")
-
-
-def _write(text: str, done: str) -> None:
-    try:
-        output.write(text)
-    except CommandError as failure:
-        raise CommandError(f"{failure} {done}.") from failure
 
 
 # --- asking --------------------------------------------------------------------------------------

@@ -92,12 +92,8 @@ def _run(asked: argparse.Namespace) -> None:
     else:
         session = sessions.for_aws(stack.sign_in(chosen), address, asked.duration)
     until = output.moment(session.expires)
-    try:
+    with output.after(f"A session was created and its secret is lost; it expires {until}."):
         output.write(_json(session, address) if asked.json else _exports(session))
-    except CommandError as failure:
-        raise CommandError(
-            f"{failure} A session was created and its secret is lost; it expires {until}."
-        ) from failure
     if not asked.json:
         who = output.plain(f"{session.principal}: {session.role} of {', '.join(session.scope)}")
         output.tell(f"Signed in as {who}, until {until}.")

@@ -5,7 +5,6 @@ import json
 from typing import TYPE_CHECKING
 
 from holdfast_cli import arguments, output, settings
-from holdfast_cli.errors import CommandError
 
 if TYPE_CHECKING:
     from holdfast.names import StateName
@@ -56,13 +55,8 @@ def _undelete(asked: argparse.Namespace) -> None:
 
     session, found = stack.open_team(settings.resolve(asked))
     undeleted = states.undelete(session, found, asked.state)
-    text = (_json if asked.json else _text)(found, asked.state, undeleted)
-    try:
-        output.write(text)
-    except CommandError as failure:
-        raise CommandError(
-            f"{failure} The state {asked.state} is back as version {undeleted.version_id}."
-        ) from failure
+    with output.after(f"The state {asked.state} is back as version {undeleted.version_id}."):
+        output.write((_json if asked.json else _text)(found, asked.state, undeleted))
 
 
 def _json(stack: "Stack", name: "StateName", undeleted: "Undeleted") -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.access import Role
 from holdfast.identity.tokens import DEFAULT_KEPT, DEFAULT_LIFETIME
 from holdfast_cli import arguments, output, settings
-from holdfast_cli.errors import CommandError
+from holdfast_cli.errors import CommandError, OutputClosedError
 
 if TYPE_CHECKING:
     from holdfast.identity.tokens import Token
@@ -182,14 +182,13 @@ def _create(asked: argparse.Namespace) -> None:
     token, secret = tokens.create(
         session, found, Role(asked.role), asked.scope, asked.description, asked.expires
     )
-    text = _json(_with_secret(found, token, secret)) if asked.json else _created_text(found, token, secret)
-    try:
-        output.write(text)
-    except CommandError as failure:
-        raise CommandError(
-            f"{failure} The token {token.id} was created and its secret is lost: revoke it with "
-            f"`holdfast token revoke {token.id} --team {found.team}`."
-        ) from failure
+    with output.after(
+        f"The token {token.id} was created and its secret is lost: revoke it with "
+        f"`holdfast token revoke {token.id} --team {found.team}`."
+    ):
+        output.write(
+            _json(_with_secret(found, token, secret)) if asked.json else _created_text(found, token, secret)
+        )
 
 
 def _list(asked: argparse.Namespace) -> None:
@@ -200,13 +199,18 @@ def _list(asked: argparse.Namespace) -> None:
     now = datetime.now(UTC)
     shown = [token for token in listing.tokens if asked.all or token.status(now) == "active"]
     if asked.json:
-        output.write(_json([_document(token, now) for token in shown]))
+        text = _json([_document(token, now) for token in shown])
     elif shown:
-        output.write(_table(shown, now))
+        text = _table(shown, now)
     else:
         hidden = len(listing.tokens)
         other = f"; {hidden} expired or revoked: --all shows them" if hidden else ""
-        output.write(output.wrapped(f"The team {found.team} has no valid tokens{other}."))
+        text = output.wrapped(f"The team {found.team} has no valid tokens{other}.")
+    try:
+        output.write(text)
+    except OutputClosedError:
+        if not listing.unreadable:  # of which the exit code tells
+            raise
     if listing.unreadable:
         first, *others = listing.unreadable
         and_others = f" (and {len(others)} others are not valid either)" if others else ""
@@ -227,17 +231,15 @@ def _rotate(asked: argparse.Namespace) -> None:
 
     session, found = stack.open_team(settings.resolve(asked))
     token, secret = tokens.rotate(session, found, asked.id, asked.keep, asked.expires)
-    if asked.json:
-        text = _json(_with_secret(found, token, secret) | {"old_secret_until": _time(_old_until(token))})
-    else:
-        text = _rotated_text(found, token, secret)
-    try:
-        output.write(text)
-    except CommandError as failure:
-        raise CommandError(
-            f"{failure} The token {token.id} was rotated and its new secret is lost; the old one "
-            f"{_old(token)}: create another token, because a second rotation ends the old secret at once."
-        ) from failure
+    with output.after(
+        f"The token {token.id} was rotated and its new secret is lost; the old one {_old(token)}: create "
+        "another token, because a second rotation ends the old secret at once."
+    ):
+        if asked.json:
+            document = _with_secret(found, token, secret) | {"old_secret_until": _time(_old_until(token))}
+            output.write(_json(document))
+        else:
+            output.write(_rotated_text(found, token, secret))
 
 
 def _revoke(asked: argparse.Namespace) -> None:
@@ -248,11 +250,8 @@ def _revoke(asked: argparse.Namespace) -> None:
     done = (
         f"Revoked the token {token.id} of the team {found.team}: it is refused everywhere within 60 seconds."
     )
-    text = _json(_document(token, datetime.now(UTC))) if asked.json else output.wrapped(done)
-    try:
-        output.write(text)
-    except CommandError as failure:
-        raise CommandError(f"{failure} {done}") from failure
+    with output.after(done):
+        output.write(_json(_document(token, datetime.now(UTC))) if asked.json else output.wrapped(done))
 
 
 # --- what they print -----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from holdfast.access import Role
 from holdfast.identity import trust
 from holdfast.identity.trust import AwsTrust, OidcTrust
 from holdfast_cli import arguments, output, settings
-from holdfast_cli.errors import CommandError, UsageError
+from holdfast_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from holdfast.identity.trust import Trust
@@ -206,11 +206,12 @@ def _add(asked: argparse.Namespace) -> None:
         record = replace(record, audience=found.api_address)
     trust_records.add(session, found, record)
     done = f"Added the trust record {record.name} of the team {found.team}"
-    text = f"""\
+    with output.after(f"{done}."):
+        text = f"""\
 {done}: {record.role} of {", ".join(record.scope)}
 
 {output.listed(_fields(record))}"""
-    _write(_json(_document(record)) if asked.json else text, done)
+        _write(_json(_document(record)) if asked.json else text)
 
 
 def _list(asked: argparse.Namespace) -> None:
@@ -244,7 +245,8 @@ def _update(asked: argparse.Namespace) -> None:
     )
     record = f"the trust record {after.name} of the team {found.team}"
     done = f"Nothing is changed: {record} is so already" if before == after else f"Updated {record}"
-    _write(_json(_document(after)) if asked.json else _changes(before, after, done), done)
+    with output.after(f"{done}."):
+        _write(_json(_document(after)) if asked.json else _changes(before, after, done))
 
 
 def _remove(asked: argparse.Namespace) -> None:
@@ -254,16 +256,12 @@ def _remove(asked: argparse.Namespace) -> None:
     record = trust_records.remove(session, found, asked.name)
     whose = "its ID tokens and sessions are" if isinstance(record, OidcTrust) else "its sessions are"
     done = f"Removed the trust record {record.name} of the team {found.team}"
-    _write(
-        _json(_document(record)) if asked.json else f"{done}: {whose} refused within 60 seconds.", f"{done}."
-    )
+    with output.after(f"{done}."):
+        _write(_json(_document(record)) if asked.json else f"{done}: {whose} refused within 60 seconds.")
 
 
-def _write(text: str, done: str) -> None:
-    try:
-        output.write(output.wrapped(text))  # JSON, which is indented, stays as it is
-    except CommandError as failure:
-        raise CommandError(f"{failure} {done.rstrip('.')}.") from failure
+def _write(text: str) -> None:
+    output.write(output.wrapped(text))  # JSON, which is indented, stays as it is
 
 
 def _new(asked: argparse.Namespace) -> "Trust":

@@ -328,5 +328,7 @@ def test_a_line_is_one_line_in_a_pipe_and_whole_words_on_a_narrow_terminal(
         *("operation=OperationTypeApply", "who=ada?@laptop"),
     ]
     assert all(len(line) <= (columns or 1000) or " " not in line.strip() for line in lines)
+    assert lines[0].startswith("2026-11-22T12:00:00Z  lock.acquired")
+    assert all(line.startswith("  ") for line in lines[1:])
     assert [line.startswith("  ") for line in lines] == [False, *[True] * (len(lines) - 1)]
     assert (len(lines) > 1) == (columns is not None)

@@ -101,7 +101,7 @@ def test_what_a_person_wrote_stays(holdfast: Callable[..., int], file: Path, con
     for comment in ("# mine", "# first", "# note", "# about a", "# end"):
         assert file.read_text().count(comment) == content.count(comment)
 
-    assert holdfast("configure", "remove", "staging", "team") == 0
+    assert holdfast("configure", "remove", "staging", "team", "team") == 0
     assert profiles.read(file) == {**others, "staging": {"region": "eu-west-1"}}
     assert holdfast("configure", "remove", "staging") == 0
     assert profiles.read(file) == others
@@ -174,6 +174,8 @@ def test_without_answers_nothing_is_changed(
         (["remove", "default", "region"], "has no region"),
         (["remove", "default", "zone"], "address, team, region"),
         (["--team", "x", "remove", "default"], "leave it out of `remove`"),
+        (["--profile", "x", "remove", "x"], "Leave --profile out: `remove` takes the name."),
+        (["remove"], "arguments are required: NAME\n"),
         (["--team", "x", "list"], "leave it out of `list`"),
         (["--address", "ftp://x"], "base URL"),
         (["--profile", "-x"], "expected one argument"),
@@ -194,7 +196,7 @@ def test_wrong_usage_changes_nothing(
 
     output, errors = capsys.readouterr()
     assert output == ""
-    assert says in errors.splitlines()[-1]
+    assert says in errors.splitlines(keepends=True)[-1]
     assert file.read_bytes() == before
 
 

@@ -9,6 +9,7 @@ from typing import TextIO
 
 import pytest
 
+from holdfast_cli import stack, tokens
 from holdfast_cli.main import main
 from holdfast_cli.output import Progress, coloured, listed, table, wrapped
 
@@ -134,6 +135,15 @@ def test_a_table_fits_the_terminal_and_breaks_neither_an_id_nor_a_command(
     assert table(HEADINGS, rows) == laid
 
 
+def test_a_terminal_that_reports_no_columns_has_80(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr(os, "get_terminal_size", lambda *_: os.terminal_size((0, 0)))
+    terminal = Terminal()
+    monkeypatch.setattr(terminal, "fileno", lambda: 1)
+
+    assert wrapped(40 * "a ", stream=terminal) == 40 * "a "
+
+
 def test_a_pipe_gets_one_line_a_row_in_full_however_wide_the_terminal_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -160,6 +170,18 @@ def test_values_wrap_under_their_column_and_what_is_copied_stays_whole(
     assert wrapped(
         f"It is shown only now, and stored nowhere:\n\n{export}\n\nThen run `a b c d e f g h i j k l`."
     ) == (f"It is shown only now, and\nstored nowhere:\n\n{export}\n\nThen run\n`a b c d e f g h i j k l`.")
+
+
+def test_wrong_usage_is_wrapped_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+
+    with pytest.raises(SystemExit):
+        main(["token", "list", "more"])
+    assert terminal.getvalue().endswith(
+        "\nholdfast token list: error: there is an\nargument too many: 'more'\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -216,6 +238,19 @@ def test_a_command_that_only_reads_ends_quietly(
     closed.flush()  # as Python does at its end
 
 
+def test_a_list_whose_reader_went_away_still_tells_of_a_record_that_is_not_valid(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], closed: TextIO
+) -> None:
+    found = stack.Stack("payments", API, "bucket", "123456789012", None)
+    monkeypatch.setenv("HOLDFAST_CONFIG_FILE", "/dev/null")
+    monkeypatch.setattr(stack, "open_team", lambda _: (None, found))
+    monkeypatch.setattr(tokens, "read_all", lambda *_: tokens.Listing([], ["a is not valid.", "nor is b"]))
+    monkeypatch.setattr(sys, "stdout", closed)
+
+    assert main(["token", "list"]) == 1
+    assert capsys.readouterr().err == "holdfast: a is not valid. (and 1 others are not valid either)\n"
+
+
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_a_doctor_whose_findings_are_lost_has_not_said_that_all_is_well(
     monkeypatch: pytest.MonkeyPatch,
@@ -230,6 +265,22 @@ def test_a_doctor_whose_findings_are_lost_has_not_said_that_all_is_well(
     assert main(["doctor", "x", "--address", API, *options]) == 1
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("holdfast: The output could not be written: Broken pipe. Findings are lost")
+
+
+def test_wrong_usage_is_told_and_help_is_not_where_standard_output_was_closed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(SystemExit) as ended:
+        main(["token", "lst"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("usage: holdfast token")
+    sys.stdout.close()
+
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["--help"]) == 1
+    sys.stdout.close()
+    assert capsys.readouterr().err == "holdfast: The output could not be written: Bad file descriptor.\n"
 
 
 def test_a_full_disk_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

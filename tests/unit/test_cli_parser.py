@@ -5,11 +5,12 @@ from typing import Final
 
 import pytest
 
-from holdfast_cli.main import parser
+from holdfast_cli.main import main, parser
 
 PARSER: Final = parser()
 SECRET = "holdfast_" + 49 * "0"
 WRITER = "token create --role writer --scope x"
+WHO = "--role writer --scope x"
 
 
 def refused(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
@@ -44,9 +45,12 @@ def refused(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
         ("login -x", " login", "there is no option -x."),
         ("--vers", "", "there is no option --vers. Did you mean --version?"),
         ("--role writer token create", "", "there is no option --role. It goes after the command."),
+        ("--json token list", "", "there is no option --json. It goes after the command."),
         ("token --all list", " token", "there is no option --all. It goes after the command."),
         ("token --al list", " token", "there is no option --al."),
         ("token list more and more", " token list", "there is an argument too many: 'more'"),
+        ("token list -- more", " token list", "there is an argument too many: 'more'"),
+        ("token list -- --", " token list", "there is an argument too many: --"),
         ("'\x1b[31m'", "", r"there is no command '\x1b[31m'."),
         ("'--\x1b[31m'", "", "there is no option --?[31m."),
     ],
@@ -86,6 +90,49 @@ def test_a_secret_in_the_wrong_place_is_not_repeated(line: str, capsys: pytest.C
 
 
 @pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (f"{WRITER} --team {60 * 'a'}", "argument --team: 'aaaaaaaaaaaa…' is not a valid team name: "),
+        (f"{WRITER} --team a{SECRET}", "argument --team: the value has the form of a secret"),
+        (f"{WRITER} --expires {SECRET}", "argument --expires: '…' is not a valid expiry: "),
+        (f"{WRITER} --expires 'it'\\''s \x1b{SECRET}'", 'argument --expires: "…" is not a valid expiry: '),
+        (f"{WRITER} --scope {SECRET},b", "argument --scope: '…' is not one scope pattern: "),
+        (f"{WRITER} --json={SECRET}", "argument --json: ignored explicit argument '…'"),
+    ],
+)
+def test_of_a_long_value_the_beginning_is_repeated_and_of_a_secret_nothing(
+    line: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed, last = refused(line, capsys)
+
+    assert said in last
+    assert SECRET not in printed
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"trust add {SECRET} {WHO} --issuer https://a.example --claim a=b",
+        f"trust add x {WHO} --issuer {SECRET} --claim a=b",
+        f"trust add x {WHO} --issuer https://user:{SECRET}@a.example --claim a=b",
+        f"trust add x {WHO} --issuer 'https://user:{SECRET[:12]} {SECRET[12:]}@a.example' --claim a=b",
+        f"trust add x {WHO} --issuer https://a.example --claim iss={SECRET}",
+        f"trust add x {WHO} --aws-role 'a {SECRET}'",
+        f"login --oidc --address https://a.example --id-token-file eyJ0.eyJ1.{SECRET}",
+    ],
+)
+def test_a_secret_that_only_a_command_refuses_is_not_repeated_either(
+    line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_CONFIG_FILE", "/dev/null")
+
+    assert main(shlex.split(line)) in (1, 2)
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert SECRET[12:] not in printed.err
+
+
+@pytest.mark.parametrize(
     "line", ["--help", "token --help --bogus", "token create --help --bogus", "--version"]
 )
 def test_help_is_given_whatever_follows(line: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,7 +150,9 @@ def test_help_is_given_whatever_follows(line: str, capsys: pytest.CaptureFixture
         (f"{WRITER} --description='--all'", "description", "--all"),
         (f"{WRITER} --description '-a note'", "description", "-a note"),
         (f"{WRITER} --description token", "description", "token"),
+        ("token list --", "json", False),
+        ("token show -- k2v9x0q7m3c1d8f5a6b4", "id", "k2v9x0q7m3c1d8f5a6b4"),
     ],
 )
-def test_a_value_may_look_like_something_else(line: str, name: str, value: str) -> None:
+def test_a_value_may_look_like_something_else(line: str, name: str, value: object) -> None:
     assert getattr(PARSER.parse_args(shlex.split(line)), name) == value

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Final
@@ -10,6 +11,7 @@ import pytest
 
 from holdfast_cli import commands
 from holdfast_cli.main import parser
+from holdfast_cli.parser import Parser
 
 ROOT: Final = Path(__file__).parents[2]
 
@@ -28,7 +30,14 @@ def leaves(found: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
         yield found
 
 
-COMMANDS: Final = tuple(leaves(parser()))
+TOP: Final = parser()
+COMMANDS: Final = tuple(leaves(TOP))
+SECRETS: Final = (
+    f"holdfast_{49 * '0'}",
+    "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl",
+    "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+)
+"""One of Holdfast, an ID token, and the example that AWS's documents give of a secret access key."""
 
 
 def test_every_module_of_commands_adds_one() -> None:
@@ -49,3 +58,26 @@ def test_a_command_is_in_the_documents(command: argparse.ArgumentParser) -> None
     documents = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
 
     assert command.prog in documents
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.prog)
+def test_no_command_repeats_a_secret_that_was_put_in_place_of_any_value(
+    command: argparse.ArgumentParser,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Parser, "print_usage", lambda *_: None)  # it takes long, and knows no values
+    path = command.prog.split()[1:]
+    options = [option for action in command._actions for option in action.option_strings]  # noqa: SLF001
+    refused = 0
+    for secret in SECRETS:
+        lines = [[secret], ["a", secret], [secret, secret, secret]]
+        lines += [[option, secret] for option in options] + [[f"{option}={secret},b"] for option in options]
+        for line in lines:
+            with suppress(SystemExit):
+                TOP.parse_args([*path, *line])
+                continue
+            printed = capsys.readouterr()
+            refused += bool(printed.err)
+            assert secret not in printed.out + printed.err, line
+    assert refused > 0
