@@ -130,7 +130,12 @@ def test_the_file_is_below_the_users_configuration(environment: dict[str, str], 
         (
             asked(profile="of-a-team"),
             {"HOLDFAST_ADDRESS": A, "AWS_REGION": "us-east-1"},
-            f"HOLDFAST_ADDRESS ({A}) is used, not the team of the profile of-a-team; "
+            f"HOLDFAST_ADDRESS ({A}) is used, not the team of the profile of-a-team.",
+        ),
+        (
+            asked(profile="of-a-team"),
+            {"HOLDFAST_TEAM": "x", "AWS_REGION": "us-east-1"},
+            "HOLDFAST_TEAM (x) is used, not the team of the profile of-a-team; "
             "AWS_REGION (us-east-1) is used, not the region of the profile of-a-team.",
         ),
         (
@@ -143,15 +148,31 @@ def test_the_file_is_below_the_users_configuration(environment: dict[str, str], 
             {"HOLDFAST_TEAM": "x", "HOLDFAST_ADDRESS": A},
             "HOLDFAST_TEAM (x) is used, not the team of the profile staging.",
         ),
+        (
+            asked(profile="staging"),
+            {"HOLDFAST_TEAM": "staging-team"},
+            "HOLDFAST_TEAM (staging-team) is used, not the address of the profile staging.",
+        ),
+        # A team of a profile has less precedence than HOLDFAST_ADDRESS, and a stack has its own address.
+        (
+            of_stack(),
+            {"HOLDFAST_ADDRESS": A},
+            f"HOLDFAST_ADDRESS ({A}) is not used: this command is for the stack of the team default-team "
+            "(profile default).",
+        ),
+        (of_stack(), {"HOLDFAST_ADDRESS": A, "HOLDFAST_TEAM": "x"}, None),
+        (of_stack(team="x"), {"HOLDFAST_ADDRESS": A}, None),
+        (of_stack(), {"HOLDFAST_ADDRESS": "https://a:hunter2@b.c"}, None),
         # The same value, what the profile does not have, what was typed, and a profile that was not.
         (asked(profile="staging"), {"HOLDFAST_ADDRESS": STAGING, "AWS_REGION": "us-east-1"}, None),
-        (asked(profile="staging"), {"HOLDFAST_TEAM": "staging-team"}, None),
+        (asked(profile="default"), {"AWS_REGION": "us-east-1"}, None),  # an address is in no region
+        (of_stack(profile="staging"), {"HOLDFAST_TEAM": "staging-team"}, None),
         (asked(profile="staging", address=B), {"HOLDFAST_ADDRESS": A}, None),
         (asked(profile="staging", team="x"), {"HOLDFAST_TEAM": "y"}, None),
         (asked(), {"HOLDFAST_PROFILE": "staging", "HOLDFAST_ADDRESS": A}, None),
     ],
 )
-def test_a_variable_that_is_used_instead_of_a_typed_profile_is_named(
+def test_a_variable_that_is_used_instead_of_a_profile_or_not_used_is_named(
     file: Path,
     capsys: pytest.CaptureFixture[str],
     options: Namespace,
