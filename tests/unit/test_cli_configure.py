@@ -259,6 +259,12 @@ def test_the_list_shows_the_region_of_the_aws_profile(
 
     assert "region   eu-west-2  the AWS profile\n" in capsys.readouterr().out
 
+    assert holdfast("configure", "list", **aws | {"AWS_PROFILE": "nope"}) == 0
+    assert (
+        "region   -        The config profile (nope) could not be found: set AWS_PROFILE to one of "
+        "`aws configure list-profiles`.\n" in capsys.readouterr().out
+    )
+
 
 def test_every_example_of_the_help_works_as_it_stands(holdfast: Callable[..., int]) -> None:
     holdfast("configure", "--profile", "staging", "--address", ADDRESS)
