@@ -167,7 +167,7 @@ def _take_below(profile: Any) -> list[Any]:
 
 def _content(file: Path) -> str:
     try:
-        # Opening a folder says so itself, and /dev/null stands for no file. A pipe or a device may have no end.
+        # /dev/null stands for no file; a pipe or another device may have no end. Opening a folder says so.
         kind = stat.S_IFMT(file.stat().st_mode)
         if kind not in (stat.S_IFREG, stat.S_IFDIR) and not file.samefile(os.devnull):
             raise UsageError(f"{file} is not a regular file.")
