@@ -29,8 +29,8 @@ NO_FILE: Final = "Neither XDG_CONFIG_HOME nor HOME says where the profiles are: 
 _TABLE: Final = "profiles"
 _LARGEST: Final = 64 * 1024
 """Bytes of a file."""
-_LONGEST_LINE: Final = 2 * 1024
-"""Bytes of a line."""
+_LONGEST_LINE: Final = 2000
+"""Characters of a line."""
 _MOST_NAMES: Final = 10
 """Of profiles in one line."""
 _SECRET_KEYS: Final = re.compile(r"secret|passw|token|credential|key|user|(^|_)id$", re.IGNORECASE)
@@ -173,12 +173,8 @@ def _content(file: Path) -> str:
             raise UsageError(f"{file} is not a regular file.")
         with file.open("rb") as stream:
             content = stream.read(_LARGEST + 1)
-        # The parser takes a GiB for a key with some ten thousand dots.
-        if len(content) > _LARGEST or max(map(len, content.splitlines()), default=0) > _LONGEST_LINE:
-            raise UsageError(
-                f"{file} has more than {_LARGEST // 1024} KiB, or a line of more than "
-                f"{_LONGEST_LINE // 1024}: it does not hold profiles."
-            )
+        if len(content) > _LARGEST:
+            raise UsageError(f"{file} has more than {_LARGEST // 1024} KiB: it does not hold profiles.")
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8, at byte {error.start + 1}: write it as text.") from error
@@ -239,6 +235,9 @@ def _replace(file: Path, content: str, meant: Profiles) -> None:
 def _parse(content: str, file: Path | None) -> Profiles:
     import tomllib
 
+    # The parser takes gigabytes for a key with some ten thousand dots, which is one line.
+    if max(map(len, content.split("\n"))) > _LONGEST_LINE:
+        raise UsageError(f"{file} has a line of more than {_LONGEST_LINE} characters: write it shorter.")
     try:
         document = tomllib.loads(content)
     except (ValueError, RecursionError) as error:

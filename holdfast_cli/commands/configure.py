@@ -159,14 +159,9 @@ def _list(asked: argparse.Namespace) -> None:
         output.write(_json(found, file, names))
     else:
         rows = [
-            [
-                setting,
-                *(
-                    ("", _without(setting, found) or no_region)
-                    if value is None
-                    else (value.value, value.source)
-                ),
-            ]
+            [setting, value.value, value.source]
+            if value
+            else [setting, "", _without(setting, found) or no_region]
             for setting, value in found.items()
         ]
         text = output.table(("SETTING", "VALUE", "FROM"), rows)

@@ -12,13 +12,12 @@ from holdfast_cli import stack
 from holdfast_cli.aws_errors import as_command_errors
 from holdfast_cli.errors import CommandError
 
-SHAPES = ShapeResolver(
-    {
-        "Output": {"type": "structure", "members": {"events": {"shape": "Events"}}},
-        "Events": {"type": "list", "member": {"shape": "Event"}},
-        "Event": {"type": "string"},
-    }
-)
+OUTPUT: Any = {
+    "Output": {"type": "structure", "members": {"events": {"shape": "Events"}}},
+    "Events": {"type": "list", "member": {"shape": "Event"}},
+    "Event": {"type": "string"},
+}
+WITHOUT_ERROR: Any = {"ResponseMetadata": {"HTTPStatusCode": 404}}
 NOT_OF_AWS = "The response is not one of AWS: check AWS_ENDPOINT_URL, and whether a proxy is in between."
 
 
@@ -37,7 +36,7 @@ NOT_OF_AWS = "The response is not one of AWS: check AWS_ENDPOINT_URL, and whethe
 )
 def test_a_response_that_is_not_of_aws_is_one_line_without_the_response(protocol: str, body: bytes) -> None:
     response = {"status_code": 200, "headers": {}, "body": body}
-    shape = SHAPES.get_shape_by_name("Output", {"resultWrapper": "Result"})
+    shape = ShapeResolver(OUTPUT).get_shape_by_name("Output", {"resultWrapper": "Result"})
 
     with pytest.raises(CommandError) as raised, as_command_errors():
         create_parser(protocol).parse(response, shape)
@@ -53,7 +52,7 @@ def test_a_mistake_of_the_command_itself_stays_one() -> None:
 @pytest.mark.parametrize(
     "described",
     [
-        {"side_effect": ClientError({"ResponseMetadata": {"HTTPStatusCode": 404}}, "DescribeStacks")},
+        {"side_effect": ClientError(WITHOUT_ERROR, "DescribeStacks")},
         {"return_value": {}},
         {"return_value": {"Stacks": []}},
         {"return_value": {"Stacks": [{"StackId": "x"}]}},

@@ -259,7 +259,7 @@ BROKEN: Final[Mapping[str, tuple[str, str]]] = {
     "no UTF-8": ("[profiles.a]\nteam = '\udcff'", "not UTF-8, at byte 22"),
     "no end of tables": ("a = " + "[" * 1500, "not valid TOML"),
     "too large": ("# more\n" * 10_000, "more than 64 KiB"),
-    "too long a line": (f"profiles.{'a.' * 1024}team = 'x'", "a line of more than 2"),
+    "too long a line": (f"profiles.{'a.' * 1024}team = 'x'", "a line of more than 2000"),
     "profiles is no table": ("profiles = 1", "profiles is not a table"),
     "a profile is no table": ("[profiles]\na = 1", "the profile 'a' is not a table"),
     "no profile": ('team = "x"', "below [profiles.default]"),
