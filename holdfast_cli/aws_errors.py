@@ -71,8 +71,17 @@ def code_of(error: ClientError) -> str:
     return error.response.get("Error", {}).get("Code", "")
 
 
-def _explain_response(error: ClientError) -> str:
+def _is_page(error: ClientError) -> bool:
+    """Return whether the response is a web page; one with status 5xx may come from AWS."""
     if "Error" not in error.response:
+        return True
+    # The SDK takes a body that is not JSON for the message.
+    message = error.response["Error"].get("Message") or ""
+    return message.lstrip().startswith("<") and not _may_work_soon(error)
+
+
+def _explain_response(error: ClientError) -> str:
+    if _is_page(error):
         return NOT_OF_AWS
     code = code_of(error)
     call = error.operation_name

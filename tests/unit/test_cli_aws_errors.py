@@ -17,6 +17,7 @@ OUTPUT: Any = {
     "Events": {"type": "list", "member": {"shape": "Event"}},
     "Event": {"type": "string"},
 }
+SHAPE = ShapeResolver(OUTPUT).get_shape_by_name("Output", {"resultWrapper": "Result"})
 WITHOUT_ERROR: Any = {"ResponseMetadata": {"HTTPStatusCode": 404}}
 NOT_OF_AWS = "The response is not one of AWS: check AWS_ENDPOINT_URL, and whether a proxy is in between."
 
@@ -36,10 +37,9 @@ NOT_OF_AWS = "The response is not one of AWS: check AWS_ENDPOINT_URL, and whethe
 )
 def test_a_response_that_is_not_of_aws_is_one_line_without_the_response(protocol: str, body: bytes) -> None:
     response = {"status_code": 200, "headers": {}, "body": body}
-    shape = ShapeResolver(OUTPUT).get_shape_by_name("Output", {"resultWrapper": "Result"})
 
     with pytest.raises(CommandError) as raised, as_command_errors():
-        create_parser(protocol).parse(response, shape)
+        create_parser(protocol).parse(response, SHAPE)
 
     assert str(raised.value) == NOT_OF_AWS
 
@@ -47,6 +47,15 @@ def test_a_response_that_is_not_of_aws_is_one_line_without_the_response(protocol
 def test_a_mistake_of_the_command_itself_stays_one() -> None:
     with pytest.raises(KeyError), as_command_errors():
         raise KeyError("mine")
+
+
+def test_a_page_with_the_status_of_an_error_is_the_same_line_and_not_shown() -> None:
+    page = create_parser("json").parse({"status_code": 404, "headers": {}, "body": b"<html>hi</html>"}, SHAPE)
+
+    with pytest.raises(CommandError) as raised, as_command_errors():
+        raise ClientError(page, "FilterLogEvents")
+
+    assert str(raised.value) == NOT_OF_AWS
 
 
 @pytest.mark.parametrize(
