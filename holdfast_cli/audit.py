@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from holdfast import json_object
 from holdfast import team as teams
 from holdfast.audit import audit_log_group
-from holdfast_cli.aws_errors import AwsUnavailableError, as_command_errors
+from holdfast_cli.aws_errors import AwsUnavailableError, as_command_errors, code_of
 from holdfast_cli.errors import CommandError
 from holdfast_cli.stack import CLIENT_CONFIG
 
@@ -109,10 +109,11 @@ class Log:
                     if progress:
                         progress.show(f"{len(found)} events so far in {name}")
             except ClientError as error:
-                if error.response["Error"].get("Code") != "ResourceNotFoundException":
+                if code_of(error) != "ResourceNotFoundException":
                     raise
                 raise CommandError(
-                    f"There is no log group {name} in {self.region}: check the team and AWS_REGION, and "
+                    f"There is no log group {name} in {self.region}: check team and region "
+                    "(`holdfast configure list` shows where they come from), or "
                     f"deploy the stack with `npx cdk deploy {teams.stack_name(self.team)}`."
                 ) from error
             finally:

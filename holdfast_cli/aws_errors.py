@@ -1,11 +1,12 @@
 """Turns errors of AWS and its SDK into one line that says what to do about them."""
 
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
-from botocore import exceptions
+from botocore import exceptions, parsers
 from botocore.exceptions import BotoCoreError, ClientError
-from botocore.parsers import ResponseParserError
 
 from holdfast_cli.errors import CommandError, with_notes
 
@@ -25,6 +26,11 @@ _NOT_VALID = frozenset(
 _THROTTLED = frozenset(
     {"RequestLimitExceeded", "Throttling", "ThrottlingException", "TooManyRequestsException"}
 )
+NOT_OF_AWS: Final = (
+    "The response is not one of AWS: check AWS_ENDPOINT_URL, and whether a proxy is in between."
+)
+"""What is said of the response of a proxy or of a portal."""
+
 _LOCAL = "for the local AWS run `set -a; . .local/aws.env; set +a`"
 _SIGN_IN = "sign in again (`aws sso login`, or however you get credentials) and run the command again"
 
@@ -60,8 +66,24 @@ def explain(error: BotoCoreError | ClientError) -> str:
             return f"The AWS SDK failed, check the AWS settings: {_one_line(error)}"
 
 
+def code_of(error: ClientError) -> str:
+    """Return the code of an error response; empty for a response that is not one of AWS."""
+    return error.response.get("Error", {}).get("Code", "")
+
+
+def _is_page(error: ClientError) -> bool:
+    """Return whether the response is a web page; one with status 5xx may come from AWS."""
+    if "Error" not in error.response:
+        return True
+    # The SDK takes a body that is not JSON for the message.
+    message = error.response["Error"].get("Message") or ""
+    return message.lstrip().startswith("<") and not _may_work_soon(error)
+
+
 def _explain_response(error: ClientError) -> str:
-    code = error.response["Error"].get("Code", "")
+    if _is_page(error):
+        return NOT_OF_AWS
+    code = code_of(error)
     call = error.operation_name
     if code in _EXPIRED:
         return f"The AWS session has expired: {_SIGN_IN}."
@@ -75,7 +97,7 @@ def _explain_response(error: ClientError) -> str:
 def _may_work_soon(error: BotoCoreError | ClientError) -> bool:
     if isinstance(error, ClientError):
         status = error.response["ResponseMetadata"].get("HTTPStatusCode", 0)
-        return status >= 500 or error.response["Error"].get("Code") in _THROTTLED
+        return status >= 500 or code_of(error) in _THROTTLED
     return isinstance(error, exceptions.ConnectionError | exceptions.HTTPClientError) and not isinstance(
         error, exceptions.SSLError
     )
@@ -98,12 +120,18 @@ def as_command_errors() -> Iterator[None]:
     except (BotoCoreError, ClientError) as error:
         kind = AwsUnavailableError if _may_work_soon(error) else CommandError
         raise kind(with_notes(explain(error), error)) from error
-    except ResponseParserError as error:  # the SDK's, but of no family; its text has the whole response
-        raise CommandError(
-            "The response is not one of AWS: check AWS_ENDPOINT_URL, and whether a proxy is in between."
-        ) from error
-    except (OSError, ValueError) as error:
+    except Exception as error:
+        if _of_parser(error):  # its text may have the whole response
+            raise CommandError(NOT_OF_AWS) from error
+        if not isinstance(error, OSError | ValueError):
+            raise
         # The SDK has no error for an endpoint that is not a URL, or a credential_process that does not exist.
         raise CommandError(
             f"The AWS settings are not valid, check AWS_ENDPOINT_URL and the profile: {_one_line(error)}"
         ) from error
+
+
+def _of_parser(error: Exception) -> bool:
+    """Return whether the SDK's parser raised it; for most of what it cannot parse it has no error."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_globals.get("__name__") == parsers.__name__ for frame, _ in frames)

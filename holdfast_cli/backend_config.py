@@ -16,6 +16,8 @@ from holdfast_cli.doctor.backend_block import variable
 _LOCKING = ("lock_address", "lock_method", "unlock_address", "unlock_method")
 _ROUTES = ("states", "outputs", "locks", "unlocks")
 _WITHOUT_SCHEME = re.compile(r"(localhost|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+)(:[0-9]+)?(/[^?#@]*)?")
+_LABEL = "[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?"
+_HOST = re.compile(rf"({_LABEL}(\.{_LABEL})*|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?")
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 _WHERE_CREDENTIALS_ARE: Final = (
@@ -50,14 +52,17 @@ def check_address(address: str) -> str:
     if bare := _WITHOUT_SCHEME.fullmatch(address):
         scheme = "http" if bare[1].startswith(("localhost", "127.")) else "https"
         raise ValueError(f"{address} has no scheme: write {scheme}://{address}")
+    # No text of an error has a part of the address, which may be a password.
+    not_valid = "the address is not a valid URL; write it as in https://api.example.com"
     try:
         parts = urlsplit(address)
-        host = parts.hostname
         _ = parts.port  # raises for a port that is not a number
-    except ValueError:  # its text has a part of the address, which may be a password
-        raise ValueError("the address is not a valid URL; write it as in https://api.example.com") from None
-    if parts.scheme not in ("https", "http") or not host:
+    except ValueError:
+        raise ValueError(not_valid) from None
+    if parts.scheme not in ("https", "http") or not parts.netloc:
         raise ValueError("the address must be the API's base URL, as in https://api.example.com")
+    if not _HOST.fullmatch(parts.netloc):
+        raise ValueError(not_valid)
     if "?" in address or "#" in address:
         raise ValueError("the address must end before any '?' or '#'")
     for route in _ROUTES:

@@ -4,12 +4,14 @@ import difflib
 import os
 import re
 import shutil
+import stat
 import tempfile
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 from holdfast_cli import arguments
 from holdfast_cli.errors import CommandError, UsageError
@@ -25,8 +27,12 @@ DEFAULT: Final = "default"
 NO_FILE: Final = "Neither XDG_CONFIG_HOME nor HOME says where the profiles are: set HOLDFAST_CONFIG_FILE."
 
 _TABLE: Final = "profiles"
-_END: Final = "holdfast: the end of what is removed"
-"""A comment that is never written."""
+_LARGEST: Final = 64 * 1024
+"""Bytes of a file."""
+_LONGEST_LINE: Final = 2000
+"""Characters of a line."""
+_MOST_NAMES: Final = 10
+"""Of profiles in one line."""
 _SECRET_KEYS: Final = re.compile(r"secret|passw|token|credential|key|user|(^|_)id$", re.IGNORECASE)
 
 Profiles = Mapping[str, Mapping[str, str]]
@@ -39,9 +45,11 @@ def path(environment: Mapping[str, str]) -> Path | None:
     It is HOLDFAST_CONFIG_FILE, or else the place of https://specifications.freedesktop.org/basedir/latest/,
     which ignores a relative XDG_CONFIG_HOME.
     """
+    home = environment.get("HOME")
     if named := environment.get("HOLDFAST_CONFIG_FILE"):
-        return Path(named)
-    folder, home = environment.get("XDG_CONFIG_HOME", ""), environment.get("HOME")
+        # A shell leaves the ~ of a quoted path.
+        return Path(home, named.removeprefix("~/")) if home and named.startswith("~/") else Path(named)
+    folder = environment.get("XDG_CONFIG_HOME", "")
     if not Path(folder).is_absolute():
         if not home:
             return None
@@ -71,9 +79,11 @@ def named(name: str, found: Profiles, file: Path | None) -> Mapping[str, str]:
             f"There is no profile {name}: {file or 'the file'} has none. Write it with "
             f"`holdfast configure --profile {name}`; AWS_PROFILE names a profile of AWS."
         )
+    names = sorted(found)
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     raise UsageError(
-        f"There is no profile {name} in {file}{_nearest(name, found)} It has {', '.join(sorted(found))}; "
-        "AWS_PROFILE names a profile of AWS."
+        f"There is no profile {name} in {file}{_nearest(name, found)} It has "
+        f"{', '.join(names[:_MOST_NAMES])}{more}; AWS_PROFILE names a profile of AWS."
     )
 
 
@@ -96,7 +106,8 @@ def save(file: Path, name: str, values: Mapping[str, str]) -> None:
     profile.update(values)
     if below:
         profile.value.body.extend(below)
-    _replace(file, document.as_string(), {**found, name: {**found.get(name, {}), **values}})
+    changed = _with_its_line_ends(document.as_string(), content)
+    _replace(file, changed, {**found, name: {**found.get(name, {}), **values}})
 
 
 def remove(file: Path, name: str, settings: Iterable[str]) -> None:
@@ -120,7 +131,7 @@ def remove(file: Path, name: str, settings: Iterable[str]) -> None:
         del document[_TABLE][name][setting]
         left[name] = values
     changed = document.as_string() if name in left else _without(document, name)
-    _replace(file, changed, left)
+    _replace(file, _with_its_line_ends(changed, content), left)
 
 
 def _without(document: Any, name: str) -> str:
@@ -130,8 +141,9 @@ def _without(document: Any, name: str) -> str:
     profile = document[_TABLE][name]
     comments, after = "".join(item.as_string() for _, item in _take_below(profile)), ""
     if comments:
-        profile.add(tomlkit.comment(_END))
-        _, _, after = document.as_string().partition(f"# {_END}\n")
+        end = uuid4().hex  # it marks the end of what is removed, and is never written
+        profile.add(tomlkit.comment(end))
+        _, _, after = document.as_string().partition(f"# {end}\n")
     del document[_TABLE][name]
     left: str = document.as_string()
     return left.removesuffix(after) + comments + after
@@ -155,7 +167,15 @@ def _take_below(profile: Any) -> list[Any]:
 
 def _content(file: Path) -> str:
     try:
-        return file.read_bytes().decode("utf-8-sig")
+        # /dev/null stands for no file; a pipe or another device may have no end. Opening a folder says so.
+        kind = stat.S_IFMT(file.stat().st_mode)
+        if kind not in (stat.S_IFREG, stat.S_IFDIR) and not file.samefile(os.devnull):
+            raise UsageError(f"{file} is not a regular file.")
+        with file.open("rb") as stream:
+            content = stream.read(_LARGEST + 1)
+        if len(content) > _LARGEST:
+            raise UsageError(f"{file} has more than {_LARGEST // 1024} KiB: it does not hold profiles.")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8, at byte {error.start + 1}: write it as text.") from error
     except OSError as error:
@@ -169,13 +189,24 @@ def _ended(content: str) -> str:
     return content if content.endswith("\n") or not content else f"{content}\n"
 
 
+def _with_its_line_ends(changed: str, content: str) -> str:
+    """Return a changed text with the line ends of Windows if all lines of the content had them."""
+    if 0 < content.count("\n") == content.count("\r\n"):
+        return changed.replace("\r\n", "\n").replace("\n", "\r\n")
+    return changed
+
+
 def _replace(file: Path, content: str, meant: Profiles) -> None:
     """Write the file at once: whoever reads it meanwhile sees the old one or the new one.
 
     Raises:
         CommandError: it cannot be written, or the content is not what is meant; the file is as it was.
     """
-    if _parse(content, file) != meant:
+    try:
+        written_as_meant = _parse(content, file) == meant
+    except UsageError:  # tomlkit made something else of it
+        written_as_meant = False
+    if not written_as_meant:
         raise CommandError(f"{file} is written in a way that cannot be changed here: edit it by hand.")
     target = Path(os.path.realpath(file))  # of a link, what it leads to
     if target.exists() and not target.is_file():  # /dev/null stands for no file
@@ -204,6 +235,9 @@ def _replace(file: Path, content: str, meant: Profiles) -> None:
 def _parse(content: str, file: Path | None) -> Profiles:
     import tomllib
 
+    # The parser takes gigabytes for a key with some ten thousand dots, which is one line.
+    if max(map(len, content.split("\n"))) > _LONGEST_LINE:
+        raise UsageError(f"{file} has a line of more than {_LONGEST_LINE} characters: write it shorter.")
     try:
         document = tomllib.loads(content)
     except (ValueError, RecursionError) as error:

@@ -3,6 +3,7 @@
 import argparse
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +17,8 @@ _VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
     # The AWS CLI looks at AWS_REGION first, boto3 does not know it.
     "region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
 }
+_PROFILE: Final = "profile "
+"""How the source of a profile's value begins."""
 _RULES: Final = {"profile": arguments.profile, **profiles.RULES}
 
 
@@ -55,7 +58,8 @@ def resolve(
 ) -> Settings:
     """Find the settings of a command: options have precedence over variables, and these over a profile.
 
-    One line on standard error names the variables that are used instead of what a typed profile has.
+    One line on standard error names the variables that are used instead of what a typed profile has. Another
+    one says that a command for a stack does not use HOLDFAST_ADDRESS, if only a profile names the team.
 
     Args:
         asked: the command's options; of `--address`, `--team` and `--region` those that it uses.
@@ -72,6 +76,8 @@ def resolve(
     found = _find(asked, environment, profile, values)
     if asked.profile is not None and (used := _used_instead(found, values, api=hasattr(asked, "address"))):
         output.tell(f"holdfast: {'; '.join(f'{what} of the profile {profile.value}' for what in used)}.")
+    if not hasattr(asked, "address") and (address := _left_out(found["team"], environment)):
+        output.tell(f"holdfast: {address}")
     return Settings(**{name: None if value is None else value.value for name, value in found.items()})
 
 
@@ -118,7 +124,7 @@ def _find(
         return None if value is None else Found(value, f"--{setting}")
 
     def of_profile(setting: str) -> Found | None:
-        return Found(values[setting], f"profile {profile.value}") if setting in values else None
+        return Found(values[setting], f"{_PROFILE}{profile.value}") if setting in values else None
 
     # The one with precedence first.
     levels: tuple[_Level, ...] = (typed, lambda setting: _of_variable(setting, environment), of_profile)
@@ -145,18 +151,33 @@ def _of_variable(setting: str, environment: Mapping[str, str]) -> Found | None:
 
 
 def _used_instead(found: Mapping[str, Found | None], values: Mapping[str, str], *, api: bool) -> list[str]:
-    """Return which variables are used, and not a different value of a profile."""
+    """Return which variables are used, and not what a profile has."""
     used = []
     # An API has one name: either its address or its team.
     names = "address" if api and found["address"] else "team"
-    of_profile = "address" if api and "address" in values else "team"
-    for setting, other in ((names, of_profile), ("region", "region")):
+    compared = [(names, "address" if api and "address" in values else "team")]
+    if names == "team":
+        compared.append(("region", "region"))  # only a stack is looked for in it
+    for setting, other in compared:
         value = found[setting]
         if (
             value is not None
             and value.source in _VARIABLES[setting]
             and other in values
-            and values.get(setting) != value.value
+            and (setting, value.value) != (other, values[other])
         ):
             used.append(f"{value.source} ({value.value}) is used, not the {other}")
     return used
+
+
+def _left_out(team: Found | None, environment: Mapping[str, str]) -> str | None:
+    """Say that the stack of a team is used, and not HOLDFAST_ADDRESS, which has precedence over a profile."""
+    if team is None or not team.source.startswith(_PROFILE):
+        return None
+    with suppress(UsageError):  # what is not used is not checked, nor shown if it may be secret
+        if address := _of_variable("address", environment):
+            return (
+                f"{address.source} ({address.value}) is not used: this command is for the stack of the team "
+                f"{team.value} ({team.source})."
+            )
+    return None

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from holdfast import team as names
 from holdfast.s3 import retention
 from holdfast.s3.retention import Retention
-from holdfast_cli.aws_errors import as_command_errors
+from holdfast_cli.aws_errors import NOT_OF_AWS, as_command_errors, code_of
 from holdfast_cli.errors import CommandError
 from holdfast_cli.settings import Settings
 
@@ -105,24 +105,25 @@ def find(session: boto3.Session, team: str | None) -> Stack:
     """
     with as_command_errors():
         cloudformation: CloudFormationClient = session.client("cloudformation", config=CLIENT_CONFIG)
-        found = _named(cloudformation, team) if team else _only(cloudformation)
-    return _read(found)
+        try:
+            return _read(_named(cloudformation, team) if team else _only(cloudformation))
+        except LookupError as error:  # every stack of AWS has what is read
+            raise CommandError(NOT_OF_AWS) from error
 
 
 def _named(cloudformation: "CloudFormationClient", team: str) -> "StackTypeDef":
     name = names.stack_name(team)
     try:
-        [stack] = cloudformation.describe_stacks(StackName=name)["Stacks"]
+        return cloudformation.describe_stacks(StackName=name)["Stacks"][0]
     except ClientError as error:
         # A missing stack has no code of its own: it is a ValidationError that says so.
-        if error.response["Error"].get("Code") != "ValidationError":
+        if code_of(error) != "ValidationError":
             raise
         raise CommandError(
             f"There is no stack {name} in {cloudformation.meta.region_name}: check team and region "
             "(`holdfast configure list` shows where they come from), or "
             f"deploy it with `npx cdk deploy {name}`."
         ) from error
-    return stack
 
 
 def _only(cloudformation: "CloudFormationClient") -> "StackTypeDef":
@@ -153,13 +154,13 @@ def _team(stack: "StackTypeDef") -> str:
 
 def _read(stack: "StackTypeDef") -> Stack:
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
-    name = stack["StackName"]
+    name, arn = stack["StackName"], stack["StackId"]
     try:
         return Stack(
             _team(stack),
             outputs[names.API_ADDRESS].rstrip("/"),
             outputs[names.BUCKET_NAME],
-            stack["StackId"].split(":")[4],  # an ARN
+            arn.split(":")[4],
             outputs.get(names.STATE_RETENTION),
         )
     except KeyError as error:

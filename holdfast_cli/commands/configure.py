@@ -150,15 +150,20 @@ def _configure(asked: argparse.Namespace) -> None:
 def _list(asked: argparse.Namespace) -> None:
     _refuse_options(asked, "list", "address", "team", "region")
     file = profiles.path(os.environ)
-    found = dict(settings.sources(asked))
+    found, no_region = dict(settings.sources(asked)), ""
     if found["region"] is None:
-        found["region"] = _region_of_aws()
+        try:
+            found["region"] = _region_of_aws()
+        except CommandError as error:  # what AWS's own settings lack; the rest is worth knowing
+            no_region = str(error)
     names = sorted(profiles.read(file))
     if asked.json:
         output.write(_json(found, file, names))
     else:
         rows = [
-            [setting, *(("", _without(setting, found)) if value is None else (value.value, value.source))]
+            [setting, value.value, value.source]
+            if value
+            else [setting, "", _without(setting, found) or no_region]
             for setting, value in found.items()
         ]
         text = output.table(("SETTING", "VALUE", "FROM"), rows)

@@ -15,6 +15,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 from holdfast import team as names
+from holdfast_cli.aws_errors import code_of
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, Level, note, ok, problem
 from holdfast_cli.lambda_python import lambda_python
@@ -214,7 +215,7 @@ class _At:
         try:
             parameter = self.client("ssm").get_parameter(Name=f"/cdk-bootstrap/{qualifier}/version")
         except ClientError as error:
-            if error.response["Error"].get("Code") != "ParameterNotFound":
+            if code_of(error) != "ParameterNotFound":
                 raise
             yield problem(
                 "bootstrap", f"{where} is not prepared for CDK with the qualifier {qualifier}.", command
@@ -351,7 +352,7 @@ class _At:
         try:
             [found] = self.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
         except ClientError as error:
-            if error.response["Error"].get("Code") != "ValidationError":
+            if code_of(error) != "ValidationError":
                 raise
             which = f"no stack {stack}"
             do = "Import it as docs/deploying.md says, or choose another name for the team."

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from botocore.exceptions import ClientError
 
 from holdfast_cli import records, stack
+from holdfast_cli.aws_errors import code_of
 from holdfast_cli.doctor.checks import attempt, is_denied
 from holdfast_cli.doctor.findings import Finding, ok, problem
 from holdfast_cli.doctor.policies import differences
@@ -178,7 +179,7 @@ def _unless_there_is_none(read: Callable[[], _T]) -> _T | None:
         return read()
     except ClientError as error:
         # S3 has a code for each, such as NoSuchBucketPolicy and ObjectLockConfigurationNotFoundError.
-        code = error.response["Error"].get("Code", "")
+        code = code_of(error)
         if code != "NoSuchBucket" and (code.startswith("NoSuch") or code.endswith("NotFoundError")):
             return None
         raise

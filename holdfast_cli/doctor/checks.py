@@ -5,7 +5,7 @@ from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from holdfast_cli.aws_errors import explain
+from holdfast_cli.aws_errors import code_of, explain
 from holdfast_cli.doctor.findings import Finding, note, problem
 from holdfast_cli.errors import CommandError
 
@@ -53,11 +53,11 @@ def _not_checked(why: str) -> str:
 
 def is_denied(error: ClientError) -> bool:
     """Return whether AWS knows the credentials and does not allow the call."""
-    code = error.response["Error"].get("Code", "")
+    code = code_of(error)
     return code.startswith(("AccessDenied", "UnauthorizedOperation")) or (code == "403")
 
 
 def _is_no_call(error: ClientError) -> bool:
     # A 404 alone says nothing: AWS sends it where a bucket, a role or a trail is missing.
-    code = error.response["Error"].get("Code", "")
+    code = code_of(error)
     return code in _NO_SUCH_CALL or error.response["ResponseMetadata"].get("HTTPStatusCode") == 501

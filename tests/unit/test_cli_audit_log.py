@@ -282,7 +282,10 @@ def test_following_goes_on_after_errors_that_pass_and_tells_them_once(
     [
         (response("ExpiredTokenException", 400), "The AWS session has expired"),
         (response("AccessDeniedException", 400), "AWS refused FilterLogEvents"),
-        (response("ResourceNotFoundException", 400), "There is no log group /holdfast/payments/audit"),
+        (
+            response("ResourceNotFoundException", 400),
+            "There is no log group /holdfast/payments/audit .*`holdfast configure list` shows",
+        ),
     ],
 )
 def test_following_ends_with_errors_that_stay(

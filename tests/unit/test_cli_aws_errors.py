@@ -1,19 +1,81 @@
 """Errors of the AWS SDK that are not of its families become one line too."""
 
+from typing import Any
+from unittest import mock
+
 import pytest
-from botocore.model import StructureShape
+from botocore.exceptions import ClientError
+from botocore.model import ShapeResolver
 from botocore.parsers import create_parser
 
+from holdfast_cli import stack
 from holdfast_cli.aws_errors import as_command_errors
 from holdfast_cli.errors import CommandError
 
+OUTPUT: Any = {
+    "Output": {"type": "structure", "members": {"events": {"shape": "Events"}}},
+    "Events": {"type": "list", "member": {"shape": "Event"}},
+    "Event": {"type": "string"},
+}
+SHAPE = ShapeResolver(OUTPUT).get_shape_by_name("Output", {"resultWrapper": "Result"})
+WITHOUT_ERROR: Any = {"ResponseMetadata": {"HTTPStatusCode": 404}}
+NOT_OF_AWS = "The response is not one of AWS: check AWS_ENDPOINT_URL, and whether a proxy is in between."
 
-@pytest.mark.parametrize("body", [b"", b"<html>a proxy's page", b"<br>not xml"])
-def test_a_response_that_is_not_of_aws_is_one_line_without_the_response(body: bytes) -> None:
+
+@pytest.mark.parametrize(
+    ("protocol", "body"),
+    [
+        ("query", b""),
+        ("query", b"<html>a proxy's page"),
+        ("query", b"<br>not xml"),
+        ("query", b"<html><body>hi</body></html>"),
+        ("query", b"\x00\xff"),
+        ("json", b"[]"),
+        ("json", b'{"events": 5}'),
+        ("json", b"\x00\xff"),
+    ],
+)
+def test_a_response_that_is_not_of_aws_is_one_line_without_the_response(protocol: str, body: bytes) -> None:
     response = {"status_code": 200, "headers": {}, "body": body}
 
     with pytest.raises(CommandError) as raised, as_command_errors():
-        create_parser("query").parse(response, StructureShape("Output", {"type": "structure", "members": {}}))
+        create_parser(protocol).parse(response, SHAPE)
 
-    assert str(raised.value).startswith("The response is not one of AWS: check AWS_ENDPOINT_URL")
-    assert "\n" not in str(raised.value)
+    assert str(raised.value) == NOT_OF_AWS
+
+
+def test_a_mistake_of_the_command_itself_stays_one() -> None:
+    with pytest.raises(KeyError), as_command_errors():
+        raise KeyError("mine")
+
+
+def test_a_page_with_the_status_of_an_error_is_the_same_line_and_not_shown() -> None:
+    page = create_parser("json").parse({"status_code": 404, "headers": {}, "body": b"<html>hi</html>"}, SHAPE)
+
+    with pytest.raises(CommandError) as raised, as_command_errors():
+        raise ClientError(page, "FilterLogEvents")
+
+    assert str(raised.value) == NOT_OF_AWS
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        {"side_effect": ClientError(WITHOUT_ERROR, "DescribeStacks")},
+        {"return_value": {}},
+        {"return_value": {"Stacks": []}},
+        {"return_value": {"Stacks": [{"StackId": "x"}]}},
+        {"return_value": {"Stacks": [{"StackName": "holdfast-a", "StackId": "x"}]}},
+    ],
+)
+def test_a_stack_that_aws_would_not_describe_so_is_the_same_line(described: dict[str, Any]) -> None:
+    session = mock.Mock()
+    client = session.client.return_value
+    client.describe_stacks.configure_mock(**described)
+    client.get_paginator.return_value.paginate = lambda: iter([client.describe_stacks()])
+
+    teams = ["a"] if described.get("return_value") == {"Stacks": []} else ["a", None]
+    for team in teams:  # for None no stacks are what AWS says, too
+        with pytest.raises(CommandError) as raised:
+            stack.find(session, team)
+        assert str(raised.value) == NOT_OF_AWS

@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from holdfast_cli.backend_config import quote_hcl
+from holdfast_cli.backend_config import check_address, quote_hcl
 from local_aws.terraform import Terraform, terraforms
 from tests.support import forked_command
 
@@ -324,6 +324,7 @@ def test_a_trailing_slash_of_the_address_is_dropped() -> None:
     printed = backend_config("x", "--address", "https://api.example.com/")
 
     assert '"https://api.example.com/states/x"' in printed
+    assert check_address("http://[::1]:4566/x/") == "http://[::1]:4566/x"
 
 
 @pytest.mark.parametrize(
@@ -347,6 +348,13 @@ def test_a_malformed_state_name_is_wrong_usage_that_names_the_rule(name: str, re
         ("https://", "base URL"),
         ("https://api.example.com:port", "not a valid URL"),
         ("https://[::1", "not a valid URL"),
+        ("https://:443", "not a valid URL"),
+        ("https://user%3Ahunter2%40x.example.com", "not a valid URL"),
+        ("https://h:", "not a valid URL"),
+        ("https://a..b", "not a valid URL"),
+        ("https://-", "not a valid URL"),
+        ("https://h\\x", "not a valid URL"),
+        ("https://h'x", "not a valid URL"),
         ("https://me:secret@api.example.com", "no credentials"),
         ("https://api.example.com/states/network/prod", "base URL"),
         ("https://api.example.com/locks", "base URL"),
@@ -361,7 +369,10 @@ def test_a_malformed_state_name_is_wrong_usage_that_names_the_rule(name: str, re
     ],
 )
 def test_an_unusable_address_is_wrong_usage_that_says_why(address: str, reason: str) -> None:
-    assert reason in usage_error("network/prod", "--address", address)
+    said = usage_error("network/prod", "--address", address)
+
+    assert reason in said
+    assert "hunter2" not in said
 
 
 def test_address_and_team_exclude_each_other() -> None:

@@ -98,6 +98,8 @@ def test_what_a_person_wrote_stays(holdfast: Callable[..., int], file: Path, con
 
     assert holdfast("configure", "--profile", "staging", "--team", "new", "--region", "eu-west-1") == 0
     assert profiles.read(file) == {**others, "staging": {"team": "new", "region": "eu-west-1"}}
+    if "\r\n" in content:
+        assert file.read_bytes().count(b"\r\n") == len(file.read_bytes().splitlines()) > content.count("\n")
     for comment in ("# mine", "# first", "# note", "# about a", "# end"):
         assert file.read_text().count(comment) == content.count(comment)
 
@@ -108,6 +110,20 @@ def test_what_a_person_wrote_stays(holdfast: Callable[..., int], file: Path, con
     for comment in ("# mine", "# first", "# about a", "# end"):
         assert file.read_text().count(comment) == content.count(comment)
     assert mode(file) == 0o640
+
+
+def test_a_file_that_tomlkit_would_change_otherwise_stays_as_it_is(
+    holdfast: Callable[..., int], file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.parent.mkdir(parents=True)
+    file.write_text('profiles.a = {team = "x"}\nprofiles.c.team = "z"\n')
+    before = file.read_bytes()
+
+    assert holdfast("configure", "--profile", "b", "--team", "y") == 1
+
+    line = f"holdfast: {file} is written in a way that cannot be changed here: edit it by hand.\n"
+    assert capsys.readouterr() == ("", line)
+    assert file.read_bytes() == before
 
 
 def test_a_link_stays_a_link(holdfast: Callable[..., int], file: Path, tmp_path: Path) -> None:
@@ -260,6 +276,12 @@ def test_the_list_shows_the_region_of_the_aws_profile(
     assert holdfast("configure", "list", **aws) == 0
 
     assert "region   eu-west-2  the AWS profile\n" in capsys.readouterr().out
+
+    assert holdfast("configure", "list", **aws | {"AWS_PROFILE": "nope"}) == 0
+    assert (
+        "region   -        The config profile (nope) could not be found: set AWS_PROFILE to one of "
+        "`aws configure list-profiles`.\n" in capsys.readouterr().out
+    )
 
 
 def test_every_example_of_the_help_works_as_it_stands(holdfast: Callable[..., int]) -> None:

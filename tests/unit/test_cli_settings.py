@@ -112,6 +112,7 @@ def test_without_a_file_there_are_options_and_variables(tmp_path: Path) -> None:
         ({"HOME": "/home/ada", "XDG_CONFIG_HOME": "/etc/xdg"}, "/etc/xdg/holdfast/config.toml"),
         ({"HOME": "/home/ada", "XDG_CONFIG_HOME": "here"}, "/home/ada/.config/holdfast/config.toml"),
         ({"HOME": "/home/ada", "HOLDFAST_CONFIG_FILE": "mine.toml"}, "mine.toml"),
+        ({"HOME": "/home/ada", "HOLDFAST_CONFIG_FILE": "~/mine.toml"}, "/home/ada/mine.toml"),
         ({}, None),
     ],
 )
@@ -130,7 +131,12 @@ def test_the_file_is_below_the_users_configuration(environment: dict[str, str], 
         (
             asked(profile="of-a-team"),
             {"HOLDFAST_ADDRESS": A, "AWS_REGION": "us-east-1"},
-            f"HOLDFAST_ADDRESS ({A}) is used, not the team of the profile of-a-team; "
+            f"HOLDFAST_ADDRESS ({A}) is used, not the team of the profile of-a-team.",
+        ),
+        (
+            asked(profile="of-a-team"),
+            {"HOLDFAST_TEAM": "x", "AWS_REGION": "us-east-1"},
+            "HOLDFAST_TEAM (x) is used, not the team of the profile of-a-team; "
             "AWS_REGION (us-east-1) is used, not the region of the profile of-a-team.",
         ),
         (
@@ -143,15 +149,31 @@ def test_the_file_is_below_the_users_configuration(environment: dict[str, str], 
             {"HOLDFAST_TEAM": "x", "HOLDFAST_ADDRESS": A},
             "HOLDFAST_TEAM (x) is used, not the team of the profile staging.",
         ),
+        (
+            asked(profile="staging"),
+            {"HOLDFAST_TEAM": "staging-team"},
+            "HOLDFAST_TEAM (staging-team) is used, not the address of the profile staging.",
+        ),
+        # A team of a profile has less precedence than HOLDFAST_ADDRESS, and a stack has its own address.
+        (
+            of_stack(),
+            {"HOLDFAST_ADDRESS": A},
+            f"HOLDFAST_ADDRESS ({A}) is not used: this command is for the stack of the team default-team "
+            "(profile default).",
+        ),
+        (of_stack(), {"HOLDFAST_ADDRESS": A, "HOLDFAST_TEAM": "x"}, None),
+        (of_stack(team="x"), {"HOLDFAST_ADDRESS": A}, None),
+        (of_stack(), {"HOLDFAST_ADDRESS": "https://a:hunter2@b.c"}, None),
         # The same value, what the profile does not have, what was typed, and a profile that was not.
         (asked(profile="staging"), {"HOLDFAST_ADDRESS": STAGING, "AWS_REGION": "us-east-1"}, None),
-        (asked(profile="staging"), {"HOLDFAST_TEAM": "staging-team"}, None),
+        (asked(profile="default"), {"AWS_REGION": "us-east-1"}, None),  # an address is in no region
+        (of_stack(profile="staging"), {"HOLDFAST_TEAM": "staging-team"}, None),
         (asked(profile="staging", address=B), {"HOLDFAST_ADDRESS": A}, None),
         (asked(profile="staging", team="x"), {"HOLDFAST_TEAM": "y"}, None),
         (asked(), {"HOLDFAST_PROFILE": "staging", "HOLDFAST_ADDRESS": A}, None),
     ],
 )
-def test_a_variable_that_is_used_instead_of_a_typed_profile_is_named(
+def test_a_variable_that_is_used_instead_of_a_profile_or_not_used_is_named(
     file: Path,
     capsys: pytest.CaptureFixture[str],
     options: Namespace,
@@ -161,6 +183,13 @@ def test_a_variable_that_is_used_instead_of_a_typed_profile_is_named(
     settings.resolve(options, environment | {"HOLDFAST_CONFIG_FILE": str(file)})
 
     assert capsys.readouterr() == ("", f"holdfast: {line}\n" if line else "")
+
+
+def test_of_many_profiles_ten_are_named(file: Path) -> None:
+    file.write_text("".join(f"[profiles.p{number}]\n" for number in range(10, 22)))
+
+    with pytest.raises(UsageError, match=r"It has p10, [^;]*p19 and 2 more;"):
+        settings.resolve(asked(profile="x"), {"HOLDFAST_CONFIG_FILE": str(file)})
 
 
 def test_of_a_profile_that_nobody_named_doctor_uses_the_region_alone(file: Path) -> None:
@@ -228,7 +257,9 @@ def test_a_wrong_setting_is_wrong_usage_and_no_secret_is_shown(
 BROKEN: Final[Mapping[str, tuple[str, str]]] = {
     "no TOML": ('[profiles.a]\nteam = "x"\n[profiles.b\n', "line 3"),
     "no UTF-8": ("[profiles.a]\nteam = '\udcff'", "not UTF-8, at byte 22"),
-    "no end of tables": ("a = " + "[" * 5000, "not valid TOML"),
+    "no end of tables": ("a = " + "[" * 1500, "not valid TOML"),
+    "too large": ("# more\n" * 10_000, "more than 64 KiB"),
+    "too long a line": (f"profiles.{'a.' * 1024}team = 'x'", "a line of more than 2000"),
     "profiles is no table": ("profiles = 1", "profiles is not a table"),
     "a profile is no table": ("[profiles]\na = 1", "the profile 'a' is not a table"),
     "no profile": ('team = "x"', "below [profiles.default]"),
@@ -284,12 +315,18 @@ def test_a_file_that_cannot_be_read_is_one_line_and_help_does_not_need_it(
 ) -> None:
     assert run(tmp_path, "configure", "list") == 2
     assert capsys.readouterr() == ("", f"holdfast: {tmp_path} cannot be read: Is a directory.\n")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)  # reading one waits for somebody who writes
+    assert [run(file, "configure", "list") for file in (pipe, "/dev/full")] == [2, 2]
+    assert capsys.readouterr().err == "".join(
+        f"holdfast: {file} is not a regular file.\n" for file in (pipe, "/dev/full")
+    )
     assert [run(tmp_path, *arguments) for arguments in (["--version"], ["login", "--help"])] == [0, 0]
 
 
 def test_a_file_in_a_folder_that_the_user_may_not_enter_counts_as_none(file: Path) -> None:
     with (
-        mock.patch.object(Path, "read_bytes", side_effect=PermissionError(13, "Permission denied")),
+        mock.patch.object(Path, "stat", side_effect=PermissionError(13, "Permission denied")),
         mock.patch.object(os.path, "lexists", return_value=False) as lexists,
     ):
         assert profiles.read(file) == {}
