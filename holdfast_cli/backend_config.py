@@ -51,7 +51,7 @@ def check_address(address: str) -> str:
         raise ValueError("the address must be a URL of printable ASCII characters without spaces")
     if bare := _WITHOUT_SCHEME.fullmatch(address):
         scheme = "http" if bare[1].startswith(("localhost", "127.")) else "https"
-        raise ValueError(f"{address} has no scheme: write {scheme}://{address}")
+        raise ValueError(f"the address has no scheme: put {scheme}:// before it")
     # No text of an error has a part of the address, which may be a password.
     not_valid = "the address is not a valid URL; write it as in https://api.example.com"
     try:

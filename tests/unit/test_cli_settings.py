@@ -231,7 +231,7 @@ def run(file: Path | str, *arguments: str, **environment: str) -> int:
             {"HOLDFAST_ADDRESS": "abc.example.com/x"},
             ("HOLDFAST_ADDRESS", "write https://abc.example.com/x"),
         ),
-        (["--address", "localhost:4566"], {}, ("no scheme: write http://localhost:4566",)),
+        (["--address", "localhost:4566"], {}, ("no scheme: put http:// before it",)),
         (["--address", "me:hunter2@abc.example.com"], {}, ("no credentials", "rotate")),
         (["--address", f"https://abc.example.com/{SECRET}"], {}, ("form of a secret", "rotate")),
         (["--team", SECRET], {}, ("form of a secret", "rotate")),
@@ -279,7 +279,7 @@ BROKEN: Final[Mapping[str, tuple[str, str]]] = {
         "team of the profile a: the value has the form",
     ),
     "credentials": ('[profiles.a]\naddress = "https://a:hunter2@b.c"', "no credentials"),
-    "no scheme": ('[profiles.a]\naddress = "abc.example.com"', "write https://abc.example.com"),
+    "no scheme": ('[profiles.a]\naddress = "abc.example.com"', "put https:// before it"),
     "a wrong team": ('[profiles.a]\nteam = "A"', "team of the profile a: 'A' is not a valid team name"),
     "a wrong region": (
         '[profiles.a]\nregion = "x"',
