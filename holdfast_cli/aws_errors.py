@@ -77,7 +77,7 @@ def _is_page(error: ClientError) -> bool:
         return True
     # The SDK takes a body that is not JSON for the message.
     message = error.response["Error"].get("Message") or ""
-    return message.lstrip().startswith("<") and not _may_work_soon(error)
+    return message.lstrip().lower().startswith(("<html", "<!doctype")) and not _may_work_soon(error)
 
 
 def _explain_response(error: ClientError) -> str:
