@@ -43,8 +43,11 @@ FAULT_REMEMBERED = 5.0
 """Seconds for which the authorizer does not ask an issuer again that it did not reach."""
 REFRESH = 10.0
 """Seconds between two fetches of the keys because of a key ID that is not among them."""
-UNREACHABLE = {"event": "sign_in.failed", "error": "IssuerUnreachable"}
-"""Fields of the event of a sign-in whose issuer could not be reached."""
+
+
+def unreached(team: Team, count: int) -> int:
+    """How many sign-ins failed because of their issuer; waits until there are so many."""
+    return len(wait_for_events(team, count, event="sign_in.failed", error="IssuerUnreachable"))
 
 
 @pytest.fixture(scope="module")
@@ -369,7 +372,7 @@ def test_an_issuer_that_fails_is_an_error_that_is_not_remembered_and_takes_nobod
             )
         headers = {name: bearer(issuer.token()) for name, issuer in failing.items()}
 
-        before = len(wait_for_events(strict, 0, **UNREACHABLE))
+        before = unreached(strict, 0)
         during = dict(
             zip(headers, together.map(lambda each: status(strict, each), headers.values()), strict=True)
         )
@@ -381,7 +384,7 @@ def test_an_issuer_that_fails_is_an_error_that_is_not_remembered_and_takes_nobod
         assert {name: got for name, got in during.items() if got != 500} == {"NO_KEYS": 403}
         told = before + len(headers) - 1
         # An authorizer that waits for longer than it lives is stopped, and logs nothing.
-        assert len(wait_for_events(strict, told, **UNREACHABLE)) >= told
+        assert unreached(strict, told) >= told
         for name in set(headers) - {"NO_KEYS"}:
             wait_until(
                 lambda name=name: status(strict, headers[name]) == 204,  # type: ignore[misc]

@@ -343,7 +343,7 @@ def test_a_malformed_state_name_is_wrong_usage_that_names_the_rule(name: str, re
 @pytest.mark.parametrize(
     ("address", "reason"),
     [
-        ("api.example.com", "write https://api.example.com"),
+        ("api.example.com", "put https:// before it"),
         ("ftp://api.example.com", "base URL"),
         ("https://", "base URL"),
         ("https://api.example.com:port", "not a valid URL"),

@@ -229,7 +229,7 @@ def run(file: Path | str, *arguments: str, **environment: str) -> int:
         (
             [],
             {"HOLDFAST_ADDRESS": "abc.example.com/x"},
-            ("HOLDFAST_ADDRESS", "write https://abc.example.com/x"),
+            ("HOLDFAST_ADDRESS", "put https:// before it"),
         ),
         (["--address", "localhost:4566"], {}, ("no scheme: put http:// before it",)),
         (["--address", "me:hunter2@abc.example.com"], {}, ("no credentials", "rotate")),
