@@ -98,7 +98,8 @@ class Log:
             )
             try:
                 for page in pages:
-                    if "events" not in page:  # the SDK reads a missing body as an empty one
+                    # The SDK reads a missing body as an empty one, and an event without what it must have.
+                    if not all(event.keys() >= {"message", "eventId"} for event in page.get("events", [{}])):
                         raise AwsUnavailableError(
                             f"The response about {name} was cut short: run the command again."
                         )

@@ -32,6 +32,8 @@ CPU_BOUND: Final = 34 * 60
 _OF_OUTER_MAKE: Final = frozenset({"MAKEFLAGS", "MAKELEVEL", "MFLAGS"})
 _COMPILE_AGAIN: Final = frozenset({"PYTHONDONTWRITEBYTECODE"})
 """With it, every process of the tests would compile all modules for itself."""
+_AT_ONCE: Final = str((os.cpu_count() or 1) + 1)
+"""Tests that run at once: one more than there are cores, because many wait for a deadline."""
 _TIME_TO_END: Final = 30.0
 _PAUSE: Final = 0.2
 _CLOSING: Final = re.compile(r"=+ .*\b(passed|failed|errors?|no tests ran)\b.* in \d.* =+")
@@ -55,7 +57,7 @@ PARTS: Final[Sequence[Sequence[Part]]] = (
     (
         Part(
             "unit, contract, safety",
-            (_BIN / "pytest", "-n", "auto", "tests/unit", "tests/contract", "tests/safety"),
+            (_BIN / "pytest", "-n", _AT_ONCE, "tests/unit", "tests/contract", "tests/safety"),
         ),
     ),
     (
