@@ -110,6 +110,18 @@ def test_nothing_of_a_lock_stays_once_it_is_released(teams: dict[str, Team], sta
     assert teams[team].versions_and_markers(f"states/{state}.tfstate") == (1, 0)
 
 
+@pytest.mark.parametrize("config", load_teams(TEAMS_FILE), ids=lambda config: config.name)
+def test_a_write_saves_a_request_only_where_the_team_has_a_key(
+    teams: dict[str, Team], roles: Roles, state: str, config: TeamConfig
+) -> None:
+    write(teams[config.name], state, 1)
+    write(teams[config.name], state, 2)
+
+    events = roles[config.name, "backend"].requests_to_s3(state)
+    writes = [requests for event, requests in events if event == "state.written"]
+    assert writes == [4, 3 if config.key == "kms" else 4]
+
+
 def test_a_bucket_with_a_default_retains_states_locks_and_tokens_without_being_asked(
     whole: Team, roles: Roles, state: str
 ) -> None:

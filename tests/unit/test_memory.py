@@ -11,7 +11,12 @@ from holdfast.state.memory import LIMIT, Memory
 
 NAME = names.parse("network/prod")
 VERSION = ObjectVersion(
-    '"etag"', "version", 100, datetime(2026, 11, 22, tzinfo=UTC), {"sha256": "0", "serial": "1"}, True
+    '"etag"',
+    "version",
+    100,
+    datetime(2026, 11, 22, tzinfo=UTC),
+    {"sha256": "0", "serial": "1"},
+    has_own_etag=True,
 )
 
 
