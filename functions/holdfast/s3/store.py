@@ -184,22 +184,24 @@ def connect(session: "boto3.Session | None" = None, *, endpoint_url: str | None 
         retries={"mode": "standard", "total_max_attempts": 1},
         user_agent=f"holdfast/{__version__}",  # botocore would put its own together for every request
     )
+    create: Any
     if session:
-        create: Callable[..., S3Client] = session.client
+        create = session.client
     else:
         # Without boto3, whose layer over botocore adds nothing to this client and a fifth to a cold start.
         sdk = botocore.session.get_session()
         sdk.user_agent_extra = f"Botocore/{botocore.__version__}"  # as boto3 says it
         create = sdk.create_client
-    client = create("s3", config=config, endpoint_url=endpoint_url)
+    client: S3Client = create("s3", config=config, endpoint_url=endpoint_url)
     client.meta.events.register("before-send.s3.PutObject", _send_at_once)
     return client
 
 
 def _send_at_once(request: "AWSPreparedRequest", **_: Any) -> None:
     """Send a small body with its headers: botocore sends them alone and waits for S3, a round trip more."""
-    if int(request.headers.get("Content-Length", EXPECT_THRESHOLD)) < EXPECT_THRESHOLD:
-        request.headers.pop("Expect", None)
+    headers = request.headers
+    if "Expect" in headers and int(headers.get("Content-Length", EXPECT_THRESHOLD)) < EXPECT_THRESHOLD:
+        del headers["Expect"]
 
 
 def is_unique(version_id: str) -> bool:

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import botocore.session
 import pytest
-from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.awsrequest import AWSResponse
 from botocore.exceptions import BotoCoreError
 from botocore.loaders import Loader
 from botocore.regions import EndpointResolver
@@ -252,14 +252,15 @@ def called(data: Path) -> list[object]:
     session.register_component("data_loader", loader)
     found: list[object] = []
 
-    def note(request: AWSPreparedRequest, **_: object) -> AWSResponse:
+    def note(request: Any, **_: object) -> Any:
         credential = request.headers["Authorization"].split(b",")[0].decode()
         found.append((request.url, credential.split("/")[2:]))  # without the date
-        return AWSResponse(request.url, 200, {}, SimpleNamespace(stream=list))
+        no_headers: Any = {}
+        return AWSResponse(request.url, 200, no_headers, SimpleNamespace(stream=list))
 
     for partition in loader.load_data("endpoints")["partitions"]:
         region = next(iter(partition["regions"]))
-        client = session.create_client("s3", region, aws_access_key_id="x", aws_secret_access_key="x")
+        client: Any = session.create_client("s3", region, aws_access_key_id="x", aws_secret_access_key="x")
         client.meta.events.register("before-send", note)
         client.head_bucket(Bucket="bucket")
     return found
