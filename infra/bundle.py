@@ -2,6 +2,7 @@
 
 import ast
 import hashlib
+import json
 import shutil
 import subprocess
 import sys
@@ -233,6 +234,7 @@ def _trim(folder: Path, service: str) -> None:
     for entry in models.iterdir():
         if entry.name not in (service, *_BOTOCORE_COMMON):
             _remove(entry)
+    _cut_endpoints(models / "endpoints.json", service)
     *outdated, newest = sorted((models / service).iterdir())
     for version in outdated:
         _remove(version)
@@ -248,6 +250,15 @@ def _trim(folder: Path, service: str) -> None:
         _remove(unused)
     for unused in [path for name in ("tests", "__pycache__", "*.pyi") for path in folder.rglob(name)]:
         _remove(unused)
+
+
+def _cut_endpoints(path: Path, service: str) -> None:
+    """Cut botocore's endpoints to those of one service, in all partitions. Each cold start reads them."""
+    document = json.loads(path.read_bytes())
+    for partition in document["partitions"]:
+        services = partition["services"]
+        partition["services"] = {name: services[name] for name in services if name == service}
+    path.write_text(json.dumps(document, separators=(",", ":")))
 
 
 def _remove(path: Path) -> None:

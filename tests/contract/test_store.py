@@ -6,13 +6,16 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
+from types import SimpleNamespace
 
 import boto3
 import pytest
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 from holdfast.errors import OutcomeUnknown, StorageRefused
 from holdfast.s3.retention import Retention
 from holdfast.s3.store import (
+    EXPECT_THRESHOLD,
     Deleted,
     IfAbsent,
     IfMatch,
@@ -448,6 +451,39 @@ def test_every_write_carries_the_same_checksum_whatever_the_environment_says(
     store.write(KEY, b"one", IfAbsent(), metadata={}, retention=retention)
     checksum = bucket.s3.get_object(Bucket=bucket.name, Key=KEY)["ChecksumSHA256"]
     assert checksum == base64.b64encode(hashlib.sha256(b"one").digest()).decode()
+
+
+@pytest.mark.parametrize("calculation", ["when_supported", "when_required"])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_small_write_waits_for_nothing_and_its_checksum_goes_ahead_of_its_body(
+    monkeypatch: pytest.MonkeyPatch, scheme: str, calculation: str
+) -> None:
+    monkeypatch.setenv("AWS_REQUEST_CHECKSUM_CALCULATION", calculation)
+    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+    client = connect(session, endpoint_url=f"{scheme}://127.0.0.1:1")
+    sent = []
+
+    def answer(request: AWSPreparedRequest, **_: object) -> AWSResponse:
+        # The SDK holds some as text and some as bytes.
+        headers = {
+            name: value if isinstance(value, str) else value.decode()
+            for name, value in request.headers.items()
+        }
+        sent.append((headers, request.body.read()))
+        whole = {"content-length": "0", "date": "Fri, 02 Jan 2026 03:04:05 GMT", "etag": '"1"'}
+        return AWSResponse(request.url, 200, whole, SimpleNamespace(stream=list))
+
+    client.meta.events.register_last("before-send.s3.PutObject", answer)
+    for size in (0, EXPECT_THRESHOLD - 1, EXPECT_THRESHOLD):
+        whole = b"x" * size
+        put(Store(client, "bucket", ACCOUNT, deadline=time.monotonic() + 20), whole, IfAbsent())
+        headers, body = sent.pop()
+        assert body == whole  # and not in chunks, with the checksum behind them
+        assert headers["Content-Length"] == str(size)
+        assert headers["x-amz-checksum-sha256"] == base64.b64encode(hashlib.sha256(whole).digest()).decode()
+        # Without it S3 refuses a write with retention.
+        assert headers["x-amz-sdk-checksum-algorithm"] == "SHA256"
+        assert headers.get("Expect") == (None if size < EXPECT_THRESHOLD else "100-continue")
 
 
 def test_a_prolonged_store_has_time_left_and_loses_none(bucket: Bucket) -> None:

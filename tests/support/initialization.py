@@ -3,9 +3,9 @@
     python -m tests.support.initialization draws FUNCTION
     python -m tests.support.initialization serve FUNCTION EVENT
 
-`draws` tells what the import of the handler draws from sources of random numbers. `serve` imports the
-handler, does what Lambda does between a snapshot and a request if the handler has asked for it, and has it
-serve an event.
+`draws` tells what the import of the handler draws from sources of random numbers, and what it loads. `serve`
+imports the handler, does what Lambda does between a snapshot and a request if the handler has asked for it,
+and has it serve an event.
 """
 
 import gc
@@ -20,12 +20,20 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+SLOW: Final = (
+    "boto3",
+    "s3transfer",
+    "multiprocessing",
+    "jwt",
+)
+"""Packages that take long to load, and that no function needs for its first request that people wait for."""
+
 RESTORED_AFTER: Final = timedelta(days=1)
 """How long after the snapshot a copy is restored."""
 
 
 def draws(function: str) -> dict[str, Any]:
-    """Import a handler and return each random draw with its caller, and the generators that exist.
+    """Import a handler and return its random draws with their callers, generators, and slow packages.
 
     Numbers that C code draws for itself do not pass here. So the generators that have a seed are told, and
     the TLS contexts, for each of which OpenSSL draws keys.
@@ -58,7 +66,11 @@ def draws(function: str) -> dict[str, Any]:
     importlib.import_module(f"{function}.handler")
     found = [each for each in gc.get_objects() if isinstance(each, random.Random)]
     seeded = [each for each in found if not isinstance(each, random.SystemRandom)]
-    return {"drawn": sorted(set(drawn)), "seeded": ["random" if each is shared else "?" for each in seeded]}
+    return {
+        "drawn": sorted(set(drawn)),
+        "seeded": ["random" if each is shared else "?" for each in seeded],
+        "loaded": [name for name in SLOW if name in sys.modules],
+    }
 
 
 def serve(function: str, event: str) -> dict[str, Any]:

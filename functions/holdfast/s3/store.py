@@ -13,6 +13,8 @@ connection for the end of the headers. So every response is checked here, and no
 whose response ends with its headers and could lack any of them.
 """
 
+import base64
+import hashlib
 import heapq
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +24,8 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote, urlencode
 
-import boto3
+import botocore
+import botocore.session
 from botocore.config import Config
 
 from holdfast import __version__
@@ -31,6 +34,8 @@ from holdfast.s3.retention import Retention
 from holdfast.s3.retry import ResponseCutShortError, until_decided
 
 if TYPE_CHECKING:
+    import boto3
+    from botocore.awsrequest import AWSPreparedRequest
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import ListObjectsV2OutputTypeDef, ListObjectVersionsOutputTypeDef
 
@@ -40,6 +45,13 @@ CONNECT_TIMEOUT: Final = 2.0
 """Seconds for a connection to S3; with READ_TIMEOUT it bounds how late a request may still land."""
 READ_TIMEOUT: Final = 5.0
 """Seconds without a byte from S3 before a request is retried."""
+
+EXPECT_THRESHOLD: Final = 2 * 1024 * 1024
+"""Bytes from which the body of a write waits until S3 wants it (`Expect: 100-continue`).
+
+It is the default of AWS's newer SDKs:
+https://docs.aws.amazon.com/sdk-for-kotlin/api/latest/s3/aws.sdk.kotlin.services.s3/-s3-client/-config/-builder/continue-header-threshold-bytes.html
+"""
 
 _BUDGET = 15.0
 
@@ -157,7 +169,7 @@ class _Empty:
     """There is an object, of zero bytes: it has no first byte."""
 
 
-def connect(session: boto3.Session | None = None, *, endpoint_url: str | None = None) -> "S3Client":
+def connect(session: "boto3.Session | None" = None, *, endpoint_url: str | None = None) -> "S3Client":
     """Make an S3 client that leaves retries to `Store`; keep it as long as the process lives.
 
     No connection is opened before the first request.
@@ -172,7 +184,24 @@ def connect(session: boto3.Session | None = None, *, endpoint_url: str | None = 
         retries={"mode": "standard", "total_max_attempts": 1},
         user_agent=f"holdfast/{__version__}",  # botocore would put its own together for every request
     )
-    return (session or boto3.Session()).client("s3", config=config, endpoint_url=endpoint_url)
+    create: Any
+    if session:
+        create = session.client
+    else:
+        # Without boto3, whose layer over botocore adds nothing to this client and a fifth to a cold start.
+        sdk = botocore.session.get_session()
+        sdk.user_agent_extra = f"Botocore/{botocore.__version__}"  # as boto3 says it
+        create = sdk.create_client
+    client: S3Client = create("s3", config=config, endpoint_url=endpoint_url)
+    client.meta.events.register("before-send.s3.PutObject", _send_at_once)
+    return client
+
+
+def _send_at_once(request: "AWSPreparedRequest", **_: Any) -> None:
+    """Send a small body with its headers: botocore sends them alone and waits for S3, a round trip more."""
+    headers = request.headers
+    if "Expect" in headers and int(headers.get("Content-Length", EXPECT_THRESHOLD)) < EXPECT_THRESHOLD:
+        del headers["Expect"]
 
 
 def is_unique(version_id: str) -> bool:
@@ -368,8 +397,9 @@ class Store:
             "Body": body,
             "ContentType": CONTENT_TYPE,
             # Said here, because a setting of the environment can switch the SDK's own off and a write with
-            # retention is refused without.
+            # retention is refused without. The SDK would send its own after the body, in chunks.
             "ChecksumAlgorithm": "SHA256",
+            "ChecksumSHA256": base64.b64encode(hashlib.sha256(body).digest()).decode(),
             "Metadata": encoded,
         }
         match condition:

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import http.server
+import itertools
 import json
 import os
 import re
@@ -14,9 +15,15 @@ import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Literal
+from types import SimpleNamespace
+from typing import Any, Literal
 
+import botocore.session
 import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.exceptions import BotoCoreError
+from botocore.loaders import Loader
+from botocore.regions import EndpointResolver
 from joserfc.jwk import ECKey
 from joserfc.jwt import encode as sign
 
@@ -203,6 +210,62 @@ def test_a_bundle_has_of_botocores_data_what_the_function_reads_and_nothing_else
     assert botocore_data(contents(for_aws)) == botocore_data(opened)
 
 
+@pytest.mark.parametrize(("function", "service"), [("terraform_http", "s3"), ("audit_trail", "logs")])
+def test_a_bundle_has_the_endpoints_that_botocore_has_for_every_region(function: str, service: str) -> None:
+    whole, cut = (json.loads((data / "endpoints.json").read_bytes()) for data in botocores_data(function))
+    regions = [region for partition in whole["partitions"] for region in (*partition["regions"], "nowhere-1")]
+    asked = list(itertools.product(regions, [False, True], [False, True]))
+    assert len(regions) > 40
+    found, expected = ([resolved(data, service, *one) for one in asked] for data in (cut, whole))
+    assert found == expected
+
+
+def botocores_data(function: str) -> tuple[Path, Path]:
+    """Where botocore's data is: all of it, and what a function ships."""
+    all_of_it = Path(botocore.__file__).parent / "data"
+    return all_of_it, bundle(function, "local").path / "botocore" / "data"
+
+
+def resolved(endpoints: dict[str, Any], service: str, region: str, *kind: bool) -> object:
+    """The endpoint of a service in a region, for IPv6 or FIPS or neither; or why there is none."""
+    try:
+        return EndpointResolver(endpoints).construct_endpoint(service, region, None, *kind)
+    except BotoCoreError as error:
+        return str(error)
+
+
+def test_a_client_in_each_partition_calls_the_endpoint_that_it_calls_with_all_of_botocores_data() -> None:
+    whole, cut = (called(data) for data in botocores_data("terraform_http"))
+    assert len(whole) >= 8
+    assert cut == whole
+
+
+def called(data: Path) -> list[object]:
+    """Where a client of the first region of each partition sends a request, and what it signs it for.
+
+    Args:
+        data: botocore's.
+    """
+    loader = Loader(extra_search_paths=[str(data)], include_default_search_paths=False)
+    loader.BUILTIN_DATA_PATH = str(data)  # elsewhere botocore leaves its rules for endpoints aside
+    session = botocore.session.Session()
+    session.register_component("data_loader", loader)
+    found: list[object] = []
+
+    def note(request: Any, **_: object) -> Any:
+        credential = request.headers["Authorization"].split(b",")[0].decode()
+        found.append((request.url, credential.split("/")[2:]))  # without the date
+        no_headers: Any = {}
+        return AWSResponse(request.url, 200, no_headers, SimpleNamespace(stream=list))
+
+    for partition in loader.load_data("endpoints")["partitions"]:
+        region = next(iter(partition["regions"]))
+        client: Any = session.create_client("s3", region, aws_access_key_id="x", aws_secret_access_key="x")
+        client.meta.events.register("before-send", note)
+        client.head_bucket(Bucket="bucket")
+    return found
+
+
 def test_a_local_bundle_is_compiled_and_its_bytecode_is_taken_as_it_is(for_here: Path, function: str) -> None:
     compiled = for_here / function / "__pycache__" / f"handler.{sys.implementation.cache_tag}.pyc"
     # PEP 552: bit 0 = validated by hash instead of time, bit 1 = by checking the source each time.
@@ -373,7 +436,7 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "botocore/for_another_python.py": "def (",
         "botocore/tests/test_all.py": "",
         "botocore/data/_retry.json": "{}",
-        "botocore/data/endpoints.json": "{}",
+        "botocore/data/endpoints.json": '{"partitions": [{"services": {"ec2": {}, "s3": {}}}]}',
         "botocore/data/ec2/2016-11-15/service-2.json": "{}",
         "botocore/data/logs/2014-03-28/service-2.json": "{}",
         "botocore/data/s3/2006-03-01/service-2.json": "{}",
