@@ -75,6 +75,7 @@ deploy: set-up ## deploy one team's stack to AWS with your AWS credentials: make
 upgrade: set-up ## pin the newest version of everything
 	$(PIP_COMPILE) --output-file requirements.txt requirements.in
 	$(PIP_COMPILE) --output-file functions/requirements.txt functions/requirements.in
+	$(PIP_COMPILE) --output-file functions/audit_trail/requirements.txt functions/audit_trail/requirements.in
 	$(PIP_COMPILE) --output-file functions/authorizer/requirements.txt functions/authorizer/requirements.in
 	$(PIP_COMPILE) --output-file local_aws/requirements.txt local_aws/requirements.in
 	$(PIP_COMPILE) --output-file requirements-dev.txt requirements-dev.in

@@ -7,9 +7,8 @@ function raises, API Gateway responds with 500 and caches nothing.
 import os
 from typing import TYPE_CHECKING, Any, Final
 
-from aws_lambda_powertools import Logger
-
 from gateway import authorizer_context
+from gateway.log import log
 from holdfast import audit
 from holdfast.audit import Event
 from holdfast.identity import credentials, trust
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 _BUCKET: Final = os.environ["HOLDFAST_BUCKET"]
 _ACCOUNT: Final = os.environ["HOLDFAST_ACCOUNT"]
 
-_log = Logger()
 _s3 = connect()
 snapshot.prepare(_s3, _BUCKET, _ACCOUNT, trust.KEY, load=load_for_id_tokens)
 
@@ -49,20 +47,20 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
         outcome = sign_in(sent, store, lambda: context.get_remaining_time_in_millis() / 1000)
     except Exception as error:
         # Its text is in the error that Lambda logs.
-        _log.error(
+        log.error(
             Event.SIGN_IN_FAILED.value,
             extra={**_log_fields(event, sent, store), "error": audit.failure(error)},
         )
         raise
     match outcome:
         case Denied(reason):
-            _log.warning(
+            log.warning(
                 Event.SIGN_IN_REFUSED.value,
                 extra={**_log_fields(event, sent, store), "reason": reason.value},
             )
             return {"isAuthorized": False}
         case Authenticated():
-            _log.info(
+            log.info(
                 Event.SIGN_IN_ACCEPTED.value,
                 extra={**_log_fields(event, sent, store), **outcome.log_fields()},
             )

@@ -5,17 +5,15 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from gateway import nearest_route, payload
+from gateway.log import log
 from gateway.requests import Request
 from holdfast import audit
 from holdfast.audit import Event
 from holdfast.errors import HoldfastError, MethodNotAllowed, UnknownRoute
 from holdfast.identity import authentication
-
-if TYPE_CHECKING:
-    from aws_lambda_powertools import Logger
 
 _HEADERS: Final = {"Content-Type": "application/json", "Cache-Control": "no-store"}
 
@@ -43,7 +41,7 @@ Routes = Mapping[str, Mapping[str, Callable[[_R], Response]]]
 """Path, as the routes of API Gateway have it -> verb -> the function that responds."""
 
 
-def respond(request: _R, routes: Routes[_R], log: "Logger") -> dict[str, Any]:
+def respond(request: _R, routes: Routes[_R]) -> dict[str, Any]:
     """Return the response to a request, whatever comes of it, and log it."""
     started = time.monotonic()
     try:

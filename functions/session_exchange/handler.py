@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from aws_lambda_powertools import Logger
-
 from gateway.payload import Payload
 from gateway.requests import Request
 from gateway.responses import Response, Routes, respond
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
 _BUCKET: Final = os.environ["HOLDFAST_BUCKET"]
 _ACCOUNT: Final = os.environ["HOLDFAST_ACCOUNT"]
 
-# Text that has no UTF-8 form must not cost the line.
-_log = Logger(json_serializer=partial(json.dumps, default=str))
 _s3 = connect()
 snapshot.prepare(_s3, _BUCKET, _ACCOUNT, trust.KEY)
 
@@ -38,7 +34,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
         context: the invocation's.
     """
     store = Store(_s3, _BUCKET, _ACCOUNT, deadline=deadline(context.get_remaining_time_in_millis()))
-    return respond(Request(event, store), _ROUTES, _log)
+    return respond(Request(event, store), _ROUTES)
 
 
 def _for_id_token(request: Request) -> Response:

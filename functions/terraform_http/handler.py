@@ -1,13 +1,9 @@
 """Terraform's protocol on API Gateway: event -> library -> response. It translates and decides nothing."""
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-
-from aws_lambda_powertools import Logger
 
 from gateway import payload, requests
 from gateway.responses import Response, respond
@@ -43,8 +39,6 @@ _RETENTION: Final = _retention()
 # CloudWatch cuts long lines in two, and half a line is no event of the audit trail.
 _LOGGED_OF_CLIENT: Final = 100  # characters of each text that the client made up
 
-# Text that has no UTF-8 form must not cost the line.
-_log = Logger(json_serializer=partial(json.dumps, default=str))
 _s3 = connect()
 _memory = Memory()
 snapshot.prepare(_s3, _BUCKET, _ACCOUNT, names.StateName("").state_key)  # no state's: a name is not empty
@@ -87,7 +81,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
         context: the invocation's.
     """
     store = Store(_s3, _BUCKET, _ACCOUNT, deadline=deadline(context.get_remaining_time_in_millis()))
-    return respond(Request(event, store), _ROUTES, _log)
+    return respond(Request(event, store), _ROUTES)
 
 
 def _read(request: Request) -> Response:

@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import boto3
 import pytest
-from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from moto.server import ThreadedMotoServer
 
+from gateway.log import JsonLine
 from holdfast.s3.store import Store, connect
 from local_aws.server import LocalAws
 from tests.support.free_port import free_port
@@ -191,11 +191,11 @@ def unversioned(request: pytest.FixtureRequest, bucket: Bucket) -> Bucket:
 def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The lines that the functions log, as they are written."""
     lines: list[str] = []
-    written = LambdaPowertoolsFormatter.format
+    written = JsonLine.format
 
-    def record(formatter: LambdaPowertoolsFormatter, entry: logging.LogRecord) -> str:
+    def record(formatter: JsonLine, entry: logging.LogRecord) -> str:
         lines.append(written(formatter, entry))
         return lines[-1]
 
-    monkeypatch.setattr(LambdaPowertoolsFormatter, "format", record)
+    monkeypatch.setattr(JsonLine, "format", record)
     return lines

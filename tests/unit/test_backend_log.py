@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import Any, cast
 
 import pytest
-from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 
 from audit_trail.events import received
+from gateway.log import JsonLine
 from holdfast.access import Caller, Role
 from tests.support.events import Context, request
 from tests.unit.test_audit_events import delivery
@@ -46,13 +46,13 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Iterator[Handle]:
 def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The lines that are logged, as they are written."""
     lines: list[str] = []
-    written = LambdaPowertoolsFormatter.format
+    written = JsonLine.format
 
-    def record(formatter: LambdaPowertoolsFormatter, entry: logging.LogRecord) -> str:
+    def record(formatter: JsonLine, entry: logging.LogRecord) -> str:
         lines.append(written(formatter, entry))
         return lines[-1]
 
-    monkeypatch.setattr(LambdaPowertoolsFormatter, "format", record)
+    monkeypatch.setattr(JsonLine, "format", record)
     return lines
 
 

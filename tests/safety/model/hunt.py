@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final
 
 # What the production code imports: imported before the forks, and so once.
-import aws_lambda_powertools.metrics  # noqa: F401
 import botocore.session  # noqa: F401
 
 from tests.safety.model.invariants import Invariant

@@ -1,0 +1,49 @@
+"""The log of the functions that people wait for: the lines of Powertools' `Logger`, without its import."""
+
+import json
+import logging
+import os
+import sys
+import time
+from typing import Final
+
+_OF_EVERY_RECORD: Final = frozenset(vars(logging.makeLogRecord({})))
+
+
+class JsonLine(logging.Formatter):
+    """Formats what is logged as a line of Powertools.
+
+    A line has no field for an exception: its text could hold content.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the fields of Powertools and of `extra` as JSON, without those that are None."""
+        when = time.localtime(record.created)
+        # Lambda sets it for each request: `Root=1-…;Parent=…;Sampled=0`.
+        trace = os.environ.get("_X_AMZN_TRACE_ID", "").partition(";")[0]
+        line = {
+            "level": record.levelname,
+            "location": f"{record.funcName}:{record.lineno}",
+            "message": record.getMessage(),
+            "timestamp": time.strftime(f"%Y-%m-%d %H:%M:%S,{int(record.msecs):03}%z", when),
+            "service": os.environ.get("POWERTOOLS_SERVICE_NAME"),
+            **{name: value for name, value in vars(record).items() if name not in _OF_EVERY_RECORD},
+            "xray_trace_id": trace.removeprefix("Root=") or None,
+        }
+        # In ASCII: text that has no UTF-8 form must not cost the line.
+        return json.dumps({name: value for name, value in line.items() if value is not None}, default=str)
+
+
+def _log() -> logging.Logger:
+    made = logging.getLogger(__name__)
+    made.setLevel(os.environ.get("POWERTOOLS_LOG_LEVEL", "INFO"))
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(JsonLine())
+    made.addHandler(handler)
+    # Lambda's runtime has a handler at the root, which would write each line again.
+    made.propagate = False
+    return made
+
+
+log: Final = _log()
+"""Writes to the function's log. What `POWERTOOLS_LOG_LEVEL` leaves out is not written."""
