@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 SLOW: Final = (
+    "aws_lambda_powertools",
     "boto3",
     "s3transfer",
     "multiprocessing",

@@ -218,7 +218,7 @@ def test_what_people_wait_for_loads_nothing_slow_and_makes_nothing_random_that_i
     nobody_waits = {
         "drawn": [PROCESSES, TLS],
         "seeded": ["random"],
-        "loaded": ["boto3", "s3transfer", "multiprocessing"],
+        "loaded": ["aws_lambda_powertools", "boto3", "s3transfer", "multiprocessing"],
     }
     assert told("draws", function) == (people_wait if function in BEHIND_S3 else nobody_waits)
 
