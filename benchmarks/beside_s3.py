@@ -2,17 +2,17 @@
 
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from benchmarks.figures import Comparison, compare
+from benchmarks.figures import Figure, Section, compare
+from benchmarks.run import Run, tell
 from benchmarks.stack import Stack
 from holdfast import names
 from holdfast_cli.backend_config import to_hcl
-from local_aws.terraform import Terraform
+from local_aws.terraform import Terraform, terraforms
 
-_LIMIT: Final = 1.5
+_LIMITS: Final = {"plan": 1.3, "apply": 1.5}
 
 _RESOURCES: Final = """
 variable "round" { type = string }
@@ -37,18 +37,21 @@ terraform {{
 """
 
 
-def measure(
-    stack: Stack, terraform: Terraform, folder: Path, rounds: int, progress: Callable[[str], None]
-) -> list[Comparison]:
-    """Plan and apply with both backends in turn.
-
-    Args:
-        folder: empty, for the two configurations.
-        progress: told about every round.
+def measure(run: Run) -> Section:
+    """Plan and apply with both backends in turn, with every Terraform that this machine has.
 
     Raises:
         RuntimeError: a command failed.
     """
+    return Section(
+        "In turn, on the same local AWS",
+        [figure for terraform in terraforms() for figure in _measure(run, terraform)],
+        ["Beside: Terraform's own s3 backend with use_lockfile, on the same local S3."],
+    )
+
+
+def _measure(run: Run, terraform: Terraform) -> list[Figure]:
+    stack, rounds, folder = run.stack, run.rounds, run.folder / "beside-s3" / terraform.name
     name = names.parse(f"benchmark/{terraform.name}")
     ours = _Project(stack, terraform, folder / "ours", to_hcl(stack.address, name, read_only=False))
     s3 = _S3.format(bucket=stack.bucket, name=name, endpoint=stack.aws.endpoint)
@@ -58,7 +61,7 @@ def measure(
         project.run("init", "-input=false")
         project.run("apply", "-auto-approve", "-input=false", "-var=round=0")
     for number in range(1, rounds + 1):
-        progress(f"{terraform.name}, round {number} of {rounds}")
+        tell(f"{terraform.name}, round {number} of {rounds}")
         # A plan without changes, then an apply with one; who goes first changes every round.
         pair = ((ours, 0), (theirs, 1)) if number % 2 else ((theirs, 1), (ours, 0))
         for project, side in pair:
@@ -67,7 +70,11 @@ def measure(
             seconds["apply"][side].append(
                 project.run("apply", "-auto-approve", "-input=false", f"-var=round={number}")
             )
-    return [compare(f"{command}, {terraform.name}", *both, limit=_LIMIT) for command, both in seconds.items()]
+    return [
+        figure
+        for command, both in seconds.items()
+        for figure in compare(f"{command}, {terraform.client}", *both, limit=_LIMITS[command])
+    ]
 
 
 class _Project:
