@@ -36,6 +36,8 @@ class Emulator:
     def sample(self, times: int) -> None:
         """Ask for each kind of request; what exceeds the round trip is noted."""
         to_aws, to_s3 = self._round_trips
+        self._s3.close()  # whoever has the relay may have closed it, and a new connection takes longer
+        self._ask_s3("PUT")
         for _ in range(times):
             # Without credentials the gateway answers; with a wrong verb the function, and does nothing else.
             gateway = self._ask_api(401, anonymous=True)
