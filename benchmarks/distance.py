@@ -34,11 +34,12 @@ _IN_USE: Final = "in use"
 _IDLE: Final = "idle"
 
 _NOTES: Final = (
-    "Round trips: 40 ms between client and AWS, 12 ms between function and S3; a new connection costs two.",
+    "A round trip: 40 ms from client to AWS, 12 ms from function to S3. A new connection costs two more.",
     "Beside: Terraform's own s3 backend with use_lockfile, 40 ms from the same local S3.",
     "Holdfast: every command signs in, as the first one for a minute does; the functions are warm.",
     "In use: the functions' connections to S3 are open, as others have just used the functions.",
     "Idle: S3 has closed these connections, as it does after seconds, and both functions open new ones.",
+    "Round trips: their milliseconds, by what was counted.",
     "Emulator: what a request takes above its round trip, asked for on the same lines in each round.",
     "  Holdfast: API requests x (gateway + invocation) + the sign-in's invocation + S3 requests x theirs.",
     "  Beside: S3 requests x theirs, by method.",
@@ -52,12 +53,14 @@ class _Done:
 
     Attributes:
         ms: how long it took.
+        lines: milliseconds of these in round trips, by count.
         emulator: milliseconds of these that the stand-ins for AWS took.
         to_aws: the client's requests.
         to_s3: those of the functions.
     """
 
     ms: float
+    lines: float
     emulator: float
     to_aws: Passed
     to_s3: Passed
@@ -109,8 +112,9 @@ def _measure(
         to_aws.take(), to_s3.take()  # what samples have sent
         ms = 1000 * (project.plan if command == "plan" else project.apply)(variables)
         at_aws, at_s3 = to_aws.take(), to_s3.take()
+        lines = 1000 * (to_aws.waiting(at_aws) + to_s3.waiting(at_s3))
         emulator = share.of_s3(at_aws) if side == _BESIDE else share.of_holdfast(at_aws, at_s3)
-        return _Done(ms, emulator, at_aws, at_s3)
+        return _Done(ms, lines, emulator, at_aws, at_s3)
 
     done: dict[str, dict[str, list[_Done]]] = {command: defaultdict(list) for command in _LIMITS}
     for number in range(run.rounds):
@@ -156,4 +160,5 @@ def _times(name: str, done: Sequence[_Done]) -> Iterator[Figure]:
     new = [each.to_aws.connections + each.to_s3.connections for each in done]
     yield Figure.count(f"{name}, new", new, "connections")
     yield Figure.of(name, "ms", [each.ms for each in done])
+    yield Figure.count(f"{name}, round trips", [each.lines for each in done], "ms")
     yield Figure.of(f"{name}, emulator", "ms", [each.emulator for each in done])
