@@ -82,8 +82,10 @@ class Client:
             "Content-Type": "application/json",
         }
 
-    def ask(self, method: str, path: str, body: bytes = b"", *, expect: int = 200) -> float:
-        """Send a request.
+    def ask(
+        self, method: str, path: str, body: bytes = b"", *, expect: int = 200, anonymous: bool = False
+    ) -> float:
+        """Send a request, with the credentials unless it is to be anonymous.
 
         Returns:
             How long the answer took, in seconds.
@@ -92,7 +94,7 @@ class Client:
             RuntimeError: the status is another one than expected.
         """
         started = time.perf_counter()
-        self._connection.request(method, self._base + path, body, dict(self._headers))
+        self._connection.request(method, self._base + path, body, {} if anonymous else dict(self._headers))
         answer = self._connection.getresponse()
         answer.read()
         seconds = time.perf_counter() - started
