@@ -99,6 +99,7 @@ def test_a_saved_run_stands_beside_a_later_one(
     ("arguments", "said"),
     [
         (("--only", "slow,month"), "there is no section 'month'; there are slow, fast"),
+        (("--beside", "/no/such/folder"), "/no/such/folder is not a checkout of Holdfast"),
         (("--rounds", "0"), "--rounds takes a number from 1"),
         (
             ("--against", "/no/such/file"),
