@@ -19,6 +19,7 @@ from holdfast.s3.store import Store, connect, deadline
 from holdfast.state import locks
 from holdfast.state.delete import delete
 from holdfast.state.lock_info import LockInfo
+from holdfast.state.memory import Memory
 from holdfast.state.read import read, read_outputs
 from holdfast.state.write import write
 
@@ -45,6 +46,7 @@ _LOGGED_OF_CLIENT: Final = 100  # characters of each text that the client made u
 # Text that has no UTF-8 form must not cost the line.
 _log = Logger(json_serializer=partial(json.dumps, default=str))
 _s3 = connect()
+_memory = Memory()
 snapshot.prepare(_s3, _BUCKET, _ACCOUNT, names.StateName("").state_key)  # no state's: a name is not empty
 
 
@@ -89,11 +91,12 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
 
 
 def _read(request: Request) -> Response:
-    return _found(request, Event.STATE_READ, read(request.store, request.name, request.caller))
+    return _found(request, Event.STATE_READ, read(request.store, request.name, request.caller, _memory))
 
 
 def _read_outputs(request: Request) -> Response:
-    return _found(request, Event.OUTPUTS_READ, read_outputs(request.store, request.name, request.caller))
+    body = read_outputs(request.store, request.name, request.caller, _memory)
+    return _found(request, Event.OUTPUTS_READ, body)
 
 
 def _found(request: Request, event: Event, body: bytes | None) -> Response:
@@ -114,6 +117,7 @@ def _write(request: Request) -> Response:
         caller,
         require_lock=_REQUIRE_LOCK,
         retention=_RETENTION,
+        memory=_memory,
     )
     return Response(
         Event.STATE_WRITTEN if written.new_version else Event.STATE_UNCHANGED,

@@ -56,6 +56,8 @@ class ObjectVersion:
         size: bytes.
         last_modified: when S3 took it, in whole seconds.
         metadata: user metadata, decoded.
+        has_own_etag: whether no other version of the key ever has this ETag. Under a KMS key an ETag is no
+            digest of the bytes; otherwise equal bytes have equal ETags.
     """
 
     etag: str
@@ -63,6 +65,7 @@ class ObjectVersion:
     size: int
     last_modified: datetime
     metadata: Mapping[str, str]
+    has_own_etag: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +114,24 @@ class IfMatch:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The write took effect."""
+    """The write took effect.
 
-    etag: str
-    version_id: str
+    Attributes:
+        version: as a read will tell it. Its time is S3's clock when it responded, which can be later than
+            the one that a read will tell.
+    """
+
+    version: ObjectVersion
+
+    @property
+    def etag(self) -> str:
+        """The ETag of the new version."""
+        return self.version.etag
+
+    @property
+    def version_id(self) -> str:
+        """The ID of the new version."""
+        return self.version.version_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,9 +258,16 @@ class Store:
         try:
             response = self._client.get_object(**self._where, Key=key, **which)
             body = response["Body"].read()
-            _require_whole(response, body)
-            read_at = parsedate_to_datetime(response["ResponseMetadata"]["HTTPHeaders"]["date"])
-            return Object(_object_version(response), body, read_at)
+            read_at = _require_whole(response, body)
+            # "bytes 0-0/123" is the range of a response that has not all of the object.
+            _, _, size = response.get("ContentRange", "").rpartition("/")
+            version = _object_version(
+                response,
+                int(size or response["ContentLength"]),
+                response["LastModified"],
+                response["Metadata"],
+            )
+            return Object(version, body, read_at)
         except (KeyError, ValueError) as error:  # a field is missing, or cut
             raise ResponseCutShortError from error
 
@@ -337,6 +361,7 @@ class Store:
             OutcomeUnknown: S3 did not decide in time; the write may have taken effect.
             StorageRefused: S3 refuses the function.
         """
+        encoded = {name: object_metadata.encode(value) for name, value in metadata.items()}
         request: dict[str, Any] = {
             **self._where,
             "Key": key,
@@ -345,7 +370,7 @@ class Store:
             # Said here, because a setting of the environment can switch the SDK's own off and a write with
             # retention is refused without.
             "ChecksumAlgorithm": "SHA256",
-            "Metadata": {name: object_metadata.encode(value) for name, value in metadata.items()},
+            "Metadata": encoded,
         }
         match condition:
             case IfAbsent():
@@ -360,8 +385,8 @@ class Store:
 
         def put() -> Stored:
             response = self._client.put_object(**request)
-            _require_whole(response, b"")
-            return Stored(response["ETag"], response.get("VersionId", ""))
+            responded_at = _require_whole(response, b"")
+            return Stored(_object_version(response, len(body), responded_at, encoded))
 
         outcomes: dict[int, Stored | PreconditionFailed] = {
             404: PreconditionFailed(),
@@ -415,33 +440,42 @@ class Store:
         )
 
 
-def _require_whole(response: Mapping[str, Any], body: bytes) -> None:
+def _require_whole(response: Mapping[str, Any], body: bytes) -> datetime:
     """Check that a response has come to its end.
 
     A response with a body has if the body has, which comes last. Of one without a body, only the fields that
     S3 always sends can be checked: a field that comes after all of them can still be missing or cut.
 
+    Returns:
+        S3's clock when it responded, in whole seconds.
+
     Raises:
         ResponseCutShortError: it has not.
     """
     headers = response["ResponseMetadata"]["HTTPHeaders"]
+    date = headers.get("date", "")
     if not (
         headers.get("content-length") == str(len(body))
-        and headers.get("date", "").endswith(" GMT")
+        and date.endswith(" GMT")
         and headers.get("etag", "")[1:].endswith('"')
     ):
         raise ResponseCutShortError
+    try:
+        return parsedate_to_datetime(date)
+    except ValueError as error:
+        raise ResponseCutShortError from error
 
 
-def _object_version(response: Mapping[str, Any]) -> ObjectVersion:
-    # "bytes 0-0/123" is the range of a response that has not all of the object.
-    _, _, size = response.get("ContentRange", "").rpartition("/")
+def _object_version(
+    response: Mapping[str, Any], size: int, last_modified: datetime, metadata: Mapping[str, str]
+) -> ObjectVersion:
     return ObjectVersion(
         etag=response["ETag"],
         version_id=response.get("VersionId", ""),
-        size=int(size or response["ContentLength"]),
-        last_modified=response["LastModified"],
-        metadata={name: unquote(value) for name, value in response["Metadata"].items()},
+        size=size,
+        last_modified=last_modified,
+        metadata={name: unquote(value) for name, value in metadata.items()},
+        has_own_etag=response.get("ServerSideEncryption") == "aws:kms",
     )
 
 

@@ -55,13 +55,9 @@ def read_current(store: Store, name: StateName) -> CurrentState | None:
     version = store.read_version(name.state_key)
     if version is None:
         return None
-    noted = version.metadata
-    revision = _noted_revision(noted, "serial", "lineage")
-    if revision is not None and "sha256" in noted:
-        superseded = _noted_revision(noted, "over-serial", "over-lineage")
-        return CurrentState(
-            version, noted["sha256"], revision, superseded, noted.get("lock-id", ""), fenced=True
-        )
+    current = noted(version)
+    if current is not None:
+        return current
     found = store.read(name.state_key)
     if found is None:
         return None
@@ -71,6 +67,18 @@ def read_current(store: Store, name: StateName) -> CurrentState | None:
         revision = None
     return CurrentState(
         found.version, hashlib.sha256(found.body).hexdigest(), revision, None, "", fenced=False
+    )
+
+
+def noted(version: ObjectVersion) -> CurrentState | None:
+    """Return what a version that Holdfast wrote notes of itself; None for one of another program."""
+    metadata = version.metadata
+    revision = _noted_revision(metadata, "serial", "lineage")
+    if revision is None or "sha256" not in metadata:
+        return None
+    superseded = _noted_revision(metadata, "over-serial", "over-lineage")
+    return CurrentState(
+        version, metadata["sha256"], revision, superseded, metadata.get("lock-id", ""), fenced=True
     )
 
 
@@ -91,7 +99,7 @@ def version_metadata(
         lock: the lock under which it is written, None for an unlocked write.
         caller: who writes.
     """
-    noted = {
+    metadata = {
         "sha256": sha256,
         "serial": str(new.revision.serial),
         "lineage": new.revision.lineage,
@@ -102,5 +110,5 @@ def version_metadata(
         "written-by": caller.principal,
     }
     if superseded is not None:
-        noted |= {"over-serial": str(superseded.serial), "over-lineage": superseded.lineage}
-    return {name: value for name, value in noted.items() if value}
+        metadata |= {"over-serial": str(superseded.serial), "over-lineage": superseded.lineage}
+    return {name: value for name, value in metadata.items() if value}

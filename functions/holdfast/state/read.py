@@ -5,10 +5,17 @@ from holdfast.errors import InvalidState, NotAllowed, UnreadableState
 from holdfast.names import StateName
 from holdfast.s3.store import Store
 from holdfast.state import document
+from holdfast.state.memory import Memory
 
 
-def read(store: Store, name: StateName, caller: Caller) -> bytes | None:
+def read(store: Store, name: StateName, caller: Caller, memory: Memory | None = None) -> bytes | None:
     """Read the current state, byte for byte.
+
+    Args:
+        store: the bucket.
+        name: of the state.
+        caller: who reads.
+        memory: of this process, if it has one; it learns which version is current.
 
     Returns:
         The document, or None if there is no state yet. It is never empty.
@@ -25,11 +32,17 @@ def read(store: Store, name: StateName, caller: Caller) -> bytes | None:
             f"/outputs/{name}; for the rest use a token with the role 'reader'."
         )
     caller.require(Action.READ, name)
-    return _current(store, name)
+    return _current(store, name, memory)
 
 
-def read_outputs(store: Store, name: StateName, caller: Caller) -> bytes | None:
+def read_outputs(store: Store, name: StateName, caller: Caller, memory: Memory | None = None) -> bytes | None:
     """Read the current state reduced to its outputs, whoever the caller is.
+
+    Args:
+        store: the bucket.
+        name: of the state.
+        caller: who reads.
+        memory: of this process, if it has one; it learns which version is current.
 
     Returns:
         The reduced document, or None if there is no state yet.
@@ -40,7 +53,7 @@ def read_outputs(store: Store, name: StateName, caller: Caller) -> bytes | None:
         OutcomeUnknown: S3 did not answer in time.
     """
     caller.require(Action.READ_OUTPUTS, name)
-    body = _current(store, name)
+    body = _current(store, name, memory)
     if body is None:
         return None
     try:
@@ -51,8 +64,10 @@ def read_outputs(store: Store, name: StateName, caller: Caller) -> bytes | None:
         ) from None
 
 
-def _current(store: Store, name: StateName) -> bytes | None:
+def _current(store: Store, name: StateName, memory: Memory | None) -> bytes | None:
     found = store.read(name.state_key)
+    if memory:
+        memory.learn(name, found.version if found else None)
     if found is None:
         return None
     # Terraform takes an empty body for "no state yet", and would create everything anew.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from holdfast.access import Action, Caller
-from holdfast.errors import RacedWriter
+from holdfast.errors import LineageChanged, RacedWriter, SerialNotNewer
 from holdfast.names import StateName
 from holdfast.s3.retention import Retention
 from holdfast.s3.store import IfAbsent, IfMatch, Store, Stored
@@ -21,6 +21,7 @@ from holdfast.state.current_state import read_current, version_metadata
 from holdfast.state.document import Revision
 from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import LockIdentity, identity
+from holdfast.state.memory import Memory
 
 _ATTEMPTS: Final = 4
 
@@ -53,6 +54,7 @@ def write(
     *,
     require_lock: bool,
     retention: Retention | None = None,
+    memory: Memory | None = None,
 ) -> Written:
     """Write the state, fenced.
 
@@ -65,6 +67,8 @@ def write(
         require_lock: whether a write without a lock is refused.
         retention: how long S3 keeps the new version from being deleted; None leaves that to the bucket. It is
             never asked for a probe, which is removed.
+        memory: of this process, if it has one: what it remembers of the state is taken for the current
+            version until S3 says otherwise.
 
     Raises:
         NotAllowed: the caller may not write this state.
@@ -82,12 +86,17 @@ def write(
         document.require_nothing_tracked(body)
         retention = None
     sha256 = hashlib.sha256(body).hexdigest()
+    # Only a write under a lock: without one serials alone tell who wrote after whom.
+    remembered = memory.take(name) if memory and lock_id else None
+    if remembered and remembered.sha256 == sha256:
+        remembered = None  # perhaps a retry: only what is read now tells
     first: LockIdentity | None = None
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS + bool(remembered)):
         # The state before the lock: a lock that is ours afterwards was ours when the state was read, and
         # nobody else's write since it was acquired has been acknowledged. The other way round the state
         # could be the next holder's already.
-        current = read_current(store, name)
+        guess = remembered if attempt == 0 else None
+        current = guess or read_current(store, name)
         lock = locks.read(store, name)
         guards.check_lock(lock, lock_id, caller, require_lock=require_lock)
         if attempt == 0:
@@ -99,8 +108,15 @@ def write(
         if current and current.sha256 == sha256:
             # No second reading here: it guards a PutObject that can land after the lock was broken, and
             # nothing is put. These bytes were current when the state was read, and the lock was ours then.
+            if memory:
+                memory.learn(name, current.version)
             return Written(new.revision, superseded, current.version.version_id, held, new_version=False)
-        guards.check_succession(new.revision, current, lock)
+        try:
+            guards.check_succession(new.revision, current, lock)
+        except (LineageChanged, SerialNotNewer):
+            if guess:
+                continue  # what is remembered refuses nothing: it may be long superseded
+            raise
         stored = store.write(
             name.state_key,
             body,
@@ -114,6 +130,8 @@ def write(
         if isinstance(stored, Stored):
             # The second reading: only the very same lock, or still none, acknowledges the write.
             guards.check_same_lock(first, locks.read(store, name), lock_id)
+            if memory:
+                memory.learn(name, stored.version)
             return Written(new.revision, superseded, stored.version_id, held, new_version=True)
     raise RacedWriter(
         "Somebody else kept writing this state while this write was in progress. Run the command again; "

@@ -56,6 +56,7 @@ class Mutant:
 
 
 _PUT: Final = "holdfast.s3.store:Store.write"
+_STORED: Final = 'Stored(ObjectVersion("", "none", 0, datetime.now(UTC), {}, False))'
 _DELETE_OBJECT: Final = "holdfast.s3.store:Store.delete"
 _REMOVE_VERSION: Final = "holdfast.s3.store:Store.remove_version"
 _IS_DECISION: Final = "holdfast.s3.retry:is_decision"
@@ -100,7 +101,7 @@ MUTANTS: Final = (
         Invariant.ONE_HOLDER,
         "two-applies",
         (0, 0, 0),
-        Outcome(_PUT, 412, 'Stored("", "none")'),
+        Outcome(_PUT, 412, _STORED),
     ),
     _mutant(
         "an acquire whose 412 is always somebody else's lock",
@@ -114,14 +115,14 @@ MUTANTS: Final = (
         Invariant.REPEATED,
         "first-state",
         (1, 0, 0),
-        Outcome(_PUT, 409, 'Stored("", "none")'),
+        Outcome(_PUT, 409, _STORED),
     ),
     _mutant(
         "S3's 503 for a throttled write counts as success",
         Invariant.REPEATED,
         "two-applies",
         (1, 0, 0),
-        Outcome(_PUT, 503, 'Stored("", "none")'),
+        Outcome(_PUT, 503, _STORED),
         Returns(_IS_DECISION, "True"),
     ),
     _mutant(
