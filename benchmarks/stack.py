@@ -11,10 +11,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from local_aws.deploy import bootstrap, deploy
 from local_aws.server import LocalAws
+from tests.support.deployed import client
 
 TEAM = "platform"
 _HOLDFAST = Path(sys.executable).with_name("holdfast")
@@ -50,6 +52,17 @@ class Stack:
             "CHECKPOINT_DISABLE": "1",
         }
 
+    def log(self, state: str) -> list[dict[str, Any]]:
+        """Return the backend function's own lines about a state, oldest first."""
+        pages = (
+            client(self.aws, "logs")
+            .get_paginator("filter_log_events")
+            .paginate(logGroupName=f"/holdfast/{TEAM}/backend")
+        )
+        messages = (event["message"] for page in pages for event in page["events"])
+        lines = (json.loads(message) for message in messages if message.startswith("{"))
+        return [line for line in lines if line.get("state") == state]
+
 
 @contextmanager
 def deployed(port: int, folder: Path) -> Iterator[Stack]:
@@ -69,6 +82,21 @@ def deployed(port: int, folder: Path) -> Iterator[Stack]:
         yield Stack(aws, outputs.api_address, outputs.bucket_name, token["id"], token["secret"])
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back.
+
+    Attributes:
+        status: of HTTP.
+        seconds: from the request to the last byte of the answer.
+        received: bytes of its body, as they came.
+    """
+
+    status: int
+    seconds: float
+    received: int
+
+
 class Client:
     """An HTTP client that keeps its connection, as Terraform's does."""
 
@@ -80,6 +108,7 @@ class Client:
         self._headers: Mapping[str, str] = {
             "Authorization": f"Basic {credentials}",
             "Content-Type": "application/json",
+            "Accept-Encoding": "gzip",
         }
 
     def ask(self, method: str, path: str, body: bytes = b"", *, expect: int = 200) -> float:
@@ -91,11 +120,15 @@ class Client:
         Raises:
             RuntimeError: the status is another one than expected.
         """
+        answer = self.send(method, path, body)
+        if answer.status != expect:
+            raise RuntimeError(f"{method} {path} answered {answer.status} instead of {expect}")
+        return answer.seconds
+
+    def send(self, method: str, path: str, body: bytes = b"") -> Answer:
+        """Send a request, whatever is answered."""
         started = time.perf_counter()
         self._connection.request(method, self._base + path, body, dict(self._headers))
         answer = self._connection.getresponse()
-        answer.read()
-        seconds = time.perf_counter() - started
-        if answer.status != expect:
-            raise RuntimeError(f"{method} {path} answered {answer.status} instead of {expect}")
-        return seconds
+        received = len(answer.read())
+        return Answer(answer.status, time.perf_counter() - started, received)
