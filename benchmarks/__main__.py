@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from benchmarks import beside_s3, clients, cold_start, size, verbs
+from benchmarks import beside_s3, clients, cold_start, distance, size, verbs
 from benchmarks.figures import Saved, Section, saved, table, to_json
 from benchmarks.run import Run, started, tell
 from local_aws.failure import LocalAwsError
@@ -15,6 +15,7 @@ from tests.support.user_settings import forget_user_settings
 SECTIONS: Final[dict[str, Callable[[Run], Section]]] = {
     "verbs": verbs.measure,
     "beside-s3": beside_s3.measure,
+    "distance": distance.measure,
     "cold": cold_start.measure,
     "clients": clients.measure,
     "size": size.measure,

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Final, Self, TypeAlias
 
-_DIGITS: Final = {"s": 3, "ms": 1, "ratio": 2, "requests": 0, "dollars": 2}
+_DIGITS: Final = {"s": 3, "ms": 1, "ratio": 2, "requests": 0, "connections": 0, "dollars": 2}
 """Digits after the point by unit; 1 for every other unit."""
 
 
@@ -16,8 +17,8 @@ class Figure:
     """What was measured, over all rounds.
 
     Attributes:
-        name: unique in its section.
-        unit: `s`, `ms`, `ratio`, `requests`, `dollars` or another word.
+        name: unique in its section; figures of one thing follow one another as `thing: aspect`.
+        unit: `s`, `ms`, `ratio`, `requests`, `connections`, `dollars` or another word.
         median: of the rounds.
         lower: the lower quartile; the least where it was counted.
         upper: the upper quartile; the most where it was counted.
@@ -46,9 +47,9 @@ class Figure:
         return cls(name, unit, median(values), lower, upper, len(values), limit)
 
     @classmethod
-    def count(cls, name: str, values: Sequence[int], *, limit: float | None = None) -> Self:
-        """Make a figure of the requests that each round counted."""
-        return cls(name, "requests", median(values), min(values), max(values), len(values), limit, True)
+    def count(cls, name: str, values: Sequence[int], unit: str = "requests") -> Self:
+        """Make a figure of what each round counted."""
+        return cls(name, unit, median(values), min(values), max(values), len(values), counted=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,24 +118,33 @@ def table(section: Section, against: Mapping[str, float] | None = None) -> Itera
         section: what to show.
         against: saved medians of the same section, to be shown beside; None = show none.
     """
-    width = max(len(figure.name) for figure in section.figures) + 2
+    width = max(len(_aspect(figure)) for figure in section.figures) + 2
     beside = "" if against is None else f"{'saved':>11}{'new/old':>9}"
     yield section.title
     heads = f"{'median':>11}{'from':>11}{'to':>11}{'n':>5}{'at most':>9}"
-    yield f"{'':{width}}{'':9}{heads}{beside}".rstrip()
-    for figure in section.figures:
-        median_, lower, upper = (
-            _number(each, figure.unit) for each in (figure.median, figure.lower, figure.upper)
-        )
-        limit = "" if figure.limit is None else f"{figure.limit:.2f}"
-        row = (
-            f"{figure.name:{width}}{figure.unit:9}{median_:>11}{lower:>11}{upper:>11}{figure.n:>5}{limit:>9}"
-        )
-        above = "  <- above" if figure.limit is not None and figure.median > figure.limit else ""
-        yield f"{row}{_beside(figure, against)}{above}".rstrip()
+    yield f"{'':{width}}{'':11}{heads}{beside}".rstrip()
+    for thing, figures in groupby(section.figures, lambda figure: figure.name.rpartition(": ")[0]):
+        if thing:
+            yield thing
+        yield from (_row(figure, width, against) for figure in figures)
     for name in sorted((against or {}).keys() - {figure.name for figure in section.figures}):
         yield f"{name}: only in the saved run"
     yield from section.notes
+
+
+def _aspect(figure: Figure) -> str:
+    """What the figure says of its thing, indented below it."""
+    thing, _, aspect = figure.name.rpartition(": ")
+    return f"  {aspect}" if thing else aspect
+
+
+def _row(figure: Figure, width: int, against: Mapping[str, float] | None) -> str:
+    values = (_number(value, figure.unit) for value in (figure.median, figure.lower, figure.upper))
+    numbers = "".join(f"{value:>11}" for value in values)
+    limit = "" if figure.limit is None else f"{figure.limit:.2f}"
+    above = "  <- above" if figure.limit is not None and figure.median > figure.limit else ""
+    row = f"{_aspect(figure):{width}}{figure.unit:11}{numbers}{figure.n:>5}{limit:>9}"
+    return f"{row}{_beside(figure, against)}{above}".rstrip()
 
 
 def _beside(figure: Figure, against: Mapping[str, float] | None) -> str:

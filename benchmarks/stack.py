@@ -111,8 +111,10 @@ class Client:
             "Accept-Encoding": "gzip",
         }
 
-    def ask(self, method: str, path: str, body: bytes = b"", *, expect: int = 200) -> float:
-        """Send a request.
+    def ask(
+        self, method: str, path: str, body: bytes = b"", *, expect: int = 200, anonymous: bool = False
+    ) -> float:
+        """Send a request, with the credentials unless it is to be anonymous.
 
         Returns:
             How long the answer took, in seconds.
@@ -128,7 +130,7 @@ class Client:
     def send(self, method: str, path: str, body: bytes = b"") -> Answer:
         """Send a request, whatever is answered."""
         started = time.perf_counter()
-        self._connection.request(method, self._base + path, body, dict(self._headers))
+        self._connection.request(method, self._base + path, body, {} if anonymous else dict(self._headers))
         answer = self._connection.getresponse()
         received = len(answer.read())
         return Answer(answer.status, time.perf_counter() - started, received)

@@ -1,7 +1,7 @@
 """What a deployed team's template says about its roles, with every reference resolved."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -42,6 +42,7 @@ _ARNS = {
 
 
 _BY_HAND = "by-hand"
+_ALIAS = "live"
 
 ROOT: Credentials = {"AccessKeyId": "test", "SecretAccessKey": "test"}
 
@@ -57,6 +58,47 @@ def client(aws: LocalAws, service: str, credentials: Credentials = ROOT) -> Any:
         endpoint_url=aws.endpoint,
         verify=str(aws.tls.ca) if aws.tls else None,
     )
+
+
+def function_name(aws: LocalAws, stack: str, name: str) -> str:
+    """Return the physical name of a function that a stack deployed.
+
+    Args:
+        aws: where it is deployed.
+        stack: the stack's name.
+        name: as the function's log group has it.
+    """
+    (found,) = (
+        item["PhysicalResourceId"]
+        for page in client(aws, "cloudformation")
+        .get_paginator("list_stack_resources")
+        .paginate(StackName=stack)
+        for item in page["StackResourceSummaries"]
+        if item["ResourceType"] == "AWS::Lambda::Function" and name in item["LogicalResourceId"].lower()
+    )
+    return str(found)
+
+
+def route_through(aws: LocalAws, functions: Iterable[str], endpoint: str | None) -> None:
+    """Let functions send their S3 requests to another endpoint, such as that of a proxy.
+
+    As an operator would do it: the function's environment, a new version, and the alias, which the API calls,
+    moved to it. A deployment puts the endpoint back only if it changes the function.
+
+    Args:
+        aws: where they are deployed.
+        functions: their physical names.
+        endpoint: without a trailing slash; None = S3 itself.
+    """
+    lambda_ = client(aws, "lambda")
+    for function in functions:
+        variables = lambda_.get_function_configuration(FunctionName=function)["Environment"]["Variables"]
+        variables.pop("AWS_ENDPOINT_URL_S3", None)
+        if endpoint:
+            variables["AWS_ENDPOINT_URL_S3"] = endpoint
+        lambda_.update_function_configuration(FunctionName=function, Environment={"Variables": variables})
+        version = lambda_.publish_version(FunctionName=function)["Version"]
+        lambda_.update_alias(FunctionName=function, Name=_ALIAS, FunctionVersion=version)
 
 
 @cache

@@ -15,6 +15,7 @@ from local_aws.clients import s3_client
 from local_aws.deploy import bootstrap, deploy
 from local_aws.server import LocalAws, find_running, for_local_commands
 from tests.support.deployed import client as aws_client
+from tests.support.deployed import function_name, route_through
 from tests.support.free_port import free_port
 from tests.support.http_client import Credentials
 
@@ -29,7 +30,6 @@ BACKEND: Final = "backend"
 AUTHORIZER: Final = "authorizer"
 
 _HOLDFAST = Path(sys.executable).with_name("holdfast")
-_ALIAS = "live"
 _TIME_LIMIT = 60
 
 
@@ -81,23 +81,11 @@ class Stack:
     ) -> None:
         """Let functions send their S3 requests to another endpoint, such as that of a proxy.
 
-        As an operator would do it: the function's environment, a new version, and the alias, which the API
-        calls, moved to it. A deployment puts the endpoint back only if it changes the function.
-
         Args:
             endpoint: without a trailing slash; None = S3 itself.
             functions: which ones.
         """
-        client = self.client("lambda")
-        for name in functions:
-            function = self._function(name)
-            variables = client.get_function_configuration(FunctionName=function)["Environment"]["Variables"]
-            variables.pop("AWS_ENDPOINT_URL_S3", None)
-            if endpoint:
-                variables["AWS_ENDPOINT_URL_S3"] = endpoint
-            client.update_function_configuration(FunctionName=function, Environment={"Variables": variables})
-            version = client.publish_version(FunctionName=function)["Version"]
-            client.update_alias(FunctionName=function, Name=_ALIAS, FunctionVersion=version)
+        route_through(self.aws, map(self._function, functions), endpoint)
 
     def workers(self, functions: Collection[str] = (BACKEND, AUTHORIZER)) -> list[int]:
         """The PIDs of the processes in which the local AWS runs these functions.
@@ -140,16 +128,7 @@ class Stack:
     def _function(self, name: str) -> str:
         """The deployed function's physical name."""
         if name not in self._functions:
-            (found,) = (
-                item["PhysicalResourceId"]
-                for page in self.client("cloudformation")
-                .get_paginator("list_stack_resources")
-                .paginate(StackName=STACK)
-                for item in page["StackResourceSummaries"]
-                if item["ResourceType"] == "AWS::Lambda::Function"
-                and name in item["LogicalResourceId"].lower()
-            )
-            self._functions[name] = found
+            self._functions[name] = function_name(self.aws, STACK, name)
         return self._functions[name]
 
 

@@ -1,0 +1,162 @@
+"""`terraform plan` and `apply` with AWS some way off: whole runs beside Terraform's own `s3` backend."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from benchmarks.emulator import Emulator
+from benchmarks.figures import Figure, Section
+from benchmarks.project import Project, s3_backend
+from benchmarks.relay import Passed, Relay
+from benchmarks.run import Run, tell
+from benchmarks.stack import TEAM
+from holdfast import names
+from holdfast.access import Role
+from holdfast.identity import tokens
+from holdfast_cli.backend_config import to_hcl
+from local_aws.clients import s3_client
+from local_aws.terraform import Terraform, terraforms
+from tests.support.deployed import function_name, route_through
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+_TO_AWS: Final = 0.040
+_TO_S3: Final = 0.012
+_LIMITS: Final = {"plan": 0.87, "apply": 1.05}
+_SAMPLES: Final = 5
+
+_BESIDE: Final = "beside"
+_IN_USE: Final = "in use"
+_IDLE: Final = "idle"
+
+_NOTES: Final = (
+    "Round trips: 40 ms between client and AWS, 12 ms between function and S3; a new connection costs two.",
+    "Beside: Terraform's own s3 backend with use_lockfile, 40 ms from the same local S3.",
+    "Holdfast: every command signs in, as the first one for a minute does; the functions are warm.",
+    "In use: the functions' connections to S3 are open, as others have just used the functions.",
+    "Idle: S3 has closed these connections, as it does after seconds, and both functions open new ones.",
+    "Emulator: a request's time less its round trip, asked for through the same lines in the same run.",
+    "  Holdfast: API requests x (gateway + invocation) + the sign-in's invocation + S3 requests x theirs.",
+    "  Beside: S3 requests x theirs, by method.",
+    "Without the emulator: both sides of a round less that. What AWS's own services take is not added.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """A command that has run.
+
+    Attributes:
+        ms: how long it took.
+        to_aws: the client's requests.
+        to_s3: those of the functions.
+    """
+
+    ms: float
+    to_aws: Passed
+    to_s3: Passed
+
+
+def measure(run: Run) -> Section:
+    """Plan and apply with both backends in turn, with every Terraform that this machine has.
+
+    Raises:
+        RuntimeError: a command failed.
+    """
+    aws = run.stack.aws
+    functions = [function_name(aws, f"Holdfast-{TEAM}", name) for name in ("backend", "authorizer")]
+    with ExitStack() as at_end:
+        to_aws = at_end.enter_context(Relay(aws.endpoint, _TO_AWS))
+        to_s3 = at_end.enter_context(Relay(aws.endpoint, _TO_S3))
+        at_end.callback(route_through, aws, functions, None)
+        route_through(aws, functions, to_s3.endpoint)
+        emulator = Emulator(run.stack, to_aws, to_s3)
+        done = {
+            terraform.client: _measure(run, terraform, to_aws, to_s3, emulator) for terraform in terraforms()
+        }
+    figures = [
+        figure
+        for client, commands in done.items()
+        for command, sides in commands.items()
+        for figure in _figures(f"{command}, {client}", _LIMITS[command], sides, emulator)
+    ]
+    return Section("At a distance", [*figures, *emulator.figures()], _NOTES)
+
+
+def _measure(
+    run: Run, terraform: Terraform, to_aws: Relay, to_s3: Relay, emulator: Emulator
+) -> Mapping[str, Mapping[str, Sequence[_Done]]]:
+    """Return what each command did, by its name and side."""
+    stack = run.stack
+    s3 = s3_client(stack.aws)
+    folder = run.folder / "distance" / terraform.name
+    name = names.parse(f"benchmark/distance/{terraform.name}")
+    address = to_aws.endpoint + urlsplit(stack.address).path
+    ours = Project(stack, terraform, folder / "ours", to_hcl(address, name, read_only=False))
+    beside = s3_backend(stack.bucket, str(name), to_aws.endpoint)
+    theirs = Project(stack, terraform, folder / "theirs", beside)
+
+    def once(command: str, side: str) -> _Done:
+        if side == _IDLE:
+            to_s3.disconnect()
+        project, variables = (theirs, {}) if side == _BESIDE else (ours, _new_token(s3, stack.bucket))
+        to_aws.take(), to_s3.take()  # what samples have sent
+        seconds = (project.plan if command == "plan" else project.apply)(variables)
+        return _Done(seconds * 1000, to_aws.take(), to_s3.take())
+
+    done: dict[str, dict[str, list[_Done]]] = {command: defaultdict(list) for command in _LIMITS}
+    for number in range(run.rounds):
+        tell(f"{terraform.client}, round {number + 1} of {run.rounds}")
+        emulator.sample(_SAMPLES)
+        for command, sides in done.items():
+            order = (_IDLE, _IN_USE, _BESIDE)
+            for side in order if number % 2 else reversed(order):
+                sides[side].append(once(command, side))
+    return done
+
+
+def _new_token(s3: "S3Client", bucket: str) -> dict[str, str]:
+    """Create a token that nobody has used: the gateway has no sign-in of it in its cache."""
+    token, secret = tokens.create(
+        Role.WRITER, ["*"], description="", created_by="benchmark", now=datetime.now(UTC), expires=None
+    )
+    s3.put_object(Bucket=bucket, Key=token.key, Body=token.to_json())
+    return {"TF_HTTP_USERNAME": token.id, "TF_HTTP_PASSWORD": secret}
+
+
+def _figures(
+    name: str, limit: float, sides: Mapping[str, Sequence[_Done]], emulator: Emulator
+) -> Iterator[Figure]:
+    beside = sides[_BESIDE]
+    its = [emulator.of_s3(done.to_aws) for done in beside]
+    yield _requests(f"{name}: beside, S3", [done.to_aws for done in beside])
+    yield _connections(f"{name}: beside, new", beside)
+    yield Figure.of(f"{name}: beside", "ms", [done.ms for done in beside])
+    yield Figure.of(f"{name}: beside, emulator", "ms", its)
+    for side in (_IN_USE, _IDLE):
+        ours = sides[side]
+        mine = [emulator.of_holdfast(done.to_aws, done.to_s3) for done in ours]
+        yield _requests(f"{name}: {side}, API", [done.to_aws for done in ours])
+        yield _requests(f"{name}: {side}, S3", [done.to_s3 for done in ours])
+        yield _connections(f"{name}: {side}, new", ours)
+        yield Figure.of(f"{name}: {side}", "ms", [done.ms for done in ours])
+        yield Figure.of(f"{name}: {side}, emulator", "ms", mine)
+        rounds = list(zip(ours, mine, beside, its, strict=True))
+        ratios = [done.ms / other.ms for done, _, other, _ in rounds]
+        yield Figure.of(f"{name}: {side}, ratio", "ratio", ratios)
+        without = [(done.ms - one) / (other.ms - another) for done, one, other, another in rounds]
+        yield Figure.of(f"{name}: {side}, without the emulator", "ratio", without, limit=limit)
+
+
+def _requests(name: str, passed: Sequence[Passed]) -> Figure:
+    return Figure.count(name, [each.requests.total() for each in passed])
+
+
+def _connections(name: str, done: Sequence[_Done]) -> Figure:
+    counted = [each.to_aws.connections + each.to_s3.connections for each in done]
+    return Figure.count(name, counted, "connections")

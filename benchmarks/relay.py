@@ -1,0 +1,133 @@
+"""A relay that puts a distance between a client and a server of this machine, and counts what passes."""
+
+import asyncio
+import re
+import selectors
+import threading
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final, Self, cast
+from urllib.parse import urlsplit
+
+_REQUEST: Final = re.compile(rb"([A-Z]+) \S+ HTTP/1\.1\r\n")
+_PIECE: Final = 65_536
+_TIME_TO_START: Final = 10.0
+
+
+@dataclass(slots=True)
+class Passed:
+    """What has passed a relay.
+
+    Attributes:
+        connections: new ones.
+        requests: by method.
+    """
+
+    connections: int = 0
+    requests: Counter[str] = field(default_factory=Counter)
+
+
+class Relay:
+    """A relay on a loopback port, for as long as its context lasts.
+
+    Every byte arrives half a round trip later, in order. A large body is not slowed piece by piece. A new
+    connection costs two round trips, one of TCP and one of TLS 1.3, before its first request goes.
+
+    Args:
+        upstream: the server's base URL.
+        round_trip: seconds.
+    """
+
+    def __init__(self, upstream: str, round_trip: float) -> None:
+        url = urlsplit(upstream)
+        self.endpoint = ""
+        """Where it listens, without a trailing slash; known once it runs."""
+        self._upstream = (url.hostname, url.port)
+        self.round_trip = round_trip
+        self._passed = Passed()
+        self._open: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
+        self._listens = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        if not self._listens.wait(_TIME_TO_START):
+            raise RuntimeError("the relay did not start")
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._closing.set)
+        self._thread.join()
+
+    def take(self) -> Passed:
+        """Return what has passed since the last time. Nothing may be under way."""
+        passed, self._passed = self._passed, Passed()
+        return passed
+
+    def disconnect(self) -> None:
+        """Close every connection, as a server does with those that are idle."""
+        asyncio.run_coroutine_threadsafe(self._disconnect(), self._loop).result()
+
+    def _run(self) -> None:
+        # The usual selector rounds every delay up to a whole millisecond.
+        loop = asyncio.SelectorEventLoop(selectors.SelectSelector())
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(self._listen())
+
+    async def _listen(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._closing = asyncio.Event()
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        self._listens.set()
+        await self._closing.wait()
+        server.close()
+        await self._disconnect()
+        await asyncio.gather(*self._serving)
+
+    async def _disconnect(self) -> None:
+        for end in self._open:
+            end.close()
+
+    async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        self._serving.add(this := cast("asyncio.Task[None]", asyncio.current_task()))
+        this.add_done_callback(self._serving.discard)
+        self._passed.connections += 1
+        opened = self._loop.time() + 2 * self.round_trip
+        server, to_server = await asyncio.open_connection(*self._upstream)
+        ends = {to_client, to_server}
+        self._open |= ends
+        await asyncio.gather(
+            self._carry(client, to_server, opened, count=True),
+            self._carry(server, to_client, opened, count=False),
+        )
+        self._open -= ends
+
+    async def _carry(
+        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, opened: float, *, count: bool
+    ) -> None:
+        on_its_way = deque[bytes]()
+
+        def arrive() -> None:
+            if piece := on_its_way.popleft():
+                target.write(piece)
+            else:
+                target.close()
+
+        piece = b"-"
+        while piece:
+            try:
+                piece = await source.read(_PIECE)
+            except ConnectionResetError:
+                piece = b""
+            if count and (request := _REQUEST.match(piece)):
+                self._passed.requests[request[1].decode()] += 1
+            on_its_way.append(piece)
+            self._loop.call_at(max(self._loop.time(), opened) + self.round_trip / 2, arrive)
