@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from benchmarks import beside_s3, clients, cold_start, distance, size, verbs
+from benchmarks import beside_s3, clients, cold_start, distance, month, size, verbs
 from benchmarks.figures import Saved, Section, saved, table, to_json
 from benchmarks.run import Run, started, tell
 from local_aws.failure import LocalAwsError
@@ -19,6 +19,7 @@ SECTIONS: Final[dict[str, Callable[[Run], Section]]] = {
     "cold": cold_start.measure,
     "clients": clients.measure,
     "size": size.measure,
+    "month": month.measure,
 }
 """What can be measured, in the order in which it is."""
 

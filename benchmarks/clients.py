@@ -21,7 +21,7 @@ _SECONDS: Final = 3.0
 _BYTES: Final = 10_000
 
 _NOTES: Final = (
-    f"{_CLIENTS} clients on {_CLIENTS} states, in turn with one of them alone. A run is lock, read, write, unlock.",
+    f"{_CLIENTS} clients on {_CLIENTS} states, in turn with one alone. A run is lock, read, write, unlock.",
     "All share this machine's cores: the clients, the local AWS, which is one process, and a process for",
     "  each concurrent request to a function. AWS runs each in an environment of its own, so this shows that",
     "  clients do not stand in each other's way, and not how many of them there can be.",

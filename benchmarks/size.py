@@ -61,7 +61,7 @@ def _of_size(
 ) -> Iterator[Figure]:
     for verb, beside in (("write", "PutObject"), ("read", "GetObject")):
         _, *lines = [line["milliseconds"] for line in log if line["message"] == _EVENTS[verb]]
-        yield Figure.of(f"{size}, {verb}", "ms", took[verb])
+        yield Figure.of(f"{size}, {verb}: at the client", "ms", took[verb])
         yield Figure.of(f"{size}, {verb}: in the function", "ms", lines)
         yield Figure.of(f"{size}, {verb}: {beside}", "ms", took[beside])
         ratios = [ours / theirs for ours, theirs in zip(took[verb], took[beside], strict=True)]

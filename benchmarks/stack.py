@@ -122,13 +122,13 @@ class Client:
         Raises:
             RuntimeError: the status is another one than expected.
         """
-        answer = self.send(method, path, body)
+        answer = self.send(method, path, body, anonymous=anonymous)
         if answer.status != expect:
             raise RuntimeError(f"{method} {path} answered {answer.status} instead of {expect}")
         return answer.seconds
 
-    def send(self, method: str, path: str, body: bytes = b"") -> Answer:
-        """Send a request, whatever is answered."""
+    def send(self, method: str, path: str, body: bytes = b"", *, anonymous: bool = False) -> Answer:
+        """Send a request as `ask` does, whatever is answered."""
         started = time.perf_counter()
         self._connection.request(method, self._base + path, body, {} if anonymous else dict(self._headers))
         answer = self._connection.getresponse()
