@@ -128,9 +128,19 @@ class Client:
         return answer.seconds
 
     def send(self, method: str, path: str, body: bytes = b"", *, anonymous: bool = False) -> Answer:
-        """Send a request as `ask` does, whatever is answered."""
+        """Send a request as `ask` does, whatever is answered.
+
+        Raises:
+            RuntimeError: nothing is.
+        """
         started = time.perf_counter()
-        self._connection.request(method, self._base + path, body, {} if anonymous else dict(self._headers))
-        answer = self._connection.getresponse()
-        received = len(answer.read())
+        try:
+            self._connection.request(
+                method, self._base + path, body, {} if anonymous else dict(self._headers)
+            )
+            answer = self._connection.getresponse()
+            received = len(answer.read())
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise RuntimeError(f"{method} {path} was not answered: {error}") from error
         return Answer(answer.status, time.perf_counter() - started, received)
