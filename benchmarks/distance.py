@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from benchmarks.emulator import Emulator
+from benchmarks.emulator import Emulator, Share
 from benchmarks.figures import Figure, Section
 from benchmarks.project import Project, s3_backend
 from benchmarks.relay import Passed, Relay
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 _TO_AWS: Final = 0.040
 _TO_S3: Final = 0.012
 _LIMITS: Final = {"plan": 0.87, "apply": 1.05}
-_SAMPLES: Final = 5
 
 _BESIDE: Final = "beside"
 _IN_USE: Final = "in use"
 _IDLE: Final = "idle"
 
 _NOTES: Final = (
-    "Round trips: 40 ms between client and AWS, 12 ms between function and S3; a new connection costs two.",
+    "A round trip: 40 ms from client to AWS, 12 ms from function to S3. A new connection costs two more.",
     "Beside: Terraform's own s3 backend with use_lockfile, 40 ms from the same local S3.",
     "Holdfast: every command signs in, as the first one for a minute does; the functions are warm.",
     "In use: the functions' connections to S3 are open, as others have just used the functions.",
     "Idle: S3 has closed these connections, as it does after seconds, and both functions open new ones.",
-    "Emulator: a request's time less its round trip, asked for through the same lines in the same run.",
+    "Round trips: their milliseconds, by what was counted.",
+    "Emulator: what a request takes above its round trip, asked for on the same lines in each round.",
     "  Holdfast: API requests x (gateway + invocation) + the sign-in's invocation + S3 requests x theirs.",
     "  Beside: S3 requests x theirs, by method.",
-    "Without the emulator: both sides of a round less that. What AWS's own services take is not added.",
+    "Without the emulator: each run less that, then the ratio. What AWS's own services take is not added.",
 )
 
 
@@ -53,11 +53,15 @@ class _Done:
 
     Attributes:
         ms: how long it took.
+        lines: milliseconds of these in round trips, by count.
+        emulator: milliseconds of these that the stand-ins for AWS took.
         to_aws: the client's requests.
         to_s3: those of the functions.
     """
 
     ms: float
+    lines: float
+    emulator: float
     to_aws: Passed
     to_s3: Passed
 
@@ -83,7 +87,7 @@ def measure(run: Run) -> Section:
         figure
         for client, commands in done.items()
         for command, sides in commands.items()
-        for figure in _figures(f"{command}, {client}", _LIMITS[command], sides, emulator)
+        for figure in _figures(f"{command}, {client}", _LIMITS[command], sides)
     ]
     return Section("At a distance", [*figures, *emulator.figures()], _NOTES)
 
@@ -101,22 +105,25 @@ def _measure(
     beside = s3_backend(stack.bucket, str(name), to_aws.endpoint)
     theirs = Project(stack, terraform, folder / "theirs", beside)
 
-    def once(command: str, side: str) -> _Done:
+    def once(command: str, side: str, share: Share) -> _Done:
         if side == _IDLE:
             to_s3.disconnect()
         project, variables = (theirs, {}) if side == _BESIDE else (ours, new_token(s3, stack.bucket))
         to_aws.take(), to_s3.take()  # what samples have sent
-        seconds = (project.plan if command == "plan" else project.apply)(variables)
-        return _Done(seconds * 1000, to_aws.take(), to_s3.take())
+        ms = 1000 * (project.plan if command == "plan" else project.apply)(variables)
+        at_aws, at_s3 = to_aws.take(), to_s3.take()
+        lines = 1000 * (to_aws.waiting(at_aws) + to_s3.waiting(at_s3))
+        emulator = share.of_s3(at_aws) if side == _BESIDE else share.of_holdfast(at_aws, at_s3)
+        return _Done(ms, lines, emulator, at_aws, at_s3)
 
     done: dict[str, dict[str, list[_Done]]] = {command: defaultdict(list) for command in _LIMITS}
     for number in range(run.rounds):
         tell(f"{terraform.client}, round {number + 1} of {run.rounds}")
-        emulator.sample(_SAMPLES)
         for command, sides in done.items():
+            share = emulator.sample()
             order = (_IDLE, _IN_USE, _BESIDE)
             for side in order if number % 2 else reversed(order):
-                sides[side].append(once(command, side))
+                sides[side].append(once(command, side, share))
     return done
 
 
@@ -129,27 +136,19 @@ def new_token(s3: "S3Client", bucket: str) -> dict[str, str]:
     return {"TF_HTTP_USERNAME": token.id, "TF_HTTP_PASSWORD": secret}
 
 
-def _figures(
-    name: str, limit: float, sides: Mapping[str, Sequence[_Done]], emulator: Emulator
-) -> Iterator[Figure]:
+def _figures(name: str, limit: float, sides: Mapping[str, Sequence[_Done]]) -> Iterator[Figure]:
     beside = sides[_BESIDE]
-    its = [emulator.of_s3(done.to_aws) for done in beside]
     yield _requests(f"{name}: beside, S3", [done.to_aws for done in beside])
-    yield _connections(f"{name}: beside, new", beside)
-    yield Figure.of(f"{name}: beside", "ms", [done.ms for done in beside])
-    yield Figure.of(f"{name}: beside, emulator", "ms", its)
+    yield from _times(f"{name}: beside", beside)
     for side in (_IN_USE, _IDLE):
         ours = sides[side]
-        mine = [emulator.of_holdfast(done.to_aws, done.to_s3) for done in ours]
         yield _requests(f"{name}: {side}, API", [done.to_aws for done in ours])
         yield _requests(f"{name}: {side}, S3", [done.to_s3 for done in ours])
-        yield _connections(f"{name}: {side}, new", ours)
-        yield Figure.of(f"{name}: {side}", "ms", [done.ms for done in ours])
-        yield Figure.of(f"{name}: {side}, emulator", "ms", mine)
-        rounds = list(zip(ours, mine, beside, its, strict=True))
-        ratios = [done.ms / other.ms for done, _, other, _ in rounds]
+        yield from _times(f"{name}: {side}", ours)
+        pairs = list(zip(ours, beside, strict=True))
+        ratios = [one.ms / other.ms for one, other in pairs]
         yield Figure.of(f"{name}: {side}, ratio", "ratio", ratios)
-        without = [(done.ms - one) / (other.ms - another) for done, one, other, another in rounds]
+        without = [(one.ms - one.emulator) / (other.ms - other.emulator) for one, other in pairs]
         yield Figure.of(f"{name}: {side}, without the emulator", "ratio", without, limit=limit)
 
 
@@ -157,6 +156,9 @@ def _requests(name: str, passed: Sequence[Passed]) -> Figure:
     return Figure.count(name, [each.requests.total() for each in passed])
 
 
-def _connections(name: str, done: Sequence[_Done]) -> Figure:
-    counted = [each.to_aws.connections + each.to_s3.connections for each in done]
-    return Figure.count(name, counted, "connections")
+def _times(name: str, done: Sequence[_Done]) -> Iterator[Figure]:
+    new = [each.to_aws.connections + each.to_s3.connections for each in done]
+    yield Figure.count(f"{name}, new", new, "connections")
+    yield Figure.of(name, "ms", [each.ms for each in done])
+    yield Figure.count(f"{name}, round trips", [each.lines for each in done], "ms")
+    yield Figure.of(f"{name}, emulator", "ms", [each.emulator for each in done])

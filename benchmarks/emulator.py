@@ -3,8 +3,8 @@
 import http.client
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final
 from urllib.parse import urlsplit
@@ -15,6 +15,38 @@ from benchmarks.stack import Client, Stack
 
 _GATEWAY: Final = "a request to the gateway"
 _INVOCATION: Final = "an invocation"
+_METHODS: Final = ("PUT", "GET", "HEAD", "DELETE")
+_SAMPLES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Milliseconds that the stand-ins take of one request, at one time.
+
+    Attributes:
+        gateway: of a request to the gateway.
+        invocation: of an invocation of a function.
+        s3: of a request to S3, by method.
+    """
+
+    gateway: float
+    invocation: float
+    s3: Mapping[str, float]
+
+    def of_holdfast(self, api: Passed, s3: Passed) -> float:
+        """Milliseconds of a command through Holdfast that signs in once.
+
+        Args:
+            api: the client's requests.
+            s3: those of the functions.
+        """
+        requests = api.requests.total()
+        # Every request invokes the backend, and the first one the authorizer.
+        return requests * self.gateway + (requests + 1) * self.invocation + self.of_s3(s3)
+
+    def of_s3(self, passed: Passed) -> float:
+        """Milliseconds of these requests to S3."""
+        return sum(count * self.s3[method] for method, count in passed.requests.items())
 
 
 class Emulator:
@@ -31,44 +63,31 @@ class Emulator:
         self._s3 = http.client.HTTPConnection(urlsplit(to_s3.endpoint).netloc, timeout=60)
         self._object = f"/{stack.bucket}/native/benchmark/emulator"
         self._round_trips = (to_aws.round_trip, to_s3.round_trip)
-        self._milliseconds = defaultdict[str, list[float]](list)
+        self._shares: list[Share] = []
 
-    def sample(self, times: int) -> None:
-        """Ask for each kind of request; what exceeds the round trip is noted."""
+    def sample(self) -> Share:
+        """Ask for each kind of request a few times; what exceeds the round trip is the stand-ins' share."""
         to_aws, to_s3 = self._round_trips
-        for _ in range(times):
+        self._s3.close()  # whoever has the relay may have closed it, and a new connection takes longer
+        self._ask_s3("PUT")
+        noted = defaultdict[str, list[float]](list)
+        for _ in range(_SAMPLES):
             # Without credentials the gateway answers; with a wrong verb the function, and does nothing else.
             gateway = self._ask_api(401, anonymous=True)
-            self._note(_GATEWAY, gateway - to_aws)
-            self._note(_INVOCATION, self._ask_api(405, anonymous=False) - gateway)
-            for method in ("PUT", "GET", "HEAD", "DELETE"):
-                self._note(f"S3's {method}", self._ask_s3(method) - to_s3)
-
-    def of_holdfast(self, api: Passed, s3: Passed) -> float:
-        """Milliseconds of a command through Holdfast that signs in once.
-
-        Args:
-            api: the client's requests.
-            s3: those of the functions.
-        """
-        requests = api.requests.total()
-        # Every request invokes the backend, and the first one the authorizer.
-        return requests * self._one(_GATEWAY) + (requests + 1) * self._one(_INVOCATION) + self.of_s3(s3)
-
-    def of_s3(self, passed: Passed) -> float:
-        """Milliseconds of these requests to S3."""
-        return sum(count * self._one(f"S3's {method}") for method, count in passed.requests.items())
+            noted[_GATEWAY].append(gateway - to_aws)
+            noted[_INVOCATION].append(self._ask_api(405, anonymous=False) - gateway)
+            for method in _METHODS:
+                noted[method].append(self._ask_s3(method) - to_s3)
+        ms = {kind: median(seconds) * 1000 for kind, seconds in noted.items()}
+        self._shares.append(Share(ms[_GATEWAY], ms[_INVOCATION], {method: ms[method] for method in _METHODS}))
+        return self._shares[-1]
 
     def figures(self) -> Iterator[Figure]:
         """Yield what was measured."""
-        for kind, values in self._milliseconds.items():
-            yield Figure.of(f"emulator: {kind}", "ms", values)
-
-    def _one(self, kind: str) -> float:
-        return median(self._milliseconds[kind])
-
-    def _note(self, kind: str, seconds: float) -> None:
-        self._milliseconds[kind].append(seconds * 1000)
+        yield Figure.of(f"emulator: {_GATEWAY}", "ms", [share.gateway for share in self._shares])
+        yield Figure.of(f"emulator: {_INVOCATION}", "ms", [share.invocation for share in self._shares])
+        for method in _METHODS:
+            yield Figure.of(f"emulator: S3's {method}", "ms", [share.s3[method] for share in self._shares])
 
     def _ask_api(self, expect: int, *, anonymous: bool) -> float:
         return self._client.ask("GET", "/locks/benchmark/emulator", expect=expect, anonymous=anonymous)

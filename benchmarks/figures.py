@@ -47,8 +47,8 @@ class Figure:
         return cls(name, unit, median(values), lower, upper, len(values), limit)
 
     @classmethod
-    def count(cls, name: str, values: Sequence[int], unit: str = "requests") -> Self:
-        """Make a figure of what each round counted."""
+    def count(cls, name: str, values: Sequence[float], unit: str = "requests") -> Self:
+        """Make a figure of what each round counted, or of what follows from it."""
         return cls(name, unit, median(values), min(values), max(values), len(values), counted=True)
 
 

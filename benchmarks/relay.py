@@ -68,6 +68,10 @@ class Relay:
         self._loop.call_soon_threadsafe(self._closing.set)
         self._thread.join()
 
+    def waiting(self, passed: Passed) -> float:
+        """Compute the seconds of these round trips, where each waits for the one before."""
+        return (passed.requests.total() + 2 * passed.connections) * self.round_trip
+
     def take(self) -> Passed:
         """Return what has passed since the last time. Nothing may be under way."""
         passed, self._passed = self._passed, Passed()

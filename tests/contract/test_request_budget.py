@@ -8,15 +8,17 @@ from holdfast import names
 from holdfast.errors import Locked
 from holdfast.state import locks
 from holdfast.state.delete import delete
-from holdfast.state.read import read
+from holdfast.state.memory import Memory
+from holdfast.state.read import read, read_outputs
 from holdfast.state.undelete import undelete
 from holdfast.state.write import write
 from tests.contract.conftest import Bucket
 from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id, state
-from tests.support.request_budget import ACQUIRE, READ, RELEASE, WRITE
+from tests.support.request_budget import ACQUIRE, READ, RELEASE, WRITE, WRITE_REMEMBERED
 
 NAME = names.parse("network/prod")
 ONE = lock_info("one")
+PUSH = lock_info("push", operation="state-push")
 
 
 def acquire_free(bucket: Bucket) -> None:
@@ -106,3 +108,133 @@ def test_a_verb_sends_no_more_requests_than_promised(
     with bucket.sent("host") as sent:
         verb(bucket)
     assert [method for method, _ in sent] == list(requests)
+
+
+# --- a warm process ------------------------------------------------------------------------------------
+
+OVERTAKEN = ("GET", "PUT", *WRITE)
+"""The lock, a PutObject whose precondition fails, and all of a write."""
+
+Step = Callable[[Bucket, Memory], object]
+
+
+def warm_read(bucket: Bucket, memory: Memory) -> None:
+    read(bucket.store(), NAME, ADA, memory)
+
+
+def warm_read_of_outputs(bucket: Bucket, memory: Memory) -> None:
+    read_outputs(bucket.store(), NAME, ADA, memory)
+
+
+def warm_write(serial: int) -> Step:
+    def step(bucket: Bucket, memory: Memory) -> None:
+        write(bucket.store(), NAME, state(serial), "one", ADA, require_lock=True, memory=memory)
+
+    return step
+
+
+def elsewhere(body: bytes) -> Step:
+    """Another process writes under the same lock."""
+    return lambda bucket, _: write(bucket.store(), NAME, body, "one", ADA, require_lock=True)
+
+
+def pushed_elsewhere(body: bytes) -> Step:
+    """Another process gets the lock, writes whatever it is told, and gives the lock back."""
+
+    def step(bucket: Bucket, _: Memory) -> None:
+        release(bucket)
+        locks.acquire(bucket.store(), NAME, PUSH, ADA)
+        write(bucket.store(), NAME, body, "push", ADA, require_lock=True)
+        locks.release(bucket.store(), NAME, PUSH, ADA)
+        acquire_free(bucket)
+
+    return step
+
+
+def deleted_elsewhere(bucket: Bucket, _: Memory) -> None:
+    bucket.s3.delete_object(Bucket=bucket.name, Key=NAME.state_key)
+
+
+def put_by_another_program(body: bytes) -> Step:
+    return lambda bucket, _: bucket.s3.put_object(Bucket=bucket.name, Key=NAME.state_key, Body=body)
+
+
+def unlocked(bucket: Bucket, memory: Memory) -> None:
+    release(bucket)
+    write(bucket.store(), NAME, state(2), None, ADA, require_lock=False, memory=memory)
+
+
+@pytest.mark.parametrize(
+    ("before", "last", "requests"),
+    [
+        pytest.param([], warm_write(1), WRITE, id="a new process"),
+        pytest.param([warm_read], warm_write(1), WRITE, id="there was no state"),
+        pytest.param([elsewhere(state(1)), warm_read], warm_write(2), WRITE_REMEMBERED, id="after a read"),
+        pytest.param(
+            [elsewhere(state(1)), warm_read_of_outputs],
+            *(warm_write(2), WRITE_REMEMBERED),
+            id="after a read of the outputs",
+        ),
+        pytest.param([warm_write(1)], warm_write(2), WRITE_REMEMBERED, id="after a write"),
+        pytest.param([warm_write(1), warm_write(2)], warm_write(3), WRITE_REMEMBERED, id="after two"),
+        pytest.param([warm_write(1)], warm_write(1), ("GET", "GET"), id="the same bytes"),
+        pytest.param(
+            [warm_write(1), warm_write(1)], warm_write(2), WRITE_REMEMBERED, id="after the same bytes"
+        ),
+        pytest.param([warm_write(1)], unlocked, ("GET", "DELETE", *WRITE), id="without a lock"),
+        pytest.param(
+            [warm_write(1), elsewhere(state(2))], warm_write(3), OVERTAKEN, id="superseded elsewhere"
+        ),
+        pytest.param([warm_write(1), deleted_elsewhere], warm_write(2), OVERTAKEN, id="deleted elsewhere"),
+        pytest.param(
+            [warm_write(5), pushed_elsewhere(state(1))],
+            *(warm_write(2), ("GET", *WRITE)),
+            id="a serial that what is remembered would refuse",
+        ),
+        pytest.param(
+            [put_by_another_program(state(1)), warm_read],
+            *(warm_write(2), ("GET", *WRITE)),
+            id="a state of another program",
+        ),
+        pytest.param(
+            [put_by_another_program(b"")], warm_write(1), ("GET", "GET", *WRITE), id="a state of zero bytes"
+        ),
+        pytest.param(
+            [warm_write(1), put_by_another_program(state(2)), warm_read],
+            *(warm_write(3), ("GET", *WRITE)),
+            id="a state of another program, over one that was remembered",
+        ),
+    ],
+)
+def test_a_warm_process_saves_a_write_the_reading_of_what_it_remembers(
+    bucket: Bucket, before: list[Step], last: Step, requests: Sequence[str]
+) -> None:
+    bucket.encrypt_with_kms()
+    acquire_free(bucket)
+    memory = Memory()
+    for step in before:
+        step(bucket, memory)
+    with bucket.sent("host") as sent:
+        last(bucket, memory)
+    assert tuple(method for method, _ in sent) == requests
+
+
+def test_nothing_is_remembered_where_equal_bytes_have_equal_etags(bucket: Bucket) -> None:
+    bucket.encrypt_with_s3_keys()
+    assert_nothing_is_remembered(bucket)
+
+
+def test_nothing_is_remembered_where_a_version_has_no_id_of_its_own(unversioned: Bucket) -> None:
+    unversioned.encrypt_with_kms()
+    assert_nothing_is_remembered(unversioned)
+
+
+def assert_nothing_is_remembered(bucket: Bucket) -> None:
+    """Write, read and write: twice all of a write."""
+    acquire_free(bucket)
+    memory = Memory()
+    with bucket.sent("host") as sent:
+        warm_write(1)(bucket, memory)
+        warm_read(bucket, memory)
+        warm_write(2)(bucket, memory)
+    assert tuple(method for method, _ in sent) == (*WRITE, *READ, *WRITE)

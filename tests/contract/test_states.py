@@ -1,8 +1,10 @@
 """Read, write, delete, undelete on real S3 servers: what the fences hold back and what they let through."""
 
+import pickle
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -35,6 +37,7 @@ from holdfast.state import locks
 from holdfast.state import undelete as undelete_module
 from holdfast.state.delete import Removed, delete
 from holdfast.state.document import Revision
+from holdfast.state.memory import Memory
 from holdfast.state.read import read
 from holdfast.state.undelete import Undeleted, undelete
 from holdfast.state.write import Written, write
@@ -285,8 +288,8 @@ def test_a_state_of_another_program_is_compared_by_its_body(team: Team) -> None:
         team.write(state(3, content="other"))
     with pytest.raises(LineageChanged):
         team.write(state(4, lineage="another"))
+    assert team.write(state(3)).new_version  # a version of its own lock, that no older request can replace
     assert not team.write(state(3)).new_version
-    assert team.write(state(4)).new_version
 
 
 def test_an_object_that_is_no_state_is_replaced_only_by_a_push(team: Team) -> None:
@@ -554,6 +557,177 @@ def test_the_holders_own_writes_count_however_much_later_than_its_lock(team: Tea
     with pytest.raises(SerialNotNewer, match="6"):
         team.write(state(6, content="other"))
     assert team.current() == state(6)
+
+
+# --- what a warm process remembers ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WarmProcess:
+    """A process that has a memory, and whose requests to S3 meet the faults."""
+
+    bucket: Bucket
+    memory: Memory
+
+    def read(self) -> bytes | None:
+        return read(self.bucket.store(), NAME, ADA, self.memory)
+
+    def write(self, body: bytes, lock_id: str = "one") -> Written:
+        store = self.bucket.store()
+        return write(store, NAME, body, lock_id, ADA, require_lock=True, memory=self.memory)
+
+    def remembers_nothing(self) -> bool:
+        return self.memory.take(NAME) is None
+
+
+@pytest.fixture
+def warm(bucket: Bucket) -> WarmProcess:
+    bucket.encrypt_with_kms()
+    return WarmProcess(bucket, Memory())
+
+
+def push(team: Team, body: bytes, lock_id: str = "push") -> None:
+    """Another process pushes a state, which may go back."""
+    team.lock(lock_info(lock_id, operation="state-push"))
+    team.write(body, lock_id)
+    team.unlock(lock_info(lock_id, operation="state-push"))
+
+
+def test_a_forced_push_of_bytes_that_are_remembered_and_superseded_is_written(
+    team: Team, warm: WarmProcess
+) -> None:
+    push(team, state(1))
+    warm.read()
+    push(team, state(2))
+    team.lock(lock_info("push", operation="state-push"))
+    assert warm.write(state(1), "push").new_version
+    assert team.versions() == [state(1), state(2), state(1)]
+
+
+@pytest.mark.parametrize(
+    ("between", "then"),
+    [(state(5), state(6)), (state(20, lineage="another"), state(21, lineage="another"))],
+    ids=["serial", "lineage"],
+)
+def test_a_write_that_only_what_is_remembered_would_refuse_is_written(
+    team: Team, warm: WarmProcess, between: bytes, then: bytes
+) -> None:
+    push(team, state(10))
+    warm.read()
+    push(team, between)
+    team.lock()
+    assert warm.write(then).new_version
+    assert team.versions() == [state(10), between, then]
+
+
+@pytest.mark.parametrize(
+    ("body", "refusal"), [(state(3), SerialNotNewer), (state(9, lineage="another"), LineageChanged)]
+)
+def test_a_write_that_follows_only_what_is_remembered_is_refused(
+    team: Team, warm: WarmProcess, body: bytes, refusal: type[Exception]
+) -> None:
+    push(team, state(1, lineage=""))
+    warm.read()
+    push(team, state(5))
+    team.lock()
+    with pytest.raises(refusal):
+        warm.write(body)
+    assert team.versions() == [state(1, lineage=""), state(5)]
+
+
+def test_a_refusal_that_names_the_lock_needs_no_state(team: Team, warm: WarmProcess) -> None:
+    push(team, state(1))
+    warm.read()
+    team.lock(TWO, BOB)
+    with team.bucket.sent("host") as sent, pytest.raises(Locked):
+        warm.write(state(2))
+    assert [method for method, _ in sent] == ["GET"]
+
+
+@pytest.mark.parametrize("late_acquire", [False, True], ids=["the lock is gone", "it was taken again"])
+def test_a_late_write_from_memory_is_refused_after_the_next_holder_has_written_and_released(
+    team: Team, warm: WarmProcess, late_acquire: bool
+) -> None:
+    """The lock was read before it failed, so that it says nothing of the version that is current by then."""
+    team.lock()
+    warm.write(state(1))
+
+    def another_holder_in_between() -> None:
+        team.break_lock()
+        team.lock(TWO, BOB)
+        team.write(state(2, content="theirs"), "two", BOB)
+        team.unlock(TWO, BOB)
+        if late_acquire:
+            team.lock()
+
+    in_the_middle(team, another_holder_in_between)
+    with team.bucket.sent("host") as sent, pytest.raises(LockLost):
+        warm.write(state(3, content="late"))
+    assert [method for method, _ in sent] == ["GET", "PUT", "GET", "GET"]
+    assert team.versions() == [state(1), state(2, content="theirs")]
+
+
+def test_a_write_from_memory_whose_lock_is_broken_before_it_lands_is_neither_acknowledged_nor_remembered(
+    team: Team, warm: WarmProcess
+) -> None:
+    team.lock()
+    warm.write(state(1))
+    in_the_middle(team, team.break_lock, lambda: team.lock(TWO, BOB))
+    with pytest.raises(LockLost):
+        warm.write(state(2))
+    assert warm.remembers_nothing()
+
+
+def test_a_holder_writes_from_memory_over_what_was_never_acknowledged_and_cannot_go_back(
+    team: Team, warm: WarmProcess
+) -> None:
+    team.lock()
+    team.write(state(5))
+    in_the_middle(team, team.break_lock, lambda: team.lock(TWO, BOB), team.next_second)
+    with pytest.raises(LockLost):
+        team.write_through_faults(state(9, content="late"))
+    bobs = team.bucket.store()
+    read(bobs, NAME, BOB, warm.memory)
+    with pytest.raises(SerialNotNewer, match="5"):
+        write(bobs, NAME, state(5, content="other"), "two", BOB, require_lock=True, memory=warm.memory)
+    read(bobs, NAME, BOB, warm.memory)
+    bobs.requests.clear()
+    write(bobs, NAME, state(6), "two", BOB, require_lock=True, memory=warm.memory)
+    assert bobs.requests == ["GetObject", "PutObject", "GetObject"]
+    assert team.current() == state(6)
+
+
+def test_a_write_from_memory_whose_answer_from_s3_was_lost_counts_as_written_once(
+    team: Team, warm: WarmProcess
+) -> None:
+    team.lock()
+    warm.write(state(1))
+    team.bucket.proxy.fail("PUT", KEY, Fault.ANSWER_LOST)
+    assert not warm.write(state(2)).new_version
+    assert warm.write(state(3)).new_version
+    assert team.versions() == [state(1), state(2), state(3)]
+
+
+def test_what_is_remembered_of_a_write_is_what_a_read_tells_but_for_its_time_and_has_no_content(
+    team: Team, warm: WarmProcess
+) -> None:
+    who = "ädä@büro 100%\n" * 40  # is encoded, and cut in the middle of a character
+    team.lock(lock_info("one", who=who, operation=" \u2028 "))
+    lineage = "läñ/+ %41"
+    for serial in (1, 2):  # the second notes what it superseded
+        warm.write(state(serial, lineage=lineage, content="confidential"))
+    assert b"confidential" not in pickle.dumps(warm.memory)
+    written = warm.memory.take(NAME)
+    assert written
+    warm.read()
+    assert b"confidential" not in pickle.dumps(warm.memory)
+    told = warm.memory.take(NAME)
+    assert told
+    since = written.version.last_modified - told.version.last_modified
+    assert timedelta(0) <= since < timedelta(minutes=1)
+    same_time = replace(written.version, last_modified=told.version.last_modified)
+    assert replace(written, version=same_time) == told
+    assert (told.revision, told.superseded) == (Revision(2, lineage), Revision(1, lineage))
 
 
 # --- delete --------------------------------------------------------------------------------------------

@@ -110,6 +110,18 @@ def test_nothing_of_a_lock_stays_once_it_is_released(teams: dict[str, Team], sta
     assert teams[team].versions_and_markers(f"states/{state}.tfstate") == (1, 0)
 
 
+@pytest.mark.parametrize(("team", "requests"), [("strict", [4, 3]), ("loose", [4, 4])])
+def test_a_second_write_saves_a_request_only_where_the_team_has_a_key(
+    teams: dict[str, Team], roles: Roles, state: str, team: str, requests: list[int]
+) -> None:
+    assert (roles[team, "backend"].reach.key_arn is not None) is (team == "strict")
+    write(teams[team], state, 1)
+    write(teams[team], state, 2)
+
+    events = roles[team, "backend"].requests_to_s3(state)
+    assert [count for event, count in events if event == "state.written"] == requests
+
+
 def test_a_bucket_with_a_default_retains_states_locks_and_tokens_without_being_asked(
     whole: Team, roles: Roles, state: str
 ) -> None:

@@ -5,6 +5,7 @@ import json
 
 from holdfast.access import Role
 from tests.support import documents
+from tests.support.permissions_judged import Roles
 from tests.support.project import NewProject, Project, backend, reads_output
 from tests.support.team import Team
 
@@ -73,15 +74,29 @@ def test_a_second_plan_finds_no_changes_and_outputs_can_be_read(
     assert strict.lock(state) is None
 
 
-def test_a_plan_notices_a_change_and_saves_nothing(strict: Team, state: str, new_project: NewProject) -> None:
+def test_a_plan_notices_a_change_and_saves_nothing_and_an_apply_saves_it(
+    strict: Team, state: str, new_project: NewProject, roles: Roles
+) -> None:
     project = fruit(new_project, strict, state)
     project.write(main=FRUIT.replace("red", "yellow"))
+    before = len(roles["strict", "backend"].requests_to_s3(state))
 
     changed = project.run("plan", "-detailed-exitcode")
 
     assert changed.code == 2, changed.text
     assert len(strict.versions(state)) == 1
     assert strict.lock(state) is None
+
+    project.ok("apply", "-auto-approve")
+
+    assert len(strict.versions(state)) == 2
+    asked = roles["strict", "backend"].requests_to_s3(state)[before:]
+    # Terraform 1.15 reads the state once more in each command, before it acquires the lock.
+    assert asked.count(("state.read", 1)) in (2, 4)
+    assert [one for one in asked if one != ("state.read", 1)] == [
+        *[("lock.acquired", 1), ("lock.released", 2)],
+        *[("lock.acquired", 1), ("state.written", 3), ("lock.released", 2)],
+    ]
 
 
 def test_a_state_can_be_read_by_another_checkout(strict: Team, state: str, new_project: NewProject) -> None:

@@ -182,6 +182,11 @@ class DeployedRole:
         )
         return [event["message"] for page in pages for event in page["events"]]
 
+    def requests_to_s3(self, state: str) -> list[tuple[str, int]]:
+        """Event and requests to S3 of each request so far for a state, by the function's own log."""
+        lines = [json.loads(line) for line in self.log_lines() if line.startswith("{")]
+        return [(line["message"], line["s3_requests"]) for line in lines if line.get("state") == state]
+
     @cached_property
     def s3(self) -> "S3Client":
         """An S3 client with this role's permissions, whose requests are not taken for the function's."""

@@ -160,7 +160,7 @@ def largest_metadata(character: str) -> dict[str, str]:
     whole = "x" * object_metadata.VALUE_LIMIT  # what is refused if it does not fit
     revision = Revision(LARGEST_SERIAL, whole)
     info = LockInfo({"ID": whole, "Who": cut, "Operation": cut})
-    version = ObjectVersion("etag", "version", 1, datetime.now(UTC), {})
+    version = ObjectVersion("etag", "version", 1, datetime.now(UTC), {}, has_own_etag=True)
     lock = HeldLock(LockIdentity("version", info, whole), version, datetime.now(UTC))
     caller = Caller(whole, Role.WRITER, ("*",))
     return version_metadata(StateDocument(revision, cut), "0" * 64, revision, lock, caller)

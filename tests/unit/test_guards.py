@@ -37,7 +37,7 @@ def lock(
     """A lock, as it was read; without a caller one that another program acquired."""
     document = lock_info.parse(lock_document(lock_id, operation=operation))
     identity = LockIdentity(version_id, document, caller.principal if caller else None)
-    return HeldLock(identity, ObjectVersion('"e"', version_id, 1, ACQUIRED, {}), ACQUIRED)
+    return HeldLock(identity, ObjectVersion('"e"', version_id, 1, ACQUIRED, {}, True), ACQUIRED)
 
 
 def current(
@@ -52,7 +52,7 @@ def current(
 ) -> CurrentState:
     """A current state; without a serial one that is not a state document."""
     revision = None if serial is None else Revision(serial, lineage)
-    version = ObjectVersion('"s"', "s1", size, written, {})
+    version = ObjectVersion('"s"', "s1", size, written, {}, has_own_etag=True)
     return CurrentState(version, "0" * 64, revision, superseded, lock_id, fenced)
 
 

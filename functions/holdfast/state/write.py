@@ -35,7 +35,7 @@ class Written:
         superseded: the revision that it replaced, None for the first state.
         version_id: the version that holds it.
         lock: the lock that was held, None for an unlocked write.
-        new_version: False if the current state had the same bytes already.
+        new_version: False if the current state had the same bytes already, written under this lock.
     """
 
     revision: Revision
@@ -105,18 +105,22 @@ def write(
             guards.check_same_lock(first, lock, lock_id)
         superseded = current.revision if current else None
         held = lock.info if lock else None
-        if current and current.sha256 == sha256:
-            # No second reading here: it guards a PutObject that can land after the lock was broken, and
-            # nothing is put. These bytes were current when the state was read, and the lock was ours then.
+        same_bytes = current is not None and current.sha256 == sha256
+        if current and same_bytes and current.lock_id == (held.id if held else ""):
+            # A retry. No second reading here: it guards a PutObject that can land after the lock was broken,
+            # and nothing is put. These bytes were current when the state was read, and our lock was there.
+            # A version of another lock is no retry's: an earlier holder's PutObject, which is still on its
+            # way, may have its ETag as the condition. So it is written anew, and that PutObject fails.
             if memory:
                 memory.learn(name, current.version)
             return Written(new.revision, superseded, current.version.version_id, held, new_version=False)
-        try:
-            guards.check_succession(new.revision, current, lock)
-        except (LineageChanged, SerialNotNewer):
-            if guess:
-                continue  # what is remembered refuses nothing: it may be long superseded
-            raise
+        if not same_bytes:
+            try:
+                guards.check_succession(new.revision, current, lock)
+            except (LineageChanged, SerialNotNewer):
+                if guess:
+                    continue  # what is remembered refuses nothing: it may be long superseded
+                raise
         stored = store.write(
             name.state_key,
             body,
