@@ -24,8 +24,8 @@ _BYTES: Final = 10_000
 _NOTES: Final = (
     f"{_CLIENTS} clients on {_CLIENTS} states, in turn with one alone. A run is lock, read, write, unlock.",
     "All share this machine's cores: the clients, the local AWS, which is one process, and a process for",
-    "  each concurrent request to a function. AWS runs each in an environment of its own, so this shows that",
-    "  clients do not stand in each other's way, and not how many of them there can be.",
+    "  each concurrent request to a function. AWS runs each in an environment of its own, so these figures",
+    "  are no forecast of how many clients there can be.",
 )
 
 
