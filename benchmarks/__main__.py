@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from benchmarks import beside_s3, cold_start, distance, verbs
+from benchmarks import beside_s3, clients, cold_start, distance, month, size, verbs
 from benchmarks.figures import Saved, Section, saved, table, to_json
 from benchmarks.run import Run, started, tell
 from local_aws.failure import LocalAwsError
@@ -17,6 +17,9 @@ SECTIONS: Final[dict[str, Callable[[Run], Section]]] = {
     "beside-s3": beside_s3.measure,
     "distance": distance.measure,
     "cold": cold_start.measure,
+    "clients": clients.measure,
+    "size": size.measure,
+    "month": month.measure,
 }
 """What can be measured, in the order in which it is."""
 
@@ -25,6 +28,7 @@ _EXAMPLES = """examples:
   python -m benchmarks --only verbs,cold                 two of them
   python -m benchmarks --rounds 9 --json > before.json   save a run ...
   python -m benchmarks --rounds 9 --against before.json  ... and compare a later one with it
+  python -m benchmarks --only cold --beside ../before    start another version's functions in turn with ours
 """
 
 
@@ -51,6 +55,12 @@ def main() -> int:
     output.add_argument(
         "--against", metavar="FILE", type=Path, help="a run saved with --json, to compare with"
     )
+    parser.add_argument(
+        "--beside",
+        metavar="FOLDER",
+        type=_checkout,
+        help="a checkout of another version, whose cold functions are measured in turn with these",
+    )
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error("--rounds takes a number from 1")
@@ -60,7 +70,8 @@ def main() -> int:
         parser.exit(2, f"--against: {error}\n")
     forget_user_settings()
     try:
-        _measure(options.only, options.rounds, as_json=options.json, against=against)
+        with started(options.rounds, options.beside) as run:
+            _measure(options.only, run, as_json=options.json, against=against)
     except (LocalAwsError, RuntimeError) as failure:
         print(failure, file=sys.stderr)
         return 1
@@ -77,17 +88,23 @@ def _names(text: str) -> list[str]:
     return [name for name in SECTIONS if name in asked]
 
 
-def _measure(names: Sequence[str], rounds: int, *, as_json: bool, against: Saved | None) -> None:
+def _checkout(text: str) -> Path:
+    folder = Path(text).resolve()
+    if not (folder / "infra" / "bundle.py").is_file():
+        raise argparse.ArgumentTypeError(f"{folder} is not a checkout of Holdfast")
+    return folder
+
+
+def _measure(names: Sequence[str], run: Run, *, as_json: bool, against: Saved | None) -> None:
     measured = {}
-    with started(rounds) as run:
-        for name in names:
-            tell(name)
-            measured[name] = SECTIONS[name](run)
-            if not as_json:
-                lines = table(measured[name], None if against is None else against.get(name, {}))
-                print("", *lines, sep="\n", flush=True)
+    for name in names:
+        tell(name)
+        measured[name] = SECTIONS[name](run)
+        if not as_json:
+            lines = table(measured[name], None if against is None else against.get(name, {}))
+            print("", *lines, sep="\n", flush=True)
     if as_json:
-        print(to_json(measured, rounds))
+        print(to_json(measured, run.rounds))
     if against is not None and (left := against.keys() - measured.keys()):
         print(f"\nSaved and not measured this time: {', '.join(sorted(left))}")
 

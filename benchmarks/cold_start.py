@@ -1,29 +1,36 @@
-"""How long a function's process takes to be ready, beside one that only makes an S3 client."""
+"""How long cold functions take until their first response, beside a process that only makes an S3 client."""
 
 import base64
+import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from benchmarks.figures import Figure, Section, compare
+from benchmarks.figures import Figure, Section
 from benchmarks.run import Run
-from holdfast.access import Role
+from benchmarks.tiny_s3 import BUCKET, tiny_s3
+from holdfast.access import Caller, Role
 from holdfast.identity import tokens, trust
-from infra.bundle import bundle
+from infra.bundle import BundleError, bundle
+from tests.support import events
+from tests.support.certificates import create_certificates
 from tests.support.id_tokens import RSA, Published, claims, record, signed
 
 _LIMIT: Final = 0.85
 _ID_TOKEN_LIMIT: Final = 1.5  # with the JWT library
-_BARE: Final = "import boto3; boto3.client('s3')"
+_CHAIN_LIMIT: Final = 0.7  # of another version's
+
 ENVIRONMENT: Final = {
     "HOLDFAST_ACCOUNT": "123456789012",
-    "HOLDFAST_BUCKET": "benchmark",
+    "HOLDFAST_BUCKET": BUCKET,
     "HOLDFAST_VERSION": "benchmark",
     "HOLDFAST_REQUIRE_LOCK": "true",
     "POWERTOOLS_SERVICE_NAME": "holdfast",
@@ -34,86 +41,258 @@ ENVIRONMENT: Final = {
     "AWS_SECRET_ACCESS_KEY": "test",
 }
 
+_BARE: Final = """
+import boto3
+boto3.client("s3")
+import time
+print([[time.monotonic(), time.process_time()]] * 2)
+"""
 
-# What S3 and an issuer would answer is handed to the process: none of their time is measured.
-_SIGN_IN: Final = """
-import json, sys, types
-from authorizer import handler
-header, objects, documents = json.load(sys.stdin)
-read = lambda store, key: types.SimpleNamespace(body=objects[key].encode())
-handler.Store.read = read
+# What an issuer would answer is handed to the process: none of its time is measured.
+_RUN: Final = """
+import importlib, json, sys, time, types
+function, event, documents = json.load(sys.stdin)
+handler = importlib.import_module(f"{function}.handler")
+ready = time.monotonic(), time.process_time()
 if documents:
     from holdfast.identity.oidc import keys
     keys.process_issuers = keys.Issuers(fetch=lambda address: json.dumps(documents[address]).encode())
-event = {"identitySource": [header], "requestContext": {"http": {}, "requestId": ""}}
-context = types.SimpleNamespace(get_remaining_time_in_millis=lambda: 9000)
-assert handler.handle(event, context)["isAuthorized"]
+answer = handler.handle(event, types.SimpleNamespace(get_remaining_time_in_millis=lambda: 25000))
+responded = time.monotonic(), time.process_time()
+assert answer.get("isAuthorized") or answer.get("statusCode") == 200, answer
 assert ("jwt" in sys.modules) is bool(documents)
+print(json.dumps([ready, responded]))
 """
+
+_BUNDLES: Final = """
+import json, sys
+from infra.bundle import bundle
+print(json.dumps({name: str(bundle(name, "local").path) for name in sys.argv[1:]}))
+"""
+
+# The packages of `boto3` and, of botocore's data, what a client of S3 reads: models of other services only
+# make it slower.
+_BARE_PACKAGES: Final = ("boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six", "urllib3")
+_BARE_DATA: Final = frozenset({"s3", "endpoints.json", "partitions.json", "sdk-default-configuration.json"})
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What a fresh process took, in milliseconds.
+
+    Attributes:
+        ready: of a processor, until it could take a request.
+        processor: of a processor, until it had responded.
+        wall: until it had responded.
+    """
+
+    ready: float
+    processor: float
+    wall: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The first request of a process.
+
+    Attributes:
+        function: that gets it.
+        event: the request.
+        documents: that an issuer publishes, by address; empty if none is asked.
+    """
+
+    function: str
+    event: Mapping[str, Any]
+    documents: Mapping[str, object]
 
 
 def measure(run: Run) -> Section:
-    """Start the functions and the bare client in turn, each from the bundle that is deployed.
+    """Start the functions, each from the bundle that is deployed, and the bare client, all in turn.
 
-    The authorizer also until it has answered its first token, and its first ID token.
+    S3 is in this process and speaks TLS: the functions load the certificates that they load on AWS.
+
+    Raises:
+        RuntimeError: the functions could not be bundled.
     """
-    authorizer = bundle("authorizer", "local").path
-    starts = (
-        _compare(f"start of {name}", bundle(name, "local").path, f"import {name}.handler", run.rounds)
-        for name in ("terraform_http", "authorizer", "session_exchange", "health")
-    )
-    sign_ins = (
-        _compare(f"authorizer, {kind}", authorizer, _SIGN_IN, run.rounds, given=given, limit=limit)
-        for kind, given, limit in (("token", _token(), _LIMIT), ("ID token", _id_token(), _ID_TOKEN_LIMIT))
-    )
-    return Section(
-        "Cold functions",
-        [figure for compared in (*starts, *sign_ins) for figure in compared],
-        [
-            "Beside: a process that only makes boto3.client('s3'), from a bundle.",
-            "The authorizer's lines are its cold start with a first token or ID token.",
-        ],
-    )
+    folder = run.folder / "cold"
+    certificates = create_certificates(folder / "tls")
+    authority = certificates.ca.read_bytes()
+    asked, objects = _requests()
+    _make_bare(folder / "bare")
+    functions = {request.function for request in asked.values()}
+    bundles = _trusting(authority, _bundles(functions), folder / "ours")
+    other = _trusting(authority, _bundles_of(run.beside, functions), folder / "beside") if run.beside else {}
+    processes = {"bare client": (folder / "bare", _BARE, "")}
+    for name, request in asked.items():
+        given = json.dumps([request.function, request.event, request.documents])
+        processes[name] = (bundles[request.function], _RUN, given)
+        if other and name in _CHAIN:
+            processes[f"beside: {name}"] = (other[request.function], _RUN, given)
+    in_turn = list(processes.items())
+    measured: dict[str, list[Started]] = {name: [] for name in processes}
+    with tiny_s3(objects, certificates) as address:
+        for number in range(run.rounds + 1):
+            for name, process in in_turn:
+                started = _start(address, *process)
+                if number:  # the round before fills the file cache
+                    measured[name].append(started)
+            in_turn.reverse()
+    return Section("Cold functions", [*_figures(measured)], _NOTES)
 
 
-def _compare(
-    name: str, path: Path, code: str, rounds: int, *, given: str = "", limit: float = _LIMIT
-) -> list[Figure]:
-    ours, theirs = [], []
-    bare = bundle("terraform_http", "local").path  # that of the health has no SDK
-    _start(path, code, given)  # fills the file cache
-    _start(bare, _BARE)
-    for _ in range(rounds):
-        ours.append(_start(path, code, given))
-        theirs.append(_start(bare, _BARE))
-    return compare(name, ours, theirs, limit=limit)
+_CHAIN: Final = ("authorizer", "backend")
+_NOTES: Final = (
+    "Each process has only its bundle. S3 answers at once, over TLS. All but `wall` is processor time.",
+    "`start` is until a function could take a request, `response` until it has responded to the first.",
+    "The bare client is a process that only runs boto3.client('s3').",
+    "The chain is a plan's first request: its token by a cold authorizer, then its lock by a cold backend.",
+)
 
 
-def _token() -> str:
+def _requests() -> tuple[dict[str, _Asked], dict[str, bytes]]:
+    """Return the first requests, by name, and the objects in S3 that they need."""
+    now = datetime.now(UTC)
     token, secret = tokens.create(
-        Role.WRITER, ["*"], description="", created_by="benchmark", now=datetime.now(UTC), expires=None
+        Role.WRITER, ["*"], description="", created_by="benchmark", now=now, expires=None
     )
-    return _given(f"{token.id}:{secret}", {token.key: token.to_json()}, {})
+    deployers = trust.new_aws(
+        "deployers",
+        aws_role="Deployer",
+        role=Role.WRITER,
+        scope=["*"],
+        description="",
+        created_by="benchmark",
+        now=now,
+    )
+    records = trust.Records((deployers, record()))
+    lock = json.dumps({"ID": "c0ffee", "Operation": "OperationTypePlan", "Who": "ada@laptop"})
+    acquire = events.request(
+        "PUT", "/locks/{name+}", "network/prod", caller=Caller("ada", Role.WRITER, ("*",)), body=lock
+    )
+    create = events.request("POST", "/sessions/aws", body="{}")
+    arn = f"arn:aws:sts::{ENVIRONMENT['HOLDFAST_ACCOUNT']}:assumed-role/Deployer/ada"
+    create["requestContext"]["authorizer"] = {"iam": {"userArn": arn}}
+    asked = {
+        "authorizer": _Asked("authorizer", _sign_in(f"{token.id}:{secret}"), {}),
+        "backend": _Asked("terraform_http", acquire, {}),
+        "session": _Asked("session_exchange", create, {}),
+        "health": _Asked("health", events.request("GET", "/health"), {}),
+        "ID token": _Asked("authorizer", _sign_in(f"oidc:{signed(RSA, claims())}"), Published(RSA).documents),
+    }
+    return asked, {token.key: token.to_json(), trust.KEY: records.to_json()}
 
 
-def _id_token() -> str:
-    records = trust.Records((record(),))
-    return _given(f"oidc:{signed(RSA, claims())}", {trust.KEY: records.to_json()}, Published(RSA).documents)
+def _sign_in(credentials: str) -> dict[str, Any]:
+    return events.sign_in("Basic " + base64.b64encode(credentials.encode()).decode())
 
 
-def _given(credentials: str, objects: Mapping[str, bytes], documents: Mapping[str, object]) -> str:
-    header = "Basic " + base64.b64encode(credentials.encode()).decode()
-    return json.dumps([header, {key: body.decode() for key, body in objects.items()}, documents])
+def _figures(measured: Mapping[str, Sequence[Started]]) -> Iterator[Figure]:
+    bare = measured["bare client"]
+    yield Figure.of("bare client", "ms", [each.processor for each in bare])
+    for name in ("authorizer", "ID token", "backend", "session", "health"):
+        started = measured[name]
+        if name != "ID token":
+            yield Figure.of(f"{name}: start", "ms", [each.ready for each in started])
+            ratios = [each.ready / other.ready for each, other in zip(started, bare, strict=True)]
+            yield Figure.of(f"{name}: start to bare", "ratio", ratios, limit=_LIMIT)
+        if name != "health":
+            limit = _ID_TOKEN_LIMIT if name == "ID token" else None
+            yield Figure.of(f"{name}: response", "ms", [each.processor for each in started])
+            yield Figure.of(f"{name}: response to bare", "ratio", _ratios(started, bare), limit=limit)
+    chain = _chain(*(measured[name] for name in _CHAIN))
+    yield Figure.of("chain: response", "ms", [each.processor for each in chain])
+    yield Figure.of("chain: wall", "ms", [each.wall for each in chain])
+    yield Figure.of("chain: response to bare", "ratio", _ratios(chain, bare))
+    if f"beside: {_CHAIN[0]}" in measured:
+        other = _chain(*(measured[f"beside: {name}"] for name in _CHAIN))
+        walls = [one.wall / before.wall for one, before in zip(chain, other, strict=True)]
+        yield Figure.of("chain, beside: response", "ms", [each.processor for each in other])
+        yield Figure.of("chain, beside: response to bare", "ratio", _ratios(other, bare))
+        yield Figure.of("chain to beside: response", "ratio", _ratios(chain, other), limit=_CHAIN_LIMIT)
+        yield Figure.of("chain to beside: wall", "ratio", walls)
 
 
-def _start(bundle_path: Path, code: str, given: str = "") -> float:
-    started = time.perf_counter()
-    subprocess.run(
+def _chain(first: Sequence[Started], then: Sequence[Started]) -> list[Started]:
+    return [
+        Started(one.ready + next_.ready, one.processor + next_.processor, one.wall + next_.wall)
+        for one, next_ in zip(first, then, strict=True)
+    ]
+
+
+def _ratios(ours: Sequence[Started], theirs: Sequence[Started]) -> list[float]:
+    return [one.processor / other.processor for one, other in zip(ours, theirs, strict=True)]
+
+
+def _bundles(functions: Collection[str]) -> dict[str, Path]:
+    try:
+        return {name: bundle(name, "local").path for name in functions}
+    except BundleError as error:
+        raise RuntimeError(str(error)) from error
+
+
+def _bundles_of(checkout: Path, functions: Collection[str]) -> dict[str, Path]:
+    """Have another version bundle its functions."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _BUNDLES, *functions],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": f"{checkout}{os.pathsep}{checkout / 'functions'}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ended.returncode:
+        raise RuntimeError(f"the functions of {checkout} could not be bundled:\n{ended.stderr}")
+    return {name: Path(path) for name, path in json.loads(ended.stdout).items()}
+
+
+def _trusting(authority: bytes, bundles: Mapping[str, Path], folder: Path) -> dict[str, Path]:
+    """Copy bundles, and add one authority to those that they trust: as many are loaded as on AWS, and one."""
+    copies = {}
+    for name, path in bundles.items():
+        copies[name] = Path(shutil.copytree(path, folder / name))
+        for certificates in copies[name].rglob("*.pem"):
+            certificates.write_bytes(certificates.read_bytes() + b"\n" + authority)
+    return copies
+
+
+def _make_bare(folder: Path) -> None:
+    """Copy this environment's `boto3` and what it needs, with only the models of S3."""
+    folder.mkdir(parents=True)
+    for package in _BARE_PACKAGES:
+        found = importlib.util.find_spec(package)
+        if found is None or found.origin is None:
+            raise RuntimeError(f"{package} is not installed")
+        origin = Path(found.origin)
+        if origin.name == "__init__.py":
+            shutil.copytree(origin.parent, folder / package, ignore=_others)
+        else:
+            shutil.copy2(origin, folder)
+
+
+def _others(folder: str, names: list[str]) -> Collection[str]:
+    return {*names} - _BARE_DATA if folder.endswith(f"botocore{os.sep}data") else ()
+
+
+def _start(s3: str, path: Path, code: str, given: str) -> Started:
+    # The clock is the machine's: both processes read the same.
+    started = time.monotonic()
+    ended = subprocess.run(
         # -S: nothing of this environment's packages, only the bundle.
         [sys.executable, "-S", "-c", code],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(bundle_path), **ENVIRONMENT},
-        input=given.encode(),
-        check=True,
+        env={
+            **ENVIRONMENT,
+            "POWERTOOLS_LOG_LEVEL": "INFO",
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(path),
+            "AWS_ENDPOINT_URL_S3": s3,
+        },
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
         timeout=60,
     )
-    return time.perf_counter() - started
+    if ended.returncode:
+        raise RuntimeError(f"a function did not respond:\n{ended.stderr}")
+    (_, ready), (responded, processor) = json.loads(ended.stdout.splitlines()[-1])
+    return Started(ready * 1000, processor * 1000, (responded - started) * 1000)

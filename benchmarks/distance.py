@@ -108,7 +108,7 @@ def _measure(
     def once(command: str, side: str, share: Share) -> _Done:
         if side == _IDLE:
             to_s3.disconnect()
-        project, variables = (theirs, {}) if side == _BESIDE else (ours, _new_token(s3, stack.bucket))
+        project, variables = (theirs, {}) if side == _BESIDE else (ours, new_token(s3, stack.bucket))
         to_aws.take(), to_s3.take()  # what samples have sent
         ms = 1000 * (project.plan if command == "plan" else project.apply)(variables)
         at_aws, at_s3 = to_aws.take(), to_s3.take()
@@ -127,7 +127,7 @@ def _measure(
     return done
 
 
-def _new_token(s3: "S3Client", bucket: str) -> dict[str, str]:
+def new_token(s3: "S3Client", bucket: str) -> dict[str, str]:
     """Create a token that nobody has used: the gateway has no sign-in of it in its cache."""
     token, secret = tokens.create(
         Role.WRITER, ["*"], description="", created_by="benchmark", now=datetime.now(UTC), expires=None

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Final, Self, TypeAlias
 
-_DIGITS: Final = {"s": 3, "ms": 1, "ratio": 2, "requests": 0, "connections": 0, "dollars": 2}
+_DIGITS: Final = {"s": 3, "ms": 1, "ratio": 2, "requests": 0, "connections": 0, "dollars": 3}
 """Digits after the point by unit; 1 for every other unit."""
 
 

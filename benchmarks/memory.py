@@ -4,21 +4,18 @@ It measures processor time on this machine and computes the rest from what AWS d
 """
 
 import base64
-import http.server
 import json
 import os
 import resource
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 from benchmarks.cold_start import ENVIRONMENT
+from benchmarks.tiny_s3 import tiny_s3
 from holdfast.access import Role
 from holdfast.identity import tokens, trust
 from infra.bundle import bundle
@@ -116,7 +113,7 @@ def measure(rounds: int = _ROUNDS) -> dict[str, Processor]:
         "session_exchange": (create, 2),
     }
     objects = {token.key: token.to_json(), trust.KEY: trust.Records((role,)).to_json()}
-    with _s3(objects) as address:
+    with tiny_s3(objects) as address:
         return {
             function: Processor(
                 min(_run(function, event, address)[0] for _ in range(rounds)),
@@ -161,41 +158,6 @@ def _run(function: str, event: object, address: str, warm: int = 0) -> tuple[flo
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return took * 1000, float(ended.stdout.splitlines()[-1])
-
-
-@contextmanager
-def _s3(objects: Mapping[str, bytes]) -> Iterator[str]:
-    """Serve some objects, and take every other."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            self._answer(objects[Path(self.path.partition("?")[0]).relative_to("/benchmark").as_posix()])
-
-        def do_PUT(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self._answer(b"")
-
-        def _answer(self, body: bytes) -> None:
-            self.send_response(200)
-            self.send_header("ETag", '"1"')
-            self.send_header("Last-Modified", "Fri, 02 Jan 2026 03:04:05 GMT")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the name is the base class's
-            """Say nothing."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Final, Self, cast
 from urllib.parse import urlsplit
 
-_REQUEST: Final = re.compile(rb"([A-Z]+) \S+ HTTP/1\.1\r\n")
+_REQUEST: Final = re.compile(rb"([A-Z]+) (\S+) HTTP/1\.1\r\n")
 _PIECE: Final = 65_536
 _TIME_TO_START: Final = 10.0
 
@@ -22,10 +22,12 @@ class Passed:
     Attributes:
         connections: new ones.
         requests: by method.
+        listings: of a bucket, which are among those by GET.
     """
 
     connections: int = 0
     requests: Counter[str] = field(default_factory=Counter)
+    listings: int = 0
 
 
 class Relay:
@@ -133,5 +135,6 @@ class Relay:
                 piece = b""
             if count and (request := _REQUEST.match(piece)):
                 self._passed.requests[request[1].decode()] += 1
+                self._passed.listings += b"prefix=" in request[2]
             on_its_way.append(piece)
             self._loop.call_at(max(self._loop.time(), opened) + self.round_trip / 2, arrive)

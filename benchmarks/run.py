@@ -17,11 +17,13 @@ class Run:
     Attributes:
         rounds: how often to measure.
         folder: for files; removed at the end. A section makes a folder of its own in it.
+        beside: a checkout of another version, to be measured in turn; None = measure no other.
     """
 
-    def __init__(self, rounds: int, folder: Path, at_end: ExitStack) -> None:
+    def __init__(self, rounds: int, folder: Path, at_end: ExitStack, beside: Path | None) -> None:
         self.rounds = rounds
         self.folder = folder
+        self.beside = beside
         self._at_end = at_end
 
     @cached_property
@@ -36,11 +38,11 @@ class Run:
 
 
 @contextmanager
-def started(rounds: int) -> Iterator[Run]:
+def started(rounds: int, beside: Path | None = None) -> Iterator[Run]:
     """Start a run; what it deployed ends with the context."""
     with ExitStack() as at_end:
         folder = at_end.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-benchmark-"))
-        yield Run(rounds, Path(folder), at_end)
+        yield Run(rounds, Path(folder), at_end, beside)
 
 
 def tell(text: str) -> None:

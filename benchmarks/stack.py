@@ -11,10 +11,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from local_aws.deploy import bootstrap, deploy
 from local_aws.server import LocalAws
+from tests.support.deployed import client
 
 TEAM = "platform"
 _HOLDFAST = Path(sys.executable).with_name("holdfast")
@@ -50,6 +52,17 @@ class Stack:
             "CHECKPOINT_DISABLE": "1",
         }
 
+    def log(self, state: str) -> list[dict[str, Any]]:
+        """Return the backend function's own lines about a state, oldest first."""
+        pages = (
+            client(self.aws, "logs")
+            .get_paginator("filter_log_events")
+            .paginate(logGroupName=f"/holdfast/{TEAM}/backend")
+        )
+        messages = (event["message"] for page in pages for event in page["events"])
+        lines = (json.loads(message) for message in messages if message.startswith("{"))
+        return [line for line in lines if line.get("state") == state]
+
 
 @contextmanager
 def deployed(port: int, folder: Path) -> Iterator[Stack]:
@@ -69,6 +82,21 @@ def deployed(port: int, folder: Path) -> Iterator[Stack]:
         yield Stack(aws, outputs.api_address, outputs.bucket_name, token["id"], token["secret"])
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back.
+
+    Attributes:
+        status: of HTTP.
+        seconds: from the request to the last byte of the answer.
+        received: bytes of its body, as they came.
+    """
+
+    status: int
+    seconds: float
+    received: int
+
+
 class Client:
     """An HTTP client that keeps its connection, as Terraform's does."""
 
@@ -80,6 +108,7 @@ class Client:
         self._headers: Mapping[str, str] = {
             "Authorization": f"Basic {credentials}",
             "Content-Type": "application/json",
+            "Accept-Encoding": "gzip",
         }
 
     def ask(
@@ -93,11 +122,25 @@ class Client:
         Raises:
             RuntimeError: the status is another one than expected.
         """
-        started = time.perf_counter()
-        self._connection.request(method, self._base + path, body, {} if anonymous else dict(self._headers))
-        answer = self._connection.getresponse()
-        answer.read()
-        seconds = time.perf_counter() - started
+        answer = self.send(method, path, body, anonymous=anonymous)
         if answer.status != expect:
             raise RuntimeError(f"{method} {path} answered {answer.status} instead of {expect}")
-        return seconds
+        return answer.seconds
+
+    def send(self, method: str, path: str, body: bytes = b"", *, anonymous: bool = False) -> Answer:
+        """Send a request as `ask` does, whatever is answered.
+
+        Raises:
+            RuntimeError: nothing is.
+        """
+        started = time.perf_counter()
+        try:
+            self._connection.request(
+                method, self._base + path, body, {} if anonymous else dict(self._headers)
+            )
+            answer = self._connection.getresponse()
+            received = len(answer.read())
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise RuntimeError(f"{method} {path} was not answered: {error}") from error
+        return Answer(answer.status, time.perf_counter() - started, received)

@@ -4,11 +4,9 @@ import json
 from collections import defaultdict
 from typing import Any, Final
 
-import boto3
-
 from benchmarks.figures import Figure, Section
 from benchmarks.run import Run
-from benchmarks.stack import TEAM, Client, Stack
+from benchmarks.stack import Client
 
 _NAME: Final = "benchmark/verbs"
 _LOGGED: Final = {
@@ -26,14 +24,14 @@ def measure(run: Run) -> Section:
     """Go through lock, write, read and unlock again and again."""
     client = Client(run.stack)
     _round(client, 0)  # starts the functions and fills the gateway's authorizer cache
-    seen = len(_log(run.stack))
+    seen = len(run.stack.log(_NAME))
     rounds = run.rounds * 5
     seconds = defaultdict[str, list[float]](list)
     for number in range(1, rounds + 1):
         for verb, took in _round(client, number).items():
             seconds[verb].append(took)
     lines = defaultdict[str, list[dict[str, Any]]](list)
-    for line in _log(run.stack)[seen:]:
+    for line in run.stack.log(_NAME)[seen:]:
         lines[_LOGGED[line["message"], line["status"]]].append(line)
     figures = [
         figure
@@ -63,18 +61,3 @@ def _round(client: Client, number: int) -> dict[str, float]:
         "read": client.ask("GET", f"/states/{_NAME}"),
         "release": client.ask("DELETE", f"/locks/{_NAME}", lock),
     }
-
-
-def _log(stack: Stack) -> list[dict[str, Any]]:
-    """The backend function's own lines about this state, oldest first."""
-    logs = boto3.client(
-        "logs",
-        endpoint_url=stack.aws.endpoint,
-        region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",  # noqa: S106 the local AWS's root
-    )
-    pages = logs.get_paginator("filter_log_events").paginate(logGroupName=f"/holdfast/{TEAM}/backend")
-    messages = (event["message"] for page in pages for event in page["events"])
-    lines = (json.loads(message) for message in messages if message.startswith("{"))
-    return [line for line in lines if line.get("state") == _NAME]

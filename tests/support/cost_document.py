@@ -1,6 +1,7 @@
 """The text of docs/cost.md: what a team's stack costs a month, by counted requests and AWS's prices."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from typing import Final
 
@@ -43,6 +44,8 @@ _API_REQUEST: Final = 1.00 / 1_000_000
 _INVOCATION: Final = 0.20 / 1_000_000
 _PUT: Final = 0.005 / 1_000
 _GET: Final = 0.0004 / 1_000
+_REQUESTS: Final = {"PUT": _PUT, "LIST": _PUT, "GET": _GET, "HEAD": _GET, "DELETE": 0.0}
+"""S3's, by kind."""
 _KEY: Final = 1.00
 _KEY_REQUEST: Final = 0.03 / 10_000
 _LOG_GB: Final = 0.50
@@ -86,22 +89,52 @@ def month(runs: int) -> Month:
     commands = (_PLAN, _APPLY)
     api = sum(1 + len(command) for command in commands)
     s3 = [method for command in commands for verb in (_SESSION, *command) for method in verb]
-    puts, gets = s3.count("PUT"), s3.count("GET")
-    invocations = _AND_ITS_AUDIT * (api + len(commands) * _AUTHORIZED)
-    seconds = sum(_gb_seconds(len(command), team.memory) for command in commands)
     logged = runs * api * _LOG_KB / _KB_OF_A_GB
     s3_logged = runs * len(s3) * _S3_LOG_KB / _KB_OF_A_GB
     reads = sum(command.count(READ) for command in commands)
     return Month(
-        api=runs * api * _API_REQUEST,
-        functions=runs * (invocations * _INVOCATION + seconds * GB_SECOND),
-        s3=runs * (puts * _PUT + gets * _GET),
-        kms=runs * (puts + gets) * _KEY_REQUEST,
+        api=runs * api_price(api),
+        functions=runs * sum(functions_price(len(command)) for command in commands),
+        s3=runs * s3_price(Counter(s3)),
+        kms=runs * kms_price(Counter(s3)),
         logs=logged * (_LOG_GB + _LOG_GB_MONTH * team.audit_retention / _DAYS_OF_A_MONTH)
         + s3_logged * _S3_GB_MONTH * team.log_retention / _DAYS_OF_A_MONTH,
         out=runs * reads * _STATE_KB / _KB_OF_A_GB * _OUT_GB,
         versions=12 * runs * _STATE_KB / _KB_OF_A_GB * _S3_GB_MONTH,
     )
+
+
+def api_price(requests: int) -> float:
+    """Return what API Gateway asks for requests, in dollars."""
+    return requests * _API_REQUEST
+
+
+def functions_price(requests: int) -> float:
+    """Return what Lambda asks for a command, in dollars: it signs in and finds every function cold.
+
+    Args:
+        requests: to the API, the session's not among them.
+    """
+    invocations = _AND_ITS_AUDIT * (1 + requests + _AUTHORIZED)
+    return invocations * _INVOCATION + _gb_seconds(requests, TeamConfig(name="team").memory) * GB_SECOND
+
+
+def s3_price(requests: Mapping[str, int]) -> float:
+    """Return what S3 asks for requests, in dollars.
+
+    Args:
+        requests: how many, by kind: `PUT`, `LIST`, `GET`, `HEAD`, `DELETE`.
+    """
+    return sum(count * _REQUESTS[kind] for kind, count in requests.items())
+
+
+def kms_price(requests: Mapping[str, int]) -> float:
+    """Return what KMS asks for the requests that S3 makes for others, in dollars.
+
+    Args:
+        requests: to S3, by kind.
+    """
+    return (requests.get("PUT", 0) + requests.get("GET", 0)) * _KEY_REQUEST
 
 
 def _gb_seconds(requests: int, memory: Memory) -> float:

@@ -14,10 +14,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from benchmarks import __main__ as benchmarks
+from benchmarks import clients, month
 from benchmarks.figures import Figure, Section
 from benchmarks.relay import Passed, Relay
 from benchmarks.run import Run
+from benchmarks.state import state
 from local_aws.failure import LocalAwsError
+from tests.support import cost_document
 
 
 def _words(output: str) -> list[str]:
@@ -115,6 +118,7 @@ def test_a_saved_run_stands_beside_a_later_one(
     ("arguments", "said"),
     [
         (("--only", "slow,month"), "there is no section 'month'; there are slow, fast"),
+        (("--beside", "/no/such/folder"), "/no/such/folder is not a checkout of Holdfast"),
         (("--rounds", "0"), "--rounds takes a number from 1"),
         (
             ("--against", "/no/such/file"),
@@ -164,3 +168,36 @@ def test_a_relay_passes_everything_on_and_counts_it() -> None:
             client.close()
         server.shutdown()
         thread.join()
+
+
+@pytest.mark.parametrize(
+    ("values", "percent", "expected"),
+    [
+        ([7.0], 99, 7.0),
+        ([5.0, 1.0, 3.0], 50, 3.0),
+        ([*map(float, range(101))], 99, 99.0),
+        ([0.0, 10.0], 99, 9.9),
+    ],
+)
+def test_a_percentile_is_interpolated(values: Sequence[float], percent: int, expected: float) -> None:
+    assert clients.percentile(values, percent) == pytest.approx(expected)
+
+
+def test_a_month_is_of_2000_plans_and_400_applies_at_the_prices_of_the_cost_document() -> None:
+    requests = month.of_a_month(
+        {
+            "plan": {"PUT": 1, "LIST": 1, "GET": 2, "DELETE": 1},
+            "apply": {"PUT": 2, "HEAD": 1, "GET": 3, "DELETE": 1},
+        }
+    )
+    assert requests == {"PUT": 2_800, "LIST": 2_000, "GET": 5_200, "HEAD": 400, "DELETE": 2_400}
+    # 5 dollars for a million of PUT and LIST, 0.40 of GET and HEAD, 3 of those that KMS gets.
+    assert cost_document.s3_price(requests) == pytest.approx((4_800 * 5 + 5_600 * 0.4) / 1_000_000)
+    assert cost_document.kms_price(requests) == pytest.approx(8_000 * 3 / 1_000_000)
+
+
+@pytest.mark.parametrize("size", [10_000, 100_000])
+def test_a_state_has_about_the_size_that_is_asked_for(size: int) -> None:
+    document = state(3, size)
+    assert len(document) == pytest.approx(size, rel=0.1)
+    assert json.loads(document)["serial"] == 3
