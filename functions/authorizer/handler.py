@@ -4,6 +4,7 @@ It uses payload format 2.0 with simple responses. API Gateway caches a response 
 function raises, API Gateway responds with 500 and caches nothing.
 """
 
+import gc
 import os
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +26,8 @@ _ACCOUNT: Final = os.environ["HOLDFAST_ACCOUNT"]
 
 _s3 = connect()
 snapshot.prepare(_s3, _BUCKET, _ACCOUNT, trust.KEY, load=load_for_id_tokens)
+gc.freeze()  # nor is anything of it looked at later
+gc.enable()
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Sessions on API Gateway: event -> library -> response. It translates and decides nothing."""
 
+import gc
 import json
 import os
 from datetime import UTC, datetime
@@ -24,6 +25,8 @@ _ACCOUNT: Final = os.environ["HOLDFAST_ACCOUNT"]
 
 _s3 = connect()
 snapshot.prepare(_s3, _BUCKET, _ACCOUNT, trust.KEY)
+gc.freeze()  # nor is anything of it looked at later
+gc.enable()
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:

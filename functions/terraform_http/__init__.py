@@ -1,1 +1,6 @@
 """The function behind the API's routes."""
+
+import gc
+
+# What imports make is no garbage, and looking for it takes a tenth of a cold start. The handler ends this.
+gc.disable()

@@ -1,5 +1,6 @@
 """Terraform's protocol on API Gateway: event -> library -> response. It translates and decides nothing."""
 
+import gc
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ _LOGGED_OF_CLIENT: Final = 100  # characters of each text that the client made u
 _s3 = connect()
 _memory = Memory()
 snapshot.prepare(_s3, _BUCKET, _ACCOUNT, names.StateName("").state_key)  # no state's: a name is not empty
+gc.freeze()  # nor is anything of it looked at later
+gc.enable()
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,7 +178,9 @@ def _search(
     ticks: int,
     at_most: int,
 ) -> None:
-    search = Search(Production(Path(functions)), within(BY_NAME[name], Bounds(faults, repeats, ticks)))
+    production = Production(Path(functions))
+    gc.disable()  # its handler has turned it on
+    search = Search(production, within(BY_NAME[name], Bounds(faults, repeats, ticks)))
     outcome = search.run(at_most=at_most)
     found = {
         "number": number,
