@@ -1,6 +1,7 @@
 """Builds what Lambda runs, without Docker: a folder per function with our code and its dependencies."""
 
 import ast
+import gzip
 import hashlib
 import json
 import shutil
@@ -10,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from holdfast.team import LAMBDA_PYTHON
 from holdfast_cli.lambda_python import lambda_python
@@ -241,6 +242,11 @@ def _trim(folder: Path, service: str) -> None:
     for model in newest.iterdir():
         if model.name.partition(".")[0] not in _BOTOCORE_MODELS:
             _remove(model)
+        elif model.suffix == ".gz":
+            _write_json(
+                model.with_suffix(""), _without_texts(json.loads(gzip.decompress(model.read_bytes())))
+            )
+            _remove(model)
     swagger = folder / "aws_lambda_powertools" / "event_handler" / "openapi" / "swagger_ui"
     for unused in (
         *(folder / "bin", folder / "boto3" / "data", folder / "boto3" / "examples"),
@@ -258,6 +264,27 @@ def _cut_endpoints(path: Path, service: str) -> None:
     for partition in document["partitions"]:
         services = partition["services"]
         partition["services"] = {name: services[name] for name in services if name == service}
+    _write_json(path, document)
+
+
+def _without_texts(model: Any) -> Any:
+    """Return a service's model without the texts of its documentation. Each cold start reads the model.
+
+    botocore looks for some of the texts, so they are there, and empty.
+    """
+    match model:
+        case dict():
+            return {
+                name: "" if name == "documentation" and isinstance(value, str) else _without_texts(value)
+                for name, value in model.items()
+            }
+        case list():
+            return [_without_texts(value) for value in model]
+        case _:
+            return model
+
+
+def _write_json(path: Path, document: Any) -> None:
     path.write_text(json.dumps(document, separators=(",", ":")))
 
 

@@ -1,6 +1,7 @@
 """Bundles: what is in them, that they work, and when they are made anew."""
 
 import base64
+import gzip
 import hashlib
 import http.server
 import itertools
@@ -35,6 +36,9 @@ LIMITS = {"audit_trail": 15, "authorizer": 26, "health": 0.1}
 """Megabytes; the authorizer has a library for cryptography, and the health no package at all."""
 FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/handler.py"))
 TARGETS: tuple[Literal["aws", "local"], ...] = ("aws", "local")
+
+MODEL = '{"documentation": "prose", "shapes": {"documentation": {"a": [{"documentation": "prose"}]}}}'
+"""A model of a service, with a shape of the name that botocore's documentation has."""
 
 
 def contents(folder: Path) -> set[str]:
@@ -431,7 +435,7 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     wheel = wheels / "botocore-1.0-py3-none-any.whl"
-    files = {
+    files: dict[str, str | bytes] = {
         "botocore/__init__.py": "",
         "botocore/for_another_python.py": "def (",
         "botocore/tests/test_all.py": "",
@@ -441,19 +445,22 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "botocore/data/logs/2014-03-28/service-2.json": "{}",
         "botocore/data/s3/2006-03-01/service-2.json": "{}",
         "botocore/data/s3/2006-03-01/service-2.sdk-extras.json": "{}",
-        "botocore/data/s3/2006-03-01/endpoint-rule-set-1.json.gz": "",
+        "botocore/data/s3/2006-03-01/endpoint-rule-set-1.json.gz": gzip.compress(MODEL.encode()),
         "botocore/data/s3/2006-03-01/examples-1.json": "{}",
         "botocore/data/s3/1999-01-01/service-2.json": "{}",
         "botocore-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: botocore\nVersion: 1.0\n",
         "botocore-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
+    contained = {
+        name: content.encode() if isinstance(content, str) else content for name, content in files.items()
+    }
     record = "".join(
-        f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip('=')},\n"
-        for name, text in files.items()
+        f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip('=')},\n"
+        for name, content in contained.items()
     )
     with zipfile.ZipFile(wheel, "w") as archive:
-        for name, text in (files | {"botocore-1.0.dist-info/RECORD": record}).items():
-            archive.writestr(name, text)
+        for name, content in (contained | {"botocore-1.0.dist-info/RECORD": record.encode()}).items():
+            archive.writestr(name, content)
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     (functions / "requirements.txt").write_text(f"botocore==1.0 --hash=sha256:{digest}\n")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -477,8 +484,10 @@ def test_a_bundle_is_the_code_and_what_the_requirements_name(
         "botocore/data/endpoints.json",
         "botocore/data/s3/2006-03-01/service-2.json",
         "botocore/data/s3/2006-03-01/service-2.sdk-extras.json",
-        "botocore/data/s3/2006-03-01/endpoint-rule-set-1.json.gz",
+        "botocore/data/s3/2006-03-01/endpoint-rule-set-1.json",
     }
+    model = made.path / "botocore" / "data" / "s3" / "2006-03-01" / "endpoint-rule-set-1.json"
+    assert json.loads(model.read_bytes()) == json.loads(MODEL.replace("prose", ""))
     assert "botocore-1.0.dist-info/METADATA" in files
 
 
