@@ -141,7 +141,12 @@ PLANS: Final = (
         [(1, 0, 0)],
         [(1, 1, 0)],
     ),
-    _plan("broken-lock", [_A, _NAMING], [(1, 0, 1), (0, 1, 0)], [(1, 1, 0), (2, 0, 0), (0, 1, 1)]),
+    _plan(
+        "broken-lock",
+        [_A, _NAMING],
+        [(1, 0, 0), (0, 1, 0), (0, 0, 1)],
+        [(1, 0, 1), (1, 1, 0), (2, 0, 0), (0, 1, 1)],
+    ),
     _plan(
         "broken-lock-gap",
         [Client("A", clients.apply_with_a_gap), _NAMING],
@@ -155,7 +160,7 @@ PLANS: Final = (
     _plan("broken-lock-two-saves", [_A2, _NAMING], [(0, 1, 0), (1, 0, 0)], [(1, 1, 0), (0, 1, 1)]),
     _plan("broken-lock-without-id", [_A, _UNNAMING], [(1, 1, 0), (1, 0, 1)], [(0, 1, 1), (1, 1, 1)]),
     _plan("broken-lock-ten-seconds", [_A, _UNNAMING], [(0, 0, 1)], [(0, 1, 1)], tick=10),
-    _plan("broken-lock-three", [_A, _NAMING, _C], [(0, 0, 1)], [(1, 0, 0), (0, 1, 0)]),
+    _plan("broken-lock-three", [_A, _NAMING, _C], [(0, 0, 0)], [(0, 0, 1), (1, 0, 0), (0, 1, 0)]),
     _plan("operator", [_A, _B, Client("O", clients.operator)], [(0, 0, 1)], [(1, 0, 1), (0, 1, 1)]),
     _plan(
         "stuck-lock",

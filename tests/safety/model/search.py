@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from tests.safety.model import invariants
 from tests.safety.model.clients import LOCK_KEY, STATE, STATE_KEY, Client, Sessions
@@ -46,25 +46,19 @@ _CHANGES: Final = frozenset({"PutObject", "DeleteObject"})
 _T = TypeVar("_T")
 
 
-class Numbered(Generic[_T]):
+class Numbered(list[_T]):
     """Gives equal things the same number, so that a world is a few numbers."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._numbers: dict[_T, int] = {}
-        self._things: list[_T] = []
 
     def number(self, thing: _T) -> int:
         """The thing's number."""
-        number = self._numbers.setdefault(thing, len(self._things))
-        if number == len(self._things):
-            self._things.append(thing)
+        number = self._numbers.setdefault(thing, len(self))
+        if number == len(self):
+            self.append(thing)
         return number
-
-    def __getitem__(self, number: int) -> _T:
-        return self._things[number]
-
-    def __len__(self) -> int:
-        return len(self._things)
 
 
 class Standing(NamedTuple):
@@ -230,6 +224,7 @@ class Search:
         self._documents: Numbered[frozenset[bytes]] = Numbered()
         self._known: Numbered[tuple[int, ...]] = Numbered()
         self._begun: dict[tuple[int, int], list[tuple[str, Point]]] = {}
+        self._named: dict[tuple[str, int, int, bool], list[str]] = {}
         self._carried_out: dict[tuple[int, Request, int], tuple[int, Answer, Effect | None]] = {}
         self._answers: dict[tuple[int, HttpRequest, int], tuple[Reply, int]] = {}
         self._no_documents = self._documents.number(frozenset())
@@ -321,14 +316,16 @@ class Search:
         if world.ticks:
             yield "tick"
 
-    def _steps(self, world: World, who: str, number: int) -> Iterator[str]:
+    def _steps(self, world: World, who: str, number: int) -> list[str]:
         """The names of what an invocation's next request can meet, in each process that it can be in."""
-        for memory, point in self._beginnings(world.known, number):
-            name = who + memory
-            yield name
-            if point.pending is not None and world.faults:
-                for fault in self._faults(point.pending):
-                    yield f"{name}.{fault}"
+        key = (who, world.known, number, world.faults > 0)
+        if key not in self._named:
+            names = self._named[key] = []
+            for memory, point in self._beginnings(world.known, number):
+                names.append(who + memory)
+                if point.pending is not None and world.faults:
+                    names.extend(f"{who}{memory}.{fault}" for fault in self._faults(point.pending))
+        return self._named[key]
 
     def _beginnings(self, known: int, number: int) -> list[tuple[str, Point]]:
         """Where an invocation stands: before it has asked S3 for anything, for each memory that it can have.
