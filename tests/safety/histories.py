@@ -41,11 +41,14 @@ _SESSIONS: Final = (
     clients.borrower,
     clients.delete,
     clients.undelete,
+    clients.reader,
 )
 _FOUND: Final = tuple(dict.fromkeys(plan.scenario.before for plan in PLANS))
 """Make the buckets that the scenarios of the search begin with."""
 _FAULTS: Final = ("again", "again", "crash", "lost", "lost-over", "late", "late-over", "never", "over")
 _REFUSALS: Final = ("409", "500", "503")
+_MEMORIES: Final = st.integers(0, 5)
+"""Which of what is known the process remembers in which an invocation begins; none if there are fewer."""
 _NO_BOUND: Final = 1_000_000
 _TOKEN: Final = "ci"
 """Some clients share it; not who borrows a lock's ID, whom only the token tells from the holder."""
@@ -137,27 +140,27 @@ class Histories(RuleBasedStateMachine):
         self.world = self.search.first()
         self.events: list[str] = []
 
-    @rule(turns=st.lists(st.tuples(st.integers(0, 6), st.integers(1, 8)), min_size=1, max_size=6))
-    def take_turns(self, turns: list[tuple[int, int]]) -> None:
+    @rule(turns=st.lists(st.tuples(st.integers(0, 6), st.integers(1, 8), _MEMORIES), min_size=1, max_size=6))
+    def take_turns(self, turns: list[tuple[int, int, int]]) -> None:
         """Clients take turns, each for some requests."""
-        for client, steps in turns:
+        for client, steps, memory in turns:
             name = self._name(client)
-            self._happen(*[name] * steps)
+            self._happen(*[name] * steps, memory=memory)
 
-    @rule(client=st.integers(0, 6), fault=st.sampled_from((*_FAULTS, *_REFUSALS)))
-    def go_wrong(self, client: int, fault: str) -> None:
+    @rule(client=st.integers(0, 6), fault=st.sampled_from((*_FAULTS, *_REFUSALS)), memory=_MEMORIES)
+    def go_wrong(self, client: int, fault: str, memory: int) -> None:
         """A client's request goes wrong."""
-        self._happen(f"{self._name(client)}.{fault}")
+        self._happen(f"{self._name(client)}.{fault}", memory=memory)
 
-    @rule(stray=st.integers(1, 3), fault=st.sampled_from((*_FAULTS[3:], *_REFUSALS)))
-    def go_wrong_unheard(self, stray: int, fault: str) -> None:
+    @rule(stray=st.integers(1, 3), fault=st.sampled_from((*_FAULTS[3:], *_REFUSALS)), memory=_MEMORIES)
+    def go_wrong_unheard(self, stray: int, fault: str, memory: int) -> None:
         """A request of an invocation that nobody listens to goes wrong."""
-        self._happen(f"stray{stray}.{fault}")
+        self._happen(f"stray{stray}.{fault}", memory=memory)
 
-    @rule(late=st.integers(1, 3), stray=st.integers(1, 3), steps=st.integers(1, 6))
-    def catch_up(self, late: int, stray: int, steps: int) -> None:
+    @rule(late=st.integers(1, 3), stray=st.integers(1, 3), steps=st.integers(1, 6), memory=_MEMORIES)
+    def catch_up(self, late: int, stray: int, steps: int, memory: int) -> None:
         """What nobody waits for goes on: a request on its way, and an invocation."""
-        self._happen(f"late{late}", *[f"stray{stray}"] * steps)
+        self._happen(f"late{late}", *[f"stray{stray}"] * steps, memory=memory)
 
     @rule()
     def wait(self) -> None:
@@ -188,14 +191,18 @@ class Histories(RuleBasedStateMachine):
     def _name(self, client: int) -> str:
         return self.scenario.clients[client % (len(self.scenario.clients) - 1)].name
 
-    def _happen(self, *events: str) -> None:
-        """Let events happen; one that cannot is left out."""
-        for event in events:
-            if event in set(self.search.events(self.world)):
-                self.events.append(event)
-                self.world, violations = self.search.after(self.world, event)
-                if violations:
-                    self._fail(f"{violations[0].invariant.value}: {violations[0].what}")
+    def _happen(self, *events: str, memory: int = 0) -> None:
+        """Let events happen, in a process that remembers something if there is one; else leave them out."""
+        for drawn in events:
+            who, dot, fault = drawn.partition(".")
+            possible = set(self.search.events(self.world))
+            for event in (f"{who}+{memory}{dot}{fault}", drawn):
+                if event in possible:
+                    self.events.append(event)
+                    self.world, violations = self.search.after(self.world, event)
+                    if violations:
+                        self._fail(f"{violations[0].invariant.value}: {violations[0].what}")
+                    break
 
     def _fail(self, what: str) -> None:
         self.progress.broken = self

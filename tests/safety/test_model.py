@@ -62,7 +62,7 @@ def test_names_of_scenarios_and_mutants_are_told_apart() -> None:
             "0 times: an operand that mentions gone",
         ),
         (Compares("holdfast.state.guards:check_lock", "<", "<="), "0 times: <"),
-        (Replaced("holdfast.state.write:write", "continue", "pass"), "0 times: continue"),
+        (Replaced("holdfast.state.write:write", "break", "pass"), "0 times: break"),
     ],
 )
 def test_a_mutant_whose_target_is_gone_or_ambiguous_is_an_error(

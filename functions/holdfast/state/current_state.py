@@ -61,6 +61,9 @@ def read_current(store: Store, name: StateName) -> CurrentState | None:
     found = store.read(name.state_key)
     if found is None:
         return None
+    current = noted(found.version)
+    if current is not None:
+        return current  # Holdfast wrote it in between
     try:
         revision = document.parse(found.body).revision
     except InvalidState:

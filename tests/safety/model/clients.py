@@ -84,6 +84,21 @@ def push_back(me: Client) -> Session:
     yield from _locked_work(me, "state-push", saves=1, forced=state_document(me.name, 1))
 
 
+def push_of_the_first(me: Client) -> Session:
+    """`terraform state push -force` of the document that everybody found, byte for byte."""
+    yield from _locked_work(me, "state-push", saves=1, forced=state_document("Z", 1))
+
+
+def impatient_push_of_the_first(me: Client) -> Session:
+    """Breaks the lock that it finds, and pushes the document that everybody found, byte for byte."""
+    yield from _impatient(me, names_the_lock=True, forced=state_document("Z", 1), operation="state-push")
+
+
+def reader(me: Client) -> Session:
+    """`terraform plan -lock=false`."""
+    yield HttpRequest("read", STATE, me.caller)
+
+
 def impatient(me: Client) -> Session:
     """Finds the state locked, force-unlocks the lock that it is told of, and applies (OpenTofu)."""
     yield from _impatient(me, names_the_lock=True)
@@ -145,8 +160,14 @@ def undelete(me: Client) -> Session:
     yield HttpRequest("undelete", STATE, me.caller)
 
 
-def _impatient(me: Client, *, names_the_lock: bool, forced: bytes | None = None) -> Session:
-    document = lock_document(me.name)
+def _impatient(
+    me: Client,
+    *,
+    names_the_lock: bool,
+    forced: bytes | None = None,
+    operation: str = "OperationTypeApply",
+) -> Session:
+    document = lock_document(me.name, operation)
     reply = yield HttpRequest("lock", STATE, me.caller, document)
     if reply is None or reply.status not in (200, 423):
         return
@@ -155,7 +176,7 @@ def _impatient(me: Client, *, names_the_lock: bool, forced: bytes | None = None)
         reply = yield HttpRequest("unlock", STATE, me.caller, body)
         if reply is None or reply.status != 200:
             return
-        yield from _locked_work(me, "OperationTypeApply", saves=1, forced=forced, command="2")
+        yield from _locked_work(me, operation, saves=1, forced=forced, command="2")
     else:
         yield from _work(me, f"lock-{me.name}", saves=1, forced=forced)
         yield HttpRequest("unlock", STATE, me.caller, document)

@@ -16,9 +16,6 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final
 
-# What the production code imports: imported before the forks, and so once.
-import botocore.session  # noqa: F401
-
 from tests.safety.model.invariants import Invariant
 from tests.safety.model.mutants import MUTANTS, Mutant
 from tests.safety.model.production import FUNCTIONS, Production
@@ -138,6 +135,7 @@ def main(arguments: Iterable[str]) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.nice(5)  # the deployed stack, whose time goes by the clock, comes first
     gc.disable()  # nothing of a search is ever given up before its end
+    _import_what_the_code_imports()
     forks = multiprocessing.get_context("fork")
     running: dict[Connection, BaseProcess] = {}
     for number, job in enumerate(json.load(sys.stdin)):
@@ -152,6 +150,14 @@ def main(arguments: Iterable[str]) -> None:
         running[told] = search
     while running:
         _tell(running)
+
+
+def _import_what_the_code_imports() -> None:
+    """Import the packages of the production code before the forks, and so once; each imports its own code."""
+    Production()
+    for name, module in list(sys.modules.items()):
+        if Path(getattr(module, "__file__", None) or "/").is_relative_to(FUNCTIONS):
+            del sys.modules[name]
 
 
 def _tell(running: dict[Connection, BaseProcess]) -> None:

@@ -28,6 +28,7 @@ class Invariant(Enum):
     RELEASED = "8 what was answered as released is not held any more"
     FOLLOWED = "9 who holds the lock and follows on what they read is not refused"
     DELETED = "10 once a delete is answered with success, the state that it found is deleted"
+    CURRENT = "11 a write that is acknowledged to the lock's holder is the current state"
 
     @property
     def number(self) -> int:
@@ -135,6 +136,11 @@ def _operation(entry: Entry) -> str:
     return unquote(dict(entry.metadata).get("operation", ""))
 
 
+def _what_and_under(entry: Entry) -> tuple[bytes | None, str | None]:
+    """A version's document, and the lock under which it was written."""
+    return entry.body, dict(entry.metadata).get("lock-id")
+
+
 def of_state_effect(
     effect: Effect,
     point: Point,
@@ -149,7 +155,7 @@ def of_state_effect(
     before = effect.before
     if before is None or before.body is None:
         return
-    if effect.added is not None and effect.added.body == before.body:
+    if effect.added is not None and _what_and_under(effect.added) == _what_and_under(before):
         yield Violation(Invariant.REPEATED, f"{writer.name} wrote the same document twice")
     if point.request.verb == "delete" and not _had_its_lock(point):
         for other in parties:
@@ -178,15 +184,31 @@ def _had_its_lock(point: Point) -> bool:
     return any(b'"Operation":"delete"' in (body or b"") for body in bodies)
 
 
-def of_released(point: Point, bucket: Bucket) -> Iterable[Violation]:
-    """Judge an unlock, or a verb that takes the lock itself, that was answered with success."""
+def lock_to_unlock(request: HttpRequest, bucket: Bucket) -> int:
+    """The version of the lock that is there, if a request is to unlock that; otherwise -1."""
+    if request.verb != "unlock":
+        return -1
+    lock = bucket.current(LOCK_KEY)
+    return lock.version if lock is not None and _meant(lock, request) else -1
+
+
+def of_released(point: Point, first: int, bucket: Bucket) -> Iterable[Violation]:
+    """Judge an unlock, or a verb that takes the lock itself, that was answered with success.
+
+    Args:
+        point: where it ended.
+        first: what `lock_to_unlock` told when it began.
+        bucket: what is there now.
+    """
     lock = bucket.current(LOCK_KEY)
     if lock is None or not _meant(lock, point.request):
         return
     if point.request.verb == "delete" and _found_state(point) is None:
         return  # then it took no lock: this one is another try's
     # A lock that came after what was read or removed, even with the same document, is another.
-    if any(answer.entry == lock for answer, _ in point.answers) or not _was_told(point):
+    was_read = any(answer.entry == lock for answer, _ in point.answers)
+    # One that it has not read was there all the time, if it was when it began.
+    if was_read or lock.version == first or not _was_told(point):
         yield Violation(
             Invariant.RELEASED,
             f"{_named(point.request)} was answered with success and left the lock {lock_owner(lock)}",
@@ -232,7 +254,7 @@ def of_acquired(holder: Party, parties: Iterable[Party]) -> Iterable[Violation]:
 
 
 def of_acknowledged(
-    body: bytes,
+    request: HttpRequest,
     writer: Party,
     parties: Sequence[Party],
     bucket: Bucket,
@@ -241,6 +263,7 @@ def of_acknowledged(
     any_push_counts: bool,
 ) -> Iterable[Violation]:
     """Judge a write that was answered with success; `acknowledged` includes it."""
+    body = request.body
     for other in parties:
         if other.name != writer.name and other.holds:
             yield Violation(
@@ -262,6 +285,11 @@ def of_acknowledged(
                     f"{_described(entries[places[-1]])} was acknowledged after {author(after)}, who had not "
                     "seen it, had written over it",
                 )
+    # Its client may have written again meanwhile.
+    later = next((e for e in entries[places[-1] + 1 :] if e.body and author(e) != writer.name), None)
+    if request.lock_id and later is not None:
+        what = f"a write of {writer.name}'s was acknowledged, and {_described(later)} had replaced it"
+        yield Violation(Invariant.CURRENT, what)
     yield from _forward(entries, acknowledged, any_push_counts=any_push_counts)
 
 
@@ -289,6 +317,14 @@ def _goes_back(before: Entry, after: Entry) -> Iterable[Violation]:
         yield Violation(Invariant.FORWARD, f"{_described(after)} came after serial {last['serial']}")
 
 
+def of_heard_write(request: HttpRequest, writer: Party, bucket: Bucket) -> Iterable[Violation]:
+    """Judge a write of which its client was told just now that it is acknowledged."""
+    current = bucket.current(STATE_KEY)
+    if writer.holds and (current is None or current.body != request.body):
+        what = f"{writer.name} holds the lock, and what it was told is saved is not the current state"
+        yield Violation(Invariant.CURRENT, what)
+
+
 def of_refused_write(
     request: HttpRequest, status: int, writer: Party, bucket: Bucket, acknowledged: frozenset[bytes]
 ) -> Iterable[Violation]:
@@ -297,14 +333,18 @@ def of_refused_write(
     if lock is None or not writer.holds:
         return
     entries = bucket.key(STATE_KEY).entries
-    counted = [entry for entry in entries if _counts(entry, acknowledged)]
-    new = _document(request.body)
-    for entry in counted:
-        document = _document(entry.body or b"")
+    last: Entry | None = None
+    for entry in entries:
+        if entry.body is None:
+            last = None
+        elif _counts(entry, acknowledged):
+            last = entry
+    if last is not None:
+        new, document = _document(request.body), _document(last.body or b"")
         if new["lineage"] != document["lineage"] or new["serial"] <= document["serial"]:
             return  # it does not follow
     # A state of the lock's own second, which nobody acknowledged, is not told from one before the lock.
-    if any(entry.modified == lock.modified and entry.body and entry not in counted for entry in entries):
+    if any(e.modified == lock.modified and e.body and not _counts(e, acknowledged) for e in entries):
         return
     yield Violation(
         Invariant.FOLLOWED,

@@ -72,6 +72,9 @@ _DELETE: Final = "holdfast.state.delete:delete"
 _CHECK_LOCK: Final = "holdfast.state.guards:check_lock"
 _CHECK_SUCCESSION: Final = "holdfast.state.guards:check_succession"
 _WRITE_AGAIN: Final = "holdfast.state.undelete:_write_again"
+_LEARN: Final = "holdfast.state.memory:Memory.learn"
+_ANSWER_ACQUIRE: Final = "terraform_http.handler:_acquire"
+_ANSWER_RELEASE: Final = "terraform_http.handler:_release"
 _NEVER_ACKNOWLEDGED: Final = "holdfast.state.guards:was_never_acknowledged"
 
 
@@ -135,7 +138,7 @@ MUTANTS: Final = (
     _mutant(
         "a write without If-Match",
         Invariant.SEEN,
-        "broken-lock",
+        "broken-lock-digests",
         (0, 0, 0),
         WithoutKey(_PUT, "IfMatch"),
     ),
@@ -144,7 +147,7 @@ MUTANTS: Final = (
         Invariant.REPEATED,
         "two-applies",
         (1, 0, 0),
-        Condition(_WRITE, "sha256", "False"),
+        Condition(_WRITE, "sha256", "False", which=(1, 2)),
     ),
     _mutant(
         "a write that does not read the lock first",
@@ -170,7 +173,7 @@ MUTANTS: Final = (
     _mutant(
         "a retried write that skips the checks",
         Invariant.HELD,
-        "broken-lock",
+        "broken-lock-digests",
         (0, 0, 0),
         WithoutCall(_WRITE, "check_same_lock", which=(0, 2)),
         *(OnlyIf(_WRITE, check, "attempt == 0") for check in ("check_lock", "check_succession")),
@@ -190,7 +193,7 @@ MUTANTS: Final = (
     ),
     _mutant(
         "a write under a lock that is not there any more",
-        Invariant.SEEN,
+        Invariant.CURRENT,
         "broken-lock",
         (0, 0, 0),
         NeverRaises(_CHECK_LOCK, "_lock_lost"),
@@ -400,6 +403,75 @@ MUTANTS: Final = (
         "undelete-broken",
         (0, 0, 0),
         Condition(_WRITE_AGAIN, "acquired", "False", which=(1, 2)),
+    ),
+    _mutant(
+        "the same bytes as the remembered ones count as written",
+        Invariant.CURRENT,
+        "push-of-the-first",
+        (0, 0, 0),
+        Condition(_WRITE, "remembered", "False"),
+    ),
+    _mutant(
+        "a write that does not follow the remembered state is refused",
+        Invariant.FOLLOWED,
+        "push",
+        (0, 0, 0),
+        Condition(_WRITE, "guess", "False"),
+    ),
+    _mutant(
+        "a write that remembers an old state does not look for the current one",
+        Invariant.FOLLOWED,
+        "two-applies",
+        (0, 0, 0),
+        Replaced(_WRITE, "guess = remembered if attempt == 0 else None", "guess = remembered"),
+    ),
+    _mutant(
+        "a write that remembered an old state reads the lock before the current one",
+        Invariant.SEEN,
+        "broken-lock-gap",
+        (0, 0, 0),
+        Replaced(
+            _WRITE,
+            "current = guess or read_current(store, name)",
+            "current = guess or (None if remembered else read_current(store, name))",
+        ),
+        Before(_WRITE, "check_lock", "if remembered and not guess:\n    current = read_current(store, name)"),
+    ),
+    _mutant(
+        "a write that remembered an old state does not read the lock after the current one",
+        Invariant.SEEN,
+        "broken-lock-gap",
+        (0, 0, 0),
+        OnlyIf(_WRITE, "read", "guess or not remembered", which=(0, 2)),
+    ),
+    _mutant(
+        "a version is remembered whose ETag another one can have",
+        Invariant.SEEN,
+        "broken-lock-push-digests",
+        (0, 0, 0),
+        WithoutOperand(_LEARN, "has_own_etag"),
+    ),
+    _mutant(
+        "a write is remembered with the time of another clock",
+        Invariant.FORWARD,
+        "wrong-address-first-state",
+        (0, 0, 0),
+        Argument(_PUT, "_object_version", 2, "responded_at.replace(year=2100)"),
+    ),
+    _mutant(
+        "a release removes the lock that is remembered, and reads none",
+        Invariant.RELEASED,
+        "broken-lock",
+        (1, 0, 0),
+        Before(_ANSWER_ACQUIRE, "Response", "_memory._known['lock'] = acquired"),
+        Before(
+            _ANSWER_RELEASE,
+            "release",
+            "lock = _memory.take('lock')\n"
+            "if lock and lock.principal == caller.principal and lock.info.id.encode() in request.body():\n"
+            "    request.store.remove_version(name.lock_key, lock.version_id)\n"
+            "    return Response(Event.LOCK_RELEASED)",
+        ),
     ),
 )
 """Every mutant."""

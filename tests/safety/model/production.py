@@ -1,15 +1,17 @@
 """The production code as a function: from a request and what S3 answered so far to the next S3 request.
 
-Between two requests to S3 the code of a function depends on nothing but the answers and its clock. So an
-invocation is run from its start with the answers that it has got, until it asks for one more or ends. What
-came out is kept: the same answers are never tried twice.
+Between two requests to S3 the code of a function depends on nothing but the answers, its clock and what its
+process remembers of earlier invocations. So an invocation is run from its start with what it remembers and
+the answers that it has got, until it asks for one more or ends. What came out is kept: the same answers are
+never tried twice.
 """
 
 import io
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -27,6 +29,8 @@ ACCOUNT: Final = "123456789012"
 FUNCTIONS: Final = Path(__file__).resolve().parents[3] / "functions"
 FUNCTION_TIMEOUT: Final = 25
 """Seconds that a function lives."""
+NOTHING: Final = 0
+"""The number of what a process remembers that has answered nothing yet."""
 _EPOCH: Final = 1_790_000_000  # what the model's clock counts from, in Unix seconds
 
 
@@ -74,6 +78,8 @@ class Point:
         answers: what S3 has answered so far, each with the seconds since the invocation began.
         pending: what it asks S3 for, None if it has ended.
         reply: what it answered, None if it has not ended.
+        memory: number of what its process remembered when it began.
+        leaves: number of what its process remembers after it; `NOTHING` if it has not ended.
     """
 
     number: int
@@ -81,11 +87,17 @@ class Point:
     answers: tuple[tuple[Answer, int], ...]
     pending: Request | None
     reply: Reply | None
+    memory: int
+    leaves: int
     _next: dict[tuple[Answer, int], "Point"] = field(default_factory=dict)
 
 
 class AsksForMore(BaseException):
     """The answers are used up. No `except Exception` of the code takes it for a fault."""
+
+
+class RemembersLate(BaseException):
+    """The code asks its memory for the first time after S3 has answered it: the search does not try that."""
 
 
 class Production:
@@ -122,14 +134,27 @@ class Production:
         self._clock = Clock()
         for timed in (self._store, import_module("holdfast.s3.retry")):
             vars(timed)["time"] = self._clock
+        self._memory: Any = _noting(import_module("holdfast.state.memory").Memory, self._took)
+        self._memories: list[dict[str, Any]] = [vars(self._memory())]
+        self._as_text = [""]
+        self._consulted = self._took_something = False
         self._points: list[Point] = []
-        self._starts: dict[HttpRequest, Point] = {}
+        self._starts: dict[tuple[HttpRequest, int], Point] = {}
 
-    def start(self, request: HttpRequest) -> Point:
-        """An invocation that has begun."""
-        if request not in self._starts:
-            self._starts[request] = self._run(request, ())
-        return self._starts[request]
+    def start(self, request: HttpRequest, memory: int = NOTHING) -> Point:
+        """An invocation that has begun, in a process that remembers what an earlier one left.
+
+        It is the one that remembers nothing, if the code takes nothing of that.
+        """
+        if (request, memory) not in self._starts:
+            point = self._run(request, (), memory)
+            took = memory == NOTHING or self._took_something
+            self._starts[request, memory] = point if took else self.start(request)
+        return self._starts[request, memory]
+
+    def remembered(self, memory: int) -> str:
+        """What a process remembers, as text. Equal texts are equal memories."""
+        return self._as_text[memory]
 
     def point(self, number: int) -> Point:
         """The point with that number."""
@@ -139,12 +164,18 @@ class Production:
         """Go on with an answer that comes so many seconds after the invocation began."""
         key = (answer, seconds)
         if key not in point._next:  # noqa: SLF001 one component
-            point._next[key] = self._run(point.request, (*point.answers, key))  # noqa: SLF001 one component
+            point._next[key] = self._run(  # noqa: SLF001 one component
+                point.request, (*point.answers, key), point.memory
+            )
         return point._next[key]  # noqa: SLF001 one component
 
-    def _run(self, request: HttpRequest, answers: tuple[tuple[Answer, int], ...]) -> Point:
+    def _run(self, request: HttpRequest, answers: tuple[tuple[Answer, int], ...], memory: int) -> Point:
         self._clock.seconds = 0
-        s3 = Replay(answers, self._clock)
+        self._s3 = s3 = Replay(answers, self._clock)
+        self._consulted = self._took_something = False
+        process = vars(self._handler)["_memory"] = self._memory()
+        # What is remembered is never changed: another copy is.
+        vars(process).update({name: copy(value) for name, value in self._memories[memory].items()})
         reply: Reply | None
         try:
             reply = self._undelete(request, s3) if request.verb == "undelete" else self._handle(request, s3)
@@ -152,9 +183,22 @@ class Production:
             reply = None
         if s3.asked is not None:
             reply = None  # a `finally` of the code may have swallowed that there is no answer yet
-        point = Point(len(self._points), request, answers, s3.asked, reply)
+        leaves = NOTHING if reply is None else self._number(vars(process))
+        point = Point(len(self._points), request, answers, s3.asked, reply, memory, leaves)
         self._points.append(point)
         return point
+
+    def _number(self, remembered: dict[str, Any]) -> int:
+        if remembered not in self._memories:
+            self._memories.append(remembered)
+            self._as_text.append(repr(remembered))
+        return self._memories.index(remembered)
+
+    def _took(self, taken: object) -> None:
+        if self._s3.has_answered and not self._consulted:
+            raise RemembersLate
+        self._consulted = True
+        self._took_something |= taken is not None
 
     def _handle(self, request: HttpRequest, s3: "Replay") -> Reply:
         vars(self._handler)["_s3"] = s3
@@ -191,6 +235,17 @@ class Production:
         return Reply(200, "")
 
 
+def _noting(kind: Any, note: Callable[[object], None]) -> Any:
+    """A kind of memory that tells what is taken of it."""
+
+    def take(memory: Any, *arguments: Any) -> Any:
+        taken = kind.take(memory, *arguments)
+        note(taken)
+        return taken
+
+    return type(kind.__name__, (kind,), {"take": take})
+
+
 class Clock:
     """Stands in for the module `time` in the store: it goes on only when S3 answers."""
 
@@ -211,6 +266,7 @@ class Replay:
         self._answers = iter(answers)
         self._clock = clock
         self.asked: Request | None = None
+        self.has_answered = False
 
     def get_object(
         self,
@@ -234,6 +290,7 @@ class Replay:
             "LastModified": _time(entry.modified),
             "Metadata": dict(entry.metadata),
             "Body": io.BytesIO(body),
+            "ServerSideEncryption": _encryption(entry),
             "ResponseMetadata": _whole(answer, len(body)),
         }
         return described | ({"ContentRange": f"bytes 0-0/{len(whole)}"} if request.first_byte else {})
@@ -251,7 +308,12 @@ class Replay:
         )
         answer = self._answer(request)
         entry = _of(answer)
-        return {"ETag": entry.etag, "VersionId": entry.version_id, "ResponseMetadata": _whole(answer, 0)}
+        return {
+            "ETag": entry.etag,
+            "VersionId": entry.version_id,
+            "ServerSideEncryption": _encryption(entry),
+            "ResponseMetadata": _whole(answer, 0),
+        }
 
     def delete_object(
         self,
@@ -287,6 +349,7 @@ class Replay:
         if given is None:
             self.asked = request
             raise AsksForMore
+        self.has_answered = True
         answer, self._clock.seconds = given
         if answer.status == LOST:
             raise ReadTimeoutError(endpoint_url="model")
@@ -313,6 +376,10 @@ def _whole(answer: Answer, length: int) -> dict[str, Any]:
     """What tells the production code that an answer is whole."""
     date = format_datetime(_time(answer.date), usegmt=True)
     return {"HTTPHeaders": {"date": date, "etag": _of(answer).etag, "content-length": str(length)}}
+
+
+def _encryption(entry: Entry) -> str:
+    return "aws:kms" if entry.has_own_etag else "AES256"
 
 
 def _time(seconds: int) -> datetime:

@@ -8,6 +8,7 @@ The semantics are those of the S3 user guide, "Conditional requests", "Using S3 
 object versions".
 """
 
+from collections.abc import Iterator
 from hashlib import md5
 from typing import Final, NamedTuple
 
@@ -36,6 +37,11 @@ class Entry(NamedTuple):
     def version_id(self) -> str:
         """As S3 would name it."""
         return f"v{self.version}"
+
+    @property
+    def has_own_etag(self) -> bool:
+        """Whether no other version has its ETag: it is not the digest of the bytes alone."""
+        return "-" in self.etag
 
 
 class Key(NamedTuple):
@@ -135,6 +141,12 @@ class Bucket(NamedTuple):
         """What a GetObject finds, None for nothing or a delete marker."""
         entries = self.key(name).entries
         return entries[-1] if entries and entries[-1].body is not None else None
+
+    def earlier(self, name: str) -> Iterator["Bucket"]:
+        """Yield the bucket as it was after each change of a key, the first change first."""
+        key = self.key(name)
+        for taken in range(1, len(key.entries) + 1):
+            yield self._with(key._replace(entries=key.entries[:taken]))
 
     def _with(self, changed: Key) -> "Bucket":
         others = [key for key in self.keys if key.name != changed.name]

@@ -55,15 +55,24 @@ def within(scenario: Scenario, bounds: Bounds) -> Scenario:
 
 def _written() -> Bucket:
     """One state, which everybody has acknowledged."""
-    body = state_document("Z", 1)
+    return _with_state(Bucket(), serial=1)
+
+
+def _tenth() -> Bucket:
+    """The same of a higher serial."""
+    return _with_state(Bucket(), serial=10)
+
+
+def _with_state(bucket: Bucket, *, serial: int) -> Bucket:
+    body = state_document("Z", serial)
     noted = {
         "sha256": hashlib.sha256(body).hexdigest(),
-        "serial": "1",
+        "serial": str(serial),
         "lineage": LINEAGE,
         "lock-id": "lock-Z",
     }
-    put = Request("PutObject", STATE_KEY, None, None, True, body, tuple(sorted(noted.items())))
-    return carry_out(Bucket(), put, -100)[0]
+    put = Request("PutObject", STATE_KEY, body=body, metadata=tuple(sorted(noted.items())))
+    return carry_out(bucket, put, -100)[0]
 
 
 def _foreign() -> Bucket:
@@ -72,8 +81,19 @@ def _foreign() -> Bucket:
     return carry_out(Bucket(), put, -100)[0]
 
 
+def _twice() -> Bucket:
+    """A state that was written twice, so that a process may remember the first of it."""
+    return _with_state(_written(), serial=2)
+
+
 def _digests() -> Bucket:
-    return _written()._replace(digests=True)
+    """One state, in a bucket where an ETag is a digest of the bytes."""
+    return _with_state(Bucket(digests=True), serial=1)
+
+
+def _twice_digests() -> Bucket:
+    """The same of a state that was written twice."""
+    return _with_state(_digests(), serial=2)
 
 
 def _deleted() -> Bucket:
@@ -121,12 +141,18 @@ PLANS: Final = (
         [(1, 0, 0)],
         [(1, 1, 0)],
     ),
-    _plan("broken-lock", [_A, _NAMING], [(1, 0, 1), (0, 1, 0)], [(1, 1, 0), (2, 0, 0), (0, 1, 1)]),
+    _plan(
+        "broken-lock",
+        [_A, _NAMING],
+        [(1, 0, 0), (0, 1, 0), (0, 0, 1)],
+        [(1, 0, 1), (1, 1, 0), (2, 0, 0), (0, 1, 1)],
+    ),
     _plan(
         "broken-lock-gap",
         [Client("A", clients.apply_with_a_gap), _NAMING],
         [(1, 0, 0)],
         [(1, 1, 0), (1, 0, 1)],
+        before=_twice,
     ),
     _plan("broken-lock-digests", [_A, _NAMING], [(1, 0, 0)], [(1, 1, 0)], before=_digests),
     _plan("broken-lock-first-state", [_A, _NAMING], [(1, 0, 0)], [(1, 1, 0)], before=Bucket),
@@ -134,7 +160,7 @@ PLANS: Final = (
     _plan("broken-lock-two-saves", [_A2, _NAMING], [(0, 1, 0), (1, 0, 0)], [(1, 1, 0), (0, 1, 1)]),
     _plan("broken-lock-without-id", [_A, _UNNAMING], [(1, 1, 0), (1, 0, 1)], [(0, 1, 1), (1, 1, 1)]),
     _plan("broken-lock-ten-seconds", [_A, _UNNAMING], [(0, 0, 1)], [(0, 1, 1)], tick=10),
-    _plan("broken-lock-three", [_A, _NAMING, _C], [(0, 0, 1)], [(1, 0, 0), (0, 1, 0)]),
+    _plan("broken-lock-three", [_A, _NAMING, _C], [(0, 0, 0)], [(0, 0, 1), (1, 0, 0), (0, 1, 0)]),
     _plan("operator", [_A, _B, Client("O", clients.operator)], [(0, 0, 1)], [(1, 0, 1), (0, 1, 1)]),
     _plan(
         "stuck-lock",
@@ -158,7 +184,26 @@ PLANS: Final = (
         [(1, 0, 0), (0, 1, 0)],
         [(1, 1, 0), (2, 0, 0)],
     ),
-    _plan("push", [_A, Client("P", clients.push_back)], [(1, 0, 0)], [(1, 1, 0)]),
+    _plan("push", [_A, Client("P", clients.push_back)], [(1, 0, 0)], [(1, 1, 0)], before=_tenth),
+    _plan(
+        "push-of-the-first", [_A, Client("P", clients.push_of_the_first)], [(1, 0, 0)], [(0, 1, 0), (1, 1, 0)]
+    ),
+    _plan(
+        "broken-lock-push-of-the-first",
+        [_A, Client("P", clients.impatient_push_of_the_first)],
+        [(0, 0, 0)],
+        [(1, 0, 0), (0, 1, 0)],
+    ),
+    _plan(
+        "broken-lock-push-digests",
+        [_A, Client("P", clients.impatient_push_of_the_first)],
+        [(0, 0, 0)],
+        [(1, 0, 0), (0, 1, 0)],
+        before=_twice_digests,
+    ),
+    _plan(
+        "broken-lock-reader", [_A, _NAMING, Client("R", clients.reader)], [(0, 0, 0)], [(1, 0, 0), (0, 0, 1)]
+    ),
     _plan(
         "push-digests", [_NAMING, Client("P", clients.push_back)], [(0, 0, 0)], [(1, 0, 0)], before=_digests
     ),

@@ -1,10 +1,15 @@
 """Every order of events that a scenario can take, up to its bounds.
 
 A world is what an interleaving has led to: the bucket, the clock, where every client and every invocation
-stands, which requests are still on their way, and what the invariants need to remember. Two interleavings
-that lead to the same world have the same future. So an interleaving is followed until it ends or meets a
-world that another one has led to; it is counted once either way. As a world remembers all that an invariant
-asks for, nothing is missed by that.
+stands, which requests are still on their way, what processes remember, and what the invariants need to
+remember. Two interleavings that lead to the same world have the same future. So an interleaving is followed
+until it ends or meets a world that another one has led to; it is counted once either way. As a world
+remembers all that an invariant asks for, nothing is missed by that.
+
+There are as many processes as anybody could need, and which of them serves a request is open: a process that
+remembers nothing, or one that was left with what any earlier invocation learned, however long ago. A function
+that dies or is stopped leaves none. An event by which an invocation begins in a process that remembers
+something says what: `A+2` is `A` in a process that is left with the second of all that is known.
 
 The search goes breadth first: the first interleaving that breaks an invariant is one of the shortest.
 """
@@ -13,12 +18,20 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Generic, NamedTuple, TypeVar
+from functools import cache
+from typing import Final, NamedTuple, TypeVar
 
 from tests.safety.model import invariants
-from tests.safety.model.clients import LOCK_KEY, STATE_KEY, Client, Sessions
+from tests.safety.model.clients import LOCK_KEY, STATE, STATE_KEY, Client, Sessions
 from tests.safety.model.invariants import Party, Violation
-from tests.safety.model.production import FUNCTION_TIMEOUT, HttpRequest, Point, Production, Reply
+from tests.safety.model.production import (
+    FUNCTION_TIMEOUT,
+    NOTHING,
+    HttpRequest,
+    Point,
+    Production,
+    Reply,
+)
 from tests.safety.model.s3 import LOST, Answer, Bucket, Effect, Request, carry_out
 
 TICK: Final = 12
@@ -33,25 +46,19 @@ _CHANGES: Final = frozenset({"PutObject", "DeleteObject"})
 _T = TypeVar("_T")
 
 
-class Numbered(Generic[_T]):
+class Numbered(list[_T]):
     """Gives equal things the same number, so that a world is a few numbers."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._numbers: dict[_T, int] = {}
-        self._things: list[_T] = []
 
     def number(self, thing: _T) -> int:
         """The thing's number."""
-        number = self._numbers.setdefault(thing, len(self._things))
-        if number == len(self._things):
-            self._things.append(thing)
+        number = self._numbers.setdefault(thing, len(self))
+        if number == len(self):
+            self.append(thing)
         return number
-
-    def __getitem__(self, number: int) -> _T:
-        return self._things[number]
-
-    def __len__(self) -> int:
-        return len(self._things)
 
 
 class Standing(NamedTuple):
@@ -59,7 +66,8 @@ class Standing(NamedTuple):
 
     Attributes:
         session: where its session is.
-        point: where the invocation is that answers its request; -1 at the end of the session.
+        point: where the invocation is that answers its request; -1 at the end of the session. Before it has
+            asked S3 for anything, it is open what its process remembers.
         started: the clock when that invocation sent its first request to S3; -1 before.
         overtime: whether that invocation's time for new requests is over.
         tries: how often the request was sent.
@@ -67,6 +75,8 @@ class Standing(NamedTuple):
         seen: number of the set of documents that it was given.
         origin: the bucket before its request, as long as nothing but this request has happened since;
             otherwise -1.
+        lock: the version of the lock that was current when that invocation began, if its request is to
+            unlock that; otherwise -1.
     """
 
     session: int
@@ -77,6 +87,7 @@ class Standing(NamedTuple):
     holds: bool = False
     seen: int = 0
     origin: int = -1
+    lock: int = -1
 
 
 class Stray(NamedTuple):
@@ -86,6 +97,7 @@ class Stray(NamedTuple):
     point: int
     started: int
     overtime: bool
+    lock: int = -1
 
 
 class Late(NamedTuple):
@@ -105,6 +117,7 @@ class World(NamedTuple):
         strays: the invocations that nobody listens to.
         late: the requests that are on their way.
         acknowledged: the state documents that were acknowledged.
+        known: what there is in the memories of processes.
         faults: faults that may still happen.
         repeats: requests that may still be repeated or lose their function.
         ticks: times that the clock may still go on.
@@ -116,6 +129,7 @@ class World(NamedTuple):
     strays: int
     late: int
     acknowledged: int
+    known: int
     faults: int
     repeats: int
     ticks: int
@@ -184,6 +198,7 @@ class _Change:
     strays: tuple[Stray, ...]
     late: tuple[Late, ...]
     acknowledged: frozenset[bytes]
+    known: tuple[int, ...]
     faults: int
     repeats: int
     ticks: int
@@ -207,8 +222,11 @@ class Search:
         self._strays: Numbered[tuple[Stray, ...]] = Numbered()
         self._late: Numbered[tuple[Late, ...]] = Numbered()
         self._documents: Numbered[frozenset[bytes]] = Numbered()
+        self._known: Numbered[tuple[int, ...]] = Numbered()
+        self._begun: dict[tuple[int, int], list[tuple[str, Point]]] = {}
+        self._named: dict[tuple[str, int, int, bool], list[str]] = {}
         self._carried_out: dict[tuple[int, Request, int], tuple[int, Answer, Effect | None]] = {}
-        self._alone: dict[tuple[int, HttpRequest, int], tuple[Reply, int]] = {}
+        self._answers: dict[tuple[int, HttpRequest, int], tuple[Reply, int]] = {}
         self._no_documents = self._documents.number(frozenset())
 
     # --- searching -----------------------------------------------------------------------------------
@@ -224,10 +242,19 @@ class Search:
             self._strays.number(()),
             self._late.number(()),
             self._documents.number(_found(bucket)),
+            self._known.number(self._learned(bucket)),
             self.scenario.faults,
             self.scenario.repeats,
             self.scenario.ticks,
         )
+
+    def _learned(self, bucket: Bucket) -> tuple[int, ...]:
+        """What processes remember of what lies there, each from the time when it was current."""
+        known: tuple[int, ...] = ()
+        for earlier in bucket.earlier(STATE_KEY):
+            read = self._alone(earlier, HttpRequest("read", STATE, "Z"), 0)[0]
+            known = self._with(known, read)
+        return known
 
     def run(self, *, at_most: int, progress: Callable[[Outcome], None] = lambda _: None) -> Outcome:
         """Follow every interleaving, to at most so many worlds, until one breaks an invariant."""
@@ -275,27 +302,57 @@ class Search:
             if standing.point < 0:
                 continue
             name = self.scenario.clients[place].name
-            pending = self._production.point(standing.point).pending
             alive = standing.started < 0 or world.clock - standing.started <= _LIFETIME
             if alive:
-                yield name
-                if pending is not None and world.faults:
-                    for fault in self._faults(pending):
-                        yield f"{name}.{fault}"
+                yield from self._steps(world, name, standing.point)
             if world.repeats:
                 yield f"{name}.crash"
                 if alive:
                     yield f"{name}.again"
         for place, stray in enumerate(self._strays[world.strays], 1):
-            yield f"stray{place}"
-            pending = self._production.point(stray.point).pending
-            if pending is not None and world.faults:
-                for fault in self._faults(pending):
-                    yield f"stray{place}.{fault}"
+            yield from self._steps(world, f"stray{place}", stray.point)
         for place in range(len(self._late[world.late])):
             yield f"late{place + 1}"
         if world.ticks:
             yield "tick"
+
+    def _steps(self, world: World, who: str, number: int) -> list[str]:
+        """The names of what an invocation's next request can meet, in each process that it can be in."""
+        key = (who, world.known, number, world.faults > 0)
+        if key not in self._named:
+            names = self._named[key] = []
+            for memory, point in self._beginnings(world.known, number):
+                names.append(who + memory)
+                if point.pending is not None and world.faults:
+                    names.extend(f"{who}{memory}.{fault}" for fault in self._faults(point.pending))
+        return self._named[key]
+
+    def _beginnings(self, known: int, number: int) -> list[tuple[str, Point]]:
+        """Where an invocation stands: before it has asked S3 for anything, for each memory that it can have.
+
+        Each comes with what the event's name says of the memory. One of which it takes nothing makes no
+        difference, and is left out.
+        """
+        if (known, number) not in self._begun:
+            point = self._production.point(number)
+            begun = self._begun[known, number] = [("", point)]
+            if not point.answers:
+                for place, memory in enumerate(self._known[known], 1):
+                    in_it = self._production.start(point.request, memory)
+                    if in_it is not point:
+                        begun.append((f"+{place}", in_it))
+        return self._begun[known, number]
+
+    def _in_process(self, known: int, number: int, memory: str) -> Point:
+        """Where an invocation stands in the process that an event names.
+
+        Raises:
+            ValueError: there is no such process.
+        """
+        for said, point in self._beginnings(known, number):
+            if said == memory:
+                return point
+        raise ValueError(f"there is no process {memory}")
 
     def story(self, interleaving: Sequence[str]) -> Iterator[str]:
         """Tell an interleaving, a line for each event, and last the invariant that it breaks, if it does.
@@ -320,13 +377,14 @@ class Search:
     def _concerned(self, world: World, event: str) -> Point | None:
         if event == "tick":
             return None
-        if event.startswith("stray"):
-            number = self._strays[world.strays][_number(event, "stray")].point
-        elif event.startswith("late"):
-            number = self._late[world.late][_number(event, "late")].point
+        who, memory, _ = _parts(event)
+        if who.startswith("stray"):
+            number = self._strays[world.strays][_number(who, "stray")].point
+        elif who.startswith("late"):
+            number = self._late[world.late][_number(who, "late")].point
         else:
-            number = self._standings[world.clients[self._place(event.partition(".")[0])]].point
-        return self._production.point(number)
+            number = self._standings[world.clients[self._place(who)]].point
+        return self._in_process(world.known, number, memory)
 
     def _told(self, point: Point | None, before: World, after: World, event: str) -> str:
         if point is None:
@@ -347,7 +405,8 @@ class Search:
         if pending.version_id:
             condition = f" version {pending.version_id}"
         changed = "; the bucket changes" if before.bucket != after.bucket else ""
-        return f"{what}: {sent}{condition}{changed}"
+        remembered = "" if point.memory == NOTHING or point.answers else ", in a warm process"
+        return f"{what}{remembered}: {sent}{condition}{changed}"
 
     def _faults(self, pending: Request) -> Iterator[str]:
         yield "never"
@@ -377,21 +436,22 @@ class Search:
             self._strays[world.strays],
             self._late[world.late],
             self._documents[world.acknowledged],
+            self._known[world.known],
             world.faults,
             world.repeats,
             world.ticks,
         )
-        if event == "tick":
+        who, memory, fault = _parts(event)
+        if who == "tick":
             change.clock += self.scenario.tick
             change.ticks -= 1
             change.clients = [standing._replace(origin=-1) for standing in change.clients]
-        elif event.startswith("stray"):
-            self._stray_goes_on(change, _number(event, "stray"), event.partition(".")[2])
-        elif event.startswith("late"):
-            self._late_arrives(change, _number(event, "late"))
+        elif who.startswith("stray"):
+            self._stray_goes_on(change, _number(who, "stray"), memory, fault)
+        elif who.startswith("late"):
+            self._late_arrives(change, _number(who, "late"))
         else:
-            name, _, fault = event.partition(".")
-            self._client_goes_on(change, self._place(name), fault)
+            self._client_goes_on(change, self._place(who), memory, fault)
         return self._world(change), change.violations
 
     def _place(self, name: str) -> int:
@@ -414,6 +474,9 @@ class Search:
             late = self._late.number(tuple(sorted(change.late)))
         if change.acknowledged is not self._documents[acknowledged]:
             acknowledged = self._documents.number(change.acknowledged)
+        known = before.known
+        if change.known is not self._known[known]:
+            known = self._known.number(change.known)
         return World(
             change.bucket,
             change.clock,
@@ -421,6 +484,7 @@ class Search:
             strays,
             late,
             acknowledged,
+            known,
             change.faults,
             change.repeats,
             change.ticks,
@@ -428,17 +492,15 @@ class Search:
 
     # --- events --------------------------------------------------------------------------------------
 
-    def _client_goes_on(self, change: _Change, place: int, fault: str) -> None:
+    def _client_goes_on(self, change: _Change, place: int, memory: str, fault: str) -> None:
         standing = change.clients[place]
         if standing.point < 0:
             raise ValueError("the client has ended")
         if fault in ("crash", "again"):
             if fault == "again":
-                if standing.started >= 0:
-                    stray = Stray(place, standing.point, standing.started, standing.overtime)
-                    change.strays = (*change.strays, stray)
-                else:
-                    change.strays = (*change.strays, Stray(place, standing.point, change.clock, False))
+                begun = self._begun_at(change, standing)
+                stray = Stray(place, begun.point, begun.started, begun.overtime, begun.lock)
+                change.strays = (*change.strays, stray)
             change.repeats -= 1
             self._begin(change, place)
             if (self._production.point(standing.point).request.verb, fault) == ("delete", "again"):
@@ -448,7 +510,7 @@ class Search:
             return
         self._begin(change, place)
         standing = change.clients[place]
-        point = self._production.point(standing.point)
+        point = self._in_process(change.world.known, standing.point, memory)
         overtime = standing.overtime or fault.endswith("over")
         if point.pending is not None:  # else it asks S3 for nothing
             answer = self._send(change, place, point, fault)
@@ -459,7 +521,7 @@ class Search:
             # What S3 leaves undecided is answered with a status that is not repeated.
             change.clients[place] = change.clients[place]._replace(origin=-1)
         if point.reply is not None:
-            self._judge_server(change, place, point, point.reply)
+            self._judge_server(change, place, point, point.reply, standing.lock)
             if point.reply.status >= 500:
                 self._no_reply(change, place)
             else:
@@ -467,10 +529,15 @@ class Search:
 
     def _begin(self, change: _Change, place: int) -> None:
         """An invocation begins when it first asks S3 for something."""
-        standing = change.clients[place]
-        if standing.started < 0:
-            origin = change.bucket if standing.tries == 1 else standing.origin
-            change.clients[place] = standing._replace(started=change.clock, origin=origin)
+        change.clients[place] = self._begun_at(change, change.clients[place])
+
+    def _begun_at(self, change: _Change, standing: Standing) -> Standing:
+        if standing.started >= 0:
+            return standing
+        origin = change.bucket if standing.tries == 1 else standing.origin
+        request = self._production.point(standing.point).request
+        lock = invariants.lock_to_unlock(request, self._buckets[change.bucket])
+        return standing._replace(started=change.clock, origin=origin, lock=lock)
 
     def _send(self, change: _Change, place: int, point: Point, fault: str) -> Answer:
         """Send the pending request, and return what the invocation is told."""
@@ -504,9 +571,9 @@ class Search:
             self._judge_effect(change, place, point, effect)
         return answer
 
-    def _stray_goes_on(self, change: _Change, number: int, fault: str) -> None:
+    def _stray_goes_on(self, change: _Change, number: int, memory: str, fault: str) -> None:
         stray = change.strays[number]
-        point = self._production.point(stray.point)
+        point = self._in_process(change.world.known, stray.point, memory)
         others = change.strays[:number] + change.strays[number + 1 :]
         change.strays = others
         if change.clock - stray.started > _LIFETIME:
@@ -517,7 +584,7 @@ class Search:
             seconds = change.clock - stray.started + (_OVERTIME if overtime else 0)
             point = self._production.after(point, answer, seconds)
         if point.reply is not None:
-            self._judge_server(change, stray.client, point, point.reply)
+            self._judge_server(change, stray.client, point, point.reply, stray.lock)
         else:
             change.strays = (*change.strays, stray._replace(point=point.number, overtime=overtime))
 
@@ -566,8 +633,6 @@ class Search:
         request = point.request
         standing = change.clients[place]
         party = self._party(change, place)
-        if standing.origin >= 0:
-            self._judge_repeat(change, place, point, reply)
         if request.verb == "lock" and reply.status == 200:
             standing = standing._replace(holds=True)
         elif request.verb == "read" and reply.status == 200:
@@ -578,18 +643,23 @@ class Search:
             change.violations.extend(
                 invariants.of_refused_write(request, reply.status, party, bucket, change.acknowledged)
             )
+        elif request.verb == "write" and reply.status == 200:
+            change.violations.extend(invariants.of_heard_write(request, party, self._buckets[change.bucket]))
+        if standing.origin >= 0:
+            self._judge_repeat(change, place, point, reply)
         change.clients[place] = standing
         self._goes_on_after(change, place, reply)
 
-    def _judge_server(self, change: _Change, place: int, point: Point, reply: Reply) -> None:
+    def _judge_server(self, change: _Change, place: int, point: Point, reply: Reply, lock: int) -> None:
         """Judge what the API answers, whether or not somebody still listens."""
         request = point.request
+        change.known = self._with(change.known, point)
         if request.verb == "read" and reply.status in (200, 204):
             change.violations.extend(invariants.of_read(reply.body.encode(), self._buckets[change.bucket]))
         if reply.status != 200:
             return
         if request.verb in ("unlock", "delete", "undelete"):
-            change.violations.extend(invariants.of_released(point, self._buckets[change.bucket]))
+            change.violations.extend(invariants.of_released(point, lock, self._buckets[change.bucket]))
         if request.verb == "delete":
             change.violations.extend(invariants.of_deleted(point, self._buckets[change.bucket]))
         elif request.verb == "lock":
@@ -600,7 +670,7 @@ class Search:
             change.acknowledged |= {request.body}
             change.violations.extend(
                 invariants.of_acknowledged(
-                    request.body,
+                    request,
                     self._party(change, place),
                     self._parties(change),
                     self._buckets[change.bucket],
@@ -612,6 +682,12 @@ class Search:
             current = self._buckets[change.bucket].current(STATE_KEY)
             if current is not None and current.body is not None:
                 change.acknowledged |= {invariants.brought_back(current.body)}
+
+    def _with(self, known: tuple[int, ...], point: Point) -> tuple[int, ...]:
+        """What is known together with what an invocation has left, in an order of its own."""
+        if point.leaves in (NOTHING, *known):
+            return known
+        return tuple(sorted((*known, point.leaves), key=self._production.remembered))
 
     def _judge_effect(self, change: _Change, place: int, point: Point, effect: Effect) -> None:
         request = point.request
@@ -671,15 +747,24 @@ class Search:
             change.violations.append(Violation(invariants.Invariant.REPEATED, what))
 
     def _answered_alone(self, bucket: int, request: HttpRequest, now: int) -> tuple[Reply, int]:
-        """What a request is answered, and what is in the bucket then, if nothing goes wrong."""
+        """What a request is answered, and what is in the bucket then, if nothing goes wrong.
+
+        In a process that remembers nothing: it must be the same in any other.
+        """
         known = (bucket, request, now)
-        if known not in self._alone:
-            found, point = self._buckets[bucket], self._production.start(request)
-            while point.reply is None:
-                found, answer, _ = self._s3(found, _pending(point), now)
-                point = self._production.after(point, answer, 0)
-            self._alone[known] = (point.reply, self._buckets.number(found))
-        return self._alone[known]
+        if known not in self._answers:
+            point, found = self._alone(self._buckets[bucket], request, now)
+            assert point.reply is not None
+            self._answers[known] = (point.reply, self._buckets.number(found))
+        return self._answers[known]
+
+    def _alone(self, bucket: Bucket, request: HttpRequest, now: int) -> tuple[Point, Bucket]:
+        """Where a request ends, and what is in the bucket then, if nothing goes wrong."""
+        point = self._production.start(request)
+        while point.reply is None:
+            bucket, answer, _ = self._s3(bucket, _pending(point), now)
+            point = self._production.after(point, answer, 0)
+        return point, bucket
 
     def _s3(self, bucket: Bucket, request: Request, now: int) -> tuple[Bucket, Answer, Effect | None]:
         if self.scenario.protected and request.operation == "DeleteObject" and request.version_id:
@@ -694,8 +779,16 @@ class Search:
         return [self._party(change, place) for place in range(len(change.clients))]
 
 
-def _number(event: str, kind: str) -> int:
-    return int(event.partition(".")[0].removeprefix(kind)) - 1
+@cache
+def _parts(event: str) -> tuple[str, str, str]:
+    """Take an event's name apart: whose it is, what its process remembers, and what goes wrong."""
+    name, _, fault = event.partition(".")
+    who, plus, memory = name.partition("+")
+    return who, plus + memory, fault
+
+
+def _number(who: str, kind: str) -> int:
+    return int(who.removeprefix(kind)) - 1
 
 
 def _found(bucket: Bucket) -> frozenset[bytes]:
