@@ -147,7 +147,7 @@ MUTANTS: Final = (
         Invariant.REPEATED,
         "two-applies",
         (1, 0, 0),
-        Condition(_WRITE, "sha256", "False", which=(1, 2)),
+        Condition(_WRITE, "same_bytes", "False", which=(0, 2)),
     ),
     _mutant(
         "a write that does not read the lock first",
@@ -410,6 +410,14 @@ MUTANTS: Final = (
         "push-of-the-first",
         (0, 0, 0),
         Condition(_WRITE, "remembered", "False"),
+        Condition(_WRITE, "same_bytes", "same_bytes", which=(0, 2)),
+    ),
+    _mutant(
+        "the same bytes of an earlier lock count as written",
+        Invariant.CURRENT,
+        "broken-lock-push-of-the-first",
+        (0, 0, 0),
+        Condition(_WRITE, "same_bytes", "same_bytes", which=(0, 2)),
     ),
     _mutant(
         "a write that does not follow the remembered state is refused",
