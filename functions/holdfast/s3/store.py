@@ -24,7 +24,6 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote, urlencode
 
-import botocore
 import botocore.session
 from botocore.config import Config
 
@@ -189,9 +188,7 @@ def connect(session: "boto3.Session | None" = None, *, endpoint_url: str | None 
         create = session.client
     else:
         # Without boto3, whose layer over botocore adds nothing to this client and a fifth to a cold start.
-        sdk = botocore.session.get_session()
-        sdk.user_agent_extra = f"Botocore/{botocore.__version__}"  # as boto3 says it
-        create = sdk.create_client
+        create = botocore.session.get_session().create_client
     client: S3Client = create("s3", config=config, endpoint_url=endpoint_url)
     client.meta.events.register("before-send.s3.PutObject", _send_at_once)
     return client
