@@ -183,12 +183,8 @@ def connect(session: "boto3.Session | None" = None, *, endpoint_url: str | None 
         retries={"mode": "standard", "total_max_attempts": 1},
         user_agent=f"holdfast/{__version__}",  # botocore would put its own together for every request
     )
-    create: Any
-    if session:
-        create = session.client
-    else:
-        # Without boto3, whose layer over botocore adds nothing to this client and a fifth to a cold start.
-        create = botocore.session.get_session().create_client
+    # Without boto3, if nobody has it: its layer over botocore adds nothing but a fifth to a cold start.
+    create: Any = session.client if session else botocore.session.get_session().create_client
     client: S3Client = create("s3", config=config, endpoint_url=endpoint_url)
     client.meta.events.register("before-send.s3.PutObject", _send_at_once)
     return client
