@@ -311,7 +311,8 @@ _IN_WORDS: Final = {
     **{("LOCK", route): ("put", "/locks/{name}") for route in ("states", "locks")},
     **{("UNLOCK", route): ("delete", "/locks/{name}") for route in ("states", "locks", "unlocks")},
 }
-_PATH: Final = re.compile(r"/+(?:(states|outputs|locks|unlocks)/.+|(health|sessions(?:/aws)?))", re.DOTALL)
+# For the local AWS a path with a line break has no route.
+_PATH: Final = re.compile(r"/+(?:(states|outputs|locks|unlocks)/.+|(health|sessions(?:/aws)?))")
 
 
 def _undocumented(request: Request, answer: Answer) -> str | None:

@@ -165,6 +165,7 @@ SESSION = {
         ("UNLOCK", "/unlocks/a", error(409, "lock_not_matched")),
         ("LOCK", "/unlocks/a", error(405, "method_not_allowed")),
         ("GET", "/nowhere", error(400, "unknown_route")),
+        ("PATCH", "/states/a%0A", error(400, "unknown_route")),
         ("GET", "/nowhere", Answer(401, JSON, b'{"message": "Unauthorized"}')),
         ("GET", "/states/a", Answer(413, JSON, b'{"message": "Request Entity Too Large"}')),
     ],
