@@ -86,7 +86,7 @@ def _end_with_parent() -> None:
             pass
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(_TIME_TO_SAVE)
-        os._exit(1)
+        os.killpg(0, signal.SIGKILL)  # with the workers of the functions
 
     threading.Thread(target=watch, daemon=True).start()
 

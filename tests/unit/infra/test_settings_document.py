@@ -38,8 +38,8 @@ def test_no_row_leaves_a_column_empty_or_breaks_the_table() -> None:
 def test_a_row_says_what_to_write_the_default_and_what_can_be_changed() -> None:
     rows = dict(re.findall(r"^\| `([a-z_.]+)` \| (.*) \|$", settings_document(), re.MULTILINE))
     assert rows["key"] == (
-        '"kms" or "s3" | `"kms"` | encrypts with a KMS key of the team\'s own, which also saves a request '
-        "for each write, or with keys that S3 manages "
+        '"kms" or "s3" | `"kms"` | encrypts with a KMS key of the team\'s own, or with keys that S3 manages; '
+        "with `kms` most writes send one request less to S3 "
         '| "s3" to "kms" only; versions that exist keep theirs'
     )
     assert rows["account"].endswith(" | never: makes another stack")
