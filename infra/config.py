@@ -238,8 +238,8 @@ class TeamConfig:
     )
     key: Literal["kms", "s3"] = setting(
         word("kms", "s3"),
-        "encrypts with a KMS key of the team's own, or with keys that S3 manages; with `kms` most writes send one "
-        "request less to S3",
+        "encrypts with a KMS key of the team's own, or with keys that S3 manages; with `kms` most writes "
+        "send one request less to S3",
         deployed='"s3" to "kms" only; versions that exist keep theirs',
         default="kms",
     )

@@ -36,7 +36,7 @@ class JsonLine(logging.Formatter):
 
 def _log() -> logging.Logger:
     made = logging.getLogger(__name__)
-    made.setLevel(os.environ.get("POWERTOOLS_LOG_LEVEL", "INFO").upper())
+    made.setLevel((os.environ.get("POWERTOOLS_LOG_LEVEL") or "INFO").upper())
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(JsonLine())
     made.addHandler(handler)

@@ -288,8 +288,21 @@ def test_a_state_of_another_program_is_compared_by_its_body(team: Team) -> None:
         team.write(state(3, content="other"))
     with pytest.raises(LineageChanged):
         team.write(state(4, lineage="another"))
-    assert team.write(state(3)).new_version  # a version of its own lock, that no older request can replace
     assert not team.write(state(3)).new_version
+    assert team.write(state(4)).new_version
+
+
+def test_the_same_bytes_of_another_lock_are_written_anew_where_no_other_version_has_the_etag(
+    team: Team,
+) -> None:
+    team.bucket.encrypt_with_kms()
+    team.lock()
+    team.write(state(1))
+    team.unlock()
+    team.lock(lock_info("push", operation="state-push"))
+    assert team.write(state(1), "push").new_version
+    assert not team.write(state(1), "push").new_version
+    assert team.versions() == [state(1), state(1)]
 
 
 def test_an_object_that_is_no_state_is_replaced_only_by_a_push(team: Team) -> None:

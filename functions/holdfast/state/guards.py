@@ -64,6 +64,16 @@ def check_same_lock(first: LockIdentity | None, lock: HeldLock | None, lock_id: 
         raise _lock_lost(lock_id)
 
 
+def need_not_be_written_anew(current: CurrentState, lock: HeldLock | None) -> bool:
+    """Decide whether a current version with the bytes of a write stands for that write.
+
+    One of this very lock does: it is the write itself, which is retried. On one of another lock a PutObject
+    may still land that an earlier holder sent before its lock was broken, with that version's ETag as the
+    condition. A new version makes it fail, unless equal bytes have equal ETags.
+    """
+    return current.lock_id == (lock.info.id if lock else "") or not current.version.has_own_etag
+
+
 def check_succession(new: Revision, current: CurrentState | None, lock: HeldLock | None) -> None:
     """Decide whether a revision may follow the current state: same lineage, higher serial.
 

@@ -106,11 +106,9 @@ def write(
         superseded = current.revision if current else None
         held = lock.info if lock else None
         same_bytes = current is not None and current.sha256 == sha256
-        if current and same_bytes and current.lock_id == (held.id if held else ""):
-            # A retry. No second reading here: it guards a PutObject that can land after the lock was broken,
-            # and nothing is put. These bytes were current when the state was read, and our lock was there.
-            # A version of another lock is no retry's: an earlier holder's PutObject, which is still on its
-            # way, may have its ETag as the condition. So it is written anew, and that PutObject fails.
+        if current and same_bytes and guards.need_not_be_written_anew(current, lock):
+            # No second reading here: it guards a PutObject that can land after the lock was broken, and
+            # nothing is put. These bytes were current when the state was read, and the lock was ours then.
             if memory:
                 memory.learn(name, current.version)
             return Written(new.revision, superseded, current.version.version_id, held, new_version=False)

@@ -89,6 +89,16 @@ def push_of_the_first(me: Client) -> Session:
     yield from _locked_work(me, "state-push", saves=1, forced=state_document("Z", 1))
 
 
+def there_and_back(me: Client) -> Session:
+    """Under one lock writes a document, another one, and the first one again, byte for byte."""
+    document = lock_document(me.name, "state-push")
+    yield HttpRequest("lock", STATE, me.caller, document)
+    yield HttpRequest("read", STATE, me.caller)
+    for serial in (5, 6, 5):
+        yield HttpRequest("write", STATE, me.caller, state_document(me.name, serial), f"lock-{me.name}")
+    yield HttpRequest("unlock", STATE, me.caller, document)
+
+
 def impatient_push_of_the_first(me: Client) -> Session:
     """Breaks the lock that it finds, and pushes the document that everybody found, byte for byte."""
     yield from _impatient(me, names_the_lock=True, forced=state_document("Z", 1), operation="state-push")

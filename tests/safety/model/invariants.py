@@ -339,7 +339,8 @@ def of_refused_write(
             last = None
         elif _counts(entry, acknowledged):
             last = entry
-    if last is not None:
+    operation = _document(lock.body or b"").get("Operation")
+    if last is not None and operation not in FORCED:
         new, document = _document(request.body), _document(last.body or b"")
         if new["lineage"] != document["lineage"] or new["serial"] <= document["serial"]:
             return  # it does not follow

@@ -71,6 +71,7 @@ _WRITE: Final = "holdfast.state.write:write"
 _DELETE: Final = "holdfast.state.delete:delete"
 _CHECK_LOCK: Final = "holdfast.state.guards:check_lock"
 _CHECK_SUCCESSION: Final = "holdfast.state.guards:check_succession"
+_NOT_ANEW: Final = "holdfast.state.guards:need_not_be_written_anew"
 _WRITE_AGAIN: Final = "holdfast.state.undelete:_write_again"
 _LEARN: Final = "holdfast.state.memory:Memory.learn"
 _ANSWER_ACQUIRE: Final = "terraform_http.handler:_acquire"
@@ -407,17 +408,23 @@ MUTANTS: Final = (
     _mutant(
         "the same bytes as the remembered ones count as written",
         Invariant.CURRENT,
-        "push-of-the-first",
+        "there-and-back",
         (0, 0, 0),
         Condition(_WRITE, "remembered", "False"),
-        Condition(_WRITE, "same_bytes", "same_bytes", which=(0, 2)),
     ),
     _mutant(
         "the same bytes of an earlier lock count as written",
         Invariant.CURRENT,
         "broken-lock-push-of-the-first",
         (0, 0, 0),
-        Condition(_WRITE, "same_bytes", "same_bytes", which=(0, 2)),
+        Returns(_NOT_ANEW, "True"),
+    ),
+    _mutant(
+        "a forced push is compared with the current state",
+        Invariant.FOLLOWED,
+        "push",
+        (0, 0, 0),
+        Condition(_CHECK_SUCCESSION, "COMPARED_BY_CLIENT", "False"),
     ),
     _mutant(
         "a write that does not follow the remembered state is refused",

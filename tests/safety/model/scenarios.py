@@ -189,6 +189,13 @@ PLANS: Final = (
         "push-of-the-first", [_A, Client("P", clients.push_of_the_first)], [(1, 0, 0)], [(0, 1, 0), (1, 1, 0)]
     ),
     _plan(
+        "push-of-the-first-digests",
+        [Client("P", clients.push_of_the_first)],
+        [(1, 0, 0), (0, 1, 0)],
+        before=_digests,
+    ),
+    _plan("there-and-back", [Client("P", clients.there_and_back)], [(0, 0, 0)], [(1, 0, 0)]),
+    _plan(
         "broken-lock-push-of-the-first",
         [_A, Client("P", clients.impatient_push_of_the_first)],
         [(0, 0, 0)],
