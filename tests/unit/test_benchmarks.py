@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from benchmarks import __main__ as benchmarks
-from benchmarks import clients, month
+from benchmarks import month
 from benchmarks.figures import Figure, Section
 from benchmarks.relay import Passed, Relay
 from benchmarks.run import Run
@@ -97,7 +97,6 @@ def test_a_saved_run_stands_beside_a_later_one(
         "upper": 5,
         "n": 3,
         "limit": None,
-        "counted": True,
     }
     later = Section("Slow", [Figure.of("plan: ratio", "ratio", [0.45]), Figure.count("apply: S3", [7])])
     code, output, _ = ask("--against", str(before), sections=(later,))
@@ -168,19 +167,6 @@ def test_a_relay_passes_everything_on_and_counts_it() -> None:
             client.close()
         server.shutdown()
         thread.join()
-
-
-@pytest.mark.parametrize(
-    ("values", "percent", "expected"),
-    [
-        ([7.0], 99, 7.0),
-        ([5.0, 1.0, 3.0], 50, 3.0),
-        ([*map(float, range(101))], 99, 99.0),
-        ([0.0, 10.0], 99, 9.9),
-    ],
-)
-def test_a_percentile_is_interpolated(values: Sequence[float], percent: int, expected: float) -> None:
-    assert clients.percentile(values, percent) == pytest.approx(expected)
 
 
 def test_a_month_is_of_2000_plans_and_400_applies_at_the_prices_of_the_cost_document() -> None:
