@@ -98,6 +98,8 @@ def _measure(
     """Return what each command did, by its name and side."""
     s3 = s3_client(run.stack.aws)
     ours, theirs = projects(run, "distance", terraform, to_aws.endpoint)
+    # The gateway knew the stack's token, so the authorizer has not started yet.
+    ours.run("plan", new_token(s3, run.stack.bucket))
 
     def once(command: str, side: str, share: Share) -> _Done:
         if side == _IDLE:

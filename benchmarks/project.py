@@ -41,7 +41,7 @@ def one_of_each_version() -> list[Terraform]:
     return [*{terraform.client: terraform for terraform in reversed(terraforms())}.values()][::-1]
 
 
-def projects(run: Run, section: str, terraform: Terraform, endpoint: str) -> "tuple[Project, Project]":
+def projects(run: Run, section: str, terraform: Terraform, endpoint: str) -> tuple["Project", "Project"]:
     """Set the same configuration up with Holdfast and with Terraform's own `s3` backend.
 
     Args:
