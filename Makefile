@@ -57,7 +57,7 @@ safety: set-up ## try to lose a state for half an hour, and write docs/safety-fi
 safety-quick: set-up ## the same for minutes, as a part of `make test`
 	@$(BIN)/python -m tests.safety quick
 
-benchmark: set-up ## requests and milliseconds, beside Terraform's own s3 backend (docs/speed.md)
+benchmark: set-up ## speed and S3 requests, beside Terraform's own s3 backend (docs/speed.md)
 	@$(BIN)/python -m benchmarks
 
 generated: set-up ## write the files that are generated from the code again; review the difference

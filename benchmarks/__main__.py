@@ -1,10 +1,14 @@
 """`make benchmark`: measure in one run, and print the figures."""
 
 import argparse
+import signal
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
+
+from botocore.exceptions import BotoCoreError, ClientError
 
 from benchmarks import beside_s3, clients, cold_start, distance, month, size, verbs
 from benchmarks.figures import Saved, Section, saved, table, to_json
@@ -24,11 +28,11 @@ SECTIONS: Final[dict[str, Callable[[Run], Section]]] = {
 """What can be measured, in the order in which it is."""
 
 _EXAMPLES = """examples:
-  make benchmark                                         every section
-  python -m benchmarks --only verbs,cold                 two of them
-  python -m benchmarks --rounds 9 --json > before.json   save a run ...
-  python -m benchmarks --rounds 9 --against before.json  ... and compare a later one with it
-  python -m benchmarks --only cold --beside ../before    start another version's functions in turn with ours
+  make benchmark                                                   every section
+  .venv/bin/python -m benchmarks --only verbs,cold                 two of them
+  .venv/bin/python -m benchmarks --rounds 9 --json > before.json   save a run ...
+  .venv/bin/python -m benchmarks --rounds 9 --against before.json  ... and compare a later one with it
+  .venv/bin/python -m benchmarks --only cold --beside ../before    another version, in turn with this one
 """
 
 
@@ -36,8 +40,8 @@ def main() -> int:
     """Measure and print.
 
     Returns:
-        0, or 1 if it could not be measured, or 2 if it was asked for wrongly. A figure above its limit is
-        marked and is no failure: machines are noisy.
+        0, or 1 if it could not be measured, 2 if it was asked for wrongly, 130 if it was interrupted. A
+        figure above its limit is marked and is no failure: machines are noisy.
     """
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
@@ -64,6 +68,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error("--rounds takes a number from 1")
+    if options.beside and "cold" not in options.only:
+        parser.error("--beside is for the section cold, which --only leaves out")
     try:
         against = saved(options.against) if options.against else None
     except ValueError as error:
@@ -72,7 +78,10 @@ def main() -> int:
     try:
         with started(options.rounds, options.beside) as run:
             _measure(options.only, run, as_json=options.json, against=against)
-    except (LocalAwsError, RuntimeError) as failure:
+    except KeyboardInterrupt:
+        print("\nInterrupted.", file=sys.stderr)
+        return 130
+    except (LocalAwsError, RuntimeError, subprocess.SubprocessError, BotoCoreError, ClientError) as failure:
         print(failure, file=sys.stderr)
         return 1
     return 0
@@ -110,4 +119,7 @@ def _measure(names: Sequence[str], run: Run, *, as_json: bool, against: Saved | 
 
 
 if __name__ == "__main__":
+    # All of them unwind what was started.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     sys.exit(main())

@@ -3,11 +3,9 @@
 from typing import Final
 
 from benchmarks.figures import Figure, Section, compare
-from benchmarks.project import Project, s3_backend
+from benchmarks.project import one_of_each_version, projects
 from benchmarks.run import Run, tell
-from holdfast import names
-from holdfast_cli.backend_config import to_hcl
-from local_aws.terraform import Terraform, terraforms
+from local_aws.terraform import Terraform
 
 _LIMITS: Final = {"plan": 1.3, "apply": 1.5}
 
@@ -20,28 +18,21 @@ def measure(run: Run) -> Section:
     """
     return Section(
         "In turn, on the same local AWS",
-        [figure for terraform in terraforms() for figure in _measure(run, terraform)],
+        [figure for terraform in one_of_each_version() for figure in _measure(run, terraform)],
         ["Beside: Terraform's own s3 backend with use_lockfile, on the same local S3."],
     )
 
 
 def _measure(run: Run, terraform: Terraform) -> list[Figure]:
-    stack, folder = run.stack, run.folder / "beside-s3" / terraform.name
-    name = names.parse(f"benchmark/{terraform.name}")
-    backends = (
-        to_hcl(stack.address, name, read_only=False),
-        s3_backend(stack.bucket, str(name), stack.aws.endpoint),
-    )
-    sides = [Project(stack, terraform, folder / str(side), text) for side, text in enumerate(backends)]
+    sides = projects(run, "beside-s3", terraform, run.stack.aws.endpoint)
     seconds: dict[str, tuple[list[float], list[float]]] = {"plan": ([], []), "apply": ([], [])}
     for number in range(run.rounds):
         tell(f"{terraform.client}, round {number + 1} of {run.rounds}")
         # A plan without changes, then an apply with one; who goes first changes every round.
         order = (0, 1) if number % 2 else (1, 0)
-        for side in order:
-            seconds["plan"][side].append(sides[side].plan())
-        for side in order:
-            seconds["apply"][side].append(sides[side].apply())
+        for command, both in seconds.items():
+            for side in order:
+                both[side].append(sides[side].run(command))
     return [
         figure
         for command, both in seconds.items()

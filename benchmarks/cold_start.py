@@ -34,7 +34,7 @@ ENVIRONMENT: Final = {
     "HOLDFAST_VERSION": "benchmark",
     "HOLDFAST_REQUIRE_LOCK": "true",
     "POWERTOOLS_SERVICE_NAME": "holdfast",
-    "POWERTOOLS_LOG_LEVEL": "CRITICAL",
+    "POWERTOOLS_LOG_LEVEL": "INFO",
     "AWS_REGION": "us-east-1",
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_ACCESS_KEY_ID": "test",
@@ -92,7 +92,7 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class Asked:
     """The first request of a process.
 
     Attributes:
@@ -117,11 +117,12 @@ def measure(run: Run) -> Section:
     folder = run.folder / "cold"
     certificates = create_certificates(folder / "tls")
     authority = certificates.ca.read_bytes()
-    asked, objects = _requests()
+    asked, objects = first_requests()
     _make_bare(folder / "bare")
     functions = {request.function for request in asked.values()}
     bundles = _trusting(authority, _bundles(functions), folder / "ours")
-    other = _trusting(authority, _bundles_of(run.beside, functions), folder / "beside") if run.beside else {}
+    chain = {asked[name].function for name in _CHAIN}
+    other = _trusting(authority, _bundles_of(run.beside, chain), folder / "beside") if run.beside else {}
     processes = {"bare client": (folder / "bare", _BARE, "")}
     for name, request in asked.items():
         given = json.dumps([request.function, request.event, request.documents])
@@ -149,7 +150,7 @@ _NOTES: Final = (
 )
 
 
-def _requests() -> tuple[dict[str, _Asked], dict[str, bytes]]:
+def first_requests() -> tuple[dict[str, Asked], dict[str, bytes]]:
     """Return the first requests, by name, and the objects in S3 that they need."""
     now = datetime.now(UTC)
     token, secret = tokens.create(
@@ -173,11 +174,11 @@ def _requests() -> tuple[dict[str, _Asked], dict[str, bytes]]:
     arn = f"arn:aws:sts::{ENVIRONMENT['HOLDFAST_ACCOUNT']}:assumed-role/Deployer/ada"
     create["requestContext"]["authorizer"] = {"iam": {"userArn": arn}}
     asked = {
-        "authorizer": _Asked("authorizer", _sign_in(f"{token.id}:{secret}"), {}),
-        "backend": _Asked("terraform_http", acquire, {}),
-        "session": _Asked("session_exchange", create, {}),
-        "health": _Asked("health", events.request("GET", "/health"), {}),
-        "ID token": _Asked("authorizer", _sign_in(f"oidc:{signed(RSA, claims())}"), Published(RSA).documents),
+        "authorizer": Asked("authorizer", _sign_in(f"{token.id}:{secret}"), {}),
+        "backend": Asked("terraform_http", acquire, {}),
+        "session": Asked("session_exchange", create, {}),
+        "health": Asked("health", events.request("GET", "/health"), {}),
+        "ID token": Asked("authorizer", _sign_in(f"oidc:{signed(RSA, claims())}"), Published(RSA).documents),
     }
     return asked, {token.key: token.to_json(), trust.KEY: records.to_json()}
 
@@ -189,27 +190,27 @@ def _sign_in(credentials: str) -> dict[str, Any]:
 def _figures(measured: Mapping[str, Sequence[Started]]) -> Iterator[Figure]:
     bare = measured["bare client"]
     yield Figure.of("bare client", "ms", [each.processor for each in bare])
-    for name in ("authorizer", "ID token", "backend", "session", "health"):
+    yield Figure.of("health: start", "ms", [each.ready for each in measured["health"]])
+    for name in ("authorizer", "ID token", "backend", "session"):
         started = measured[name]
         if name != "ID token":
-            yield Figure.of(f"{name}: start", "ms", [each.ready for each in started])
-            ratios = [each.ready / other.ready for each, other in zip(started, bare, strict=True)]
-            yield Figure.of(f"{name}: start to bare", "ratio", ratios, limit=_LIMIT)
-        if name != "health":
-            limit = _ID_TOKEN_LIMIT if name == "ID token" else None
-            yield Figure.of(f"{name}: response", "ms", [each.processor for each in started])
-            yield Figure.of(f"{name}: response to bare", "ratio", _ratios(started, bare), limit=limit)
+            ready, of_bare = ([each.ready for each in side] for side in (started, bare))
+            yield Figure.of(f"{name}: start", "ms", ready)
+            yield Figure.ratio(f"{name}: start to bare", ready, of_bare, limit=_LIMIT)
+        limit = _ID_TOKEN_LIMIT if name == "ID token" else None
+        yield Figure.of(f"{name}: response", "ms", [each.processor for each in started])
+        yield _ratio(f"{name}: response to bare", started, bare, limit=limit)
     chain = _chain(*(measured[name] for name in _CHAIN))
     yield Figure.of("chain: response", "ms", [each.processor for each in chain])
     yield Figure.of("chain: wall", "ms", [each.wall for each in chain])
-    yield Figure.of("chain: response to bare", "ratio", _ratios(chain, bare))
+    yield _ratio("chain: response to bare", chain, bare)
     if f"beside: {_CHAIN[0]}" in measured:
         other = _chain(*(measured[f"beside: {name}"] for name in _CHAIN))
-        walls = [one.wall / before.wall for one, before in zip(chain, other, strict=True)]
+        walls = ([each.wall for each in side] for side in (chain, other))
         yield Figure.of("chain, beside: response", "ms", [each.processor for each in other])
-        yield Figure.of("chain, beside: response to bare", "ratio", _ratios(other, bare))
-        yield Figure.of("chain to beside: response", "ratio", _ratios(chain, other), limit=_CHAIN_LIMIT)
-        yield Figure.of("chain to beside: wall", "ratio", walls)
+        yield _ratio("chain, beside: response to bare", other, bare)
+        yield _ratio("chain to beside: response", chain, other, limit=_CHAIN_LIMIT)
+        yield Figure.ratio("chain to beside: wall", *walls)
 
 
 def _chain(first: Sequence[Started], then: Sequence[Started]) -> list[Started]:
@@ -219,8 +220,10 @@ def _chain(first: Sequence[Started], then: Sequence[Started]) -> list[Started]:
     ]
 
 
-def _ratios(ours: Sequence[Started], theirs: Sequence[Started]) -> list[float]:
-    return [one.processor / other.processor for one, other in zip(ours, theirs, strict=True)]
+def _ratio(
+    name: str, ours: Sequence[Started], theirs: Sequence[Started], *, limit: float | None = None
+) -> Figure:
+    return Figure.ratio(name, *([each.processor for each in side] for side in (ours, theirs)), limit=limit)
 
 
 def _bundles(functions: Collection[str]) -> dict[str, Path]:
@@ -281,7 +284,6 @@ def _start(s3: str, path: Path, code: str, given: str) -> Started:
         [sys.executable, "-S", "-c", code],
         env={
             **ENVIRONMENT,
-            "POWERTOOLS_LOG_LEVEL": "INFO",
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(path),
             "AWS_ENDPOINT_URL_S3": s3,

@@ -1,7 +1,5 @@
 """What the stand-ins for AWS and for the distance to it take of a request themselves."""
 
-import http.client
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +9,7 @@ from urllib.parse import urlsplit
 
 from benchmarks.figures import Figure
 from benchmarks.relay import Passed, Relay
-from benchmarks.stack import Client, Stack
+from benchmarks.stack import Client, PlainS3, Stack
 
 _GATEWAY: Final = "a request to the gateway"
 _INVOCATION: Final = "an invocation"
@@ -39,6 +37,11 @@ class Share:
         Args:
             api: the client's requests.
             s3: those of the functions.
+
+        >>> from collections import Counter
+        >>> share = Share(5, 3, {"GET": 1, "PUT": 2})
+        >>> share.of_holdfast(Passed(1, Counter(GET=2, PUT=1)), Passed(2, Counter(GET=3, PUT=1)))
+        32
         """
         requests = api.requests.total()
         # Every request invokes the backend, and the first one the authorizer.
@@ -60,8 +63,7 @@ class Emulator:
 
     def __init__(self, stack: Stack, to_aws: Relay, to_s3: Relay) -> None:
         self._client = Client(replace(stack, address=to_aws.endpoint + urlsplit(stack.address).path))
-        self._s3 = http.client.HTTPConnection(urlsplit(to_s3.endpoint).netloc, timeout=60)
-        self._object = f"/{stack.bucket}/native/benchmark/emulator"
+        self._s3 = PlainS3(stack, to_s3.endpoint)
         self._round_trips = (to_aws.round_trip, to_s3.round_trip)
         self._shares: list[Share] = []
 
@@ -72,7 +74,7 @@ class Emulator:
         self._ask_s3("PUT")
         noted = defaultdict[str, list[float]](list)
         for _ in range(_SAMPLES):
-            # Without credentials the gateway answers; with a wrong verb the function, and does nothing else.
+            # Without credentials the gateway answers. With a wrong method the function does, and no more.
             gateway = self._ask_api(401, anonymous=True)
             noted[_GATEWAY].append(gateway - to_aws)
             noted[_INVOCATION].append(self._ask_api(405, anonymous=False) - gateway)
@@ -93,11 +95,4 @@ class Emulator:
         return self._client.ask("GET", "/locks/benchmark/emulator", expect=expect, anonymous=anonymous)
 
     def _ask_s3(self, method: str) -> float:
-        started = time.perf_counter()
-        self._s3.request(method, self._object, b"{}" if method == "PUT" else None)
-        answer = self._s3.getresponse()
-        answer.read()
-        seconds = time.perf_counter() - started
-        if answer.status >= http.HTTPStatus.BAD_REQUEST:
-            raise RuntimeError(f"S3 answered {method} with {answer.status}")
-        return seconds
+        return self._s3.ask(method, "benchmark/emulator", b"{}" if method == "PUT" else None)

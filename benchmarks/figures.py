@@ -24,7 +24,6 @@ class Figure:
         upper: the upper quartile; the most where it was counted.
         n: how many rounds.
         limit: what the median may be at most; None = no limit is set.
-        counted: it was counted or follows from counts, so that it does not depend on the machine.
     """
 
     name: str
@@ -34,7 +33,6 @@ class Figure:
     upper: float
     n: int
     limit: float | None = None
-    counted: bool = False
 
     @classmethod
     def of(cls, name: str, unit: str, values: Sequence[float], *, limit: float | None = None) -> Self:
@@ -49,7 +47,20 @@ class Figure:
     @classmethod
     def count(cls, name: str, values: Sequence[float], unit: str = "requests") -> Self:
         """Make a figure of what each round counted, or of what follows from it."""
-        return cls(name, unit, median(values), min(values), max(values), len(values), counted=True)
+        return cls(name, unit, median(values), min(values), max(values), len(values))
+
+    @classmethod
+    def ratio(
+        cls, name: str, ours: Sequence[float], theirs: Sequence[float], *, limit: float | None = None
+    ) -> Self:
+        """Make a figure of the ratios of what was measured in pairs.
+
+        >>> Figure.ratio("plan", [2.0, 3.0], [1.0, 2.0]).median
+        1.75
+        """
+        return cls.of(
+            name, "ratio", [one / other for one, other in zip(ours, theirs, strict=True)], limit=limit
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +84,10 @@ def compare(name: str, ours: Sequence[float], theirs: Sequence[float], *, limit:
     >>> [figure.median for figure in compare("plan", [2.0, 3.0], [1.0, 2.0], limit=1.5)]
     [2.5, 1.5, 1.75]
     """
-    ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
     return [
         Figure.of(f"{name}: Holdfast", "s", ours),
         Figure.of(f"{name}: beside", "s", theirs),
-        Figure.of(f"{name}: ratio", "ratio", ratios, limit=limit),
+        Figure.ratio(f"{name}: ratio", ours, theirs, limit=limit),
     ]
 
 

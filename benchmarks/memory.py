@@ -3,7 +3,6 @@
 It measures processor time on this machine and computes the rest from what AWS documents.
 """
 
-import base64
 import json
 import os
 import resource
@@ -11,15 +10,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
-from benchmarks.cold_start import ENVIRONMENT
+from benchmarks.cold_start import ENVIRONMENT, Asked, first_requests
 from benchmarks.tiny_s3 import tiny_s3
-from holdfast.access import Role
-from holdfast.identity import tokens, trust
 from infra.bundle import bundle
-from tests.support import events
 
 SIZES: Final = (256, 512, 1024, 1769)
 """Megabytes that are compared; the last are one vCPU (Lambda's guide, "Configure Lambda function memory")."""
@@ -32,6 +27,9 @@ _WAITING_MS: Final = 20
 
 _ROUNDS: Final = 15
 _WARM: Final = 200
+
+_S3_REQUESTS: Final = {"authorizer": 1, "session": 2}
+"""Of each of the compared first requests, by its name."""
 
 _RUN: Final = """
 import importlib, json, sys, time, types
@@ -92,35 +90,15 @@ def measure(rounds: int = _ROUNDS) -> dict[str, Processor]:
 
     The least of several processes counts: whatever else the machine does only adds to it.
     """
-    token, secret = tokens.create(
-        Role.WRITER, ["*"], description="", created_by="", now=datetime.now(UTC), expires=None
-    )
-    role = trust.new_aws(
-        "deployers",
-        aws_role="Deployer",
-        role=Role.WRITER,
-        scope=["*"],
-        description="",
-        created_by="",
-        now=datetime.now(UTC),
-    )
-    basic = base64.b64encode(f"{token.id}:{secret}".encode()).decode()
-    arn = f"arn:aws:sts::{ENVIRONMENT['HOLDFAST_ACCOUNT']}:assumed-role/Deployer/ada"
-    create = events.request("POST", "/sessions/aws", body="{}")
-    create["requestContext"]["authorizer"] = {"iam": {"userArn": arn}}
-    asked = {
-        "authorizer": (events.sign_in(f"Basic {basic}"), 1),
-        "session_exchange": (create, 2),
-    }
-    objects = {token.key: token.to_json(), trust.KEY: trust.Records((role,)).to_json()}
+    first, objects = first_requests()
     with tiny_s3(objects) as address:
         return {
-            function: Processor(
-                min(_run(function, event, address)[0] for _ in range(rounds)),
-                _run(function, event, address, _WARM)[1],
+            first[name].function: Processor(
+                min(_run(first[name], address)[0] for _ in range(rounds)),
+                _run(first[name], address, _WARM)[1],
                 s3_requests,
             )
-            for function, (event, s3_requests) in asked.items()
+            for name, s3_requests in _S3_REQUESTS.items()
         }
 
 
@@ -138,7 +116,7 @@ def table(measured: Mapping[str, Processor]) -> Iterator[str]:
             )
 
 
-def _run(function: str, event: object, address: str, warm: int = 0) -> tuple[float, float]:
+def _run(asked: Asked, address: str, warm: int = 0) -> tuple[float, float]:
     """Start a function's process; return its processor time, and that of a warm request."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     ended = subprocess.run(
@@ -146,10 +124,10 @@ def _run(function: str, event: object, address: str, warm: int = 0) -> tuple[flo
         env={
             **ENVIRONMENT,
             "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(bundle(function, "local").path),
+            "PYTHONPATH": str(bundle(asked.function, "local").path),
             "AWS_ENDPOINT_URL_S3": address,
         },
-        input=json.dumps([function, event, warm]),
+        input=json.dumps([asked.function, asked.event, warm]),
         capture_output=True,
         text=True,
         check=True,

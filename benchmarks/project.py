@@ -5,9 +5,13 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
+from benchmarks.run import Run
 from benchmarks.stack import Stack
-from local_aws.terraform import Terraform
+from holdfast import names
+from holdfast_cli.backend_config import to_hcl
+from local_aws.terraform import Terraform, terraforms
 
 _RESOURCES: Final = """
 variable "round" { type = string }
@@ -32,9 +36,31 @@ terraform {{
 """
 
 
-def s3_backend(bucket: str, name: str, endpoint: str) -> str:
-    """Terraform's own `s3` backend with a lock file, as a configuration."""
-    return _S3.format(bucket=bucket, name=name, endpoint=endpoint)
+def one_of_each_version() -> list[Terraform]:
+    """Return the Terraforms and OpenTofus of this machine, one of each product and version."""
+    return [*{terraform.client: terraform for terraform in reversed(terraforms())}.values()][::-1]
+
+
+def projects(run: Run, section: str, terraform: Terraform, endpoint: str) -> tuple["Project", "Project"]:
+    """Set the same configuration up with Holdfast and with Terraform's own `s3` backend.
+
+    Args:
+        run: whose stack has both.
+        section: for which it is.
+        terraform: what runs.
+        endpoint: where AWS is reached.
+
+    Raises:
+        RuntimeError: a command failed.
+    """
+    stack, folder = run.stack, run.folder / section / terraform.name
+    name = names.parse(f"benchmark/{section}/{terraform.name}")
+    ours = to_hcl(endpoint + urlsplit(stack.address).path, name, read_only=False)
+    theirs = _S3.format(bucket=stack.bucket, name=name, endpoint=endpoint)
+    return (
+        Project(stack, terraform, folder / "ours", ours),
+        Project(stack, terraform, folder / "theirs", theirs),
+    )
 
 
 class Project:
@@ -59,20 +85,21 @@ class Project:
         self._environment = stack.environment()
         self._applied = 0
         self._run("init", {})
-        self.apply()
+        self.run("apply")
 
-    def plan(self, environment: Mapping[str, str] | None = None) -> float:
-        """Plan without a change; return the seconds that it took.
+    def run(self, command: str, variables: Mapping[str, str] | None = None) -> float:
+        """Plan without a change, or apply one; return the seconds that it took.
 
         Args:
-            environment: variables beside those of the stack, such as another token.
-        """
-        return self._run("plan", environment or {}, f"-var=round={self._applied}")
+            command: `plan` or `apply`.
+            variables: of the environment, beside those of the stack, such as another token.
 
-    def apply(self, environment: Mapping[str, str] | None = None) -> float:
-        """Apply a change; return the seconds that it took."""
-        self._applied += 1
-        return self._run("apply", environment or {}, "-auto-approve", f"-var=round={self._applied}")
+        Raises:
+            RuntimeError: it failed.
+        """
+        approved = ["-auto-approve"] if command == "apply" else []
+        self._applied += len(approved)
+        return self._run(command, variables or {}, *approved, f"-var=round={self._applied}")
 
     def _run(self, command: str, environment: Mapping[str, str], *arguments: str) -> float:
         started = time.perf_counter()

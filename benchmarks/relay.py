@@ -69,7 +69,11 @@ class Relay:
         self._thread.join()
 
     def waiting(self, passed: Passed) -> float:
-        """Compute the seconds of these round trips, where each waits for the one before."""
+        """Compute the seconds of these round trips, where each waits for the one before.
+
+        >>> Relay("http://127.0.0.1", 0.5).waiting(Passed(2, Counter(GET=3, PUT=1)))
+        4.0
+        """
         return (passed.requests.total() + 2 * passed.connections) * self.round_trip
 
     def take(self) -> Passed:

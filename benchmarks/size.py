@@ -1,16 +1,14 @@
 """Reading and writing states of several sizes, beside plain requests for the same bytes to the same S3."""
 
-import http.client
+import http
 import json
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from benchmarks.figures import Figure, Section
 from benchmarks.run import Run, tell
-from benchmarks.stack import Client, Stack
+from benchmarks.stack import Client, PlainS3
 from benchmarks.state import state
 
 _MEGABYTES: Final = (0.1, 1, 5)
@@ -20,6 +18,7 @@ _EVENTS: Final = {"write": "state.written", "read": "state.read"}
 _NOTES: Final = (
     "Of one state under a lock, through the deployed API, as Terraform's client asks: reads accept gzip.",
     "Beside: PutObject and GetObject of the same bytes, not compressed and not signed, to the same local S3.",
+    "The ratio is of the time at the client, so the emulator's gateway and invocation are in it.",
     "`on the wire` is the body of a read's response as it came, `in the function` is by the function's log.",
 )
 
@@ -34,7 +33,7 @@ def measure(run: Run) -> Section:
 
 
 def _figures(run: Run) -> Iterator[Figure]:
-    client, plain = Client(run.stack), _PlainS3(run.stack)
+    client, plain = Client(run.stack), PlainS3(run.stack, run.stack.aws.endpoint)
     for megabytes in _MEGABYTES:
         tell(f"{megabytes} MB")
         name = f"benchmark/size/{megabytes}-MB"
@@ -43,9 +42,11 @@ def _figures(run: Run) -> Iterator[Figure]:
         for serial in range(run.rounds + 1):
             document = state(serial, round(megabytes * 1_000_000))
             wrote = client.ask("POST", f"/states/{name}?ID=size", document)
-            put = plain.put(name, document)
+            put = plain.ask("PUT", name, document)
             read = client.send("GET", f"/states/{name}")
-            got = plain.get(name)
+            if read.status != http.HTTPStatus.OK:
+                raise RuntimeError(f"a read of {megabytes} MB was answered with {read.status}")
+            got = plain.ask("GET", name)
             if serial:  # the first one found no state, and may have found no function that ran
                 took["write"].append(wrote * 1000)
                 took["PutObject"].append(put * 1000)
@@ -64,32 +65,5 @@ def _of_size(
         yield Figure.of(f"{size}, {verb}: at the client", "ms", took[verb])
         yield Figure.of(f"{size}, {verb}: in the function", "ms", lines)
         yield Figure.of(f"{size}, {verb}: {beside}", "ms", took[beside])
-        ratios = [ours / theirs for ours, theirs in zip(took[verb], took[beside], strict=True)]
-        yield Figure.of(f"{size}, {verb}: ratio", "ratio", ratios)
+        yield Figure.ratio(f"{size}, {verb}: ratio", took[verb], took[beside])
     yield Figure.of(f"{size}, read: on the wire", "KB", took["on the wire"])
-
-
-class _PlainS3:
-    """The local S3, asked without a signature, which it does not need, and without the SDK's time."""
-
-    def __init__(self, stack: Stack) -> None:
-        self._connection = http.client.HTTPConnection(urlsplit(stack.aws.endpoint).netloc, timeout=60)
-        self._folder = f"/{stack.bucket}/native"
-
-    def put(self, name: str, body: bytes) -> float:
-        """Store an object; return how long it took, in seconds."""
-        return self._ask("PUT", name, body)
-
-    def get(self, name: str) -> float:
-        """Read an object; return how long it took, in seconds."""
-        return self._ask("GET", name)
-
-    def _ask(self, method: str, name: str, body: bytes | None = None) -> float:
-        started = time.perf_counter()
-        self._connection.request(method, f"{self._folder}/{name}", body)
-        answer = self._connection.getresponse()
-        answer.read()
-        seconds = time.perf_counter() - started
-        if answer.status != http.HTTPStatus.OK:
-            raise RuntimeError(f"S3 answered {method} with {answer.status}")
-        return seconds

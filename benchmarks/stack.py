@@ -83,12 +83,12 @@ def deployed(port: int, folder: Path) -> Iterator[Stack]:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """What came back.
 
     Attributes:
         status: of HTTP.
-        seconds: from the request to the last byte of the answer.
+        seconds: from the request to the last byte of the response.
         received: bytes of its body, as they came.
     """
 
@@ -117,30 +117,70 @@ class Client:
         """Send a request, with the credentials unless it is to be anonymous.
 
         Returns:
-            How long the answer took, in seconds.
+            How long it took, in seconds.
 
         Raises:
             RuntimeError: the status is another one than expected.
         """
-        answer = self.send(method, path, body, anonymous=anonymous)
-        if answer.status != expect:
-            raise RuntimeError(f"{method} {path} answered {answer.status} instead of {expect}")
-        return answer.seconds
+        response = self.send(method, path, body, anonymous=anonymous)
+        if response.status != expect:
+            raise RuntimeError(f"{method} {path} was answered with {response.status} instead of {expect}")
+        return response.seconds
 
-    def send(self, method: str, path: str, body: bytes = b"", *, anonymous: bool = False) -> Answer:
-        """Send a request as `ask` does, whatever is answered.
+    def send(self, method: str, path: str, body: bytes = b"", *, anonymous: bool = False) -> Response:
+        """Send a request as `ask` does, whatever the status.
 
         Raises:
-            RuntimeError: nothing is.
+            RuntimeError: there was no response.
         """
-        started = time.perf_counter()
-        try:
-            self._connection.request(
-                method, self._base + path, body, {} if anonymous else dict(self._headers)
-            )
-            answer = self._connection.getresponse()
-            received = len(answer.read())
-        except (OSError, http.client.HTTPException) as error:
-            self._connection.close()
-            raise RuntimeError(f"{method} {path} was not answered: {error}") from error
-        return Answer(answer.status, time.perf_counter() - started, received)
+        headers = {} if anonymous else self._headers
+        return _exchange(self._connection, method, self._base + path, body, headers)
+
+
+class PlainS3:
+    """The local S3, asked without a signature, which it does not need, and without the SDK's time.
+
+    Args:
+        stack: whose bucket it is.
+        endpoint: where S3 is reached.
+    """
+
+    def __init__(self, stack: Stack, endpoint: str) -> None:
+        self._connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=60)
+        self._folder = f"/{stack.bucket}/native"
+
+    def ask(self, method: str, name: str, body: bytes | None = None) -> float:
+        """Send a request for an object.
+
+        Returns:
+            How long it took, in seconds.
+
+        Raises:
+            RuntimeError: S3 refused it, or did not respond.
+        """
+        response = _exchange(self._connection, method, f"{self._folder}/{name}", body, {})
+        if response.status >= http.HTTPStatus.BAD_REQUEST:
+            raise RuntimeError(f"S3 answered {method} with {response.status}")
+        return response.seconds
+
+    def close(self) -> None:
+        """Close the connection; the next request opens one."""
+        self._connection.close()
+
+
+def _exchange(
+    connection: http.client.HTTPConnection,
+    method: str,
+    path: str,
+    body: bytes | None,
+    headers: Mapping[str, str],
+) -> Response:
+    started = time.perf_counter()
+    try:
+        connection.request(method, path, body, dict(headers))
+        response = connection.getresponse()
+        received = len(response.read())
+    except (OSError, http.client.HTTPException) as error:
+        connection.close()
+        raise RuntimeError(f"{method} {path} got no response: {error}") from error
+    return Response(response.status, time.perf_counter() - started, received)

@@ -35,7 +35,7 @@ def tiny_s3(objects: Mapping[str, bytes], tls: Certificates | None = None) -> It
         def do_PUT(self) -> None:
             if "Content-Length" in self.headers:
                 self.rfile.read(int(self.headers["Content-Length"]))
-            else:  # the SDK sends its checksum after the body, in chunks, where it speaks TLS
+            else:  # of older versions (--beside) the SDK sends a checksum after the body, in chunks
                 while size := int(self.rfile.readline(), 16):
                     self.rfile.read(size + 2)
                 self.rfile.readline()

@@ -109,14 +109,17 @@ def api_price(requests: int) -> float:
     return requests * _API_REQUEST
 
 
-def functions_price(requests: int) -> float:
+def functions_price(requests: int, *, session: bool = True) -> float:
     """Return what Lambda asks for a command, in dollars: it signs in and finds every function cold.
 
     Args:
         requests: to the API, the session's not among them.
+        session: it signs in with an ID token and gets a session; otherwise with a stored token.
     """
-    invocations = _AND_ITS_AUDIT * (1 + requests + _AUTHORIZED)
-    return invocations * _INVOCATION + _gb_seconds(requests, TeamConfig(name="team").memory) * GB_SECOND
+    authorized = _AUTHORIZED if session else 1
+    invocations = requests + session + authorized
+    seconds = _gb_seconds(requests, authorized, TeamConfig(name="team").memory, session=session)
+    return _AND_ITS_AUDIT * invocations * _INVOCATION + seconds * GB_SECOND
 
 
 def s3_price(requests: Mapping[str, int]) -> float:
@@ -137,18 +140,18 @@ def kms_price(requests: Mapping[str, int]) -> float:
     return (requests.get("PUT", 0) + requests.get("GET", 0)) * _KEY_REQUEST
 
 
-def _gb_seconds(requests: int, memory: Memory) -> float:
+def _gb_seconds(requests: int, authorized: int, memory: Memory, *, session: bool) -> float:
     """Return the GB-seconds of a command that finds every function cold."""
     cold = sum(
         cost(processor_ms, _WARM_MS, megabytes).ms / 1000 * megabytes / 1024
         for processor_ms, megabytes in (
             (_COLD_MS["backend"], memory.backend),
             (_COLD_MS["authorizer"], memory.authorizer),
-            (_COLD_MS["sessions"], memory.authorizer),
+            *([(_COLD_MS["sessions"], memory.authorizer)] if session else []),
         )
     )
-    warm = _WARM_MS / 1000 * ((requests - 1) * memory.backend + (_AUTHORIZED - 1) * memory.authorizer) / 1024
-    audited = requests + 1 + _AUTHORIZED  # the session, too; the first of them is the cold one
+    warm = _WARM_MS / 1000 * ((requests - 1) * memory.backend + (authorized - 1) * memory.authorizer) / 1024
+    audited = requests + session + authorized  # the first of them is the cold one
     audit = (_AUDIT_COLD_SECONDS + (audited - 1) * _AUDIT_WARM_SECONDS) * _AUDIT_MEGABYTES / 1024
     return cold + warm + audit
 

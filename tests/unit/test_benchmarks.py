@@ -4,6 +4,7 @@ import http.client
 import http.server
 import json
 import random
+import subprocess
 import sys
 import threading
 from collections import Counter
@@ -12,9 +13,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 
 from benchmarks import __main__ as benchmarks
-from benchmarks import clients, month
+from benchmarks import month
 from benchmarks.figures import Figure, Section
 from benchmarks.relay import Passed, Relay
 from benchmarks.run import Run
@@ -54,17 +56,30 @@ def ask(
     return run
 
 
-@pytest.mark.parametrize("failure", [LocalAwsError("it did not start"), RuntimeError("it answered 500")])
-def test_a_failure_is_one_line_and_exit_code_1(
-    failure: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("failure", "code", "said"),
+    [
+        (LocalAwsError("it did not start"), 1, ["it did not start"]),
+        (RuntimeError("it answered 500"), 1, ["it answered 500"]),
+        (subprocess.TimeoutExpired("a", 9), 1, ["Command 'a' timed out after 9 seconds"]),
+        (EndpointConnectionError(endpoint_url="x"), 1, ['Could not connect to the endpoint URL: "x"']),
+        (KeyboardInterrupt(), 130, ["", "Interrupted."]),
+    ],
+)
+def test_a_failure_is_one_line_and_an_exit_code(
+    failure: BaseException,
+    code: int,
+    said: Sequence[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def fail(_: Run) -> Section:
         raise failure
 
     monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "cold"])
     monkeypatch.setitem(benchmarks.SECTIONS, "cold", fail)
-    assert benchmarks.main() == 1
-    assert capsys.readouterr().err.splitlines()[1:] == [str(failure)]
+    assert benchmarks.main() == code
+    assert capsys.readouterr().err.splitlines()[1:] == said
 
 
 def test_a_table_has_the_spread_and_marks_what_is_above_its_limit(
@@ -97,7 +112,6 @@ def test_a_saved_run_stands_beside_a_later_one(
         "upper": 5,
         "n": 3,
         "limit": None,
-        "counted": True,
     }
     later = Section("Slow", [Figure.of("plan: ratio", "ratio", [0.45]), Figure.count("apply: S3", [7])])
     code, output, _ = ask("--against", str(before), sections=(later,))
@@ -118,6 +132,10 @@ def test_a_saved_run_stands_beside_a_later_one(
     ("arguments", "said"),
     [
         (("--only", "slow,month"), "there is no section 'month'; there are slow, fast"),
+        (
+            ("--only", "slow", "--beside", str(Path(__file__).parents[2])),
+            "--beside is for the section cold, which --only leaves out",
+        ),
         (("--beside", "/no/such/folder"), "/no/such/folder is not a checkout of Holdfast"),
         (("--rounds", "0"), "--rounds takes a number from 1"),
         (
@@ -168,19 +186,6 @@ def test_a_relay_passes_everything_on_and_counts_it() -> None:
             client.close()
         server.shutdown()
         thread.join()
-
-
-@pytest.mark.parametrize(
-    ("values", "percent", "expected"),
-    [
-        ([7.0], 99, 7.0),
-        ([5.0, 1.0, 3.0], 50, 3.0),
-        ([*map(float, range(101))], 99, 99.0),
-        ([0.0, 10.0], 99, 9.9),
-    ],
-)
-def test_a_percentile_is_interpolated(values: Sequence[float], percent: int, expected: float) -> None:
-    assert clients.percentile(values, percent) == pytest.approx(expected)
 
 
 def test_a_month_is_of_2000_plans_and_400_applies_at_the_prices_of_the_cost_document() -> None:
