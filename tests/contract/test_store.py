@@ -7,10 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from types import SimpleNamespace
+from typing import Any
 
 import boto3
 import pytest
-from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.awsrequest import AWSResponse
 
 from holdfast.errors import OutcomeUnknown, StorageRefused
 from holdfast.s3.retention import Retention
@@ -463,14 +464,14 @@ def test_a_small_write_waits_for_nothing_and_its_checksum_goes_ahead_of_its_body
     client = connect(session, endpoint_url=f"{scheme}://127.0.0.1:1")
     sent = []
 
-    def answer(request: AWSPreparedRequest, **_: object) -> AWSResponse:
+    def answer(request: Any, **_: object) -> Any:
         # The SDK holds some as text and some as bytes.
         headers = {
             name: value if isinstance(value, str) else value.decode()
             for name, value in request.headers.items()
         }
         sent.append((headers, request.body.read()))
-        whole = {"content-length": "0", "date": "Fri, 02 Jan 2026 03:04:05 GMT", "etag": '"1"'}
+        whole: Any = {"content-length": "0", "date": "Fri, 02 Jan 2026 03:04:05 GMT", "etag": '"1"'}
         return AWSResponse(request.url, 200, whole, SimpleNamespace(stream=list))
 
     client.meta.events.register_last("before-send.s3.PutObject", answer)
