@@ -232,7 +232,10 @@ def _try_everything(run: _Run) -> None:
 
 
 def _explore(run: _Run) -> None:
-    run.part("schedules", lambda say: exploration.search(long=run.bounds.long, say=say))
+    run.part(
+        "schedules",
+        lambda say: exploration.search(minutes=run.bounds.minutes if run.bounds.long else None, say=say),
+    )
     run.part("mutants", lambda say: exploration.mutants(say=say))
     run.part("limits", lambda say: exploration.limits(say=say))
 

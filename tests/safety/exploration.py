@@ -15,6 +15,8 @@ Say = Callable[[str], None]
 
 _WORLDS: Final = 6_000_000
 """Where a search ends that does not end by itself; some 2 GiB."""
+_WORLDS_A_MINUTE: Final = 50_000
+"""Where a search of the long run ends, for each minute that the run is to take."""
 _WORLDS_OF_A_MUTANT: Final = 1_000_000
 
 
@@ -31,12 +33,19 @@ class Explored:
     rows: Sequence[Sequence[str]]
 
 
-def search(*, long: bool, say: Say) -> Explored:
-    """Follow every interleaving of every scenario in the code as it is."""
+def search(*, minutes: float | None, say: Say) -> Explored:
+    """Follow every interleaving of every scenario in the code as it is.
+
+    Args:
+        minutes: that the long run is to take, None for the quick one.
+        say: is told of every search.
+    """
+    long = minutes is not None
+    at_most = _WORLDS if minutes is None else min(_WORLDS, round(_WORLDS_A_MINUTE * minutes))
     interleavings = violations = 0
     rows = []
     jobs = hunt.searches(long=long)
-    found = hunt.run(jobs, at_most=_WORLDS, processes=_processes())
+    found = hunt.run(jobs, at_most=at_most, processes=_processes())
     for number, (job, result) in enumerate(found, 1):
         interleavings += result.interleavings
         all_of_them = "all" if result.complete else "the first"
