@@ -64,7 +64,7 @@ def check_same_lock(first: LockIdentity | None, lock: HeldLock | None, lock_id: 
         raise _lock_lost(lock_id)
 
 
-def need_not_be_written_anew(current: CurrentState, lock: HeldLock | None) -> bool:
+def counts_as_written(current: CurrentState, lock: HeldLock | None) -> bool:
     """Decide whether a current version with the bytes of a write stands for that write.
 
     One of this very lock does: it is the write itself, which is retried. On one of another lock a PutObject

@@ -86,7 +86,7 @@ def write(
         document.require_nothing_tracked(body)
         retention = None
     sha256 = hashlib.sha256(body).hexdigest()
-    # Only a write under a lock: without one serials alone tell who wrote after whom.
+    # Only under a lock: an unlocked write has nothing but serial and ETag, so it reads the current version.
     remembered = memory.take(name) if memory and lock_id else None
     if remembered and remembered.sha256 == sha256:
         remembered = None  # perhaps a retry: only what is read now tells
@@ -106,7 +106,7 @@ def write(
         superseded = current.revision if current else None
         held = lock.info if lock else None
         same_bytes = current is not None and current.sha256 == sha256
-        if current and same_bytes and guards.need_not_be_written_anew(current, lock):
+        if current and same_bytes and guards.counts_as_written(current, lock):
             # No second reading here: it guards a PutObject that can land after the lock was broken, and
             # nothing is put. These bytes were current when the state was read, and the lock was ours then.
             if memory:

@@ -71,7 +71,7 @@ _WRITE: Final = "holdfast.state.write:write"
 _DELETE: Final = "holdfast.state.delete:delete"
 _CHECK_LOCK: Final = "holdfast.state.guards:check_lock"
 _CHECK_SUCCESSION: Final = "holdfast.state.guards:check_succession"
-_NOT_ANEW: Final = "holdfast.state.guards:need_not_be_written_anew"
+_COUNTS_AS_WRITTEN: Final = "holdfast.state.guards:counts_as_written"
 _WRITE_AGAIN: Final = "holdfast.state.undelete:_write_again"
 _LEARN: Final = "holdfast.state.memory:Memory.learn"
 _ANSWER_ACQUIRE: Final = "terraform_http.handler:_acquire"
@@ -417,7 +417,7 @@ MUTANTS: Final = (
         Invariant.CURRENT,
         "broken-lock-push-of-the-first",
         (0, 0, 0),
-        Returns(_NOT_ANEW, "True"),
+        Returns(_COUNTS_AS_WRITTEN, "True"),
     ),
     _mutant(
         "a forced push is compared with the current state",
