@@ -11,7 +11,6 @@ import boto3
 
 from local_aws.server import ACCOUNT, REGION, LocalAws
 from tests.support.aws_permissions import Call, Reach, Statement, without
-from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -183,24 +182,18 @@ class DeployedRole:
         )
         return [event["message"] for page in pages for event in page["events"]]
 
-    def requests_to_s3(self, state: str, *, releases: int) -> list[tuple[str, int]]:
-        """Event and requests to S3 of each request so far for a state, by the function's own log.
+    def requests_to_s3(self, state: str) -> list[str]:
+        """The function's requests to S3 so far for a state and its lock, such as `PutObject .tfstate`.
 
-        Args:
-            state: its name.
-            releases: of its lock so far; the log gets its lines after the response.
+        As the local AWS noted them before it answered. The function's log has them too, but gets some lines
+        only when the function is invoked again.
         """
-        events: list[tuple[str, int]] = []
-
-        def released() -> bool:
-            lines = [json.loads(line) for line in self.log_lines() if line.startswith("{")]
-            events[:] = [
-                (line["message"], line["s3_requests"]) for line in lines if line.get("state") == state
-            ]
-            return [event for event, _ in events].count("lock.released") >= releases
-
-        wait_until(released, f"{releases} releases in the log of {self.log_group}")
-        return events
+        key = f"states/{state}."
+        return [
+            f"{call.operation} .{call.key.removeprefix(key)}"
+            for call in self.calls()
+            if call.key.startswith(key)
+        ]
 
     @cached_property
     def s3(self) -> "S3Client":
