@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from holdfast.cloud.names import organization_and_workspace
 from holdfast.identity import credentials
 from holdfast.names import StateName
 from holdfast_cli.backend_config import quote_hcl
@@ -112,12 +113,12 @@ def _host_block(address: str) -> str:
 
 
 def _organization_and_workspace(state: StateName) -> tuple[str, str]:
-    organization, _, workspace = state.value.partition("/")
-    if not workspace:
+    found = organization_and_workspace(state)
+    if found is None:
         raise UsageError(
             f"`cloud` cannot reach the state {state}: it takes the first segment of a name for the "
             "organization, and this name has no other. To copy the state to a name with two, replace the "
             f"block of its configuration by that of `holdfast backend-config GROUP/{state} --cloud`, and run "
             "`terraform init`."
         )
-    return organization, workspace.replace("/", ":")
+    return found

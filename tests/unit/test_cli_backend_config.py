@@ -297,10 +297,17 @@ def test_the_data_source_is_named_after_the_state(tmp_path: Path, state: str, na
 # --- cloud and remote ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", [["--cloud"], ["--cloud", "--tags", "a,b:c"], ["--remote"]])
-@pytest.mark.parametrize("terraform", terraforms(), ids=lambda terraform: terraform.name)
+@pytest.mark.parametrize(
+    ("terraform", "form"),
+    [
+        *((terraform, ("--cloud",)) for terraform in terraforms()),
+        (PACKAGED, ("--cloud", "--tags", "a,b:c")),
+        (PACKAGED, ("--remote",)),
+    ],
+    ids=lambda value: getattr(value, "name", None) or " ".join(value),
+)
 def test_terraform_comes_to_the_organization_with_the_printed_block_and_the_printed_variable(
-    empty_backend: tuple[str, list[str]], tmp_path: Path, terraform: Terraform, form: list[str]
+    empty_backend: tuple[str, list[str]], tmp_path: Path, terraform: Terraform, form: tuple[str, ...]
 ) -> None:
     address, paths = empty_backend
     base = f"{address}/_aws/execute-api/abc123/$default"

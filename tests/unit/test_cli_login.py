@@ -396,7 +396,7 @@ def test_a_certificate_is_checked_against_the_bundle_of_the_environment(certific
         trusted = login("--address", stub.address, **AWS, AWS_CA_BUNDLE=str(certificates.ca))
 
     assert "AWS_CA_BUNDLE" in line
-    assert (trusted.returncode, len(trusted.stdout.splitlines())) == (0, 2)
+    assert (trusted.returncode, len(trusted.stdout.splitlines())) == (0, 3)
 
 
 def test_a_proxy_of_the_environment_gets_the_request_with_its_credentials(stub: ApiStub) -> None:
