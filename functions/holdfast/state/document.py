@@ -12,7 +12,8 @@ from holdfast import json_object
 from holdfast.errors import InvalidState, NotAllowed
 from holdfast.s3 import object_metadata
 
-_SERIAL_END: Final = 2**64  # Terraform keeps the serial in a uint64
+SERIAL_END: Final = 2**64
+"""The first serial that is none: Terraform keeps it in a uint64."""
 _HEAD: Final = ("version", "terraform_version", "serial", "lineage")
 _OUTPUTS_ONLY: Final = (*_HEAD, "outputs")
 
@@ -88,6 +89,59 @@ def outputs_only(body: bytes) -> bytes:
     return ("{\n" + ",\n".join(kept) + "\n}\n").encode()
 
 
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output of a state document.
+
+    Attributes:
+        value: as the text in the document: Python would round long numbers.
+        type: as the text in the document; empty if it says none.
+        sensitive: whether a client shows the value only when asked.
+    """
+
+    value: str
+    type: str
+    sensitive: bool
+
+
+def outputs(body: bytes) -> Mapping[str, Output] | None:
+    """Return the outputs of a state document by name; None if its client encrypted it.
+
+    Raises:
+        InvalidState: it is not a state document.
+    """
+    document = _load(body)
+    _read(document)
+    if "encrypted_data" in document:
+        return None
+    text = json_object.members(body).get("outputs", "{}")
+    if not isinstance(document.get("outputs", {}), Mapping):
+        raise InvalidState("The state's 'outputs' must be an object.")
+    found = {}
+    for name, output in json_object.members(text.encode()).items():
+        try:
+            fields = json_object.members(output.encode())
+        except ValueError:
+            raise InvalidState(f"The state's output {name!r} must be an object.") from None
+        found[name] = Output(
+            fields.get("value", "null"), fields.get("type", ""), fields.get("sensitive") == "true"
+        )
+    return found
+
+
+def tracks_resources(body: bytes) -> bool:
+    """Return whether a state document has resources, or could: one that is encrypted, or is none.
+
+    >>> tracks_resources(b'{"version": 4, "serial": 1, "resources": []}')
+    False
+    """
+    try:
+        document = _load(body)
+    except InvalidState:
+        return True
+    return "encrypted_data" in document or bool(document.get("resources"))
+
+
 def _load(body: bytes) -> Mapping[str, Any]:
     try:
         return json_object.parse(body)
@@ -100,7 +154,7 @@ def _read(document: Mapping[str, Any]) -> StateDocument:
     if "encrypted_data" not in document and not _is_integer(document.get("version")):
         raise InvalidState("The document has no integer 'version', so it is not a state document.")
     serial = document.get("serial")
-    if not _is_integer(serial) or not 0 <= serial < _SERIAL_END:
+    if not _is_integer(serial) or not 0 <= serial < SERIAL_END:
         raise InvalidState("The state's 'serial' must be an integer from 0 to 2^64-1.")
     lineage = document.get("lineage", "")
     if not isinstance(lineage, str):
