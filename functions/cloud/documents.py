@@ -59,8 +59,8 @@ def error(raised: HoldfastError) -> tuple[int, Payload]:
     if isinstance(raised, Locked):
         status, title = 409, raised.message
         detail = (
-            f"Its operation is '{raised.holder['Operation']}', since {raised.holder['Created']}. Wait until it "
-            "is released, or run the command with -lock-timeout."
+            f"Its operation is '{raised.holder['Operation']}', since {raised.holder['Created']}. Wait until "
+            "it is released, or run the command with -lock-timeout."
         )
     errors = [{"status": str(status), "code": raised.code, "title": title, "detail": detail}]
     return status, Payload(json.dumps({"errors": errors}), is_base64=False, headers=HEADERS)
