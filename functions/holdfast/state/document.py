@@ -4,17 +4,22 @@ Version 4 of Terraform's and OpenTofu's format, and OpenTofu's encrypted form, w
 stay readable.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, TypeGuard, TypeVar
 
 from holdfast import json_object
 from holdfast.errors import InvalidState, NotAllowed
+from holdfast.json_object import Member
 from holdfast.s3 import object_metadata
 
 _SERIAL_END: Final = 2**64  # Terraform keeps the serial in a uint64
 _HEAD: Final = ("version", "terraform_version", "serial", "lineage")
 _OUTPUTS_ONLY: Final = (*_HEAD, "outputs")
+_SMALL: Final = 1024 * 1024
+"""Bytes up to which a document is parsed whole: that takes 30 µs less, and little memory."""
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +52,30 @@ class StateDocument:
     terraform_version: str
 
 
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output of a state, its value and type as the document writes them.
+
+    Attributes:
+        value_text: the value, as JSON.
+        type_text: its type, as JSON of the types of cty.
+        sensitive: whether it is shown only to who asks for it by name.
+    """
+
+    value_text: str
+    type_text: str
+    sensitive: bool
+
+
 def parse(body: bytes) -> StateDocument:
-    """Parse a state document.
+    """Parse a state document of any size, without holding all that it contains.
 
     Raises:
         InvalidState: with the rule that it broke.
     """
-    return _read(_load(body))
+    if len(body) > _SMALL:
+        return _read(_values(_members(body)))
+    return _read(_parsed(json_object.parse, body))
 
 
 def require_nothing_tracked(body: bytes) -> None:
@@ -62,11 +84,53 @@ def require_nothing_tracked(body: bytes) -> None:
     Raises:
         InvalidState: it has some, or it is not a state document.
     """
-    if any(value for member, value in _load(body).items() if member not in _HEAD):
+    if any(member.value for name, member in _members(body).items() if name not in _HEAD):
         raise InvalidState(
             "A state under this name is removed by 'holdfast doctor', so it may hold no resources, no "
             "outputs and nothing else. Write it under another name."
         )
+
+
+def tracks_resources(body: bytes) -> bool:
+    """Return whether a state document tracks resources; one that is encrypted may.
+
+    Raises:
+        InvalidState: it is not a state document.
+    """
+    document = _members(body)
+    _read(_values(document))
+    # States of version 3 have their resources in modules.
+    return "encrypted_data" in document or any(
+        document[name].value for name in ("resources", "modules") if name in document
+    )
+
+
+def outputs(body: bytes) -> Mapping[str, Output] | None:
+    """Return the outputs of a state document by name, or None if it is encrypted.
+
+    Raises:
+        InvalidState: it is not a state document, or an output has no value or no type.
+    """
+    document = _members(body)
+    _read(_values(document))
+    if "encrypted_data" in document:
+        return None
+    if "outputs" not in document or not document["outputs"].value:
+        return {}
+    whole = document["outputs"].written(body)
+    try:
+        return {name: _output(one.written(whole)) for name, one in json_object.members(whole).items()}
+    except (ValueError, KeyError):
+        raise InvalidState("The state's 'outputs' must be objects, each with 'value' and 'type'.") from None
+
+
+def _output(whole: bytes) -> Output:
+    parts = json_object.members(whole)
+    return Output(
+        parts["value"].written(whole).decode(),
+        parts["type"].written(whole).decode(),
+        sensitive="sensitive" in parts and parts["sensitive"].value is True,
+    )
 
 
 def outputs_only(body: bytes) -> bytes:
@@ -76,21 +140,32 @@ def outputs_only(body: bytes) -> bytes:
         InvalidState: it is not a state document.
         NotAllowed: it is encrypted, so its outputs cannot be told from the rest.
     """
-    document = _load(body)
-    _read(document)
+    document = _members(body)
+    _read(_values(document))
     if "encrypted_data" in document:
         raise NotAllowed(
             "The state is encrypted by its client, so its outputs cannot be separated; read it whole, at "
             "/states/, with a token that has the role 'reader'."
         )
-    members = json_object.members(body)
-    kept = [f'  "{field}": {members[field]}' for field in _OUTPUTS_ONLY if field in members]
-    return ("{\n" + ",\n".join(kept) + "\n}\n").encode()
+    kept = [
+        b'  "%s": %s' % (name.encode(), document[name].written(body))
+        for name in _OUTPUTS_ONLY
+        if name in document
+    ]
+    return b"{\n" + b",\n".join(kept) + b"\n}\n"
 
 
-def _load(body: bytes) -> Mapping[str, Any]:
+def _members(body: bytes) -> Mapping[str, Member]:
+    return _parsed(json_object.members, body)
+
+
+def _values(members: Mapping[str, Member]) -> Mapping[str, Any]:
+    return {name: member.value for name, member in members.items()}
+
+
+def _parsed(how: Callable[[bytes], _T], body: bytes) -> _T:
     try:
-        return json_object.parse(body)
+        return how(body)
     except ValueError as error:
         raise InvalidState(f"The body {error}; send a state document.") from None
 
