@@ -39,6 +39,14 @@ class Event(StrEnum):
     STATE_WRITTEN = "state.written"
     STATE_UNCHANGED = "state.unchanged"
     STATE_DELETED = "state.deleted"
+    WORKSPACE_READ = "workspace.read"
+    WORKSPACE_ABSENT = "workspace.absent"
+    WORKSPACES_LISTED = "workspaces.listed"
+    WORKSPACE_CREATED = "workspace.created"
+    WORKSPACE_CHANGED = "workspace.changed"
+    WORKSPACE_DELETED = "workspace.deleted"
+    UPLOAD_CREATED = "upload.created"
+    SERVICE_DESCRIBED = "service.described"
     REQUEST_REFUSED = "request.refused"
     REQUEST_FAILED = "request.failed"
 
@@ -64,6 +72,14 @@ def changed_a_state(event: Event) -> bool:
             | Event.STATE_ABSENT
             | Event.OUTPUTS_READ
             | Event.STATE_UNCHANGED
+            | Event.WORKSPACE_READ
+            | Event.WORKSPACE_ABSENT
+            | Event.WORKSPACES_LISTED
+            | Event.WORKSPACE_CREATED
+            | Event.WORKSPACE_CHANGED
+            | Event.WORKSPACE_DELETED
+            | Event.UPLOAD_CREATED
+            | Event.SERVICE_DESCRIBED
             | Event.REQUEST_REFUSED
             | Event.REQUEST_FAILED
         ):

@@ -63,6 +63,20 @@ class InvalidBody(HoldfastError):
     code = "invalid_body"
 
 
+class InvalidId(HoldfastError):
+    """An ID of a workspace, version, upload or output was not made by this API."""
+
+    status = 400
+    code = "invalid_id"
+
+
+class InvalidDocument(HoldfastError):
+    """The body of a request of `cloud {}` is not the JSON:API document that its call takes."""
+
+    status = 400
+    code = "invalid_document"
+
+
 class UnknownRoute(HoldfastError):
     """No such route. Terraform would take a 404 for "no state yet"."""
 
@@ -96,6 +110,20 @@ class NoVersions(HoldfastError):
 
     status = 404
     code = "no_versions"
+
+
+class NoState(HoldfastError):
+    """The workspace has no state yet."""
+
+    status = 404
+    code = "no_state"
+
+
+class NoWorkspace(HoldfastError):
+    """There is no such workspace. The client creates it, so it is never the response to a lack of access."""
+
+    status = 404
+    code = "no_workspace"
 
 
 class MethodNotAllowed(HoldfastError):
@@ -132,6 +160,55 @@ class UnreadableState(HoldfastError):
 
     status = 409
     code = "unreadable_state"
+
+
+class BaseChanged(HoldfastError):
+    """The state is another one than the one on which an upload builds."""
+
+    status = 409
+    code = "base_changed"
+
+
+class UploadMissing(HoldfastError):
+    """Nothing was uploaded that could be committed."""
+
+    status = 409
+    code = "upload_missing"
+
+
+class UploadAltered(HoldfastError):
+    """What was uploaded is not what was announced."""
+
+    status = 409
+    code = "upload_altered"
+
+
+class WorkspaceExists(HoldfastError):
+    """There is a workspace of this name already."""
+
+    status = 409
+    code = "workspace_exists"
+
+
+class UnreadableRecord(HoldfastError):
+    """The object of a workspace's record is none."""
+
+    status = 409
+    code = "unreadable_record"
+
+
+class ResourcesTracked(HoldfastError):
+    """The workspace's state still tracks resources."""
+
+    status = 409
+    code = "resources_tracked"
+
+
+class JustDeleted(HoldfastError):
+    """The workspace was deleted moments ago and has a state again: a retry must not delete that."""
+
+    status = 409
+    code = "just_deleted"
 
 
 class LockLost(HoldfastError):

@@ -123,6 +123,7 @@ def test_what_is_kept_of_a_state_keeps_its_text(space: str) -> None:
         (b'{"version": 4, "serial": 1}', False),
         (b'{"version": 3, "serial": 1, "modules": [{"resources": {"a": {}}}]}', True),
         (encrypted_state(1, "AAAA"), True),
+        (b"[]", True),
     ],
 )
 def test_a_state_tracks_resources_if_it_has_some_or_hides_what_it_has(body: bytes, tracks: bool) -> None:
@@ -155,13 +156,17 @@ def test_the_outputs_of_an_encrypted_state_are_unknown() -> None:
     assert document.outputs(encrypted_state(1, "AAAA")) is None
 
 
-@pytest.mark.parametrize("outputs", [["a"], "a", {"a": 1}, {"a": {"value": 1}}, {"a": {"type": "number"}}])
+def test_an_output_without_value_or_type_has_neither() -> None:
+    assert document.outputs(with_field(outputs={"a": {}})) == {"a": Output("null", "", sensitive=False)}
+
+
+@pytest.mark.parametrize("outputs", [["a"], [], "a", "", 0, {"a": 1}, {"a": None}, {"a": []}])
 def test_outputs_that_are_none_are_refused(outputs: object) -> None:
     with pytest.raises(InvalidState, match="'outputs'"):
         document.outputs(with_field(outputs=outputs))
 
 
-@pytest.mark.parametrize("read", [document.outputs, document.outputs_only, document.tracks_resources])
+@pytest.mark.parametrize("read", [document.outputs, document.outputs_only])
 def test_nothing_is_read_of_what_is_no_state(read: Callable[[bytes], object]) -> None:
     for body, rule in ((b"[]", "not a JSON object"), (b'{"version": 4}', "'serial'")):
         with pytest.raises(InvalidState, match=rule):

@@ -36,7 +36,11 @@ if TYPE_CHECKING:
     import boto3
     from botocore.awsrequest import AWSPreparedRequest
     from mypy_boto3_s3 import S3Client
-    from mypy_boto3_s3.type_defs import ListObjectsV2OutputTypeDef, ListObjectVersionsOutputTypeDef
+    from mypy_boto3_s3.type_defs import (
+        GetObjectOutputTypeDef,
+        ListObjectsV2OutputTypeDef,
+        ListObjectVersionsOutputTypeDef,
+    )
 
 CONTENT_TYPE: Final = "application/json"
 
@@ -92,6 +96,17 @@ class Object:
     version: ObjectVersion
     body: bytes
     read_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Larger:
+    """An object that was not read, because it has more bytes than the reader takes.
+
+    Attributes:
+        size: bytes.
+    """
+
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +274,29 @@ class Store:
         absent: dict[int, Object | None] = {404: None} if version_id is None else {404: None, 405: None}
         return self._decided("GetObject", lambda: self._get(key, **which), absent)
 
+    def read_at_most(self, key: str, limit: int) -> Object | Larger | None:
+        """Read an object, or None if there is none.
+
+        Args:
+            key: which object.
+            limit: bytes; of an object with more, only the length is read.
+
+        Raises:
+            OutcomeUnknown: S3 did not respond in time.
+            StorageRefused: S3 refuses the function.
+        """
+        absent: dict[int, Object | Larger | None] = {404: None}
+
+        def get() -> Object | Larger:
+            response = self._client.get_object(**self._where, Key=key)
+            size = response.get("ContentLength", 0)
+            if size > limit:
+                response["Body"].close()
+                return Larger(size)
+            return _object(response)
+
+        return self._decided("GetObject", get, absent)
+
     def read_version(self, key: str) -> ObjectVersion | None:
         """Read what S3 tells about the current version of an object, or None if there is none.
 
@@ -277,21 +315,7 @@ class Store:
 
     def _get(self, key: str, **which: Any) -> Object:
         """Read an object, or the part of it that is asked for."""
-        try:
-            response = self._client.get_object(**self._where, Key=key, **which)
-            body = response["Body"].read()
-            read_at = _require_whole(response, body)
-            # "bytes 0-0/123" is the range of a response that has not all of the object.
-            _, _, size = response.get("ContentRange", "").rpartition("/")
-            version = _object_version(
-                response,
-                int(size or response["ContentLength"]),
-                response["LastModified"],
-                response["Metadata"],
-            )
-            return Object(version, body, read_at)
-        except (KeyError, ValueError) as error:  # a field is missing, or cut
-            raise ResponseCutShortError from error
+        return _object(self._client.get_object(**self._where, Key=key, **which))
 
     def versions(self, key: str, *, page_size: int = 1000) -> Iterator[HistoryEntry]:
         """List the history of exactly this key, newest first, page by page as it is asked for.
@@ -432,6 +456,22 @@ class Store:
         outcomes: dict[int, Deleted | PreconditionFailed] = {404: Deleted(), 412: PreconditionFailed()}
         return self._decided("DeleteObject", delete, outcomes)
 
+    def discard(self, key: str) -> Deleted:
+        """Delete an object of a bucket without versioning, whatever it is by now.
+
+        Only for objects whose keys are random, which nobody writes a second time.
+
+        Raises:
+            OutcomeUnknown: S3 did not decide in time; the delete may have taken effect.
+            StorageRefused: S3 refuses the function.
+        """
+
+        def delete() -> Deleted:
+            self._client.delete_object(**self._where, Key=key)
+            return Deleted()
+
+        return self._decided("DeleteObject", delete, {404: Deleted()})
+
     def remove_version(self, key: str, version_id: str) -> Deleted | Protected:
         """Remove one version for good; one that is gone already counts as deleted.
 
@@ -461,6 +501,21 @@ class Store:
             before_each=lambda: self.requests.append(operation),
             unconfirmed=lambda: self.unconfirmed.append(operation),
         )
+
+
+def _object(response: "GetObjectOutputTypeDef") -> Object:
+    """Return what a response tells, once its body has come to its end."""
+    try:
+        body = response["Body"].read()
+        read_at = _require_whole(response, body)
+        # "bytes 0-0/123" is the range of a response that has not all of the object.
+        _, _, size = response.get("ContentRange", "").rpartition("/")
+        version = _object_version(
+            response, int(size or response["ContentLength"]), response["LastModified"], response["Metadata"]
+        )
+        return Object(version, body, read_at)
+    except (KeyError, ValueError) as error:  # a field is missing, or cut
+        raise ResponseCutShortError from error
 
 
 def _require_whole(response: Mapping[str, Any], body: bytes) -> datetime:

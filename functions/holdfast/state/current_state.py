@@ -35,6 +35,7 @@ class CurrentState:
         superseded: the last acknowledged revision that it replaced, if its writer noted one.
         lock_id: the lock under which it was written; empty for an unlocked write.
         fenced: whether Holdfast wrote it.
+        upload: the key of the upload that it was committed from; empty if it came in one request.
     """
 
     version: ObjectVersion
@@ -43,6 +44,7 @@ class CurrentState:
     superseded: Revision | None
     lock_id: str
     fenced: bool
+    upload: str = ""
 
 
 def read_current(store: Store, name: StateName) -> CurrentState | None:
@@ -81,7 +83,13 @@ def noted(version: ObjectVersion) -> CurrentState | None:
         return None
     superseded = _noted_revision(metadata, "over-serial", "over-lineage")
     return CurrentState(
-        version, metadata["sha256"], revision, superseded, metadata.get("lock-id", ""), fenced=True
+        version,
+        metadata["sha256"],
+        revision,
+        superseded,
+        metadata.get("lock-id", ""),
+        fenced=True,
+        upload=metadata.get("upload", ""),
     )
 
 
@@ -91,7 +99,12 @@ def _noted_revision(metadata: Mapping[str, str], serial: str, lineage: str) -> R
 
 
 def version_metadata(
-    new: StateDocument, sha256: str, superseded: Revision | None, lock: HeldLock | None, caller: Caller
+    new: StateDocument,
+    sha256: str,
+    superseded: Revision | None,
+    lock: HeldLock | None,
+    caller: Caller,
+    upload: str = "",
 ) -> dict[str, str]:
     """Return the user metadata of a new state version, without empty values.
 
@@ -101,6 +114,7 @@ def version_metadata(
         superseded: the last acknowledged revision.
         lock: the lock under which it is written, None for an unlocked write.
         caller: who writes.
+        upload: the key of the upload that is committed; empty if the document came in one request.
     """
     metadata = {
         "sha256": sha256,
@@ -111,6 +125,7 @@ def version_metadata(
         "who": lock.info.who if lock else "",
         "operation": lock.info.operation if lock else "",
         "written-by": caller.principal,
+        "upload": upload,
     }
     if superseded is not None:
         metadata |= {"over-serial": str(superseded.serial), "over-lineage": superseded.lineage}

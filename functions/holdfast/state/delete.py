@@ -1,12 +1,13 @@
 """Delete a state under a lock of its own."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from holdfast.access import Action, Caller
 from holdfast.errors import DeleteOutcomeUnknown, RacedWriter
 from holdfast.names import StateName
-from holdfast.s3.store import IfMatch, PreconditionFailed, Store
+from holdfast.s3.store import IfMatch, Object, PreconditionFailed, Store
 from holdfast.state import lock_info, locks
 from holdfast.state.locks import identity
 
@@ -21,8 +22,16 @@ class Removed:
     version_id: str | None
 
 
-def delete(store: Store, name: StateName, caller: Caller) -> Removed:
+def delete(
+    store: Store, name: StateName, caller: Caller, *, check: Callable[[Object], None] | None = None
+) -> Removed:
     """Delete the state under a lock of its own. The versions stay; deleting nothing is success.
+
+    Args:
+        store: the bucket.
+        name: of the state.
+        caller: who deletes it.
+        check: raises if what is read may not be deleted. Nothing else than what it saw is deleted.
 
     Raises:
         NotAllowed: the caller may not delete this state.
@@ -37,6 +46,8 @@ def delete(store: Store, name: StateName, caller: Caller) -> Removed:
     if current is None:
         _release_left_lock(store, name, caller)
         return Removed(None)
+    if check:
+        check(current)
     version = current.version
     # The same lock info for every delete of this version by this caller: a retry meets its own lock.
     info = lock_info.of_verb(

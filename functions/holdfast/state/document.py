@@ -13,7 +13,8 @@ from holdfast.errors import InvalidState, NotAllowed
 from holdfast.json_object import Member
 from holdfast.s3 import object_metadata
 
-_SERIAL_END: Final = 2**64  # Terraform keeps the serial in a uint64
+SERIAL_END: Final = 2**64
+"""The first serial that is none: Terraform keeps it in a uint64."""
 _HEAD: Final = ("version", "terraform_version", "serial", "lineage")
 _OUTPUTS_ONLY: Final = (*_HEAD, "outputs")
 _SMALL: Final = 1024 * 1024
@@ -54,16 +55,16 @@ class StateDocument:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output of a state, its value and type as the document writes them.
+    """An output of a state document.
 
     Attributes:
-        value_text: the value, as JSON.
-        type_text: its type, as JSON of the types of cty.
-        sensitive: whether it is shown only to who asks for it by name.
+        value: as the text in the document: Python would round long numbers.
+        type: as the text in the document; empty if it says none.
+        sensitive: whether a client shows the value only when asked.
     """
 
-    value_text: str
-    type_text: str
+    value: str
+    type: str
     sensitive: bool
 
 
@@ -92,13 +93,15 @@ def require_nothing_tracked(body: bytes) -> None:
 
 
 def tracks_resources(body: bytes) -> bool:
-    """Return whether a state document tracks resources; one that is encrypted may.
+    """Return whether a state document has resources, or could: one that is encrypted, or is none.
 
-    Raises:
-        InvalidState: it is not a state document.
+    >>> tracks_resources(b'{"version": 4, "serial": 1, "resources": []}')
+    False
     """
-    document = _members(body)
-    _read(_values(document))
+    try:
+        document = _members(body)
+    except InvalidState:
+        return True
     # States of version 3 have their resources in modules.
     return "encrypted_data" in document or any(
         document[name].value for name in ("resources", "modules") if name in document
@@ -106,31 +109,27 @@ def tracks_resources(body: bytes) -> bool:
 
 
 def outputs(body: bytes) -> Mapping[str, Output] | None:
-    """Return the outputs of a state document by name, or None if it is encrypted.
+    """Return the outputs of a state document by name; None if its client encrypted it.
 
     Raises:
-        InvalidState: it is not a state document, or an output has no value or no type.
+        InvalidState: it is not a state document.
     """
     document = _members(body)
     _read(_values(document))
     if "encrypted_data" in document:
         return None
-    if "outputs" not in document or not document["outputs"].value:
+    if "outputs" not in document or document["outputs"].value is None:
         return {}
     whole = document["outputs"].written(body)
     try:
-        return {name: _output(one.written(whole)) for name, one in json_object.members(whole).items()}
-    except (ValueError, KeyError):
-        raise InvalidState("The state's 'outputs' must be objects, each with 'value' and 'type'.") from None
+        return {name: _output(member.written(whole)) for name, member in json_object.members(whole).items()}
+    except ValueError:
+        raise InvalidState("The state's 'outputs' must be an object, and so must each output.") from None
 
 
 def _output(whole: bytes) -> Output:
-    parts = json_object.members(whole)
-    return Output(
-        parts["value"].written(whole).decode(),
-        parts["type"].written(whole).decode(),
-        sensitive="sensitive" in parts and parts["sensitive"].value is True,
-    )
+    written = {name: member.written(whole).decode() for name, member in json_object.members(whole).items()}
+    return Output(written.get("value", "null"), written.get("type", ""), written.get("sensitive") == "true")
 
 
 def outputs_only(body: bytes) -> bytes:
@@ -175,7 +174,7 @@ def _read(document: Mapping[str, Any]) -> StateDocument:
     if "encrypted_data" not in document and not _is_integer(document.get("version")):
         raise InvalidState("The document has no integer 'version', so it is not a state document.")
     serial = document.get("serial")
-    if not _is_integer(serial) or not 0 <= serial < _SERIAL_END:
+    if not _is_integer(serial) or not 0 <= serial < SERIAL_END:
         raise InvalidState("The state's 'serial' must be an integer from 0 to 2^64-1.")
     lineage = document.get("lineage", "")
     if not isinstance(lineage, str):

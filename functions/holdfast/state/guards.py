@@ -3,10 +3,12 @@
 Nothing here talks to S3. `write` reads, asks these functions, and writes.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 from holdfast.access import Caller
 from holdfast.errors import (
+    BaseChanged,
     LineageChanged,
     Locked,
     LockLost,
@@ -17,6 +19,26 @@ from holdfast.errors import (
 from holdfast.state.current_state import CurrentState
 from holdfast.state.document import Revision
 from holdfast.state.locks import HeldLock, LockIdentity, identity
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A write that comes in several requests: what was found when it was created, for its commit to compare.
+
+    Attributes:
+        key: 128 random bits, hexadecimal; the version that is written notes it.
+        lock_id: the ID of the lock under which it was created.
+        lock_version: the version ID of that lock object.
+        base: version ID and ETag of the version that was current; None if there was no state.
+        force: whether the user asked for it whatever serial and lineage say.
+    """
+
+    key: str
+    lock_id: str
+    lock_version: str
+    base: tuple[str, str] | None
+    force: bool
+
 
 COMPARED_BY_CLIENT: Final = frozenset({"state-push", "migration destination state"})
 """Lock operations whose client has compared serial and lineage itself, or was forced by its user."""
@@ -64,6 +86,34 @@ def check_same_lock(first: LockIdentity | None, lock: HeldLock | None, lock_id: 
         raise _lock_lost(lock_id)
 
 
+def check_upload_lock(lock: HeldLock | None, upload: Upload) -> None:
+    """Decide whether the lock that is held is the one under which an upload was created.
+
+    One with the same ID can be another: the first was broken, and its acquire arrived once more.
+
+    Raises:
+        LockLost: it is another lock object, or none.
+    """
+    if lock is None or lock.identity.version_id != upload.lock_version:
+        raise _lock_lost(upload.lock_id)
+
+
+def check_base(current: CurrentState | None, lock: HeldLock | None, upload: Upload) -> None:
+    """Decide whether an upload may be written over the current state.
+
+    Raises:
+        BaseChanged: the state is another one than the one on which the upload builds, and it counts: its
+            writer was not told otherwise.
+    """
+    version = (current.version.version_id, current.version.etag) if current else None
+    if version == upload.base or (current is not None and was_never_acknowledged(current, lock)):
+        return
+    raise BaseChanged(
+        "The state has changed since this write was begun, which was made from the version before. Nothing "
+        "was written. Keep errored.tfstate, pull the current state, compare, then push or apply again."
+    )
+
+
 def counts_as_written(current: CurrentState, lock: HeldLock | None) -> bool:
     """Decide whether a current version with the bytes of a write stands for that write.
 
@@ -74,13 +124,16 @@ def counts_as_written(current: CurrentState, lock: HeldLock | None) -> bool:
     return current.lock_id == (lock.info.id if lock else "") or not current.version.has_own_etag
 
 
-def check_succession(new: Revision, current: CurrentState | None, lock: HeldLock | None) -> None:
+def check_succession(
+    new: Revision, current: CurrentState | None, lock: HeldLock | None, *, force: bool = False
+) -> None:
     """Decide whether a revision may follow the current state: same lineage, higher serial.
 
     Args:
         new: the revision of the write.
         current: the current state, None if there is none.
         lock: the lock under which the write goes ahead.
+        force: whether the user asked for it whatever serial and lineage say.
 
     Raises:
         SerialNotNewer: the serial is not higher than the last acknowledged one.
@@ -89,7 +142,7 @@ def check_succession(new: Revision, current: CurrentState | None, lock: HeldLock
     """
     if current is None or current.version.size == 0:
         return
-    if lock is not None and lock.info.operation in COMPARED_BY_CLIENT:
+    if force or (lock is not None and lock.info.operation in COMPARED_BY_CLIENT):
         return
     if current.revision is None and not was_never_acknowledged(current, lock):
         raise UnreadableState(

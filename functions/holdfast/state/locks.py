@@ -225,6 +225,61 @@ def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Relea
     return _force_unlock(store, name, held, info.id)
 
 
+def release_exactly(store: Store, name: StateName, info: LockInfo, caller: Caller) -> Released:
+    """Release the lock that was acquired with this very document, for a protocol that tells it from a
+    force-unlock.
+
+    Raises:
+        NotAllowed: the caller may not unlock this state.
+        LockNotMatched: another lock is held. It stays.
+        OutcomeUnknown: S3 did not decide in time; a retry is safe.
+    """
+    caller.require(Action.UNLOCK, name)
+    held = read(store, name)
+    if held is None:
+        return Released(info.id)  # a retry, or somebody removed it: nothing is left to release
+    if not _was_acquired_with(held, _with_path(info, store, name), caller):
+        raise LockNotMatched(
+            f"The lock {info.id} is gone, and {held.info.who or 'somebody'} has locked the state since, lock "
+            f"ID {held.info.id}; their lock stays."
+        )
+    return Released(info.id, marker_created=_remove(store, name, held))
+
+
+def force_unlock_version(store: Store, name: StateName, version_id: str, caller: Caller) -> ForceUnlocked:
+    """Force-unlock the lock object that the client has seen. A retry never meets another one.
+
+    Args:
+        store: the bucket.
+        name: of the state.
+        version_id: of the lock object; empty if the client saw none.
+        caller: a maintainer.
+
+    Returns:
+        `ForceUnlocked` also when that lock is gone and none is held.
+
+    Raises:
+        NotAllowed: the caller may not force-unlock this state.
+        LockNotMatched: another lock is held, or this one is too young; nothing was unlocked.
+        OutcomeUnknown: S3 did not decide in time; a retry is safe.
+    """
+    caller.require(Action.FORCE_UNLOCK, name)
+    if not is_unique(version_id):
+        raise LockNotMatched(
+            "The state was not locked when this command began. Nothing was unlocked; if it is locked now, "
+            "run the command again."
+        )
+    held = read(store, name)
+    if held is None:
+        return ForceUnlocked(None, None)
+    if held.identity.version_id != version_id:
+        raise LockNotMatched(
+            f"The lock that was held when this command began is gone, and {held.info.who or 'somebody'} has "
+            f"locked the state since, lock ID {held.info.id}; their lock stays."
+        )
+    return _force_unlock(store, name, held, None, retry_is_safe=True)
+
+
 def _with_path(info: LockInfo, store: Store, name: StateName) -> LockInfo:
     """Fill `Path` with the address of the state, not of the lock, as `backend "s3"` does."""
     return info.at(f"{store.bucket}/{name.state_key}")
@@ -235,7 +290,9 @@ def _was_acquired_with(held: HeldLock, info: LockInfo, caller: Caller) -> bool:
     return held.info == info and held.principal == caller.principal
 
 
-def _force_unlock(store: Store, name: StateName, held: HeldLock | None, lock_id: str | None) -> ForceUnlocked:
+def _force_unlock(
+    store: Store, name: StateName, held: HeldLock | None, lock_id: str | None, *, retry_is_safe: bool = False
+) -> ForceUnlocked:
     if held is None:
         return ForceUnlocked(None, None)
     _check_force_unlock(held, lock_id)
@@ -246,7 +303,7 @@ def _force_unlock(store: Store, name: StateName, held: HeldLock | None, lock_id:
         # S3 answers the removal of a version that was gone already like any other: only this tells.
         now = read(store, name)
     except (OutcomeUnknown, StorageRefused) as error:
-        if lock_id is not None:
+        if retry_is_safe or lock_id is not None:
             error.logged = removed
             raise
         # A status that the client retries by itself would let the retry meet the next holder's lock.

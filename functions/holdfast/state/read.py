@@ -26,13 +26,22 @@ def read(store: Store, name: StateName, caller: Caller, memory: Memory | None = 
         UnreadableState: the current object has zero bytes.
         OutcomeUnknown: S3 did not answer in time.
     """
+    require_read(name, caller)
+    return _current(store, name, memory)
+
+
+def require_read(name: StateName, caller: Caller) -> None:
+    """Check that the caller may read a whole state.
+
+    Raises:
+        NotAllowed: it may not; the message says where its outputs are, if it may read those.
+    """
     if not caller.may(Action.READ, name) and caller.may(Action.READ_OUTPUTS, name):
         raise NotAllowed(
             f"The role '{caller.role}' of {caller.principal} reads no whole state. Its outputs are at "
             f"/outputs/{name}; for the rest use a token with the role 'reader'."
         )
     caller.require(Action.READ, name)
-    return _current(store, name, memory)
 
 
 def read_outputs(store: Store, name: StateName, caller: Caller, memory: Memory | None = None) -> bytes | None:
@@ -70,11 +79,19 @@ def _current(store: Store, name: StateName, memory: Memory | None) -> bytes | No
         memory.learn(name, found.version if found else None)
     if found is None:
         return None
-    # Terraform takes an empty body for "no state yet", and would create everything anew.
-    if not found.body:
+    require_not_empty(len(found.body))
+    return found.body
+
+
+def require_not_empty(size: int) -> None:
+    """Check that a version has bytes: clients take an empty body for "no state yet", and create everything.
+
+    Raises:
+        UnreadableState: it has none.
+    """
+    if not size:
         raise UnreadableState(
             "The current object of this state has zero bytes, so it is not a state document. Delete it with "
             "'aws s3 rm', which keeps the versions before it, and push the last of these with "
             "'terraform state push'."
         )
-    return found.body

@@ -19,6 +19,7 @@ from holdfast.s3.store import IfAbsent, IfMatch, Store, Stored
 from holdfast.state import document, guards, locks
 from holdfast.state.current_state import read_current, version_metadata
 from holdfast.state.document import Revision
+from holdfast.state.guards import Upload
 from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import LockIdentity, identity
 from holdfast.state.memory import Memory
@@ -55,6 +56,7 @@ def write(
     require_lock: bool,
     retention: Retention | None = None,
     memory: Memory | None = None,
+    upload: Upload | None = None,
 ) -> Written:
     """Write the state, fenced.
 
@@ -69,6 +71,7 @@ def write(
             never asked for a probe, which is removed.
         memory: of this process, if it has one: what it remembers of the state is taken for the current
             version until S3 says otherwise.
+        upload: what the write was created on, if it came in several requests.
 
     Raises:
         NotAllowed: the caller may not write this state.
@@ -76,6 +79,7 @@ def write(
         Locked: somebody else holds the lock.
         LockRequired: no lock is held and the team requires one.
         LockLost: the lock that was held is gone; the write does not count.
+        BaseChanged: the state is another one than the one on which the upload builds.
         SerialNotNewer, LineageChanged, UnreadableState: it does not follow the current state.
         RacedWriter: somebody else kept writing.
         OutcomeUnknown: S3 did not decide in time; a retry is safe.
@@ -87,7 +91,7 @@ def write(
         retention = None
     sha256 = hashlib.sha256(body).hexdigest()
     # Only under a lock: an unlocked write has nothing but serial and ETag, so it reads the current version.
-    remembered = memory.take(name) if memory and lock_id else None
+    remembered = memory.take(name) if memory and lock_id and not upload else None
     if remembered and remembered.sha256 == sha256:
         remembered = None  # perhaps a retry: only what is read now tells
     first: LockIdentity | None = None
@@ -105,6 +109,9 @@ def write(
             guards.check_same_lock(first, lock, lock_id)
         superseded = current.revision if current else None
         held = lock.info if lock else None
+        if upload:
+            # Before anything counts as written: by that alone it was, but not under the lock that is held.
+            guards.check_upload_lock(lock, upload)
         same_bytes = current is not None and current.sha256 == sha256
         if current and same_bytes and guards.counts_as_written(current, lock):
             # No second reading here: it guards a PutObject that can land after the lock was broken, and
@@ -112,9 +119,11 @@ def write(
             if memory:
                 memory.learn(name, current.version)
             return Written(new.revision, superseded, current.version.version_id, held, new_version=False)
+        if upload:
+            guards.check_base(current, lock, upload)
         if not same_bytes:
             try:
-                guards.check_succession(new.revision, current, lock)
+                guards.check_succession(new.revision, current, lock, force=bool(upload and upload.force))
             except (LineageChanged, SerialNotNewer):
                 if guess:
                     continue  # what is remembered refuses nothing: it may be long superseded
@@ -124,7 +133,12 @@ def write(
             body,
             IfMatch(current.version.etag) if current else IfAbsent(),
             metadata=version_metadata(
-                new, sha256, guards.last_acknowledged_revision(current, lock), lock, caller
+                new,
+                sha256,
+                guards.last_acknowledged_revision(current, lock),
+                lock,
+                caller,
+                upload.key if upload else "",
             ),
             retention=retention,
         )
@@ -138,4 +152,32 @@ def write(
     raise RacedWriter(
         "Somebody else kept writing this state while this write was in progress. Run the command again; "
         "without locking, make sure that nobody else works on this state."
+    )
+
+
+def committed(store: Store, name: StateName, upload: Upload, caller: Caller) -> Written | None:
+    """Return what an upload wrote, if its version is current and its lock is still held; None if it is not.
+
+    For a commit that is retried when nothing of the upload is left.
+
+    Raises:
+        NotAllowed: the caller may not write this state.
+        Locked: somebody else holds the lock.
+        LockLost: the lock under which the upload was created is gone.
+        OutcomeUnknown: S3 did not answer in time.
+    """
+    caller.require(Action.WRITE, name)
+    # In the order of `write`, for the same reasons.
+    current = read_current(store, name)
+    lock = locks.read(store, name)
+    guards.check_lock(lock, upload.lock_id, caller, require_lock=True)
+    guards.check_upload_lock(lock, upload)
+    if current is None or current.revision is None or current.upload != upload.key:
+        return None
+    return Written(
+        current.revision,
+        current.superseded,
+        current.version.version_id,
+        lock.info if lock else None,
+        new_version=False,
     )

@@ -1,0 +1,1 @@
+"""Workspaces: the state part of the protocol that `cloud {}` and `backend "remote"` speak."""

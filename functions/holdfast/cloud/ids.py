@@ -1,0 +1,247 @@
+"""The IDs of the protocol: what clients carry from one call to the next, and show to nobody.
+
+An ID holds all that the next call has to know, so that nothing is stored between two calls. It is not signed:
+each call authorizes the state that its ID names, and a made-up ID brings nobody further than an honest one.
+"""
+
+import base64
+import binascii
+import json
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from holdfast import names
+from holdfast.cloud.names import organization_and_workspace
+from holdfast.errors import InvalidId, InvalidName
+from holdfast.names import StateName
+from holdfast.state.document import SERIAL_END
+
+_RANDOM: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
+_LARGEST: Final = 4096
+"""Characters of the longest ID. A request's line and headers have 10,240 bytes at most (API Gateway)."""
+_TIME_END: Final = 253_402_300_800
+"""The first second that ISO 8601 cannot write with a year of four digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceId:
+    """The ID of a workspace, made anew for every read by name: one command of a client has one.
+
+    Attributes:
+        name: of the state.
+        lock_id: 128 random bits, hexadecimal; the ID of the lock that is acquired with this ID.
+        minted_at: seconds since 1970.
+        seen_lock: the version ID of the lock object that was there; empty if none was, or nobody looked.
+    """
+
+    name: StateName
+    lock_id: str
+    minted_at: int
+    seen_lock: str
+
+    @classmethod
+    def mint(cls, name: StateName, seen_lock: str = "") -> "WorkspaceId":
+        """Return a new ID."""
+        now = int(datetime.now(UTC).timestamp())
+        return cls(name, secrets.token_hex(16), now, seen_lock)
+
+    def __str__(self) -> str:
+        return _encode("ws-", [self.name.value, self.lock_id, self.minted_at, self.seen_lock])
+
+    @classmethod
+    def parse(cls, text: str) -> "WorkspaceId":
+        """Parse an ID.
+
+        Raises:
+            InvalidId: this API did not make it.
+        """
+        name, lock_id, minted_at, seen_lock = _decode("ws-", text, 4)
+        return cls(_name(name), _random(lock_id), _integer(minted_at, _TIME_END), _text(seen_lock))
+
+
+@dataclass(frozen=True, slots=True)
+class VersionId:
+    """The ID of a version of a state.
+
+    Attributes:
+        name: of the state.
+        version_id: which of its versions.
+        size: bytes.
+    """
+
+    name: StateName
+    version_id: str
+    size: int
+
+    def __str__(self) -> str:
+        return _encode("sv-", [self.name.value, self.version_id, self.size])
+
+    @classmethod
+    def parse(cls, text: str) -> "VersionId":
+        """Parse an ID.
+
+        Raises:
+            InvalidId: this API did not make it.
+        """
+        name, version_id, size = _decode("sv-", text, 3)
+        return cls(_name(name), _text(version_id), _integer(size, 2**63))
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The version on which an upload builds.
+
+    Attributes:
+        version_id: which version it is.
+        etag: its ETag.
+    """
+
+    version_id: str
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class UploadId:
+    """The ID of an upload: what its creation found and was told, for the commit to compare.
+
+    Attributes:
+        name: of the state.
+        lock_id: the ID of the lock that is held.
+        lock_version: which lock object that is.
+        base: the version that was current; None if there was no state.
+        serial: as announced.
+        lineage: as announced; empty if it was not.
+        md5: as announced, hexadecimal.
+        force: whether serial and lineage need not follow.
+        key: 128 random bits, hexadecimal; names the staged objects, and the version that the commit writes.
+    """
+
+    name: StateName
+    lock_id: str
+    lock_version: str
+    base: Base | None
+    serial: int
+    lineage: str
+    md5: str
+    force: bool
+    key: str
+
+    @staticmethod
+    def new_key() -> str:
+        """Return new random bits."""
+        return secrets.token_hex(16)
+
+    def __str__(self) -> str:
+        return _encode(
+            "upload-",
+            [
+                *(self.name.value, self.lock_id, self.lock_version),
+                [self.base.version_id, self.base.etag] if self.base else [],
+                *(self.serial, self.lineage, self.md5, self.force, self.key),
+            ],
+        )
+
+    @classmethod
+    def parse(cls, text: str) -> "UploadId":
+        """Parse an ID.
+
+        Raises:
+            InvalidId: this API did not make it.
+        """
+        name, lock_id, lock_version, base, serial, lineage, md5, force, key = _decode("upload-", text, 9)
+        if not isinstance(force, bool) or not isinstance(base, list) or len(base) not in (0, 2):
+            raise _invalid()
+        return cls(
+            _name(name),
+            _random(lock_id),
+            _text(lock_version),
+            Base(_text(base[0]), _text(base[1])) if base else None,
+            _integer(serial, SERIAL_END),
+            _text(lineage),
+            _random(md5),
+            force,
+            _random(key),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OutputId:
+    """The ID of an output value.
+
+    Attributes:
+        version: of the state that has it.
+        output: its name.
+    """
+
+    version: VersionId
+    output: str
+
+    def __str__(self) -> str:
+        version = self.version
+        return _encode("wsout-", [version.name.value, version.version_id, version.size, self.output])
+
+    @classmethod
+    def parse(cls, text: str) -> "OutputId":
+        """Parse an ID.
+
+        Raises:
+            InvalidId: this API did not make it.
+        """
+        name, version_id, size, output = _decode("wsout-", text, 4)
+        return cls(VersionId(_name(name), _text(version_id), _integer(size, 2**63)), _text(output))
+
+
+def _encode(prefix: str, fields: list[Any]) -> str:
+    # In ASCII, so that every text has a form, a lone surrogate too.
+    document = json.dumps(fields, separators=(",", ":")).encode()
+    return prefix + base64.urlsafe_b64encode(document).decode().rstrip("=")
+
+
+def _decode(prefix: str, text: str, length: int) -> list[Any]:
+    """Return the fields of an ID that has exactly the form in which `_encode` writes it."""
+    if not text.startswith(prefix) or len(text) > _LARGEST:
+        raise _invalid()
+    coded = text.removeprefix(prefix)
+    try:
+        fields = json.loads(base64.b64decode(coded + "=" * (-len(coded) % 4), altchars=b"-_", validate=True))
+    except (binascii.Error, ValueError, RecursionError):
+        raise _invalid() from None
+    if not isinstance(fields, list) or len(fields) != length or _encode(prefix, fields) != text:
+        raise _invalid()
+    return fields
+
+
+def _name(value: object) -> StateName:
+    try:
+        name = names.parse(_text(value))
+    except InvalidName:
+        raise _invalid() from None
+    if organization_and_workspace(name) is None:
+        raise _invalid()
+    return name
+
+
+def _random(value: object) -> str:
+    text = _text(value)
+    if not _RANDOM.fullmatch(text):
+        raise _invalid()
+    return text
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise _invalid()
+    return value
+
+
+def _integer(value: object, end: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < end:
+        raise _invalid()
+    return value
+
+
+def _invalid() -> InvalidId:
+    return InvalidId("This ID was not made by this API. Run the command again, which asks for a new one.")

@@ -1,0 +1,83 @@
+"""Organizations and workspaces, and the names of the states behind them.
+
+An organization is the first segment of a state's name, a workspace the rest, with `:` for `/`. No segment
+holds a `:`, so that every state of two or more segments is one workspace.
+"""
+
+from fnmatch import fnmatchcase
+from typing import Final
+
+from holdfast import names
+from holdfast.access import Caller
+from holdfast.errors import InvalidName, NotAllowed
+from holdfast.names import StateName
+
+_BETWEEN_SEGMENTS: Final = ":"
+
+
+def state_name(organization: str, workspace: str) -> StateName:
+    """Return the name of a workspace's state.
+
+    Args:
+        organization: as the gateway has decoded it.
+        workspace: as the gateway has decoded it.
+
+    Raises:
+        InvalidName: one of them breaks a rule; the message says which.
+
+    >>> state_name("network", "eu:prod").value
+    'network/eu/prod'
+    """
+    check_organization(organization)
+    if "/" in workspace:
+        raise InvalidName("The name of a workspace holds ':' where the name of its state holds '/'.")
+    return names.parse(f"{organization}/{workspace.replace(_BETWEEN_SEGMENTS, '/')}")
+
+
+def check_organization(organization: str) -> None:
+    """Check the name of an organization.
+
+    Raises:
+        InvalidName: it is not the first segment of any state that a workspace can have.
+    """
+    segments = names.split(organization)
+    if len(segments) != 1:
+        raise InvalidName(
+            "The organization is the first segment of the state's name, as in 'network'; the rest is the "
+            "workspace."
+        )
+    if organization == names.RESERVED:
+        raise InvalidName(f"The organization '{names.RESERVED}' is reserved; use another name.")
+
+
+def organization_and_workspace(name: StateName) -> tuple[str, str] | None:
+    """Return the organization and the workspace of a state; None for a name of one segment, which has none.
+
+    >>> from holdfast.names import parse
+    >>> organization_and_workspace(parse("network/eu/prod")), organization_and_workspace(parse("prod"))
+    (('network', 'eu:prod'), None)
+    """
+    organization, slash, rest = name.value.partition("/")
+    if not slash or name.is_probe:
+        return None
+    return organization, rest.replace("/", _BETWEEN_SEGMENTS)
+
+
+def require_organization(organization: str, caller: Caller) -> None:
+    """Check that the scope of a caller covers a state of an organization, whichever.
+
+    Raises:
+        InvalidName: it is no organization.
+        NotAllowed: the scope covers none of its states.
+    """
+    check_organization(organization)
+    if not any(_covers_some(pattern, organization) for pattern in caller.scope):
+        raise NotAllowed(
+            f"The scope of {caller.principal} covers no state of the organization '{organization}'; use a "
+            "token that does, or another organization."
+        )
+
+
+def _covers_some(pattern: str, organization: str) -> bool:
+    first, slash, _ = pattern.partition("/")
+    return pattern == "*" or (bool(slash) and fnmatchcase(organization, first))

@@ -1,0 +1,180 @@
+"""The record of a workspace: its tags, and that it exists before it has a state."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from holdfast import json_object
+from holdfast.errors import InvalidDocument, UnreadableRecord, WorkspaceExists
+from holdfast.names import StateName
+from holdfast.s3.store import IfAbsent, IfMatch, Object, PreconditionFailed, Store
+
+FOLDER: Final = "workspaces/"
+
+MAX_TAGS: Final = 50
+"""How many tags a workspace may have."""
+
+_SCHEMA: Final = 1
+_SUFFIX: Final = ".json"
+# What HCP Terraform takes as a tag's key and value, ASCII.
+_KEY: Final = re.compile(r"[A-Za-z0-9_.:@=+\- ]{1,128}", re.ASCII)
+_VALUE: Final = re.compile(r"[A-Za-z0-9_.:@=+/\- ]{0,256}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is stored of a workspace.
+
+    Attributes:
+        tags: value by key; a tag without a value has an empty one.
+        created_by: the principal of its creator.
+        created_at: in whole seconds.
+    """
+
+    tags: Mapping[str, str]
+    created_by: str
+    created_at: datetime
+
+    def to_json(self) -> bytes:
+        """Return the record as it is stored."""
+        document = {
+            "schema": _SCHEMA,
+            "tags": dict(sorted(self.tags.items())),
+            "created_by": self.created_by,
+            "created": self.created_at.isoformat(timespec="seconds"),
+        }
+        return json.dumps(document).encode()
+
+    @classmethod
+    def from_json(cls, body: bytes) -> "Record":
+        """Parse a stored record.
+
+        Raises:
+            ValueError: it is none.
+        """
+        document: Mapping[str, Any] = json_object.parse(body)
+        try:
+            tags = check_tags(document["tags"])
+            created_by, created = document["created_by"], datetime.fromisoformat(document["created"])
+        except (KeyError, TypeError, InvalidDocument) as error:
+            raise ValueError("is not a workspace's record") from error
+        if not isinstance(created_by, str) or created.tzinfo is None:
+            raise ValueError("is not a workspace's record")
+        return cls(tags, created_by, created)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """A record as it was read.
+
+    Attributes:
+        record: what it says.
+        etag: the condition of the next change.
+    """
+
+    record: Record
+    etag: str
+
+
+def check_tags(tags: object) -> Mapping[str, str]:
+    """Return tags unchanged.
+
+    Raises:
+        InvalidDocument: with the rule that they broke.
+    """
+    if not isinstance(tags, Mapping) or len(tags) > MAX_TAGS:
+        raise InvalidDocument(f"A workspace has at most {MAX_TAGS} tags.")
+    for key, value in tags.items():
+        if not (isinstance(key, str) and _KEY.fullmatch(key)):
+            raise InvalidDocument(
+                "The key of a tag has 1 to 128 letters, digits, spaces and . _ : @ = + - (ASCII)."
+            )
+        if not (isinstance(value, str) and _VALUE.fullmatch(value)):
+            raise InvalidDocument(
+                "The value of a tag has at most 256 letters, digits, spaces and . _ : @ = + - / (ASCII)."
+            )
+    return tags
+
+
+def record_key(name: str) -> str:
+    """Return the key of the record of the workspace whose state has this name."""
+    return f"{FOLDER}{name}{_SUFFIX}"
+
+
+def state_of(key: str) -> str:
+    """Return the name of the state whose workspace's record has this key."""
+    return key.removeprefix(FOLDER).removesuffix(_SUFFIX)
+
+
+def read(store: Store, name: StateName) -> StoredRecord | None:
+    """Read a record, or None if there is none.
+
+    Raises:
+        UnreadableRecord: what lies there is no record.
+        OutcomeUnknown: S3 did not respond in time.
+    """
+    found = store.read(record_key(name.value))
+    return _stored(found, name) if found else None
+
+
+def create(store: Store, name: StateName, tags: Mapping[str, str], principal: str) -> Record:
+    """Create a record; success also if this caller has created the same one already.
+
+    Raises:
+        WorkspaceExists: there is another record.
+        OutcomeUnknown: S3 did not decide in time; a retry is safe.
+    """
+    record = Record(tags, principal, datetime.now(UTC).replace(microsecond=0))
+    key = record_key(name.value)
+    if isinstance(store.write(key, record.to_json(), IfAbsent(), metadata={}), PreconditionFailed):
+        # Our own first attempt, whose response was lost, or somebody else's workspace.
+        found = read(store, name)
+        if found and (found.record.tags, found.record.created_by) == (tags, principal):
+            return found.record
+        raise WorkspaceExists(f"The workspace of the state '{name}' exists already. Run the command again.")
+    return record
+
+
+def change(store: Store, name: StateName, found: StoredRecord, tags: Mapping[str, str]) -> Record | None:
+    """Replace the tags of a record; None if somebody else changed it since it was read.
+
+    Raises:
+        OutcomeUnknown: S3 did not decide in time; a retry is safe.
+    """
+    record = Record(tags, found.record.created_by, found.record.created_at)
+    stored = store.write(record_key(name.value), record.to_json(), IfMatch(found.etag), metadata={})
+    return None if isinstance(stored, PreconditionFailed) else record
+
+
+def delete(store: Store, name: StateName, *, check: Callable[[Object], None] | None = None) -> None:
+    """Delete the record that is there now, if there is one.
+
+    One that was changed in between stays: somebody works with the workspace.
+
+    Args:
+        store: the bucket.
+        name: of the workspace's state.
+        check: raises if what is read may not be deleted.
+
+    Raises:
+        OutcomeUnknown: S3 did not decide in time; a retry is safe.
+    """
+    found = store.read(record_key(name.value))
+    if found is None:
+        return
+    if check:
+        check(found)
+    store.delete(record_key(name.value), IfMatch(found.version.etag))
+
+
+def _stored(found: Object, name: StateName) -> StoredRecord:
+    try:
+        return StoredRecord(Record.from_json(found.body), found.version.etag)
+    except ValueError:
+        raise UnreadableRecord(
+            f"The object {record_key(name.value)} in the bucket is not a workspace's record. Delete it; its "
+            "earlier versions stay."
+        ) from None

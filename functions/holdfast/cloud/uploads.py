@@ -1,0 +1,192 @@
+"""Writes in several requests: create, upload, commit.
+
+Create changes nothing. It says what it found in the ID of the upload: the lock, and the version on which the
+upload builds. The client puts the document into the staging bucket. The commit reads it there, compares it
+with what was announced, and writes it as every other write is written, if lock and version are the same.
+"""
+
+import hashlib
+from typing import Final
+
+from holdfast.access import Action, Caller
+from holdfast.cloud import staging
+from holdfast.cloud.ids import Base, UploadId, WorkspaceId
+from holdfast.errors import TooLarge, UploadAltered, UploadMissing
+from holdfast.s3.retention import Retention
+from holdfast.s3.store import Larger, Store
+from holdfast.state import document, guards, locks, write
+from holdfast.state.current_state import read_current
+from holdfast.state.document import Revision
+from holdfast.state.guards import Upload
+from holdfast.state.write import Written
+
+_MEGABYTE: Final = 1_000_000
+
+
+def create(
+    store: Store, workspace: WorkspaceId, announced: Revision, md5: str, caller: Caller, *, force: bool
+) -> UploadId:
+    """Decide whether a write may be uploaded, and return what its commit has to know. Nothing is changed.
+
+    Args:
+        store: the state bucket.
+        workspace: whose lock is held.
+        announced: serial and lineage of the document; an empty lineage was not announced.
+        md5: of the document, hexadecimal.
+        caller: who writes.
+        force: whether serial and lineage need not follow the current state.
+
+    Raises:
+        NotAllowed: the caller may not write this state.
+        Locked: somebody else holds the lock.
+        LockLost: the lock is not held.
+        SerialNotNewer, LineageChanged, UnreadableState: it does not follow the current state.
+        OutcomeUnknown: S3 did not answer in time.
+    """
+    name = workspace.name
+    caller.require(Action.WRITE, name)
+    # In the order of `write`, for the same reasons.
+    current = read_current(store, name)
+    lock = locks.read(store, name)
+    guards.check_lock(lock, workspace.lock_id, caller, require_lock=True)
+    guards.check_succession(announced, current, lock, force=force)
+    return UploadId(
+        name=name,
+        lock_id=workspace.lock_id,
+        lock_version=lock.identity.version_id if lock else "",
+        base=Base(current.version.version_id, current.version.etag) if current else None,
+        serial=announced.serial,
+        lineage=announced.lineage,
+        md5=md5,
+        force=force,
+        key=UploadId.new_key(),
+    )
+
+
+def commit(
+    store: Store,
+    staged: Store,
+    upload_id: UploadId,
+    caller: Caller,
+    *,
+    limit: int,
+    retention: Retention | None,
+) -> Written:
+    """Write what was uploaded, fenced; success also if it was written already. A retry is safe.
+
+    Args:
+        store: the state bucket.
+        staged: the staging bucket.
+        upload_id: what the creation of the upload found and was told.
+        caller: who writes.
+        limit: bytes of the largest document.
+        retention: how long S3 keeps the new version from being deleted; None leaves that to the bucket.
+
+    Raises:
+        NotAllowed: the caller may not write this state.
+        UploadMissing: nothing was uploaded.
+        TooLarge: the document is larger than the limit.
+        UploadAltered: it is not the document that was announced.
+        InvalidState: it is not a state document.
+        Locked: somebody else holds the lock.
+        LockLost: the lock under which it was created is gone; the write does not count.
+        BaseChanged: the state is another one than the one on which the upload builds.
+        SerialNotNewer, LineageChanged, UnreadableState: it does not follow the current state.
+        RacedWriter: somebody else kept writing.
+        OutcomeUnknown: S3 did not decide in time.
+    """
+    name = upload_id.name
+    caller.require(Action.WRITE, name)
+    upload = _upload(upload_id)
+    found = staging.read(staged, name, caller, upload_id.key, limit)
+    if found is None:
+        written = write.committed(store, name, upload, caller)
+        if written is None:
+            raise UploadMissing(
+                "Nothing was uploaded for this state version, or it was removed since. Nothing was written; "
+                "run the command again."
+            )
+        return written
+    if isinstance(found, Larger):
+        raise too_large(found.size, limit)
+    _compare(found.body, upload_id)
+    written = write.write(
+        store,
+        name,
+        found.body,
+        upload_id.lock_id,
+        caller,
+        require_lock=True,
+        retention=retention,
+        upload=upload,
+    )
+    staging.discard(staged, name, caller, upload_id.key)
+    return written
+
+
+def write_at_once(
+    store: Store,
+    upload_id: UploadId,
+    body: bytes,
+    caller: Caller,
+    *,
+    limit: int,
+    retention: Retention | None,
+) -> Written:
+    """Write a document that came with the creation of its upload, as clients before Terraform 1.6 send it.
+
+    Raises:
+        As `commit`, but UploadMissing.
+    """
+    if len(body) > limit:
+        raise too_large(len(body), limit)
+    _compare(body, upload_id)
+    return write.write(
+        store,
+        upload_id.name,
+        body,
+        upload_id.lock_id,
+        caller,
+        require_lock=True,
+        retention=retention,
+        upload=_upload(upload_id),
+    )
+
+
+def too_large(size: int, limit: int) -> TooLarge:
+    """Return the error for a document above the limit."""
+    return TooLarge(
+        f"The state has {size} bytes; this team accepts {limit // _MEGABYTE} MB. Nothing was written. Split "
+        "the state, or have 'max_state_mb' raised in the team's settings."
+    )
+
+
+def _upload(upload_id: UploadId) -> Upload:
+    base = upload_id.base
+    return Upload(
+        key=upload_id.key,
+        lock_id=upload_id.lock_id,
+        lock_version=upload_id.lock_version,
+        base=(base.version_id, base.etag) if base else None,
+        force=upload_id.force,
+    )
+
+
+def _compare(body: bytes, announced: UploadId) -> None:
+    """Check that a document is the one that was announced.
+
+    Raises:
+        UploadAltered: it is another one.
+        InvalidState: it is not a state document.
+    """
+    if hashlib.md5(body, usedforsecurity=False).hexdigest() != announced.md5:
+        raise UploadAltered(
+            "What was uploaded has another MD5 than was announced: it was cut, altered, or is another file. "
+            "Nothing was written; run the command again."
+        )
+    found = document.parse(body).revision
+    if found.serial != announced.serial or (announced.lineage and found.lineage != announced.lineage):
+        raise UploadAltered(
+            f"What was uploaded has the serial {found.serial} and the lineage {found.lineage!r}; announced "
+            f"were {announced.serial} and {announced.lineage!r}. Nothing was written."
+        )

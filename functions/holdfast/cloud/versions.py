@@ -1,0 +1,126 @@
+"""Versions of a workspace's state, and their outputs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from holdfast.access import Action, Caller
+from holdfast.cloud.ids import OutputId, VersionId, WorkspaceId
+from holdfast.cloud.names import organization_and_workspace
+from holdfast.errors import InvalidState, NoState, UnreadableState
+from holdfast.names import StateName
+from holdfast.s3.store import Object, Store
+from holdfast.state import document
+from holdfast.state.current_state import noted
+from holdfast.state.document import Output, Revision
+from holdfast.state.read import require_not_empty, require_read
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of a state.
+
+    Attributes:
+        id: which one.
+        revision: its serial and lineage; None if its metadata does not tell.
+    """
+
+    id: VersionId
+    revision: Revision | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """The outputs of a version.
+
+    Attributes:
+        version: which one.
+        values: by name; None if the client encrypted the state.
+    """
+
+    version: VersionId
+    values: Mapping[str, Output] | None
+
+
+def current(store: Store, name: StateName, caller: Caller) -> Version:
+    """Return which version is current.
+
+    Raises:
+        NotAllowed: the caller may not read this state.
+        NoState: there is none.
+        UnreadableState: the current object has zero bytes.
+        OutcomeUnknown: S3 did not respond in time.
+    """
+    require_read(name, caller)
+    version = store.read_version(name.state_key)
+    if version is None:
+        raise _no_state(name)
+    require_not_empty(version.size)
+    state = noted(version)
+    return Version(VersionId(name, version.version_id, version.size), state.revision if state else None)
+
+
+def read(store: Store, version: VersionId, caller: Caller) -> bytes:
+    """Read a version, byte for byte.
+
+    Raises:
+        NotAllowed: the caller may not read this state.
+        NoState: the version is gone.
+        OutcomeUnknown: S3 did not respond in time.
+    """
+    require_read(version.name, caller)
+    return _read(store, version).body
+
+
+def outputs(store: Store, workspace: WorkspaceId, caller: Caller) -> Outputs:
+    """Read the outputs of the current version.
+
+    Raises:
+        NotAllowed: the caller may not read them.
+        NoState: there is no state.
+        UnreadableState: the current object is not a state document.
+        OutcomeUnknown: S3 did not respond in time.
+    """
+    name = workspace.name
+    caller.require(Action.READ_OUTPUTS, name)
+    found = store.read(name.state_key)
+    if found is None:
+        raise _no_state(name)
+    version = VersionId(name, found.version.version_id, found.version.size)
+    return Outputs(version, _outputs(found))
+
+
+def output(store: Store, output_id: OutputId, caller: Caller) -> Output:
+    """Read one output of a version.
+
+    Raises:
+        NotAllowed: the caller may not read it.
+        NoState: the version is gone, or has no such output.
+        UnreadableState: it is not a state document.
+        OutcomeUnknown: S3 did not respond in time.
+    """
+    version = output_id.version
+    caller.require(Action.READ_OUTPUTS, version.name)
+    values = _outputs(_read(store, version))
+    if values is None or output_id.output not in values:
+        raise NoState("This version of the state has no such output. Run the command again.")
+    return values[output_id.output]
+
+
+def _outputs(found: Object) -> Mapping[str, Output] | None:
+    require_not_empty(len(found.body))
+    try:
+        return document.outputs(found.body)
+    except InvalidState as error:
+        raise UnreadableState(f"The outputs of the current state cannot be read. {error.message}") from None
+
+
+def _read(store: Store, version: VersionId) -> Object:
+    found = store.read(version.name.state_key, version.version_id)
+    if found is None:
+        raise NoState("This version of the state is gone. Run the command again.")
+    return found
+
+
+def _no_state(name: StateName) -> NoState:
+    organization, workspace = organization_and_workspace(name) or ("", name.value)
+    return NoState(f"The workspace '{workspace}' of the organization '{organization}' has no state yet.")

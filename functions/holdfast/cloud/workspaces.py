@@ -1,0 +1,268 @@
+"""Workspaces: read, list, create, tag and delete.
+
+A workspace exists if its state or its record does. So every state of two or more segments is a workspace,
+whichever protocol made it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from holdfast import names
+from holdfast.access import Action, Caller
+from holdfast.cloud import records
+from holdfast.cloud.ids import WorkspaceId
+from holdfast.cloud.names import organization_and_workspace, require_organization, state_name
+from holdfast.errors import (
+    InvalidName,
+    JustDeleted,
+    NoWorkspace,
+    RacedWriter,
+    ResourcesTracked,
+    WorkspaceExists,
+)
+from holdfast.names import StateName
+from holdfast.s3.store import Object, Store
+from holdfast.state import catalog, document, locks
+from holdfast.state import delete as state_delete
+from holdfast.state.delete import Removed
+from holdfast.state.locks import HeldLock
+
+JUST_DELETED: Final = timedelta(minutes=6)
+"""How long a client retries a request, rounded up: 5 minutes and 45 seconds were measured."""
+
+_AT_ONCE: Final = 16
+"""How many records are read at the same time."""
+_ATTEMPTS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A workspace as it was read by name.
+
+    Attributes:
+        id: made for this reading; what follows of the same command carries it.
+        tags: value by key.
+        lock: the lock that is held on its state, None if none is, or nobody looked.
+    """
+
+    id: WorkspaceId
+    tags: Mapping[str, str] = field(default_factory=dict)
+    lock: HeldLock | None = None
+
+    @property
+    def name(self) -> StateName:
+        """The name of its state."""
+        return self.id.name
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which workspaces a list shows.
+
+    Attributes:
+        part: what the name of the workspace holds; empty for all.
+        tags: keys that it must have, with the value that each must have, or None for any.
+    """
+
+    part: str = ""
+    tags: tuple[tuple[str, str | None], ...] = ()
+
+
+def read(store: Store, organization: str, workspace: str, caller: Caller) -> Workspace:
+    """Read a workspace by name.
+
+    Raises:
+        InvalidName: it can have no state.
+        NotAllowed: the caller may not read its outputs.
+        NoWorkspace: there is none. The client creates it.
+        OutcomeUnknown: S3 did not respond in time.
+    """
+    name = state_name(organization, workspace)
+    caller.require(Action.READ_OUTPUTS, name)
+    record = records.read(store, name)
+    if record is None and store.read_version(name.state_key) is None:
+        raise NoWorkspace(f"There is no workspace '{workspace}' in the organization '{organization}'.")
+    return _found(store, name, record.record.tags if record else {})
+
+
+def read_by_id(store: Store, workspace: WorkspaceId, caller: Caller) -> Workspace:
+    """Read the workspace of an ID, which it keeps.
+
+    Raises:
+        NotAllowed: the caller may not read its outputs.
+        OutcomeUnknown: S3 did not respond in time.
+    """
+    caller.require(Action.READ_OUTPUTS, workspace.name)
+    record = records.read(store, workspace.name)
+    return Workspace(workspace, record.record.tags if record else {}, locks.read(store, workspace.name))
+
+
+def create(
+    store: Store, organization: str, workspace: str, tags: Mapping[str, str], caller: Caller
+) -> Workspace:
+    """Create a workspace, which has no state yet. A retry is safe.
+
+    Raises:
+        InvalidName: it can have no state.
+        InvalidDocument: a tag breaks a rule.
+        NotAllowed: the caller may not write its state.
+        WorkspaceExists: it exists.
+        OutcomeUnknown: S3 did not decide in time.
+    """
+    name = state_name(organization, workspace)
+    caller.require(Action.WRITE, name)
+    record = records.create(store, name, records.check_tags(tags), caller.principal)
+    return _found(store, name, record.tags)
+
+
+def change_tags(
+    store: Store,
+    workspace: WorkspaceId,
+    change: Callable[[Mapping[str, str]], Mapping[str, str]],
+    caller: Caller,
+) -> Workspace:
+    """Change the tags of a workspace; one that has only a state gets a record.
+
+    Args:
+        store: the bucket.
+        workspace: which.
+        change: the tags that there are -> those that there will be. It may be called more than once.
+        caller: a writer.
+
+    Raises:
+        InvalidDocument: a tag breaks a rule.
+        NotAllowed: the caller may not write its state.
+        RacedWriter: somebody else kept changing them.
+        OutcomeUnknown: S3 did not decide in time; a retry is safe.
+    """
+    name = workspace.name
+    caller.require(Action.WRITE, name)
+    for _ in range(_ATTEMPTS):
+        found = records.read(store, name)
+        tags = records.check_tags(change(found.record.tags if found else {}))
+        changed: records.Record | None = None
+        if found is None:
+            with suppress(WorkspaceExists):  # since it was looked for
+                changed = records.create(store, name, tags, caller.principal)
+        elif found.record.tags == tags:
+            changed = found.record
+        else:
+            changed = records.change(store, name, found, tags)
+        if changed:
+            return Workspace(workspace, changed.tags)
+    raise RacedWriter("Somebody else kept changing the tags of this workspace. Run the command again.")
+
+
+def listed(store: Store, organization: str, wanted: Wanted, caller: Caller) -> list[Workspace]:
+    """List the workspaces of an organization that the caller's scope covers, by name.
+
+    The IDs are for reading: nobody looked at the locks.
+
+    Raises:
+        InvalidName: it is no organization.
+        NotAllowed: the scope covers none of its states.
+        OutcomeUnknown: S3 did not respond in time.
+    """
+    require_organization(organization, caller)
+    prefix = f"{organization}/"
+    with_record = _in_scope(map(records.state_of, store.list_keys(records.FOLDER + prefix)), wanted, caller)
+    if wanted.tags:
+        return [one for one in _with_tags(store, with_record) if _has(one.tags, wanted.tags)]
+    with_state = _in_scope((name.value for name in catalog.states(store, prefix)), wanted, caller)
+    found = {name.value: name for name in (*with_record, *with_state)}
+    return [Workspace(WorkspaceId.mint(name)) for _, name in sorted(found.items())]
+
+
+def delete(store: Store, organization: str, workspace: str, caller: Caller) -> Removed:
+    """Delete a workspace and its state by name, whatever the state tracks. The versions stay.
+
+    The request names no version, so a retry could mean what was made since. So for some minutes after it was
+    deleted, a workspace that was made anew is not.
+
+    Raises:
+        InvalidName: it can have no state.
+        NotAllowed: the caller may not delete its state.
+        JustDeleted: it was deleted moments ago, and was made anew.
+        Locked, RacedWriter, DeleteOutcomeUnknown, OutcomeUnknown: as `holdfast.state.delete`.
+    """
+    name = state_name(organization, workspace)
+
+    def check_state(current: Object) -> None:
+        _check_not_just_deleted(store, name.state_key, current)
+
+    def check_record(current: Object) -> None:
+        _check_not_just_deleted(store, records.record_key(name.value), current)
+
+    removed = state_delete.delete(store, name, caller, check=check_state)
+    records.delete(store, name, check=check_record)
+    return removed
+
+
+def safe_delete(store: Store, workspace: WorkspaceId, caller: Caller) -> Removed:
+    """Delete a workspace and its state, if that tracks no resources. The versions stay.
+
+    Raises:
+        NotAllowed: the caller may not delete its state.
+        ResourcesTracked: it tracks some, or its client encrypted it.
+        Locked, RacedWriter, DeleteOutcomeUnknown, OutcomeUnknown: as `holdfast.state.delete`.
+    """
+
+    def check(current: Object) -> None:
+        if document.tracks_resources(current.body):
+            raise ResourcesTracked(
+                "The state of this workspace still tracks resources. Destroy them, or delete the workspace "
+                "with -force."
+            )
+
+    # The state first: one without a record is a workspace still, a record without a state is an empty one.
+    removed = state_delete.delete(store, workspace.name, caller, check=check)
+    records.delete(store, workspace.name)
+    return removed
+
+
+def _found(store: Store, name: StateName, tags: Mapping[str, str]) -> Workspace:
+    lock = locks.read(store, name)
+    return Workspace(WorkspaceId.mint(name, lock.identity.version_id if lock else ""), tags, lock)
+
+
+def _check_not_just_deleted(store: Store, key: str, current: Object) -> None:
+    for entry in store.versions(key, page_size=10):
+        if current.read_at - entry.last_modified > JUST_DELETED:
+            return
+        if entry.is_delete_marker:
+            raise JustDeleted(
+                "This workspace was deleted moments ago, and was made anew since. Nothing was deleted: a "
+                f"repeated request cannot be told from a new one for {JUST_DELETED.seconds // 60} minutes. "
+                "Run the command again after that."
+            )
+
+
+def _in_scope(found: Iterable[str], wanted: Wanted, caller: Caller) -> list[StateName]:
+    """Return the states that are workspaces, that the caller may see, and whose workspace's name matches."""
+    states = []
+    for raw in found:
+        try:
+            name = names.parse(raw)
+        except InvalidName:
+            continue
+        place = organization_and_workspace(name)
+        if place and wanted.part in place[1] and caller.may(Action.READ_OUTPUTS, name):
+            states.append(name)
+    return states
+
+
+def _with_tags(store: Store, states: list[StateName]) -> Iterable[Workspace]:
+    def read_one(name: StateName) -> Workspace:
+        record = records.read(store, name)
+        return Workspace(WorkspaceId.mint(name), record.record.tags if record else {})
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(read_one, states))
+
+
+def _has(tags: Mapping[str, str], wanted: tuple[tuple[str, str | None], ...]) -> bool:
+    return all(key in tags and value in (None, tags[key]) for key, value in wanted)
