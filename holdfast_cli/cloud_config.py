@@ -16,7 +16,7 @@ from holdfast_cli.errors import UsageError
 STAND_IN: Final = "holdfast.local"
 """The host name of an API whose address is more than one. The CLI configuration leads it there."""
 
-SERVICES: Final = ("state.v2", "tfe.v2", "tfe.v2.1", "tfe.v2.2")
+SERVICES: Final = ("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2")
 """The services that clients look for in the discovery document."""
 
 _NOTHING_BUT_A_HOST: Final = re.compile(r"https://([A-Za-z0-9.-]+)(:443)?")
