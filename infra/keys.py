@@ -15,6 +15,12 @@ TOKENS: Final = token_key("*")
 SESSIONS: Final = session_key("*")
 TRUST: Final = trust.KEY
 """The one object with all trust records."""
+WORKSPACES: Final = "workspaces/*.json"
+
+UPLOADS: Final = "uploads/*"
+"""States that were sent and not written yet; in the staging bucket, as the next ones."""
+UPLOADED_JSON: Final = "json/*"
+"""What `cloud {}` sends beside each state, and nobody reads."""
 
 
 def folder(key: str) -> str:

@@ -20,6 +20,7 @@ Credentials = Mapping[str, str]
 
 HANDLERS = {
     "backend": "terraform_http",
+    "cloud": "cloud",
     "authorizer": "authorizer",
     "sessions": "session_exchange",
     "health": "health",
