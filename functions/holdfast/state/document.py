@@ -142,6 +142,11 @@ def tracks_resources(body: bytes) -> bool:
     return "encrypted_data" in document or bool(document.get("resources"))
 
 
+def is_lineage(text: str) -> bool:
+    """Return whether a text can be the lineage of a state that is stored."""
+    return object_metadata.fits(text) and json_object.is_unicode(text)
+
+
 def _load(body: bytes) -> Mapping[str, Any]:
     try:
         return json_object.parse(body)
@@ -159,7 +164,7 @@ def _read(document: Mapping[str, Any]) -> StateDocument:
     lineage = document.get("lineage", "")
     if not isinstance(lineage, str):
         raise InvalidState("The state's 'lineage' must be text.")
-    if not (object_metadata.fits(lineage) and json_object.is_unicode(lineage)):
+    if not is_lineage(lineage):
         raise InvalidState(
             f"The state's 'lineage' must be Unicode text of at most {object_metadata.VALUE_LIMIT} bytes, "
             "percent-encoded."
