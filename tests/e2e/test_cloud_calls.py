@@ -1,4 +1,4 @@
-"""The calls of `cloud {}` and `backend "remote"`, one by one: who may do what, and what a repeat of each does."""
+"""The calls of `cloud {}` and `backend "remote"`: who may do what, and what a repeat of each does."""
 
 import json
 from urllib.parse import parse_qs, urlsplit
