@@ -32,6 +32,7 @@ def main() -> None:
             check_places(where, teams_file)
         bundles = Bundles(
             backend=bundle("terraform_http", target.name),
+            cloud=bundle("cloud", target.name),
             authorizer=bundle("authorizer", target.name),
             sessions=bundle("session_exchange", target.name),
             health=bundle("health", target.name),

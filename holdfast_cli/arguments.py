@@ -28,6 +28,7 @@ _LONGEST = timedelta(days=36500)
 
 _PROFILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+-[0-9]{1,2}", re.ASCII)
+_TAGS = re.compile(r"[A-Za-z0-9_:-]+(,[A-Za-z0-9_:-]+)*", re.ASCII)
 _SECRET = re.compile(
     r"holdfast_[0-9A-Za-z]{20}|session-[0-9a-z]{20}|eyJ[\w-]+\.[\w-]+\.|^[0-9A-Za-z/+]{40}$", re.ASCII
 )
@@ -247,6 +248,15 @@ def state(value: str) -> names.StateName:
         return names.parse(value)
     except InvalidName as error:
         raise argparse.ArgumentTypeError(error.message) from error
+
+
+def tags(value: str) -> list[str]:
+    """Split a list of tags."""
+    if not _TAGS.fullmatch(value):
+        raise argparse.ArgumentTypeError(
+            f"{value!r} is not a valid list of tags: letters, digits, '-', '_' and ':', with ',' between two"
+        )
+    return value.split(",")
 
 
 def address(value: str) -> str:

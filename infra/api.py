@@ -81,6 +81,7 @@ class Api(Construct):
         )
 
         backend = _integration("Backend", functions.backend)
+        cloud = _integration("Cloud", functions.cloud)
         sessions = _integration("Sessions", functions.sessions)
         token = HttpLambdaAuthorizer(
             "Token",
@@ -95,6 +96,7 @@ class Api(Construct):
             ("/outputs/{name+}", backend, token),
             ("/locks/{name+}", backend, token),
             ("/unlocks/{name+}", backend, token),
+            ("/api/v2/{path+}", cloud, token),
             ("/sessions", sessions, token),
             # Lets in every identity of this AWS account; the function decides by its trust records.
             ("/sessions/aws", sessions, HttpIamAuthorizer()),
@@ -115,17 +117,16 @@ class Api(Construct):
             integration=backend,
             authorizer=token,
         )
-        (health,) = api.add_routes(
-            path="/health",
-            methods=[apigatewayv2.HttpMethod.ANY],
-            integration=_integration("Health", functions.health),
-        )
-        Validations.of(health).acknowledge(
-            Acknowledgment(
-                id="AwsSolutions::AwsSolutions-APIG4",
-                reason="It tells the version of the code and nothing else, to whoever watches from outside.",
+        health = _integration("Health", functions.health)
+        for path, reason in (
+            ("/health", "It tells the version of the code and nothing else, to whoever watches it."),
+            ("/.well-known/terraform.json", "Clients ask where the API is before they have a token."),
+            ("/app/settings/tokens", "It tells people how to get a token."),
+        ):
+            (route,) = api.add_routes(path=path, methods=[apigatewayv2.HttpMethod.ANY], integration=health)
+            Validations.of(route).acknowledge(
+                Acknowledgment(id="AwsSolutions::AwsSolutions-APIG4", reason=reason)
             )
-        )
 
         if target.api_endpoint is None:
             self.address = api.api_endpoint

@@ -33,7 +33,8 @@ def deny_statements(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) 
     """
     locks, states = bucket.arn_for_objects("*.tflock"), bucket.arn_for_objects("*.tfstate")
     records = [
-        bucket.arn_for_objects(f"{keys.folder(one)}*") for one in (keys.TOKENS, keys.TRUST, keys.SESSIONS)
+        bucket.arn_for_objects(f"{keys.folder(one)}*")
+        for one in (keys.TOKENS, keys.TRUST, keys.SESSIONS, keys.WORKSPACES)
     ]
     return [
         *deny_old_tls(bucket),
@@ -59,7 +60,8 @@ def deny_statements(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) 
                 )
             ]
         ),
-        # A blind overwrite could make a record valid again that was revoked in the meantime.
+        # A blind overwrite could make a record valid again that was revoked in the meantime, or drop the tags
+        # that another process gave a workspace.
         _deny(
             "RefuseRecordWritesWithoutCondition",
             "s3:PutObject",

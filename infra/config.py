@@ -146,6 +146,12 @@ class Memory:
         deployed=_ANY_TIME,
         default=1769,
     )
+    cloud: int = setting(
+        whole_number(256, 10240),
+        'of the function that handles requests of `cloud {}` and `backend "remote"`; it holds whole states',
+        deployed=_ANY_TIME,
+        default=1769,
+    )
     authorizer: int = setting(
         whole_number(256, 10240),
         "of the functions that verify credentials and create sessions; "
@@ -163,10 +169,11 @@ _SECONDS_OF_A_MONTH = 730 * 3600
 def snap_start_price(memory: Memory) -> float:
     """Return what snapshots of a team's functions cost when nobody calls them, in dollars a month.
 
-    >>> round(snap_start_price(Memory(backend=1769, authorizer=512)), 2)
-    10.78
+    >>> round(snap_start_price(Memory(backend=1769, cloud=1769, authorizer=512)), 2)
+    17.61
     """
-    megabytes = memory.backend + 2 * memory.authorizer  # the authorizer and the function for sessions
+    # Twice, because the function for sessions has as much as the authorizer.
+    megabytes = memory.backend + memory.cloud + 2 * memory.authorizer
     return megabytes / 1024 * _SNAPSHOT_PRICE * _SECONDS_OF_A_MONTH
 
 
@@ -221,6 +228,13 @@ class TeamConfig:
         'whether `backend "s3"` writes to the bucket too, which it does without a condition',
         deployed=_ANY_TIME,
         default=False,
+    )
+    max_state_mb: int = setting(
+        whole_number(1, 500),
+        'the largest state, in megabytes, that `cloud {}` and `backend "remote"` write; their function holds '
+        "all of it and has 25 seconds to read and write it, so raise `memory.cloud` with it",
+        deployed=_ANY_TIME,
+        default=100,
     )
     retention: Retention | None = setting(
         Table(Retention, '{ mode = "governance", days = 30 }'),
@@ -277,7 +291,7 @@ class TeamConfig:
         default=Throttling(),
     )
     memory: Memory = setting(
-        Table(Memory, "{ backend = 1769, authorizer = 1769 }"),
+        Table(Memory, "{ backend = 1769, cloud = 1769, authorizer = 1769 }"),
         "megabytes of each function; 1769 are one whole vCPU, and a new AWS account may allow 3008 at most",
         deployed=_ANY_TIME,
         default=Memory(),
@@ -475,6 +489,7 @@ class Target:
         region: overrides that of every team, or None.
         termination_protection: whether the stacks refuse to be deleted.
         api_endpoint: APIs are paths below this address, or None where each has a host name of its own.
+        presign_endpoint: presigned addresses of S3 begin with it, or None for S3's own.
         cloudtrail: whether CloudFormation makes trails there.
     """
 
@@ -483,6 +498,7 @@ class Target:
     region: str | None = None
     termination_protection: bool = True
     api_endpoint: str | None = None
+    presign_endpoint: str | None = None
     cloudtrail: bool = True
 
     def place(self, team: TeamConfig) -> TeamConfig:
@@ -506,9 +522,22 @@ def local(endpoint: str) -> Target:
         termination_protection=False,
         # It has no host name for an API that all programs on all systems resolve, so an API is a path.
         api_endpoint=endpoint,
+        # Under its other name: clients that go there from an API's address send no credentials along.
+        presign_endpoint=_under_its_other_name(endpoint),
         # Its CloudFormation refuses a stack with a trail.
         cloudtrail=False,
     )
+
+
+def _under_its_other_name(endpoint: str) -> str:
+    """Return an address of this machine with `localhost` for 127.0.0.1, or the other way round.
+
+    >>> _under_its_other_name("http://127.0.0.1:4566")
+    'http://localhost:4566'
+    """
+    if "//localhost" in endpoint:
+        return endpoint.replace("//localhost", "//127.0.0.1")
+    return endpoint.replace("//127.0.0.1", "//localhost")
 
 
 def read_target(context: Callable[[str], object]) -> Target:

@@ -18,7 +18,8 @@ from holdfast.audit import audit_log_group, function_log_group
 from holdfast.s3 import retention as object_lock
 from infra import keys
 from infra.bundle import Bundle
-from infra.config import TeamConfig
+from infra.config import Target, TeamConfig
+from infra.staging import Staging
 from infra.state_store import StateStore, fix_logical_id
 
 _MODES: Final[dict[Literal["governance", "compliance"], Literal["GOVERNANCE", "COMPLIANCE"]]] = {
@@ -33,6 +34,7 @@ class Bundles:
     """The code of the functions."""
 
     backend: Bundle
+    cloud: Bundle
     authorizer: Bundle
     sessions: Bundle
     health: Bundle
@@ -44,14 +46,22 @@ class Functions(Construct):
 
     Attributes:
         backend: the alias that handles Terraform's requests.
+        cloud: the alias that handles those of `cloud {}` and `backend "remote"`.
         authorizer: the alias that verifies credentials.
         sessions: the alias that creates sessions.
-        health: the alias that tells the version of the backend.
+        health: the alias that tells, without credentials, the version of the backend and where `cloud` is.
         audit: the log group of the audit trail.
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, team: TeamConfig, store: StateStore, bundles: Bundles
+        self,
+        scope: Construct,
+        construct_id: str,
+        team: TeamConfig,
+        target: Target,
+        store: StateStore,
+        staging: Staging,
+        bundles: Bundles,
     ) -> None:
         super().__init__(scope, construct_id)
         bucket, key = store.bucket, store.key
@@ -59,6 +69,9 @@ class Functions(Construct):
         probes = bucket.arn_for_objects(keys.PROBES)
         tokens, sessions = bucket.arn_for_objects(keys.TOKENS), bucket.arn_for_objects(keys.SESSIONS)
         trust = bucket.arn_for_objects(keys.TRUST)
+        workspaces = bucket.arn_for_objects(keys.WORKSPACES)
+        uploads = staging.bucket.arn_for_objects(keys.UPLOADS)
+        uploaded_json = staging.bucket.arn_for_objects(keys.UPLOADED_JSON)
         # Without s3:ListBucket S3 responds with 403 for a key that does not exist, as if that were a fault.
         missing_keys_are_404 = _allow("MissingKeysAre404", ["s3:ListBucket"], [bucket.bucket_arn])
         encrypt_and_decrypt = self._key_through_s3(
@@ -100,6 +113,54 @@ class Functions(Construct):
         if bucket.policy:
             # New code, which may ask for another retention, gets requests only once the bucket allows it.
             self.backend.node.add_dependency(bucket.policy)
+        cloud, cloud_log = self._function(
+            "Cloud",
+            team,
+            bundles.cloud,
+            memory_mb=team.memory.cloud,
+            timeout=Duration.seconds(25),
+            environment={
+                "HOLDFAST_BUCKET": bucket.bucket_name,
+                "HOLDFAST_ACCOUNT": Stack.of(self).account,
+                "HOLDFAST_STAGING_BUCKET": staging.bucket.bucket_name,
+                "HOLDFAST_MAX_STATE_MB": str(team.max_state_mb),
+                **({"HOLDFAST_RETENTION": retention} if retention else {}),
+                **({"HOLDFAST_PRESIGN_ENDPOINT": target.presign_endpoint} if target.presign_endpoint else {}),
+            },
+            statements=[
+                _allow(
+                    "StatesAndLocks", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], [states, locks]
+                ),
+                # A large state is downloaded by a presigned address of one version, which this role signs.
+                _allow("ReadVersions", ["s3:GetObjectVersion"], [states]),
+                _allow("RemoveLocks", ["s3:DeleteObjectVersion"], [locks]),
+                _allow("TagLocks", ["s3:PutObjectTagging"], [locks]),
+                *([_allow("RetainStates", ["s3:PutObjectRetention"], [states])] if retention else []),
+                _allow("Workspaces", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], [workspaces]),
+                _allow("ReadUploads", ["s3:GetObject"], [uploads]),
+                # Clients upload by presigned addresses, which this role signs.
+                _allow("Upload", ["s3:PutObject", "s3:DeleteObject"], [uploads, uploaded_json]),
+                _allow(
+                    "MissingKeysAre404", ["s3:ListBucket"], [bucket.bucket_arn, staging.bucket.bucket_arn]
+                ),
+                # Whether a workspace was deleted moments ago stands in its versions.
+                _allow("ListVersions", ["s3:ListBucketVersions"], [bucket.bucket_arn]),
+                *encrypt_and_decrypt,
+            ],
+            acknowledged=[
+                *(
+                    _pattern(pattern, "All states of the team: the token's scope says who may use which.")
+                    for pattern in (keys.STATES, keys.LOCKS, keys.WORKSPACES)
+                ),
+                *(
+                    _pattern(pattern, "Each upload has a new random key.", "StagingBucket")
+                    for pattern in (keys.UPLOADS, keys.UPLOADED_JSON)
+                ),
+            ],
+        )
+        self.cloud = self._live(cloud)
+        if bucket.policy:
+            self.cloud.node.add_dependency(bucket.policy)
         authorizer, authorizer_log = self._function(
             "Authorizer",
             team,
@@ -154,7 +215,12 @@ class Functions(Construct):
         self.audit = self._audit_trail(
             team,
             bundles.audit_trail,
-            {"Backend": backend_log, "Authorizer": authorizer_log, "Sessions": sessions_log},
+            {
+                "Backend": backend_log,
+                "Cloud": cloud_log,
+                "Authorizer": authorizer_log,
+                "Sessions": sessions_log,
+            },
         )
 
     def _audit_trail(
@@ -316,9 +382,9 @@ def audit_log(scope: Construct, logical_id: str, name: str, *, days: int) -> log
     return log_group
 
 
-def _pattern(keys: str, reason: str) -> Acknowledgment:
+def _pattern(keys: str, reason: str, bucket: str = "StateBucket") -> Acknowledgment:
     """Acknowledge that a role is for all keys that a pattern matches, and say why."""
-    rule = f"AwsSolutions::AwsSolutions-IAM5[Resource::<StateBucket.Arn>/{keys}]"
+    rule = f"AwsSolutions::AwsSolutions-IAM5[Resource::<{bucket}.Arn>/{keys}]"
     return Acknowledgment(id=rule, reason=reason)
 
 

@@ -135,6 +135,12 @@ def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
             expiration=one_day,
             noncurrent_version_expiration=one_day,
         ),
+        # Tags that a workspace had, and workspaces that were deleted, can be looked up for this long.
+        s3.LifecycleRule(
+            id="workspaces",
+            prefix=keys.folder(keys.WORKSPACES),
+            noncurrent_version_expiration=Duration.days(30),
+        ),
     ]
     if history is not None:
         rules.append(

@@ -10,6 +10,7 @@ from holdfast import team as names
 from infra.api import Api
 from infra.config import Target, TeamConfig, above_quota
 from infra.lambdas import Bundles, Functions, retention_of_each_write
+from infra.staging import Staging
 from infra.state_store import StateStore
 from infra.token_trail import record_selector, token_trails
 
@@ -35,7 +36,8 @@ class TeamStack(Stack):
             termination_protection=target.termination_protection,
         )
         store = StateStore(self, "StateStore", team)
-        functions = Functions(self, "Functions", team, store, bundles)
+        staging = Staging(self, "Staging", store.key)
+        functions = Functions(self, "Functions", team, target, store, staging, bundles)
         api = Api(self, "Api", team, target, functions)
 
         CfnOutput(self, names.API_ADDRESS, value=api.address, description="Base URL of the API")

@@ -98,6 +98,11 @@ class Home:
         return self.folder / "terraform.env"
 
     @property
+    def cloud_config(self) -> Path:
+        """A CLI configuration with which `cloud {}` and `backend "remote"` find the API and sign in."""
+        return self.folder / "cloud.tfrc"
+
+    @property
     def _connection(self) -> Path:
         return self.folder / "connection.json"
 
@@ -163,6 +168,7 @@ class Home:
         """Forget the deployment and the token: the data that they belong to are gone."""
         self._deployment.unlink(missing_ok=True)
         self._connection.unlink(missing_ok=True)
+        self.cloud_config.unlink(missing_ok=True)
 
     def remove(self) -> None:
         """Remove the folder with everything in it; call it within `alone`."""

@@ -21,6 +21,7 @@ from local_aws.failure import LocalAwsError
 
 ROOT = Path(__file__).resolve().parent.parent
 HOST = "127.0.0.1"
+_IPV6 = "::1"
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
 
@@ -37,9 +38,9 @@ _PAUSE = 0.05
 class PortTakenError(LocalAwsError):
     """Another program listens on the port."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, address: str = HOST) -> None:
         super().__init__(
-            f"Port {port} on {HOST} is taken by another program; pick another one: make up PORT={port + 1}"
+            f"Port {port} on {address} is taken by another program; pick another one: make up PORT={port + 1}"
         )
 
 
@@ -95,10 +96,10 @@ def find_running(data_dir: Path) -> Running | None:
 
 
 def check_port_free(port: int) -> None:
-    """Do nothing if a server could listen on this port of 127.0.0.1.
+    """Do nothing if a server could listen on this port of 127.0.0.1, and would get what goes to localhost.
 
     Raises:
-        PortTakenError: it could not.
+        PortTakenError: it could not, or would not.
     """
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -108,6 +109,9 @@ def check_port_free(port: int) -> None:
             raise LocalAwsError(f"Port {port} may not be used by this user; pick one above 1023.") from error
         except OSError as error:
             raise PortTakenError(port) from error
+    # Many systems try it first for `localhost`, where presigned addresses lead.
+    with contextlib.suppress(OSError), socket.create_connection((_IPV6, port), timeout=1):
+        raise PortTakenError(port, _IPV6)
 
 
 def for_local_commands(environment: Mapping[str, str]) -> dict[str, str]:

@@ -37,6 +37,8 @@ _DEPLOYED = (
 _BOOTSTRAPPED = ("package-lock.json",)
 
 _EXAMPLE_STATE = "my/first-state"
+_CLOUD_HOST = "holdfast.local"
+"""The host name in a `cloud` block. Terraform takes it from `cloud.tfrc` and never looks it up."""
 _COMMAND_TIME_LIMIT = 60
 _REQUEST_TIME_LIMIT = 30
 
@@ -166,6 +168,7 @@ def up(home: Home, port: int | None, teams: str | None = None) -> None:
         write_private(home.aws_env, _lines(_aws_environment(aws, first)))
         connection = _connect(home, aws, first)
         write_private(home.terraform_env, _exports(connection))
+        write_private(home.cloud_config, _cloud_config(connection))
     _print_next(home, deployment, [team for team in known if team not in wanted])
 
 
@@ -358,6 +361,37 @@ def _exports(connection: Connection) -> str:
     )
 
 
+def _cloud_config(connection: Connection) -> str:
+    """Return a CLI configuration with one host: discovery would need HTTPS at the root of a host."""
+    services = "".join(
+        f'    "{service}" = "{connection.address}/api/v2/"\n'
+        # A `host` block replaces the discovery document, so it has to have every service of it.
+        for service in ("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2")
+    )
+    return f"""\
+host "{_CLOUD_HOST}" {{
+  services = {{
+{services}  }}
+}}
+
+credentials "{_CLOUD_HOST}" {{
+  token = "{connection.username}.{connection.password}"
+}}
+"""
+
+
+def _cloud_block(state: str) -> str:
+    organization, _, rest = state.partition("/")
+    return f"""\
+terraform {{
+  cloud {{
+    hostname     = "{_CLOUD_HOST}"
+    organization = "{organization}"
+    workspaces {{ name = "{rest.replace("/", ":")}" }}
+  }}
+}}"""
+
+
 def _print_next(home: Home, deployment: Deployment, not_deployed: Sequence[str]) -> None:
     first, *others = deployment.teams
     block = holdfast("backend-config", _EXAMPLE_STATE, "--address", first.api_address)
@@ -373,6 +407,14 @@ For a state of {whose}, paste this into its configuration (any name will do for 
 and let Terraform sign in, in the shell that runs it:
 
     . {_display(home.terraform_env)}
+
+The same state is a workspace for a `cloud` block:
+
+{_cloud_block(_EXAMPLE_STATE)}
+
+which takes the address and the token from another file:
+
+    export TF_CLI_CONFIG_FILE={_display(home.cloud_config)}
 
 Then `terraform init`, `plan` and `apply` as ever.
 

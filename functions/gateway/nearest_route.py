@@ -7,7 +7,13 @@ from holdfast.errors import InvalidName
 
 NAMED: Final = ("states", "outputs", "locks", "unlocks")
 """Routes with the name of a state behind them."""
-FIXED: Final = ("/sessions", "/sessions/aws", "/health")
+FIXED: Final = (
+    "/sessions",
+    "/sessions/aws",
+    "/health",
+    "/.well-known/terraform.json",
+    "/app/settings/tokens",
+)
 """Routes without one."""
 
 _EXAMPLE: Final = "network/prod"

@@ -1,4 +1,7 @@
-"""The health on API Gateway: anybody may ask which version of the backend is deployed.
+"""What API Gateway answers to anybody: the version of the backend, and two answers for clients of `cloud {}`.
+
+Such a client asks where the API is before it has a token, and `terraform login` opens a page that says how to
+get one.
 
 Whoever asks, and how often, decides what it costs. So it imports neither the AWS SDK nor another package,
 needs no permission but for its log, and logs nothing itself: API Gateway's access log has each request.
@@ -6,29 +9,49 @@ needs no permission but for its log, and logs nothing itself: API Gateway's acce
 
 import json
 import os
+from pathlib import Path
 from typing import Any, Final
 
 from holdfast.errors import MethodNotAllowed
 
-_HEALTH: Final = json.dumps({"status": "ok", "version": os.environ["HOLDFAST_VERSION"]})
-
 # Those of `gateway.responses`, whose import brings the SDK.
-_HEADERS: Final = {"Content-Type": "application/json", "Cache-Control": "no-store"}
+_JSON: Final = {"Content-Type": "application/json", "Cache-Control": "no-store"}
+_PAGE: Final = {
+    **_JSON,
+    "Content-Type": "text/html; charset=utf-8",
+    # Nothing is loaded or run, and nobody's page shows this one. The hash is that of the page's own style.
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; style-src 'sha256-dOAFgoAKFqv/rh7pw66noogkH+v2MSkloyz6KCURU3c='",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+# Relative, so that it holds under every host name. `cloud` and `terraform login` read the first key, `remote`
+# the second, or the last one where it is told to run locally.
+_SERVICES: Final = dict.fromkeys(("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2"), "/api/v2/")
+
+_ANSWERS: Final = {
+    "/health": (_JSON, json.dumps({"status": "ok", "version": os.environ["HOLDFAST_VERSION"]})),
+    "/.well-known/terraform.json": (_JSON, json.dumps(_SERVICES)),
+    "/app/settings/tokens": (_PAGE, Path(__file__).with_name("tokens.html").read_text(encoding="utf-8")),
+}
+"""By the path of a route, the headers and the body."""
 
 
 def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001 Lambda's signature
-    """Respond to one request for the health.
+    """Respond to one request without credentials.
 
     Args:
         event: an API Gateway HTTP API event, payload format 2.0.
         context: the invocation's.
     """
+    headers, body = _ANSWERS[event["routeKey"].partition(" ")[2]]
     method = event["requestContext"]["http"]["method"]
     if method == "GET":
-        return {"statusCode": 200, "headers": _HEADERS, "body": _HEALTH}
+        return {"statusCode": 200, "headers": headers, "body": body}
     error = MethodNotAllowed(method, ("GET",))
     return {
         "statusCode": error.status,
-        "headers": {**_HEADERS, **error.headers()},
+        "headers": {**_JSON, **error.headers()},
         "body": json.dumps(error.body()),
     }

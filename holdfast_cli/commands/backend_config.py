@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from holdfast_cli import arguments, backend_config, output, settings
+from holdfast_cli import arguments, backend_config, cloud_config, output, settings
 from holdfast_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +26,10 @@ for the local AWS: set -a; . .local/aws.env; set +a.
 For a configuration with several environments, write an empty backend "http" {}
 and one file for each environment with --tfbackend, for
 `terraform init -backend-config=FILE`. Terraform remembers its values.
-Of the exports of --env it remembers nothing.""",
+Of the exports of --env it remembers nothing.
+
+--cloud prints a cloud block: the organization is the first segment of STATE,
+the workspace the rest, with ':' for '/'.""",
         epilog="""\
 examples:
   holdfast backend-config network/prod > backend.tf
@@ -34,6 +37,8 @@ examples:
   holdfast backend-config network/prod --address https://abc123.execute-api.eu-central-1.amazonaws.com
   holdfast backend-config network/prod --tfbackend > prod.tfbackend
   holdfast backend-config network/prod --outputs > network.tf
+  holdfast backend-config network/prod --cloud > cloud.tf
+  holdfast backend-config network/prod --cloud --tags network > cloud.tf
   eval "$(holdfast backend-config network/prod --env)"
 """,
     )
@@ -54,6 +59,17 @@ examples:
         action="store_true",
         help="print a terraform_remote_state data source, for those who read its outputs",
     )
+    form.add_argument(
+        "--cloud", action="store_true", help="print a cloud block, for a state whose name has a '/'"
+    )
+    form.add_argument("--remote", action="store_true", help='the same as the older backend "remote"')
+    config.add_argument(
+        "--tags",
+        type=arguments.tags,
+        default=(),
+        metavar="TAGS",
+        help="with --cloud: for all workspaces with these tags, as in a,b",
+    )
     config.add_argument(
         "--read-only", action="store_true", help="leave the lock out, for those who only plan"
     )
@@ -63,13 +79,19 @@ examples:
 def _run(asked: argparse.Namespace) -> None:
     if asked.outputs and asked.read_only:
         raise UsageError("--outputs locks nothing: leave --read-only out.")
+    if asked.read_only and (asked.cloud or asked.remote):
+        raise UsageError("Only the http backend can leave the lock out: leave --read-only out.")
+    if asked.tags and not asked.cloud:
+        raise UsageError("--tags goes with --cloud.")
     chosen = settings.resolve(asked)
     address = chosen.address
     if address is None:
         from holdfast_cli import stack  # the SDK is loaded only by what talks to AWS
 
         address = stack.api_address(chosen)
-    if asked.outputs:
+    if asked.cloud or asked.remote:
+        output.write(cloud_config.to_hcl(address, asked.state, tags=asked.tags, remote=asked.remote))
+    elif asked.outputs:
         output.write(backend_config.to_outputs(address, asked.state))
     elif asked.tfbackend:
         output.write(backend_config.to_tfbackend(address, asked.state, read_only=asked.read_only))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.identity.sessions import DEFAULT_SECONDS, MAX_SECONDS, MIN_SECONDS
 from holdfast.identity.trust import is_web_address
-from holdfast_cli import arguments, output, settings
+from holdfast_cli import arguments, cloud_config, output, settings
 from holdfast_cli.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def add(commands: "Commands") -> None:
         _run,
         short="sign in with AWS credentials or an ID token",
         description=f"""\
-Sign in for {_DEFAULT}, and print two exports for a shell to evaluate: Terraform and
+Sign in for {_DEFAULT}, and print exports for a shell to evaluate: Terraform and
 OpenTofu use them. The AWS credentials of the shell sign in, if a trust record
 names their IAM role; or, with --oidc, a CI job's ID token does: from a file, from
 HOLDFAST_ID_TOKEN, or in GitHub Actions requested from GitHub.
@@ -93,16 +93,18 @@ def _run(asked: argparse.Namespace) -> None:
         session = sessions.for_aws(stack.sign_in(chosen), address, asked.duration)
     until = output.moment(session.expires)
     with output.after(f"A session was created and its secret is lost; it expires {until}."):
-        output.write(_json(session, address) if asked.json else _exports(session))
+        output.write(_json(session, address) if asked.json else _exports(session, address))
     if not asked.json:
         who = output.plain(f"{session.principal}: {session.role} of {', '.join(session.scope)}")
         output.tell(f"Signed in as {who}, until {until}.")
 
 
-def _exports(session: "Session") -> str:
+def _exports(session: "Session", address: str) -> str:
+    cloud = cloud_config.credentials_document(address, session.id, session.secret)
     return (
         f"export TF_HTTP_USERNAME={shlex.quote(session.id)}\n"
-        f"export TF_HTTP_PASSWORD={shlex.quote(session.secret)}"
+        f"export TF_HTTP_PASSWORD={shlex.quote(session.secret)}\n"
+        f"export {cloud['variable']}={shlex.quote(cloud['token'])}"
     )
 
 
@@ -118,6 +120,7 @@ def _json(session: "Session", address: str) -> str:
             "expires": session.expires.isoformat(timespec="seconds"),
             "seconds": session.seconds,
             "address": address,
+            "cloud": cloud_config.credentials_document(address, session.id, session.secret),
         },
         indent=2,
     )

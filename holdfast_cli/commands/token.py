@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.access import Role
 from holdfast.identity.tokens import DEFAULT_KEPT, DEFAULT_LIFETIME
-from holdfast_cli import arguments, output, settings
+from holdfast_cli import arguments, cloud_config, output, settings
 from holdfast_cli.errors import CommandError, OutputClosedError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def add(commands: "Commands") -> None:
         commands,
         "token",
         short="create, show, rotate and revoke access tokens",
-        description="Access tokens: Terraform signs in with them, as user name and password.",
+        description="Access tokens: Terraform signs in with them.",
         epilog="""\
 examples:
   holdfast token create --role writer --scope 'network/*'
@@ -297,6 +297,7 @@ def _with_secret(stack: "Stack", token: "Token", secret: str) -> dict[str, Any]:
         "team": stack.team,
         "description": token.description,
         "address": stack.api_address,
+        "cloud": cloud_config.credentials_document(stack.api_address, token.id, secret),
     }
 
 
@@ -318,9 +319,10 @@ Created a token for the team {stack.team}: {token.role} of {", ".join(token.scop
 
 {output.listed(fields)}
 
-{_exports(token, secret)}
+{_exports(stack, token, secret)}
 
-and a backend block from `holdfast backend-config STATE --team {stack.team}`.""")
+and a backend block from `holdfast backend-config STATE --team {stack.team}`. The last line is for a \
+cloud block, which it prints with --cloud.""")
 
 
 def _rotated_text(stack: "Stack", token: "Token", secret: str) -> str:
@@ -330,15 +332,17 @@ Rotated the token {token.id} of the team {stack.team}: {token.role} of {", ".joi
 
 {output.listed(fields)}
 
-{_exports(token, secret)}""")
+{_exports(stack, token, secret)}""")
 
 
-def _exports(token: "Token", secret: str) -> str:
+def _exports(stack: "Stack", token: "Token", secret: str) -> str:
+    cloud = cloud_config.credentials_document(stack.api_address, token.id, secret)
     return f"""\
 The secret is shown only now and stored nowhere: keep it in a safe place. Terraform and OpenTofu use it with
 
   export TF_HTTP_USERNAME='{token.id}'
-  export TF_HTTP_PASSWORD='{secret}'"""
+  export TF_HTTP_PASSWORD='{secret}'
+  export {cloud["variable"]}='{cloud["token"]}'"""
 
 
 def _fields(token: "Token", now: datetime) -> list[tuple[str, str]]:

@@ -134,6 +134,12 @@ def basic(user: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
+def bearer_form(header: str) -> str:
+    """The same ID and secret as clients of `cloud {}` send them."""
+    user, _, secret = base64.b64decode(header.removeprefix("Basic ")).decode().partition(":")
+    return f"Bearer {user}.{secret}"
+
+
 def bearer(**changed: Any) -> str:
     return f"Bearer {signed(RSA, claims(**changed))}"
 
@@ -230,6 +236,27 @@ def test_a_session_is_authenticated_with_two_requests(functions: Functions) -> N
             },
         }
     ]
+
+
+def test_a_bearer_is_answered_and_logged_as_the_same_id_and_secret_in_basic(
+    functions: Functions, log: list[str]
+) -> None:
+    granted_by = deployers()
+    functions.trust(granted_by)
+    token, token_secret = stored_token(functions)
+    session, session_secret = stored_session(functions, granted_by)
+    expired = _expired_token(functions)
+    wrong = [basic(token.id, "confidential"), basic(session.id, token_secret), basic("z" * 20, "x"), expired]
+    right = [basic(token.id, token_secret), basic(session.id, session_secret)]
+    as_basic = [functions.authorize(header) for header in right + wrong]
+    as_bearer = [functions.authorize(bearer_form(header)) for header in right + wrong]
+    assert as_basic == as_bearer
+    assert [answer["isAuthorized"] for answer in as_bearer] == [True] * 2 + [False] * 4
+    lines = [json.loads(line) | {"timestamp": "", "request_id": ""} for line in log]
+    assert lines[:6] == lines[6:]
+    assert not any(
+        secret in line for line in log for secret in (token_secret, session_secret, "confidential")
+    )
 
 
 @pytest.mark.parametrize("form", [bearer, lambda: basic("oidc", signed(RSA, claims()))])
@@ -341,6 +368,9 @@ ATTEMPTS = {
         lambda functions: _session(functions, wrong="x"), "unknown_or_wrong", 2
     ),
     "an unknown session": Attempt(lambda _: basic("session-" + "z" * 20, "x"), "unknown_or_wrong", 2),
+    "a wrong secret as a bearer": Attempt(
+        lambda functions: bearer_form(_other_secret(functions)), "unknown_or_wrong", 1
+    ),
     "an expired session": Attempt(
         lambda functions: _session(functions, now=datetime.now(UTC) - timedelta(hours=1)), "expired", 2
     ),

@@ -12,6 +12,8 @@ from threading import Thread
 import pytest
 
 from holdfast_cli.backend_config import check_address, quote_hcl
+from holdfast_cli.cloud_config import credentials_document
+from local_aws import up
 from local_aws.terraform import Terraform, terraforms
 from tests.support import forked_command
 
@@ -293,6 +295,92 @@ def test_the_data_source_is_named_after_the_state(tmp_path: Path, state: str, na
     assert validated.returncode == 0, validated.stderr
 
 
+# --- cloud and remote ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("terraform", "form"),
+    [
+        *((terraform, ("--cloud",)) for terraform in terraforms()),
+        (PACKAGED, ("--cloud", "--tags", "a,b:c")),
+        (PACKAGED, ("--remote",)),
+    ],
+    ids=lambda value: getattr(value, "name", None) or " ".join(value),
+)
+def test_terraform_comes_to_the_organization_with_the_printed_block_and_the_printed_variable(
+    empty_backend: tuple[str, list[str]], tmp_path: Path, terraform: Terraform, form: tuple[str, ...]
+) -> None:
+    address, paths = empty_backend
+    base = f"{address}/_aws/execute-api/abc123/$default"
+    printed = backend_config("network/eu/prod", *form, "--address", base)
+    (tmp_path / "cloud.tf").write_text(printed)
+    block = printed.partition("# host ")[2]
+    (tmp_path / "cloud.tfrc").write_text("host " + block.replace("\n# ", "\n"))
+    environment = {"TF_CLI_CONFIG_FILE": str(tmp_path / "cloud.tfrc")}
+
+    assert run_terraform(terraform, tmp_path, "fmt", "-check", "-diff", **environment).stdout == ""
+    sent = credentials_document(base, "k2v9x0q7m3c1d8f5a6b4", "secret")
+    run_terraform(terraform, tmp_path, "init", **environment, **{sent["variable"]: sent["token"]})
+
+    asked = "/_aws/execute-api/abc123/$default/api/v2/organizations/network/entitlement-set"
+    assert f"{asked} Bearer k2v9x0q7m3c1d8f5a6b4.secret" in paths
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "variable"),
+    [
+        ("https://api.example.com", "api.example.com", "TF_TOKEN_api_example_com"),
+        ("https://API.Example.com:443", "api.example.com", "TF_TOKEN_api_example_com"),
+        ("https://a-b.c--d.example", "a-b.c--d.example", "TF_TOKEN_a__b_c____d_example"),
+        ("https://192.0.2.7", "192.0.2.7", "TF_TOKEN_192_0_2_7"),
+        ("http://api.example.com", "holdfast.local", "TF_TOKEN_holdfast_local"),
+        ("https://api.example.com:8443", "holdfast.local", "TF_TOKEN_holdfast_local"),
+        ("https://api.example.com/holdfast", "holdfast.local", "TF_TOKEN_holdfast_local"),
+        ("https://[::1]", "holdfast.local", "TF_TOKEN_holdfast_local"),
+        (LOCAL_ADDRESS, "holdfast.local", "TF_TOKEN_holdfast_local"),
+    ],
+)
+def test_the_host_name_is_one_that_a_variable_can_name(address: str, host: str, variable: str) -> None:
+    assert credentials_document(address, "id", "secret") == {
+        "hostname": host,
+        "variable": variable,
+        "token": "id.secret",
+    }
+    printed = backend_config("network/prod", "--cloud", "--address", address)
+    assert f' "{host}"\n' in printed
+    assert f"# {variable}.\n" in printed
+
+
+def test_the_host_block_is_the_one_that_make_up_writes() -> None:
+    _, _, block = backend_config("network/prod", "--cloud", "--address", LOCAL_ADDRESS).partition("# host ")
+    written = up._cloud_config(up.Connection(LOCAL_ADDRESS, "id", "secret"))  # noqa: SLF001 it is in a file
+
+    assert written.split("\n\n")[0].split() == f"host {block}".replace("\n# ", "\n").split()
+
+
+def test_a_state_that_cloud_cannot_reach_is_told_how_to_get_another_name() -> None:
+    said = usage_error("prod", "--cloud", "--address", LOCAL_ADDRESS)
+
+    assert "holdfast backend-config GROUP/prod --cloud" in said
+    assert "terraform init" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--cloud", "--read-only"), "leave --read-only out"),
+        (("--remote", "--read-only"), "leave --read-only out"),
+        (("--remote", "--tags", "a"), "--tags goes with --cloud"),
+        (("--tags", "a"), "--tags goes with --cloud"),
+        (("--cloud", "--tags", ""), "not a valid list of tags"),
+        (("--cloud", "--tags", "a,,b"), "not a valid list of tags"),
+        (("--cloud", "--tags", "a b"), "not a valid list of tags"),
+    ],
+)
+def test_options_that_mean_nothing_together_are_wrong_usage(options: tuple[str, ...], reason: str) -> None:
+    assert reason in usage_error("network/prod", "--address", LOCAL_ADDRESS, *options)
+
+
 # --- what is never printed, and wrong usage ---------------------------------------------------------
 
 
@@ -310,9 +398,17 @@ def test_credentials_of_the_environment_are_never_printed(
     assert "abcdefghij0123456789" not in printed
 
 
-@pytest.mark.parametrize("form", [[], ["--tfbackend"], ["--outputs"]])
-def test_the_page_on_the_block_shows_what_is_printed(form: list[str]) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "backend.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    ("form", "page_name"),
+    [
+        ([], "backend.md"),
+        (["--tfbackend"], "backend.md"),
+        (["--outputs"], "backend.md"),
+        (["--cloud"], "command.md"),
+    ],
+)
+def test_the_page_on_the_block_shows_what_is_printed(form: list[str], page_name: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / page_name).read_text(encoding="utf-8")
     address = "https://abc123.execute-api.eu-central-1.amazonaws.com"
 
     printed = backend_config("network/prod", *form, "--address", address)
@@ -380,7 +476,14 @@ def test_address_and_team_exclude_each_other() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [("--env", "--tfbackend"), ("--env", "--outputs"), ("--tfbackend", "--outputs")]
+    "options",
+    [
+        ("--env", "--tfbackend"),
+        ("--env", "--outputs"),
+        ("--tfbackend", "--outputs"),
+        ("--cloud", "--env"),
+        ("--cloud", "--remote"),
+    ],
 )
 def test_only_one_form_is_printed(options: tuple[str, str]) -> None:
     assert "not allowed with" in usage_error("x", "--address", LOCAL_ADDRESS, *options)

@@ -71,7 +71,10 @@ def with_aws(stub: ApiStub, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 def exports(id_: str, secret: str) -> str:
-    return f"export TF_HTTP_USERNAME={id_}\nexport TF_HTTP_PASSWORD={secret}\n"
+    return (
+        f"export TF_HTTP_USERNAME={id_}\nexport TF_HTTP_PASSWORD={secret}\n"
+        f"export TF_TOKEN_holdfast_local={id_}.{secret}\n"
+    )
 
 
 # --- with AWS credentials ------------------------------------------------------------------------
@@ -85,7 +88,8 @@ def test_a_shell_that_evaluates_it_has_the_session_and_the_person_sees_who_they_
         [
             "sh",
             "-euc",
-            'eval "$("$0" login)"; printf "%s\\n" "$TF_HTTP_USERNAME" "$TF_HTTP_PASSWORD"',
+            'eval "$("$0" login)"; printf "%s\\n" "$TF_HTTP_USERNAME" "$TF_HTTP_PASSWORD" '
+            '"$TF_TOKEN_holdfast_local"',
             HOLDFAST,
         ],
         env={"PATH": os.environ["PATH"], "HOLDFAST_ADDRESS": stub.address} | AWS,
@@ -94,14 +98,14 @@ def test_a_shell_that_evaluates_it_has_the_session_and_the_person_sees_who_they_
         check=True,
     )
 
-    assert done.stdout.splitlines() == [got["id"], got["secret"]]
+    assert done.stdout.splitlines() == [got["id"], got["secret"], f"{got['id']}.{got['secret']}"]
     assert done.stderr == (
         "Signed in as arn:aws:sts::123456789012:assumed-role/Developer/ada: writer of app/*, shared, until "
         "2099-11-21 16:44:05 UTC.\n"
     )
 
 
-def test_standard_output_has_two_exports_and_nothing_else(stub: ApiStub) -> None:
+def test_standard_output_has_three_exports_and_nothing_else(stub: ApiStub) -> None:
     got = session()
     stub.reply(made(got))
 
@@ -117,7 +121,12 @@ def test_json_is_one_object_with_what_the_api_said_and_its_address(stub: ApiStub
     done = with_aws(stub, "--json")
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout) == got | {"address": stub.address}
+    cloud = {
+        "hostname": "holdfast.local",
+        "variable": "TF_TOKEN_holdfast_local",
+        "token": f"{got['id']}.{got['secret']}",
+    }
+    assert json.loads(done.stdout) == got | {"address": stub.address, "cloud": cloud}
 
 
 def signature(asked: Asked, host: str, region: str) -> str:
@@ -370,7 +379,7 @@ def test_control_characters_of_an_answer_do_not_reach_the_terminal(stub: ApiStub
     done = with_aws(stub)
 
     assert done.stderr.startswith("Signed in as ?[2Jme?you: writer")
-    assert len(done.stdout.splitlines()) == 2
+    assert len(done.stdout.splitlines()) == 3
 
 
 # --- how the API is found and reached ------------------------------------------------------------
@@ -387,7 +396,7 @@ def test_a_certificate_is_checked_against_the_bundle_of_the_environment(certific
         trusted = login("--address", stub.address, **AWS, AWS_CA_BUNDLE=str(certificates.ca))
 
     assert "AWS_CA_BUNDLE" in line
-    assert (trusted.returncode, len(trusted.stdout.splitlines())) == (0, 2)
+    assert (trusted.returncode, len(trusted.stdout.splitlines())) == (0, 3)
 
 
 def test_a_proxy_of_the_environment_gets_the_request_with_its_credentials(stub: ApiStub) -> None:

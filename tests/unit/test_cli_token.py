@@ -90,8 +90,9 @@ def test_json_is_one_object_with_all_that_a_client_needs(aws: Aws) -> None:
 
     made = json.loads(aws.output(*CREATE, "--json"))
 
-    assert made.pop("secret").startswith("holdfast_")
-    assert re.fullmatch("[a-z0-9]{20}", made.pop("id"))
+    token_id, secret = made.pop("id"), made.pop("secret")
+    assert secret.startswith("holdfast_")
+    assert re.fullmatch("[a-z0-9]{20}", token_id)
     left = datetime.fromisoformat(made.pop("expires")) - datetime.now(UTC)
     assert timedelta(days=89, hours=23) < left <= timedelta(days=90)
     assert made == {
@@ -100,6 +101,11 @@ def test_json_is_one_object_with_all_that_a_client_needs(aws: Aws) -> None:
         "team": "payments",
         "description": "",
         "address": "https://payments.example.com",
+        "cloud": {
+            "hostname": "payments.example.com",
+            "variable": "TF_TOKEN_payments_example_com",
+            "token": f"{token_id}.{secret}",
+        },
     }
 
 
@@ -115,6 +121,7 @@ def test_the_text_for_people_shows_the_secret_and_that_it_is_shown_once(aws: Aws
     secret = exports["TF_HTTP_PASSWORD"]
     bearer = authenticate(TokenCredentials(token.id, secret), token, now=datetime.now(UTC))
     assert isinstance(bearer, Authenticated)
+    assert exports["TF_TOKEN_payments_example_com"] == f"{token.id}.{secret}"
     assert "shown only now" in text
     assert "holdfast backend-config STATE --team payments" in text
 

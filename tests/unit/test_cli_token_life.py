@@ -336,7 +336,8 @@ def test_the_json_of_a_rotation_is_that_of_a_new_token_with_the_end_of_the_old_s
 
     made = rotate(aws, token)
 
-    assert made.pop("secret").startswith("holdfast_")
+    secret = made.pop("secret")
+    assert secret.startswith("holdfast_")
     assert abs(
         datetime.fromisoformat(made.pop("expires")) - datetime.now(UTC) - timedelta(days=90)
     ) < timedelta(minutes=1)
@@ -349,6 +350,11 @@ def test_the_json_of_a_rotation_is_that_of_a_new_token_with_the_end_of_the_old_s
         "team": "payments",
         "description": "pipeline",
         "address": "https://payments.example.com",
+        "cloud": {
+            "hostname": "payments.example.com",
+            "variable": "TF_TOKEN_payments_example_com",
+            "token": f"{token.id}.{secret}",
+        },
     }
 
 

@@ -25,6 +25,11 @@ def basic(text: str | bytes) -> str:
         (basic(f"{TOKEN_ID}:"), TokenCredentials(TOKEN_ID, "")),
         (basic(f"{SESSION_ID}:secret"), SessionCredentials(SESSION_ID, "secret")),
         (basic(f"oidc:{JWT}"), IdToken(JWT)),
+        (f"Bearer {TOKEN_ID}.secret", TokenCredentials(TOKEN_ID, "secret")),
+        (f"Bearer {TOKEN_ID}.b:c", TokenCredentials(TOKEN_ID, "b:c")),
+        (f"Bearer {TOKEN_ID}.", TokenCredentials(TOKEN_ID, "")),
+        (f"bEARER  {SESSION_ID}.secret ", SessionCredentials(SESSION_ID, "secret")),
+        (f"Bearer {TOKEN_ID}.b.c", IdToken(f"{TOKEN_ID}.b.c")),  # three parts, so no secret
         (f"Bearer {JWT}", IdToken(JWT)),
         (f"bEARER {JWT}", IdToken(JWT)),
         (basic(f"{TOKEN_ID}:secret").replace("Basic ", "bASIC  "), TokenCredentials(TOKEN_ID, "secret")),
@@ -58,6 +63,22 @@ def test_the_header_alone_says_what_the_credentials_are(header: str, found: obje
         f"Bearer {'a' * 10_240}.b.c",
         f"Bearer\t{JWT}",
         f"Bearer {TOKEN_ID}:secret",
+        f"Bearer {TOKEN_ID}",
+        f"Bearer .{TOKEN_ID}",
+        f"Bearer {TOKEN_ID}.b..c",
+        f"Bearer {TOKEN_ID}.secret.",
+        f"Bearer {TOKEN_ID}.sec ret",
+        f"Bearer {TOKEN_ID}.secrét",
+        f"Bearer {TOKEN_ID.upper()}.secret",
+        f"Bearer {TOKEN_ID[1:]}.secret",
+        f"Bearer {TOKEN_ID}1.secret",
+        f"Bearer {TOKEN_ID[:-1]}/.secret",
+        f"Bearer ../tokens/{TOKEN_ID}.secret",
+        f"Bearer session-{TOKEN_ID[1:]}.secret",
+        f"Bearer Session-{TOKEN_ID}.secret",
+        "Bearer session-.secret",
+        "Bearer oidc.secret",
+        f"Bearer {TOKEN_ID}.secret, Bearer {TOKEN_ID}.secret",
         f"Digest {JWT}",
         f" Bearer {JWT}",
         basic("no colon"),
@@ -99,6 +120,13 @@ def test_the_header_alone_says_what_the_credentials_are(header: str, found: obje
 )
 def test_a_header_that_can_be_no_credentials_holds_none(header: str) -> None:
     assert parse(header) is None
+
+
+def test_every_id_and_secret_that_is_made_can_be_sent_as_bearer() -> None:
+    secret = credentials.new_secret()
+    token_id, session_id = credentials.new_id(), credentials.new_session_id()
+    sent = [parse(f"Bearer {credentials.bearer(each, secret)}") for each in (token_id, session_id)]
+    assert sent == [TokenCredentials(token_id, secret), SessionCredentials(session_id, secret)]
 
 
 def test_credentials_do_not_show_their_secret() -> None:

@@ -58,7 +58,8 @@ def handled(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mapping[str, Mapping[st
             # Nobody else gets this one, whose settings are made up.
             del sys.modules[name]
         # It has no table; tests/unit/test_health.py says which verbs it answers.
-        routes["/health"] = {"GET": None}
+        for path in ("/health", "/.well-known/terraform.json", "/app/settings/tokens"):
+            routes[path] = {"GET": None}
         yield routes
 
 

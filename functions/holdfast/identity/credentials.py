@@ -84,6 +84,8 @@ Credentials = TokenCredentials | SessionCredentials | IdToken
 def parse(authorization: str) -> Credentials | None:
     """Parse an `Authorization` header: Basic (RFC 7617) or Bearer (RFC 6750).
 
+    Bearer brings an ID token, which has three parts, or an ID and a secret, which `bearer` joins to two.
+
     Returns:
         The credentials, or None if they have no known form. An ID among them is valid, so that it can be part
         of an S3 key.
@@ -92,7 +94,8 @@ def parse(authorization: str) -> Credentials | None:
     if header is None:
         return None
     if header[1].lower() == "bearer":
-        return _id_token(header[2])
+        record_id, dot, secret = header[2].partition(".")
+        return _with_secret(record_id, secret) if dot and "." not in secret else _id_token(header[2])
     try:
         user, colon, password = base64.b64decode(header[2], validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):
@@ -101,10 +104,23 @@ def parse(authorization: str) -> Credentials | None:
         return None
     if user == OIDC_USER:
         return _id_token(password)
-    if is_token_id(user):
-        return TokenCredentials(user, password)
-    if is_session_id(user):
-        return SessionCredentials(user, password)
+    return _with_secret(user, password)
+
+
+def bearer(record_id: str, secret: str) -> str:
+    """Join the ID and the secret of a token or a session, as clients send them after `Bearer`.
+
+    >>> parse("Bearer " + bearer("k2v9x0q7m3c1d8f5a6b4", "holdfast_secret"))
+    TokenCredentials('k2v9x0q7m3c1d8f5a6b4', …)
+    """
+    return f"{record_id}.{secret}"
+
+
+def _with_secret(record_id: str, secret: str) -> TokenCredentials | SessionCredentials | None:
+    if is_token_id(record_id):
+        return TokenCredentials(record_id, secret)
+    if is_session_id(record_id):
+        return SessionCredentials(record_id, secret)
     return None
 
 

@@ -37,6 +37,7 @@ EVERY_SETTING = TeamConfig(
     region="eu-central-1",
     require_lock=False,
     native_clients=True,
+    max_state_mb=250,
     retention=Retention(mode="compliance", days=30, bucket_default=True),
     history=History(days=90, keep_versions=20),
     key="s3",
@@ -45,7 +46,7 @@ EVERY_SETTING = TeamConfig(
     audit_retention=731,
     token_trail=True,
     throttling=Throttling(rate=5, burst=7),
-    memory=Memory(backend=1024, authorizer=256),
+    memory=Memory(backend=1024, cloud=3008, authorizer=256),
     snap_start=True,
     tags={"cost-center": "42"},
 )
@@ -121,6 +122,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> Bundles:
     (code / "handler.py").touch()
     return Bundles(
         backend=Bundle("terraform_http", code, "b" * 64),
+        cloud=Bundle("cloud", code, "f" * 64),
         authorizer=Bundle("authorizer", code, "a" * 64),
         sessions=Bundle("session_exchange", code, "c" * 64),
         health=Bundle("health", code, "e" * 64),

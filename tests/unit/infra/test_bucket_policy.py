@@ -28,6 +28,7 @@ PROBE_LOCK: Final = f"{PROBE}.tflock"
 TOKEN: Final = "tokens/5gk2.json"
 TRUST: Final = "trust/records.json"
 SESSION: Final = "sessions/session-7hd1.json"
+WORKSPACE: Final = "workspaces/network/prod.json"
 
 TLS: Final = {"aws:SecureTransport": "true", "s3:TlsVersion": "1.3"}
 CREATES: Final = {"s3:ObjectCreationOperation": "true"}
@@ -295,6 +296,13 @@ TABLE: Final[Mapping[str, Sequence[Case]]] = {
             NO_EARLIER_RECORD,
         ),
     ],
+    "Workspaces": [
+        Case("PutObject with `If-None-Match`", "s3:PutObject", WORKSPACE, IF_ABSENT),
+        Case("PutObject with `If-Match`", "s3:PutObject", WORKSPACE, IF_MATCH),
+        Case("PutObject", "s3:PutObject", WORKSPACE, CREATES, BLIND_RECORD),
+        Case("DeleteObject", "s3:DeleteObject", WORKSPACE),
+        Case("DeleteObject of one version", "s3:DeleteObjectVersion", WORKSPACE, {}, NO_EARLIER_RECORD),
+    ],
     "The bucket": [
         Case("suspend versioning", "s3:PutBucketVersioning", ""),
         Case("change the lifecycle rules", "s3:PutLifecycleConfiguration", ""),
@@ -312,6 +320,10 @@ counts a part of a day as a whole one.
     "Tokens, trust and sessions": """\
 A record that was revoked or removed must not come back by a blind write, or by taking its newest version or
 its delete marker away. Who removes a token with `aws s3 rm` adds a delete marker, and the token is refused.
+""",
+    "Workspaces": """\
+The record of a workspace has its tags. A delete marker removes it; S3 removes the versions beneath after 30
+days.
 """,
     "Probes": """\
 A probe is a state that `holdfast doctor` makes to try a deployment, and removes. Its objects are below
@@ -394,6 +406,26 @@ def test_the_retention_that_a_bucket_adds_itself_is_the_limit_too(synthesize: Sy
     assert [refuse(7), refuse(8), refuse(9)] == [[], [], ["RefuseLongerRetention"]]
 
 
+# --- the staging bucket ---------------------------------------------------------------------------
+
+
+def test_the_staging_bucket_is_reached_over_tls_only_and_lets_nobody_in_by_itself(
+    default: Synthesized,
+) -> None:
+    policy = bucket_policy(default.template, "StagingBucket")
+
+    def decide(**context: str) -> str:
+        upload = "arn:aws:s3:::stagingbucket/uploads/network/prod/a/b"
+        administrator = f"arn:aws:iam::{ACCOUNT}:role/administrator"
+        named = {name.replace("_", ":"): value for name, value in context.items()}
+        return evaluate(policy, Request("s3:PutObject", upload, administrator, context={**TLS, **named}))
+
+    assert decide() == "nothing"
+    assert decide(aws_SecureTransport="false") == "deny"
+    assert decide(s3_TlsVersion="1.1") == "deny"
+    assert len(policy) == 2
+
+
 # --- the bucket for access logs -------------------------------------------------------------------
 
 
@@ -423,10 +455,11 @@ def test_the_access_log_is_written_by_s3_for_this_bucket_over_tls_only(default: 
 def test_the_teams_own_bucket_for_access_logs_is_left_as_it_is(synthesize: Synthesize) -> None:
     logs = AccessLogs(bucket="acme-s3-logs", prefix="")
     (stack,) = synthesize([TeamConfig(name="ops", access_logs=logs)], AWS).values()
-    assert set(stack.resources("AWS::S3::Bucket")) == {"StateBucket"}
-    (policy,) = stack.resources("AWS::S3::BucketPolicy").values()
-    assert policy["Properties"]["Bucket"] == {"Ref": "StateBucket"}
-    assert stack.only("AWS::S3::Bucket")["Properties"]["LoggingConfiguration"] == {
+    ours = {"StateBucket", "StagingBucket"}
+    assert set(stack.resources("AWS::S3::Bucket")) == ours
+    policies = stack.resources("AWS::S3::BucketPolicy").values()
+    assert {policy["Properties"]["Bucket"]["Ref"] for policy in policies} == ours
+    assert stack.resources("AWS::S3::Bucket")["StateBucket"]["Properties"]["LoggingConfiguration"] == {
         "DestinationBucketName": "acme-s3-logs"
     }
     assert stack.warnings == []

@@ -195,7 +195,8 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         access_logs = { bucket = "acme.s3-logs", prefix = "holdfast/" }
         log_retention = 3653
         throttling = { rate = 10000, burst = 5000 }
-        memory = { backend = 10240, authorizer = 256 }
+        memory = { backend = 10240, cloud = 256, authorizer = 256 }
+        max_state_mb = 500
         snap_start = true
         token_trail = "acme-security"
         tags = { cost-center = "42", "ä:b/c d" = "=+-@_." }
@@ -215,7 +216,8 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             access_logs=AccessLogs(bucket="acme.s3-logs", prefix="holdfast/"),
             log_retention=3653,
             throttling=Throttling(rate=10000, burst=5000),
-            memory=Memory(backend=10240, authorizer=256),
+            memory=Memory(backend=10240, cloud=256, authorizer=256),
+            max_state_mb=500,
             snap_start=True,
             token_trail="acme-security",
             tags={"cost-center": "42", "ä:b/c d": "=+-@_."},
@@ -234,7 +236,8 @@ def test_each_default_is_the_safe_one(tmp_path: Path) -> None:
     assert team.access_logs is None  # the stack makes a bucket for them
     assert team.log_retention == 90
     assert (team.throttling.rate, team.throttling.burst) == (100, 200)
-    assert (team.memory.backend, team.memory.authorizer) == (1769, 1769)
+    assert (team.memory.backend, team.memory.cloud, team.memory.authorizer) == (1769, 1769, 1769)
+    assert team.max_state_mb == 100
     assert not team.snap_start  # which is billed around the clock
     assert team.token_trail is False
     assert team.tags == {}
@@ -255,7 +258,7 @@ def test_members_that_are_left_out_have_the_safe_default(tmp_path: Path) -> None
     assert team.history == History(days=1, keep_versions=100)
     assert team.access_logs == AccessLogs(bucket="logs", prefix="")
     assert team.throttling == Throttling(rate=1, burst=200)
-    assert team.memory == Memory(backend=1769, authorizer=1024)
+    assert team.memory == Memory(backend=1769, cloud=1769, authorizer=1024)
 
 
 def test_a_table_can_be_written_in_each_of_its_forms(tmp_path: Path) -> None:
@@ -408,9 +411,13 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         not_allowed("throttling", "100", "a table, as in { rate = 100, burst = 200 }"),
         not_allowed("memory.backend", "255", "a whole number from 256 to 10240"),
         not_allowed("memory.backend", "10241", "a whole number from 256 to 10240"),
+        not_allowed("memory.cloud", "255", "a whole number from 256 to 10240"),
+        not_allowed("max_state_mb", "0", "a whole number from 1 to 500"),
+        not_allowed("max_state_mb", "501", "a whole number from 1 to 500"),
+        not_allowed("max_state_mb", "1.5", "a whole number from 1 to 500"),
         not_allowed("memory.authorizer", "255", "a whole number from 256 to 10240"),
         not_allowed("memory.authorizer", "10241", "a whole number from 256 to 10240"),
-        not_allowed("memory", "1769", "a table, as in { backend = 1769, authorizer = 1769 }"),
+        not_allowed("memory", "1769", "a table, as in { backend = 1769, cloud = 1769, authorizer = 1769 }"),
         not_allowed("tags", '["a"]', 'a table of at most 48, as in { cost-center = "42" }'),
         not_allowed("tags.cost-center", "42", '"42"'),
         not_allowed("tags.a", '""', TAG_VALUE),
@@ -452,9 +459,9 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         ),
         (
             "zone = 1",
-            "unknown setting 'zone'; there are account, region, require_lock, native_clients, retention, "
-            "history, key, access_logs, log_retention, audit_retention, token_trail, throttling, memory, "
-            "snap_start, tags",
+            "unknown setting 'zone'; there are account, region, require_lock, native_clients, max_state_mb, "
+            "retention, history, key, access_logs, log_retention, audit_retention, token_trail, throttling, "
+            "memory, snap_start, tags",
         ),
     ],
 )

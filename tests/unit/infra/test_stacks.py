@@ -104,6 +104,35 @@ def may_log(group: str) -> dict[str, Any]:
 
 
 OWN_LOG = may_log("BackendLog")
+CLOUD_STATES = [
+    {
+        "Effect": "Allow",
+        "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
+        "Resource": [STATES, LOCKS],
+    },
+    {"Effect": "Allow", "Action": "s3:GetObjectVersion", "Resource": STATES},
+    {"Effect": "Allow", "Action": "s3:DeleteObjectVersion", "Resource": LOCKS},
+    {"Effect": "Allow", "Action": "s3:PutObjectTagging", "Resource": LOCKS},
+]
+CLOUD_ALONE = [
+    {
+        "Effect": "Allow",
+        "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
+        "Resource": "<StateBucket.Arn>/workspaces/*.json",
+    },
+    {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "<StagingBucket.Arn>/uploads/*"},
+    {
+        "Effect": "Allow",
+        "Action": ["s3:PutObject", "s3:DeleteObject"],
+        "Resource": ["<StagingBucket.Arn>/uploads/*", "<StagingBucket.Arn>/json/*"],
+    },
+    {
+        "Effect": "Allow",
+        "Action": "s3:ListBucket",
+        "Resource": ["<StateBucket.Arn>", "<StagingBucket.Arn>"],
+    },
+    {"Effect": "Allow", "Action": "s3:ListBucketVersions", "Resource": "<StateBucket.Arn>"},
+]
 
 
 def test_the_backend_may_use_states_and_locks_and_nothing_else(default: Synthesized) -> None:
@@ -127,11 +156,31 @@ def test_the_backend_may_retain_states_where_it_has_to(synthesize: Synthesize) -
     ]
 
 
+@pytest.mark.parametrize("retention", [None, Retention(mode="governance", days=30)])
+def test_the_cloud_function_may_use_states_workspaces_and_uploads_and_nothing_else(
+    synthesize: Synthesize, retention: Retention | None
+) -> None:
+    (stack,) = synthesize([TeamConfig(name="ops", retention=retention)], AWS).values()
+    retains = {"Effect": "Allow", "Action": "s3:PutObjectRetention", "Resource": STATES}
+    assert statements_of(stack, "cloud.handler.handle") == [
+        *CLOUD_STATES,
+        *([retains] if retention else []),
+        *CLOUD_ALONE,
+        USE_THE_KEY,
+        may_log("CloudLog"),
+    ]
+
+
 def test_the_functions_need_no_key_and_no_retention_that_s3_sees_to(settled: Synthesized) -> None:
     assert statements_of(settled, "terraform_http.handler.handle") == [
         *STATES_AND_LOCKS,
         MISSING_KEYS_ARE_404,
         OWN_LOG,
+    ]
+    assert statements_of(settled, "cloud.handler.handle") == [
+        *CLOUD_STATES,
+        *CLOUD_ALONE,
+        may_log("CloudLog"),
     ]
     assert statements_of(settled, "authorizer.handler.handle") == [
         READ_RECORDS,
@@ -186,7 +235,7 @@ def test_the_health_may_write_to_its_own_log_and_nothing_else(
 
 
 def test_no_permission_stands_anywhere_else(stack: Synthesized) -> None:
-    assert len(stack.resources("AWS::IAM::Role")) == len(stack.resources("AWS::Lambda::Function")) == 5
+    assert len(stack.resources("AWS::IAM::Role")) == len(stack.resources("AWS::Lambda::Function")) == 6
     for elsewhere in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy"):
         assert not stack.resources(elsewhere)
 
@@ -219,6 +268,7 @@ def test_no_role_has_a_wildcard_action_or_the_bare_resource(stack: Synthesized, 
     ("handler", "memory", "timeout"),
     [
         ("terraform_http.handler.handle", 1769, 25),
+        ("cloud.handler.handle", 1769, 25),
         ("authorizer.handler.handle", 1769, 10),
         ("session_exchange.handler.handle", 1769, 25),
     ],
@@ -238,6 +288,7 @@ def test_a_function_runs_python_3_14_on_arm64_and_keeps_no_snapshot(
     ("handler", "memory"),
     [
         ("terraform_http.handler.handle", 1024),
+        ("cloud.handler.handle", 3008),
         ("authorizer.handler.handle", 256),
         ("session_exchange.handler.handle", 256),
     ],
@@ -286,6 +337,14 @@ def test_the_functions_know_their_bucket_its_account_and_their_version(default: 
         "HOLDFAST_REQUIRE_LOCK": "true",
         "HOLDFAST_VERSION": f"{__version__}+bbbbbbbbbbbb",
     }
+    _, cloud = default.function("cloud.handler.handle")
+    assert default.resolve(cloud["Environment"]["Variables"]) == {
+        **bucket,
+        **powertools,
+        "HOLDFAST_STAGING_BUCKET": "<StagingBucket>",
+        "HOLDFAST_MAX_STATE_MB": "100",
+        "HOLDFAST_VERSION": f"{__version__}+ffffffffffff",
+    }
     assert default.resolve(authorizer["Environment"]["Variables"]) == {
         **bucket,
         **powertools,
@@ -315,6 +374,11 @@ def test_a_team_may_do_without_locks(settled: Synthesized) -> None:
     assert backend["Environment"]["Variables"]["HOLDFAST_REQUIRE_LOCK"] == "false"
 
 
+def test_a_team_may_have_larger_states(settled: Synthesized) -> None:
+    _, cloud = settled.function("cloud.handler.handle")
+    assert cloud["Environment"]["Variables"]["HOLDFAST_MAX_STATE_MB"] == "250"
+
+
 @pytest.mark.parametrize(
     ("retention", "asked"),
     [
@@ -324,13 +388,15 @@ def test_a_team_may_do_without_locks(settled: Synthesized) -> None:
         (Retention(mode="compliance", days=3650, bucket_default=True), None),
     ],
 )
-def test_backend_and_command_line_know_the_retention_of_each_write(
+def test_who_writes_states_and_the_command_line_know_the_retention_of_each_write(
     synthesize: Synthesize, retention: Retention | None, asked: str | None
 ) -> None:
     (stack,) = synthesize([TeamConfig(name="ops", retention=retention)], AWS).values()
     _, backend = stack.function("terraform_http.handler.handle")
     _, authorizer = stack.function("authorizer.handler.handle")
+    _, cloud = stack.function("cloud.handler.handle")
     assert backend["Environment"]["Variables"].get("HOLDFAST_RETENTION") == asked
+    assert cloud["Environment"]["Variables"].get("HOLDFAST_RETENTION") == asked
     assert "HOLDFAST_RETENTION" not in authorizer["Environment"]["Variables"]
     assert stack.template["Outputs"].get("StateRetention", {}).get("Value") == asked
 
@@ -343,6 +409,7 @@ def test_each_function_logs_to_a_group_of_its_own_for_90_days_and_the_trail_stay
         for name, log in stack.resources("AWS::Logs::LogGroup").items()
     } == {
         "BackendLog": (f"/holdfast/{team}/backend", 90),
+        "CloudLog": (f"/holdfast/{team}/cloud", 90),
         "AuthorizerLog": (f"/holdfast/{team}/authorizer", 90),
         "SessionsLog": (f"/holdfast/{team}/sessions", 90),
         "HealthLog": (f"/holdfast/{team}/health", 90),
@@ -352,6 +419,7 @@ def test_each_function_logs_to_a_group_of_its_own_for_90_days_and_the_trail_stay
     }
     for handler, log in (
         ("terraform_http", "BackendLog"),
+        ("cloud", "CloudLog"),
         ("authorizer", "AuthorizerLog"),
         ("session_exchange", "SessionsLog"),
         ("health", "HealthLog"),
@@ -370,10 +438,10 @@ def test_a_team_may_keep_its_logs_for_another_time(settled: Synthesized) -> None
 
 # --- the audit trail ------------------------------------------------------------------------------
 
-AUDITED = ("BackendLog", "AuthorizerLog", "SessionsLog")
+AUDITED = ("BackendLog", "CloudLog", "AuthorizerLog", "SessionsLog")
 
 
-def test_the_marked_lines_of_three_logs_go_to_the_function_that_keeps_the_trail(stack: Synthesized) -> None:
+def test_the_marked_lines_of_four_logs_go_to_the_function_that_keeps_the_trail(stack: Synthesized) -> None:
     copying, _ = stack.function("audit_trail.handler.handle")
     filters = [
         stack.resolve(one["Properties"]) for one in stack.resources("AWS::Logs::SubscriptionFilter").values()
@@ -392,7 +460,7 @@ def test_the_marked_lines_of_three_logs_go_to_the_function_that_keeps_the_trail(
     )
 
 
-def test_only_the_three_logs_of_this_account_may_call_it_and_may_before_they_try(stack: Synthesized) -> None:
+def test_only_the_four_logs_of_this_account_may_call_it_and_may_before_they_try(stack: Synthesized) -> None:
     copying, _ = stack.function("audit_trail.handler.handle")
     permissions = {
         name: stack.resolve(permission["Properties"])
@@ -437,8 +505,8 @@ def test_new_code_answers_only_once_the_bucket_policy_is_the_new_one(stack: Synt
         for name, policy in stack.resources("AWS::S3::BucketPolicy").items()
         if policy["Properties"]["Bucket"] == {"Ref": "StateBucket"}
     )
-    alias = live_alias(stack, "terraform_http.handler.handle")
-    assert policy in stack.template["Resources"][alias]["DependsOn"]
+    for handler in ("terraform_http.handler.handle", "cloud.handler.handle"):
+        assert policy in stack.template["Resources"][live_alias(stack, handler)]["DependsOn"]
 
 
 # --- the API --------------------------------------------------------------------------------------
@@ -453,9 +521,9 @@ def test_each_route_goes_to_a_published_function_and_lets_in_whom_it_is_for(stac
     routes = [
         stack.resolve(route["Properties"]) for route in stack.resources("AWS::ApiGatewayV2::Route").values()
     ]
-    backend, sessions, health = (
+    backend, cloud, sessions, health = (
         f"<{live_alias(stack, f'{name}.handler.handle')}>"
-        for name in ("terraform_http", "session_exchange", "health")
+        for name in ("terraform_http", "cloud", "session_exchange", "health")
     )
     assert {
         route["RouteKey"]: (
@@ -470,9 +538,12 @@ def test_each_route_goes_to_a_published_function_and_lets_in_whom_it_is_for(stac
         "ANY /locks/{name+}": (backend, "CUSTOM", f"<{authorizer}>"),
         "ANY /unlocks/{name+}": (backend, "CUSTOM", f"<{authorizer}>"),
         "$default": (backend, "CUSTOM", f"<{authorizer}>"),
+        "ANY /api/v2/{path+}": (cloud, "CUSTOM", f"<{authorizer}>"),
         "ANY /sessions": (sessions, "CUSTOM", f"<{authorizer}>"),
         "ANY /sessions/aws": (sessions, "AWS_IAM", None),
         "ANY /health": (health, "NONE", None),
+        "ANY /.well-known/terraform.json": (health, "NONE", None),
+        "ANY /app/settings/tokens": (health, "NONE", None),
     }
     assert {(one["IntegrationType"], one["PayloadFormatVersion"]) for one in integrations.values()} == {
         ("AWS_PROXY", "2.0")
@@ -513,7 +584,11 @@ def test_only_this_api_may_call_the_functions_and_only_their_aliases(stack: Synt
             # The last one is `$default`.
             for path in ("/states/{name+}", "/outputs/{name+}", "/locks/{name+}", "/unlocks/{name+}", "")
         ),
-        (f"<{live_alias(stack, 'health.handler.handle')}>", f"{here}/*/*/health"),
+        (f"<{live_alias(stack, 'cloud.handler.handle')}>", f"{here}/*/*/api/v2/{{path+}}"),
+        *(
+            (f"<{live_alias(stack, 'health.handler.handle')}>", f"{here}/*/*{path}")
+            for path in ("/health", "/.well-known/terraform.json", "/app/settings/tokens")
+        ),
         (f"<{live_alias(stack, 'session_exchange.handler.handle')}>", f"{here}/*/*/sessions"),
         (f"<{live_alias(stack, 'session_exchange.handler.handle')}>", f"{here}/*/*/sessions/aws"),
         (f"<{live_alias(stack, 'authorizer.handler.handle')}>", f"{here}/authorizers/<{authorizer}>"),
@@ -649,10 +724,20 @@ def test_the_local_aws_gets_the_same_stack_but_for_place_address_and_protection(
 ) -> None:
     team = replace(EVERY_SETTING, account="000000000000", region="us-east-1")
     on_aws = synthesize([team], AWS)["Holdfast-ops"]
-    assert set(differing_paths(on_aws.template, on_this_machine.template)) == {
+    name, cloud = on_this_machine.function("cloud.handler.handle")
+    environment = f"/Resources/{name}/Properties/Environment/Variables"
+    different = set(differing_paths(on_aws.template, on_this_machine.template))
+    # A version's logical ID has a digest of the function's settings in it.
+    versions = {path for path in different if re.fullmatch(r"/Resources/\w+CloudCurrentVersion\w+", path)}
+    assert len(versions) == 2
+    assert different - versions == {
         "/Outputs/ApiAddress/Value/Fn::GetAtt",
         "/Outputs/ApiAddress/Value/Fn::Join",
+        f"{environment}/HOLDFAST_PRESIGN_ENDPOINT",
+        f"/Resources/{live_alias(on_aws, 'cloud.handler.handle')}/Properties/FunctionVersion/Fn::GetAtt",
     }
+    # Clients send no credentials along to another host name than the API's.
+    assert cloud["Environment"]["Variables"]["HOLDFAST_PRESIGN_ENDPOINT"] == "https://localhost:4566"
     assert on_this_machine.environment == "aws://000000000000/us-east-1"
     assert (on_aws.termination_protection, on_this_machine.termination_protection) == (True, False)
     assert on_this_machine.tags == on_aws.tags

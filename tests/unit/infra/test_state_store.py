@@ -121,6 +121,12 @@ ALWAYS_REMOVED = [
         "ExpirationInDays": 1,
         "NoncurrentVersionExpiration": {"NoncurrentDays": 1},
     },
+    {
+        "Id": "workspaces",
+        "Status": "Enabled",
+        "Prefix": "workspaces/",
+        "NoncurrentVersionExpiration": {"NoncurrentDays": 30},
+    },
 ]
 
 
@@ -150,6 +156,30 @@ def test_no_rule_ever_removes_a_current_object_but_a_session_or_a_probe(
             assert not removes or rule["Prefix"] in ("sessions/", "probes/")
 
 
+# --- the staging bucket ---------------------------------------------------------------------------
+
+
+def test_the_staging_bucket_is_private_and_as_encrypted_and_keeps_nothing_beyond_a_day(
+    default: Synthesized, settled: Synthesized
+) -> None:
+    assert bucket_of(default, "StagingBucket") == {
+        "BucketEncryption": bucket_of(default)["BucketEncryption"],
+        "LifecycleConfiguration": {
+            "Rules": [
+                {
+                    "Id": "uploads",
+                    "Status": "Enabled",
+                    "ExpirationInDays": 1,
+                    "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
+                }
+            ]
+        },
+        "OwnershipControls": OF_THE_OWNER,
+        "PublicAccessBlockConfiguration": PRIVATE,
+    }
+    assert bucket_of(settled, "StagingBucket")["BucketEncryption"] == encryption({"SSEAlgorithm": "AES256"})
+
+
 # --- the access log -------------------------------------------------------------------------------
 
 
@@ -170,7 +200,7 @@ def test_access_logs_are_kept_as_long_as_the_other_logs(synthesize: Synthesize) 
 
 
 def test_a_team_may_have_its_access_logs_in_a_bucket_of_its_own(settled: Synthesized) -> None:
-    assert set(settled.resources("AWS::S3::Bucket")) == {"StateBucket"}
+    assert set(settled.resources("AWS::S3::Bucket")) == {"StateBucket", "StagingBucket"}
     assert bucket_of(settled)["LoggingConfiguration"] == {
         "DestinationBucketName": "acme-s3-logs",
         "LogFilePrefix": "holdfast/",
@@ -182,7 +212,10 @@ def test_a_team_may_have_its_access_logs_in_a_bucket_of_its_own(settled: Synthes
 UNLESS_THE_FIRST_DEPLOYMENT_FAILS = ("RetainExceptOnCreate", "Retain")
 KEPT_LOG = ("AWS::Logs::LogGroup", *UNLESS_THE_FIRST_DEPLOYMENT_FAILS)
 KEPT_LOGS = dict.fromkeys(
-    ("BackendLog", "AuthorizerLog", "SessionsLog", "HealthLog", "AuditTrailLog", "Audit", "AccessLog"),
+    (
+        *("BackendLog", "CloudLog", "AuthorizerLog", "SessionsLog", "HealthLog", "AuditTrailLog", "Audit"),
+        "AccessLog",
+    ),
     KEPT_LOG,
 )
 

@@ -1,0 +1,131 @@
+"""Writes what Terraform and OpenTofu need to reach a state through `cloud` or `backend "remote"`.
+
+Both find the API by a host name alone, at the root of an https address, and take one word as credentials.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from holdfast.cloud.names import organization_and_workspace
+from holdfast.identity import credentials
+from holdfast.names import StateName
+from holdfast_cli.backend_config import quote_hcl
+from holdfast_cli.errors import UsageError
+
+STAND_IN: Final = "holdfast.local"
+"""The host name of an API whose address is more than one. The CLI configuration leads it there."""
+
+SERVICES: Final = ("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2")
+"""The services that clients look for in the discovery document."""
+
+_NOTHING_BUT_A_HOST: Final = re.compile(r"https://([A-Za-z0-9.-]+)(:443)?")
+
+
+def hostname(address: str) -> str:
+    """Return the host name by which a configuration reaches an API.
+
+    No variable can name an address with a port, and no client finds one with a path, or without TLS.
+
+    Args:
+        address: the API's base URL, without a trailing slash.
+
+    >>> hostname("https://API.example.com"), hostname("https://api.example.com/states-of-all")
+    ('api.example.com', 'holdfast.local')
+    """
+    found = _NOTHING_BUT_A_HOST.fullmatch(address)
+    return found[1].lower() if found else STAND_IN
+
+
+def token_variable(host: str) -> str:
+    """Return the variable from which clients take the token for a host.
+
+    See https://developer.hashicorp.com/terraform/cli/config/config-file#environment-variable-credentials
+
+    >>> token_variable("api.eu-central-1.example.com")
+    'TF_TOKEN_api_eu__central__1_example_com'
+    """
+    return f"TF_TOKEN_{host.replace('-', '__').replace('.', '_')}"
+
+
+def credentials_document(address: str, record_id: str, secret: str) -> dict[str, str]:
+    """Return how clients of `cloud` sign in with a token or a session: host name, variable and its value."""
+    host = hostname(address)
+    return {
+        "hostname": host,
+        "variable": token_variable(host),
+        "token": credentials.bearer(record_id, secret),
+    }
+
+
+def to_hcl(address: str, state: StateName, *, tags: Sequence[str], remote: bool) -> str:
+    """Return the `terraform` block to paste into a configuration.
+
+    Args:
+        address: the API's base URL, without a trailing slash.
+        state: that the block is for.
+        tags: of the workspaces that the configuration has; empty for one workspace, which is the state.
+        remote: print the older `backend "remote"`, which knows no tags.
+
+    Raises:
+        UsageError: the name of the state has one segment.
+    """
+    host = hostname(address)
+    organization, workspace = workspace_of(state)
+    if tags:
+        selects = f"tags = [{', '.join(map(quote_hcl, tags))}]"
+        how = [
+            f"# `terraform workspace select -or-create {workspace}` selects the state",
+            f"# {state}.",
+        ]
+    else:
+        selects, how = f"name = {quote_hcl(workspace)}", []
+    lines = [
+        f"hostname     = {quote_hcl(host)}",
+        f"organization = {quote_hcl(organization)}",
+        "",
+        "workspaces {",
+        f"  {selects}",
+        "}",
+        *how,
+        "# The token comes from the environment, as `holdfast token create` prints it:",
+        f"# {token_variable(host)}.",
+        "# Keep it out of this file.",
+    ]
+    kind = 'backend "remote"' if remote else "cloud"
+    body = "\n".join(f"    {line}".rstrip() for line in lines)
+    block = f"terraform {{\n  {kind} {{\n{body}\n  }}\n}}"
+    return f"{block}\n\n{_host_block(address)}" if host == STAND_IN else block
+
+
+def _host_block(address: str) -> str:
+    services = [f"    {quote_hcl(name):<10} = {quote_hcl(f'{address}/api/v2/')}" for name in SERVICES]
+    lines = [
+        f"{STAND_IN} stands for an address that is more than https:// and a host name. This",
+        "block of the CLI configuration leads there; `make up` writes it to .local/cloud.tfrc,",
+        "for TF_CLI_CONFIG_FILE:",
+        "",
+        f'host "{STAND_IN}" {{',
+        "  services = {",
+        *services,
+        "  }",
+        "}",
+    ]
+    return "\n".join(f"# {line}".rstrip() for line in lines)
+
+
+def workspace_of(state: StateName) -> tuple[str, str]:
+    """Return the organization and the workspace of a state.
+
+    Raises:
+        UsageError: its name has one segment.
+    """
+    found = organization_and_workspace(state)
+    if found is None:
+        raise UsageError(
+            f"`cloud` cannot reach the state {state}: it takes the first segment of a name for the "
+            "organization, and this name has no other. To copy the state to a name with two, replace the "
+            f"block of its configuration by that of `holdfast backend-config GROUP/{state} --cloud`, and run "
+            "`terraform init`."
+        )
+    return found
