@@ -350,7 +350,9 @@ def _download(request: Request, version_id: str) -> Response:
 def _create_version(request: Request, workspace_id: str) -> Response:
     workspace, caller = WorkspaceId.parse(workspace_id), request.caller
     new = documents.new_version(request.body())
-    upload = uploads.create(request.store, workspace, new.announced, new.md5, caller, force=new.force)
+    upload = uploads.create(
+        request.store, workspace, new.announced, new.md5, caller, force=new.force, body=new.state
+    )
     if new.state is None:
         presigned = Presigned(_signer().client(), _STAGING_BUCKET)
         addresses = staging.addresses(presigned, workspace.name, caller, upload.key)
