@@ -144,3 +144,17 @@ def test_the_life_of_a_state(cloud: Handle, moto: Server) -> None:
     read = ask(cloud, "GET", current["attributes"]["hosted-state-download-url"])
     assert (read["statusCode"], read["body"].encode()) == (200, body)
     assert keys(moto) == ["states/network/prod.tfstate", "workspaces/network/prod.json"]
+
+
+def test_a_repeated_delete_leaves_what_was_made_since(cloud: Handle, moto: Server) -> None:
+    path = "organizations/network/workspaces/anew"
+    document = {"type": "workspaces", "attributes": {"name": "anew"}}
+    maintainer = Caller("token:maintainer", Role.MAINTAINER, ("*",))
+    data(ask(cloud, "POST", "organizations/network/workspaces", ADA, document), 201)
+    assert ask(cloud, "DELETE", path, maintainer)["statusCode"] == 204
+    workspace = data(ask(cloud, "POST", "organizations/network/workspaces", ADA, document), 201)["id"]
+    ask(cloud, "POST", f"workspaces/{workspace}/actions/lock")
+    write(cloud, workspace, state(1))
+    ask(cloud, "POST", f"workspaces/{workspace}/actions/unlock")
+    assert error(ask(cloud, "DELETE", path, maintainer)) == (409, "just_deleted")
+    assert keys(moto) == ["states/network/anew.tfstate", "workspaces/network/anew.json"]
