@@ -158,3 +158,13 @@ def test_a_repeated_delete_leaves_what_was_made_since(cloud: Handle, moto: Serve
     ask(cloud, "POST", f"workspaces/{workspace}/actions/unlock")
     assert error(ask(cloud, "DELETE", path, maintainer)) == (409, "just_deleted")
     assert keys(moto) == ["states/network/anew.tfstate", "workspaces/network/anew.json"]
+
+
+def test_a_commit_of_what_another_upload_wrote_may_be_repeated(cloud: Handle) -> None:
+    workspace, body = created(cloud), state(1)
+    ask(cloud, "POST", f"workspaces/{workspace}/actions/lock")
+    write(cloud, workspace, body)
+    version = upload(cloud, workspace, body, force=True)
+    put(version["attributes"]["hosted-state-upload-url"], body)
+    for _ in range(2):
+        assert data(commit(cloud, version["id"]))["id"] == version["id"]

@@ -129,7 +129,10 @@ def commit(
         retention=retention,
         upload=upload,
     )
-    staging.discard(staged, name, caller, upload_id.key)
+    is_its_own = written.upload == upload_id.key
+    # If another upload wrote these bytes, a retry is told by what is staged, and by nothing else.
+    if is_its_own:
+        staging.discard(staged, name, caller, upload_id.key)
     return written
 
 
