@@ -11,6 +11,8 @@ import pytest
 import urllib3
 
 from holdfast.access import Caller, Role
+from holdfast.cloud.ids import OutputId, VersionId
+from holdfast.names import parse
 from tests.contract.conftest import ACCOUNT, Bucket, Server
 from tests.support.documents import ADA, LINEAGE, state
 from tests.support.events import Context, cloud_request
@@ -168,3 +170,13 @@ def test_a_commit_of_what_another_upload_wrote_may_be_repeated(cloud: Handle) ->
     put(version["attributes"]["hosted-state-upload-url"], body)
     for _ in range(2):
         assert data(commit(cloud, version["id"]))["id"] == version["id"]
+
+
+def test_ids_of_versions_that_have_no_address_are_refused(cloud: Handle) -> None:
+    version = VersionId(parse("network/prod"), "\ud800", 1)
+    for path in (
+        f"state-versions/{version}",
+        f"state-versions/{version}/download",
+        f"state-version-outputs/{OutputId(version, 'content')}",
+    ):
+        assert error(ask(cloud, "GET", path)) == (400, "invalid_id")
