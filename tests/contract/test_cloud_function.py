@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import random
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, cast
@@ -180,3 +181,13 @@ def test_ids_of_versions_that_have_no_address_are_refused(cloud: Handle) -> None
         f"state-version-outputs/{OutputId(version, 'content')}",
     ):
         assert error(ask(cloud, "GET", path)) == (400, "invalid_id")
+
+
+def test_outputs_that_no_response_carries_have_the_client_read_the_state(cloud: Handle, moto: Server) -> None:
+    value = base64.b64encode(random.Random(0).randbytes(5_000_000)).decode()  # noqa: S311 gzip must fail
+    document = {"version": 4, "serial": 1, "outputs": {"large": {"value": value, "type": "string"}}}
+    moto.direct.put_object(Bucket=BUCKET, Key="states/network/prod.tfstate", Body=json.dumps(document))
+    path = f"workspaces/{opened(cloud)}/current-state-version-outputs"
+    (output,) = data(ask(cloud, "GET", path))
+    assert "detailed-type" not in output["attributes"]
+    assert error(ask(cloud, "GET", path, ONLY_OUTPUTS)) == (413, "too_large")
