@@ -191,3 +191,15 @@ def test_outputs_that_no_response_carries_have_the_client_read_the_state(cloud: 
     (output,) = data(ask(cloud, "GET", path))
     assert "detailed-type" not in output["attributes"]
     assert error(ask(cloud, "GET", path, ONLY_OUTPUTS)) == (413, "too_large")
+
+
+def test_a_list_by_tags_keeps_its_connections(
+    cloud: Handle, moto: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    record = {"tags": {"team": "net"}, "created_by": "x", "created": "2026-01-01T00:00:00+00:00"}
+    for number in range(30):
+        key = f"workspaces/network/w{number}.json"
+        moto.direct.put_object(Bucket=BUCKET, Key=key, Body=json.dumps(record))
+    query = {"search[tags]": "team"}
+    assert len(data(ask(cloud, "GET", "organizations/network/workspaces", query=query))) == 30
+    assert "pool is full" not in caplog.text

@@ -34,8 +34,8 @@ from holdfast.state.locks import HeldLock
 JUST_DELETED: Final = timedelta(minutes=6)
 """How long a client retries a request, rounded up: 5 minutes and 45 seconds were measured."""
 
-_AT_ONCE: Final = 16
-"""How many records are read at the same time."""
+_AT_ONCE: Final = 10
+"""How many records are read at the same time: as many as the SDK keeps connections."""
 _ATTEMPTS: Final = 5
 
 
