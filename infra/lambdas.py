@@ -70,7 +70,8 @@ class Functions(Construct):
         tokens, sessions = bucket.arn_for_objects(keys.TOKENS), bucket.arn_for_objects(keys.SESSIONS)
         trust = bucket.arn_for_objects(keys.TRUST)
         workspaces = bucket.arn_for_objects(keys.WORKSPACES)
-        staged = [staging.bucket.arn_for_objects(one) for one in (keys.UPLOADS, keys.UPLOADED_JSON)]
+        uploads = staging.bucket.arn_for_objects(keys.UPLOADS)
+        uploaded_json = staging.bucket.arn_for_objects(keys.UPLOADED_JSON)
         # Without s3:ListBucket S3 responds with 403 for a key that does not exist, as if that were a fault.
         missing_keys_are_404 = _allow("MissingKeysAre404", ["s3:ListBucket"], [bucket.bucket_arn])
         encrypt_and_decrypt = self._key_through_s3(
@@ -136,12 +137,14 @@ class Functions(Construct):
                 _allow("TagLocks", ["s3:PutObjectTagging"], [locks]),
                 *([_allow("RetainStates", ["s3:PutObjectRetention"], [states])] if retention else []),
                 _allow("Workspaces", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], [workspaces]),
+                _allow("ReadUploads", ["s3:GetObject"], [uploads]),
                 # Clients upload by presigned addresses, which this role signs.
-                _allow("Staging", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], staged),
+                _allow("Upload", ["s3:PutObject", "s3:DeleteObject"], [uploads, uploaded_json]),
                 _allow(
                     "MissingKeysAre404", ["s3:ListBucket"], [bucket.bucket_arn, staging.bucket.bucket_arn]
                 ),
-                _allow("MissingVersionsAre404", ["s3:ListBucketVersions"], [bucket.bucket_arn]),
+                # Whether a workspace was deleted moments ago stands in its versions.
+                _allow("ListVersions", ["s3:ListBucketVersions"], [bucket.bucket_arn]),
                 *encrypt_and_decrypt,
             ],
             acknowledged=[

@@ -1,22 +1,468 @@
-"""The protocol of `cloud {}` and `backend "remote"` on API Gateway: no call of it is answered yet."""
+"""The protocol of `cloud {}` and `backend "remote"`: event -> library -> response.
 
-import json
-from typing import Any, Final
+It translates and decides nothing. What it does not have is no 404, which clients take for "there is none, so
+I create it".
+"""
 
-_NOT_YET: Final = {
-    "statusCode": 501,
-    "headers": {"Content-Type": "application/vnd.api+json", "Cache-Control": "no-store"},
-    "body": json.dumps(
-        {"errors": [{"status": "501", "title": "not implemented", "detail": "There are no workspaces yet."}]}
-    ),
-}
+import gc
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from cloud import documents
+from gateway import logged, payload, requests, settings
+from gateway.payload import Payload
+from gateway.responses import Response, respond_with
+from holdfast import names
+from holdfast.audit import Event
+from holdfast.cloud import locking, staging, uploads, versions, workspaces
+from holdfast.cloud.ids import OutputId, UploadId, VersionId, WorkspaceId
+from holdfast.cloud.names import organization_and_workspace, require_organization, state_name
+from holdfast.errors import (
+    HoldfastError,
+    InvalidDocument,
+    MethodNotAllowed,
+    NoState,
+    NoWorkspace,
+    TooLarge,
+    UnknownRoute,
+)
+from holdfast.s3 import snapshot
+from holdfast.s3.presigned import Presigned, Signer
+from holdfast.s3.store import Store, connect, deadline
+from holdfast.state.read import require_read
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+    from holdfast.cloud.workspaces import Workspace
+    from holdfast.state.write import Written
+
+_BUCKET: Final = os.environ["HOLDFAST_BUCKET"]
+_ACCOUNT: Final = os.environ["HOLDFAST_ACCOUNT"]
+_STAGING_BUCKET: Final = os.environ["HOLDFAST_STAGING_BUCKET"]
+_LARGEST_STATE: Final = int(os.environ.get("HOLDFAST_MAX_STATE_MB", "100")) * 1_000_000
+_RETENTION: Final = settings.write_retention()
+
+_DOWNLOAD_SECONDS: Final = 60
+"""How long a client may take from a redirect to S3."""
+_API_VERSION: Final = "2.5"
+"""The least that clients ask for."""
 
 
-def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001 Lambda's signature
+@cache
+def _signer() -> Signer:
+    # Not for every process: reading a state that is not large needs none.
+    return Signer(endpoint_url=os.environ.get("HOLDFAST_PRESIGN_ENDPOINT"))
+
+
+_s3 = connect()
+snapshot.prepare(_s3, _BUCKET, _ACCOUNT, names.StateName("").state_key, load=_signer)
+gc.freeze()  # nor is anything of it looked at later
+gc.enable()
+
+
+@dataclass(frozen=True, slots=True)
+class Request(requests.Request):
+    """A request for a workspace, or for what is in one.
+
+    Attributes:
+        staging: the staging bucket, for the requests to S3 that this request takes.
+    """
+
+    staging: Store
+
+    @property
+    def path(self) -> Sequence[str]:
+        """The path's segments after `/api/v2/`. The gateway has decoded it: it is never decoded again."""
+        path: str = self.event["pathParameters"]["path"]
+        return path.split("/")
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The parameters of the query, decoded by the gateway."""
+        return self.event.get("queryStringParameters") or {}
+
+    @property
+    def state(self) -> str | None:
+        """What the request says the name of the state is, for the log; None if it names none."""
+        _, parameters = _route(self.path)
+        try:
+            match parameters:
+                case {"organization": organization, "workspace": workspace}:
+                    return state_name(organization, workspace).value
+                case {"workspace_id": text}:
+                    return WorkspaceId.parse(text).name.value
+                case {"version_id": text}:
+                    return _version_id(text).name.value
+                case {"output_id": text}:
+                    return OutputId.parse(text).version.name.value
+                case _:
+                    return None
+        except HoldfastError:
+            return None
+
+    @property
+    def s3_requests(self) -> int:
+        """How many requests to S3 it took."""
+        return len(self.store.requests) + len(self.staging.requests)
+
+
+def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     """Respond to one request to the API.
 
     Args:
         event: an API Gateway HTTP API event, payload format 2.0.
         context: the invocation's.
     """
-    return _NOT_YET
+    until = deadline(context.get_remaining_time_in_millis())
+    store, staged = (Store(_s3, bucket, _ACCOUNT, deadline=until) for bucket in (_BUCKET, _STAGING_BUCKET))
+    request = Request(event, store, staged)
+    return respond_with(request, lambda: _respond(request), documents.error)
+
+
+def _respond(request: Request) -> Response:
+    method = request.event["requestContext"]["http"]["method"]
+    verbs, parameters = _route(request.path)
+    if verbs is None:
+        raise UnknownRoute(
+            "This API keeps states: organizations, workspaces, locks, state versions and outputs. It has no "
+            "runs, variables, policies or registry; set these where Terraform runs."
+        )
+    if method not in verbs:
+        raise MethodNotAllowed(method, tuple(verbs))
+    return verbs[method](request, **parameters)
+
+
+# The service.
+
+
+def _ping(request: Request) -> Response:
+    request.require_authenticated()
+    headers = {"TFP-API-Version": _API_VERSION, "TFP-AppName": "HCP Terraform"}
+    return Response(Event.SERVICE_DESCRIBED, 204, Payload("", is_base64=False, headers=headers))
+
+
+def _entitlements(request: Request, organization: str) -> Response:
+    require_organization(organization, request.caller)
+    attributes = {"operations": False, "state-storage": True}
+    data = {"id": organization, "type": "entitlement-sets", "attributes": attributes}
+    return Response(Event.SERVICE_DESCRIBED, 200, documents.answer(data))
+
+
+def _projects(request: Request, organization: str) -> Response:
+    require_organization(organization, request.caller)
+    return Response(Event.SERVICE_DESCRIBED, 200, documents.answer([]))
+
+
+def _create_project(request: Request, organization: str) -> Response:
+    require_organization(organization, request.caller)
+    raise InvalidDocument("This API has no projects. Remove 'project' from the configuration.")
+
+
+def _account(request: Request) -> Response:
+    principal = request.caller.principal
+    data = {"id": principal, "type": "users", "attributes": {"username": principal}}
+    return Response(Event.SERVICE_DESCRIBED, 200, documents.answer(data))
+
+
+# Workspaces.
+
+
+def _list_workspaces(request: Request, organization: str) -> Response:
+    caller, query = request.caller, request.query
+    number, size = documents.page_wanted(query)
+    found = workspaces.listed(request.store, organization, documents.wanted(query), caller)
+    if "filter[project][id]" in query:
+        found = []  # nothing is in a project
+    return Response(Event.WORKSPACES_LISTED, 200, documents.page(found, number, size, caller))
+
+
+def _read_workspace(request: Request, organization: str, workspace: str) -> Response:
+    try:
+        found = workspaces.read(request.store, organization, workspace, request.caller)
+    except NoWorkspace as error:
+        # Like a state that is absent, it is nothing that was refused.
+        status, document = documents.error(error)
+        return Response(Event.WORKSPACE_ABSENT, status, document)
+    return _workspace(request, Event.WORKSPACE_READ, found)
+
+
+def _read_workspace_by_id(request: Request, workspace_id: str) -> Response:
+    found = workspaces.read_by_id(request.store, WorkspaceId.parse(workspace_id), request.caller)
+    return _workspace(request, Event.WORKSPACE_READ, found)
+
+
+def _create_workspace(request: Request, organization: str) -> Response:
+    caller = request.caller
+    require_organization(organization, caller)
+    name, tags = documents.new_workspace(request.body())
+    created = workspaces.create(request.store, organization, name, tags, caller)
+    return _workspace(request, Event.WORKSPACE_CREATED, created, 201)
+
+
+def _change_workspace(request: Request, workspace_id: str) -> Response:
+    workspace = WorkspaceId.parse(workspace_id)
+    name = documents.changed_workspace(request.body())
+    found = workspaces.read_by_id(request.store, workspace, request.caller)
+    if name is not None and (organization_and_workspace(workspace.name) or ("", ""))[1] != name:
+        raise InvalidDocument(
+            "A workspace cannot be renamed. Create one with the new name, and move the state to it."
+        )
+    # Whatever else a client sets, such as the version of Terraform, is not kept.
+    return _workspace(request, Event.WORKSPACE_READ, found)
+
+
+def _delete_workspace(request: Request, organization: str, workspace: str) -> Response:
+    removed = workspaces.delete(request.store, organization, workspace, request.caller)
+    return Response(Event.WORKSPACE_DELETED, 204, logged={"version_id": removed.version_id})
+
+
+def _safe_delete_by_name(request: Request, organization: str, workspace: str) -> Response:
+    return _safe_delete(request, WorkspaceId.mint(state_name(organization, workspace)))
+
+
+def _safe_delete_by_id(request: Request, workspace_id: str) -> Response:
+    return _safe_delete(request, WorkspaceId.parse(workspace_id))
+
+
+def _safe_delete(request: Request, workspace: WorkspaceId) -> Response:
+    removed = workspaces.safe_delete(request.store, workspace, request.caller)
+    return Response(Event.WORKSPACE_DELETED, 204, logged={"version_id": removed.version_id})
+
+
+def _workspace(request: Request, event: Event, found: "Workspace", status: int = 200) -> Response:
+    return Response(event, status, documents.answer(documents.workspace(found, request.caller)))
+
+
+# Tags.
+
+
+def _read_tags(request: Request, workspace_id: str) -> Response:
+    found = workspaces.read_by_id(request.store, WorkspaceId.parse(workspace_id), request.caller)
+    return Response(Event.WORKSPACE_READ, 200, documents.tag_bindings(found.tags))
+
+
+def _bind_tags(request: Request, workspace_id: str) -> Response:
+    bindings = documents.received_bindings(request.body())
+    changed = _change_tags(request, workspace_id, lambda tags: {**tags, **bindings})
+    return Response(Event.WORKSPACE_CHANGED, 200, documents.tag_bindings(changed.tags))
+
+
+def _add_tags(request: Request, workspace_id: str) -> Response:
+    added = documents.received_names(request.body())
+    _change_tags(request, workspace_id, lambda tags: {**added, **tags})
+    return Response(Event.WORKSPACE_CHANGED, 204)
+
+
+def _remove_tags(request: Request, workspace_id: str) -> Response:
+    removed = documents.received_names(request.body())
+    _change_tags(
+        request,
+        workspace_id,
+        lambda tags: {key: value for key, value in tags.items() if key not in removed},
+    )
+    return Response(Event.WORKSPACE_CHANGED, 204)
+
+
+def _change_tags(
+    request: Request, workspace_id: str, change: Callable[[Mapping[str, str]], Mapping[str, str]]
+) -> "Workspace":
+    return workspaces.change_tags(request.store, WorkspaceId.parse(workspace_id), change, request.caller)
+
+
+# Locks. Clients read nothing of the responses but that they are workspaces.
+
+
+def _lock(request: Request, workspace_id: str) -> Response:
+    workspace = WorkspaceId.parse(workspace_id)
+    acquired = locking.lock(request.store, workspace, request.caller)
+    return _locked(request, Event.LOCK_ACQUIRED, workspace, logged.of_lock(acquired.info))
+
+
+def _unlock(request: Request, workspace_id: str) -> Response:
+    workspace = WorkspaceId.parse(workspace_id)
+    released = locking.unlock(request.store, workspace, request.caller)
+    said = {"lock_id": released.lock_id, "marker_left": released.marker_created}
+    return _locked(request, Event.LOCK_RELEASED, workspace, said)
+
+
+def _force_unlock(request: Request, workspace_id: str) -> Response:
+    workspace = WorkspaceId.parse(workspace_id)
+    removed = locking.force_unlock(request.store, workspace, request.caller)
+    said = {
+        **logged.of_lock(removed.info),
+        "held_by": removed.principal,
+        "marker_left": removed.marker_created,
+    }
+    return _locked(request, Event.LOCK_FORCE_UNLOCKED, workspace, said)
+
+
+def _locked(request: Request, event: Event, workspace: WorkspaceId, said: Mapping[str, Any]) -> Response:
+    found = documents.workspace(workspaces.Workspace(workspace), request.caller)
+    found["attributes"]["locked"] = event is Event.LOCK_ACQUIRED
+    return Response(event, 200, documents.answer(found), said)
+
+
+# State versions.
+
+
+def _current_version(request: Request, workspace_id: str) -> Response:
+    workspace = WorkspaceId.parse(workspace_id)
+    try:
+        found = versions.current(request.store, workspace.name, request.caller)
+    except NoState as error:
+        status, document = documents.error(error)
+        return Response(Event.STATE_ABSENT, status, document)
+    # What is in it was not read yet: the download is the event.
+    return Response(Event.WORKSPACE_READ, 200, documents.version(found), {"version_id": found.id.version_id})
+
+
+def _read_version(request: Request, version_id: str) -> Response:
+    """Describe a version, or commit an upload: clients describe what they have uploaded, always."""
+    which = _version_id(version_id)
+    if isinstance(which, UploadId):
+        return _commit(request, which)
+    require_read(which.name, request.caller)
+    return Response(Event.WORKSPACE_READ, 200, documents.version(versions.Version(which)))
+
+
+def _download(request: Request, version_id: str) -> Response:
+    version, caller = VersionId.parse(version_id), request.caller
+    said = {"version_id": version.version_id, "bytes": version.size}
+    if version.size <= payload.MAX_BYTES:
+        body = versions.read(request.store, version, caller)
+        try:
+            encoded = payload.encode(body, accepts_gzip=request.accepts_gzip)
+        except TooLarge:
+            pass  # so the client gets it from S3
+        else:
+            return Response(Event.STATE_READ, 200, encoded, said)
+    require_read(version.name, caller)
+    address = Presigned(_signer().client(), _BUCKET).get(
+        version.name.state_key, version.version_id, _DOWNLOAD_SECONDS
+    )
+    return Response(Event.STATE_READ, 307, Payload("", is_base64=False, headers={"Location": address}), said)
+
+
+def _create_version(request: Request, workspace_id: str) -> Response:
+    workspace, caller = WorkspaceId.parse(workspace_id), request.caller
+    new = documents.new_version(request.body())
+    upload = uploads.create(request.store, workspace, new.announced, new.md5, caller, force=new.force)
+    if new.state is None:
+        presigned = Presigned(_signer().client(), _STAGING_BUCKET)
+        addresses = staging.addresses(presigned, workspace.name, caller, upload.key)
+        said = {"lock_id": upload.lock_id, "serial": upload.serial}
+        return Response(Event.UPLOAD_CREATED, 201, documents.upload(upload, *addresses), said)
+    written = uploads.write_at_once(
+        request.store, upload, new.state, caller, limit=_LARGEST_STATE, retention=_RETENTION
+    )
+    return _written(upload, written, 201)
+
+
+def _commit(request: Request, upload: UploadId) -> Response:
+    written = uploads.commit(
+        request.store,
+        request.staging,
+        upload,
+        request.caller,
+        limit=_LARGEST_STATE,
+        retention=_RETENTION,
+    )
+    return _written(upload, written, 200)
+
+
+def _written(upload: UploadId, written: "Written", status: int) -> Response:
+    event = Event.STATE_WRITTEN if written.new_version else Event.STATE_UNCHANGED
+    return Response(event, status, documents.committed(upload), logged.of_write(written))
+
+
+def _version_id(text: str) -> VersionId | UploadId:
+    return UploadId.parse(text) if text.startswith("upload-") else VersionId.parse(text)
+
+
+# Outputs.
+
+
+def _read_outputs(request: Request, workspace_id: str) -> Response:
+    workspace = WorkspaceId.parse(workspace_id)
+    try:
+        found = versions.outputs(request.store, workspace, request.caller)
+    except NoState:
+        return Response(Event.STATE_ABSENT, 200, documents.answer([]))
+    said = {"version_id": found.version.version_id}
+    return _of_outputs(request, documents.outputs(found), said)
+
+
+def _read_output(request: Request, output_id: str) -> Response:
+    which = OutputId.parse(output_id)
+    found = versions.output(request.store, which, request.caller)
+    return _of_outputs(request, documents.output(which, found), {"version_id": which.version.version_id})
+
+
+def _of_outputs(request: Request, document: bytes, said: Mapping[str, Any]) -> Response:
+    encoded = payload.encode(document, accepts_gzip=request.accepts_gzip)
+    body = Payload(
+        encoded.text, is_base64=encoded.is_base64, headers={**documents.HEADERS, **encoded.headers}
+    )
+    return Response(Event.OUTPUTS_READ, 200, body, said)
+
+
+_Verbs = Mapping[str, Callable[..., Response]]
+
+_ROUTES: Final[Mapping[str, _Verbs]] = {
+    "/api/v2/ping": {"GET": _ping},
+    "/api/v2/account/details": {"GET": _account},
+    "/api/v2/organizations/{organization}/entitlement-set": {"GET": _entitlements},
+    "/api/v2/organizations/{organization}/projects": {"GET": _projects, "POST": _create_project},
+    "/api/v2/organizations/{organization}/workspaces": {
+        "GET": _list_workspaces,
+        "POST": _create_workspace,
+    },
+    "/api/v2/organizations/{organization}/workspaces/{workspace}": {
+        "GET": _read_workspace,
+        "DELETE": _delete_workspace,
+    },
+    "/api/v2/organizations/{organization}/workspaces/{workspace}/actions/safe-delete": {
+        "POST": _safe_delete_by_name
+    },
+    "/api/v2/workspaces/{workspace_id}": {"GET": _read_workspace_by_id, "PATCH": _change_workspace},
+    "/api/v2/workspaces/{workspace_id}/tag-bindings": {"GET": _read_tags, "PATCH": _bind_tags},
+    "/api/v2/workspaces/{workspace_id}/relationships/tags": {"POST": _add_tags, "DELETE": _remove_tags},
+    "/api/v2/workspaces/{workspace_id}/actions/lock": {"POST": _lock},
+    "/api/v2/workspaces/{workspace_id}/actions/unlock": {"POST": _unlock},
+    "/api/v2/workspaces/{workspace_id}/actions/force-unlock": {"POST": _force_unlock},
+    "/api/v2/workspaces/{workspace_id}/actions/safe-delete": {"POST": _safe_delete_by_id},
+    "/api/v2/workspaces/{workspace_id}/current-state-version": {"GET": _current_version},
+    "/api/v2/workspaces/{workspace_id}/current-state-version-outputs": {"GET": _read_outputs},
+    "/api/v2/workspaces/{workspace_id}/state-versions": {"POST": _create_version},
+    "/api/v2/state-versions/{version_id}": {"GET": _read_version},
+    "/api/v2/state-versions/{version_id}/download": {"GET": _download},
+    "/api/v2/state-version-outputs/{output_id}": {"GET": _read_output},
+}
+"""Path -> verb -> the function that responds. Parameters are whole segments."""
+
+_SEGMENTS: Final = [(path.removeprefix("/api/v2/").split("/"), verbs) for path, verbs in _ROUTES.items()]
+
+
+def _route(path: Sequence[str]) -> tuple[_Verbs | None, dict[str, str]]:
+    """Return the verbs of a path, and its parameters; None if it is no route."""
+    for route, verbs in _SEGMENTS:
+        parameters = _parameters(route, path)
+        if parameters is not None:
+            return verbs, parameters
+    return None, {}
+
+
+def _parameters(route: Sequence[str], path: Sequence[str]) -> dict[str, str] | None:
+    if len(route) != len(path):
+        return None
+    parameters = {}
+    for wanted, segment in zip(route, path, strict=True):
+        if wanted.startswith("{"):
+            parameters[wanted[1:-1]] = segment
+        elif wanted != segment:
+            return None
+    return parameters

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway import authorizer_context, payload
+from holdfast.access import Caller
 from holdfast.errors import InvalidBody, NotAuthenticated
 from holdfast.identity.authentication import Authenticated
 from holdfast.s3.store import Store
@@ -42,6 +43,30 @@ class Request:
                 "The request carries no authenticated caller; send an access token, a session or an ID token."
             )
         return authenticated
+
+    @property
+    def caller(self) -> Caller:
+        """The caller that the authorizer authenticated."""
+        return self.require_authenticated().caller
+
+    @property
+    def state(self) -> str | None:
+        """What the request says the name of the state is, for the log; None if it names none."""
+        return (self.event.get("pathParameters") or {}).get("name")
+
+    @property
+    def s3_requests(self) -> int:
+        """How many requests to S3 it took."""
+        return len(self.store.requests)
+
+    @property
+    def accepts_gzip(self) -> bool:
+        """Return whether the response may be compressed (RFC 9110 section 12.5.3)."""
+        for coding in self.header("accept-encoding").lower().split(","):
+            name, _, weight = coding.replace(" ", "").partition(";q=")
+            if name == "gzip":
+                return weight.strip("0.") != "" or weight == ""
+        return False
 
     @property
     def signer(self) -> str | None:

@@ -37,25 +37,39 @@ class Response:
 
 _R = TypeVar("_R", bound=Request)
 
+ErrorForm = Callable[[HoldfastError], tuple[int, payload.Payload]]
+"""How an API says an error: its status and its body."""
+
 Routes = Mapping[str, Mapping[str, Callable[[_R], Response]]]
 """Path, as the routes of API Gateway have it -> verb -> the function that responds."""
 
 
 def respond(request: _R, routes: Routes[_R]) -> dict[str, Any]:
     """Return the response to a request, whatever comes of it, and log it."""
+    return respond_with(request, lambda: _call(request, routes), _plain)
+
+
+def respond_with(request: Request, call: Callable[[], Response], error_form: ErrorForm) -> dict[str, Any]:
+    """Return the response to a request, whatever comes of it, and log it.
+
+    Args:
+        request: as the function sees it.
+        call: responds to it.
+        error_form: how the API says an error.
+    """
     started = time.monotonic()
     try:
-        success = _call(request, routes)
+        success = call()
         response = _success(success)
         level, event, logged = "info", success.event, dict(success.logged)
     except HoldfastError as error:
-        response = _failure(error.status, json.dumps(error.body()), error.headers())
+        response = _failure(error, error_form)
         event, logged = Event.REQUEST_REFUSED, {"error": error.code, **error.logged}
         if error.status >= 500:
             logged["reason"] = error.message
         level = "error" if "reason" in logged else "warning"
     except Exception as error:  # noqa: BLE001 the client gets a response that it retries, the log the place
-        response = _failure(500, json.dumps(_fault(request.event["requestContext"]["requestId"])), {})
+        response = _failure(_FaultError(request.event["requestContext"]["requestId"]), error_form)
         # Without the exception's text: it could hold content.
         stack = traceback.format_tb(error.__traceback__)
         level, event, logged = "error", Event.REQUEST_FAILED, {"error": audit.failure(error), "stack": stack}
@@ -65,7 +79,7 @@ def respond(request: _R, routes: Routes[_R]) -> dict[str, Any]:
             **_who_and_what(request),
             **logged,
             "status": response["statusCode"],
-            "s3_requests": len(request.store.requests),
+            "s3_requests": request.s3_requests,
             "milliseconds": round((time.monotonic() - started) * 1000),
         },
     )
@@ -94,27 +108,39 @@ def _success(response: Response) -> dict[str, Any]:
     }
 
 
-def _failure(status: int, body: str, headers: Mapping[str, str]) -> dict[str, Any]:
-    return {"statusCode": status, "headers": {**_HEADERS, **headers}, "body": body}
-
-
-def _fault(request_id: str) -> dict[str, str]:
+def _failure(error: HoldfastError, form: ErrorForm) -> dict[str, Any]:
+    status, body = form(error)
     return {
-        "error": "fault",
-        "message": f"A fault in Holdfast. The function's log says where, under the ID {request_id}.",
+        "statusCode": status,
+        "headers": {**_HEADERS, **body.headers, **error.headers()},
+        "body": body.text,
     }
+
+
+def _plain(error: HoldfastError) -> tuple[int, payload.Payload]:
+    return error.status, payload.Payload(json.dumps(error.body()), is_base64=False)
+
+
+class _FaultError(HoldfastError):
+    """Nobody expected it."""
+
+    status = 500
+    code = "fault"
+
+    def __init__(self, request_id: str) -> None:
+        super().__init__(f"A fault in Holdfast. The function's log says where, under the ID {request_id}.")
 
 
 def _who_and_what(request: Request) -> dict[str, Any]:
     """Return the fields that every line has, whatever came of the request."""
-    event, context = request.event, request.event["requestContext"]
+    context = request.event["requestContext"]
     authenticated = request.authenticated
     caller: Mapping[str, str | None] = (
         authenticated.log_fields() if authenticated else dict.fromkeys(authentication.LOGGED)
     )
     return {
         audit.MARK_FIELD: audit.MARK,
-        "state": (event.get("pathParameters") or {}).get("name"),
+        "state": request.state,
         **caller,
         "subject": caller["subject"] or request.signer,
         "source_ip": context["http"].get("sourceIp"),

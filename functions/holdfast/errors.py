@@ -162,6 +162,13 @@ class UnreadableState(HoldfastError):
     code = "unreadable_state"
 
 
+class NoVersion(HoldfastError):
+    """The version that an ID names is gone, or has no such output. Clients do not show the text of a 404."""
+
+    status = 409
+    code = "no_version"
+
+
 class BaseChanged(HoldfastError):
     """The state is another one than the one on which an upload builds."""
 

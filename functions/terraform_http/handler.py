@@ -6,16 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway import payload, requests
+from gateway import logged, payload, requests, settings
 from gateway.responses import Response, respond
 from holdfast import names
-from holdfast.access import Caller
 from holdfast.audit import Event
-from holdfast.s3 import retention, snapshot
+from holdfast.s3 import snapshot
 from holdfast.s3.store import Store, connect, deadline
 from holdfast.state import locks
 from holdfast.state.delete import delete
-from holdfast.state.lock_info import LockInfo
 from holdfast.state.memory import Memory
 from holdfast.state.read import read, read_outputs
 from holdfast.state.write import write
@@ -24,21 +22,10 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 
-def _retention() -> retention.Retention | None:
-    value = os.environ.get("HOLDFAST_RETENTION")
-    try:
-        return None if value is None else retention.parse(value)
-    except ValueError as error:
-        raise ValueError(f"HOLDFAST_RETENTION: {error}") from None
-
-
 _BUCKET: Final = os.environ["HOLDFAST_BUCKET"]
 _ACCOUNT: Final = os.environ["HOLDFAST_ACCOUNT"]
 _REQUIRE_LOCK: Final = {"true": True, "false": False}[os.environ["HOLDFAST_REQUIRE_LOCK"]]
-_RETENTION: Final = _retention()
-
-# CloudWatch cuts long lines in two, and half a line is no event of the audit trail.
-_LOGGED_OF_CLIENT: Final = 100  # characters of each text that the client made up
+_RETENTION: Final = settings.write_retention()
 
 _s3 = connect()
 _memory = Memory()
@@ -57,23 +44,9 @@ class Request(requests.Request):
         return names.parse(self.event["pathParameters"]["name"])
 
     @property
-    def caller(self) -> Caller:
-        """The caller that the authorizer authenticated."""
-        return self.require_authenticated().caller
-
-    @property
     def lock_id(self) -> str | None:
         """The lock that the client says it holds."""
         return (self.event.get("queryStringParameters") or {}).get("ID") or None
-
-    @property
-    def accepts_gzip(self) -> bool:
-        """Return whether the response may be compressed (RFC 9110 section 12.5.3)."""
-        for coding in self.header("accept-encoding").lower().split(","):
-            name, _, weight = coding.replace(" ", "").partition(";q=")
-            if name == "gzip":
-                return weight.strip("0.") != "" or weight == ""
-        return False
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
@@ -118,13 +91,7 @@ def _write(request: Request) -> Response:
     )
     return Response(
         Event.STATE_WRITTEN if written.new_version else Event.STATE_UNCHANGED,
-        logged={
-            **_of_lock(written.lock),
-            "serial": written.revision.serial,
-            "serial_before": written.superseded.serial if written.superseded else None,
-            "version_id": written.version_id,
-            "bytes": len(body),
-        },
+        logged={**logged.of_write(written), "bytes": len(body)},
     )
 
 
@@ -136,7 +103,7 @@ def _delete(request: Request) -> Response:
 def _acquire(request: Request) -> Response:
     name, caller = request.name, request.caller
     acquired = locks.acquire(request.store, name, request.body(), caller)
-    return Response(Event.LOCK_ACQUIRED, logged=_of_lock(acquired.info))
+    return Response(Event.LOCK_ACQUIRED, logged=logged.of_lock(acquired.info))
 
 
 def _release(request: Request) -> Response:
@@ -147,19 +114,8 @@ def _release(request: Request) -> Response:
         case locks.ForceUnlocked(info, principal, marker_created):
             return Response(
                 Event.LOCK_FORCE_UNLOCKED,
-                logged={**_of_lock(info), "held_by": principal, "marker_left": marker_created},
+                logged={**logged.of_lock(info), "held_by": principal, "marker_left": marker_created},
             )
-
-
-def _of_lock(info: LockInfo | None) -> dict[str, str | None]:
-    """Return what is logged of a lock: not its `Info`, a free text that may hold anything."""
-    if info is None:
-        return {"lock_id": None}
-    return {
-        "lock_id": info.id,
-        "operation": info.operation[:_LOGGED_OF_CLIENT],
-        "who": info.who[:_LOGGED_OF_CLIENT],
-    }
 
 
 # No GET on a lock: behind a proxy that turns PUT into GET its 200 would read as "acquired".

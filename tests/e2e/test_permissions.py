@@ -139,7 +139,11 @@ def test_no_function_may_do_what_the_document_says_it_may_not(roles: Roles, team
             if place == permissions_document.KEY and role.reach.key_arn is None:
                 continue
             name = place.replace("*", "any").format(
-                team=team, account=ACCOUNT, region=REGION, key=role.reach.key_arn
+                team=team,
+                account=ACCOUNT,
+                region=REGION,
+                key=role.reach.key_arn,
+                staging=role.reach.staging_bucket,
             )
             arn = name if name.startswith("arn:") else f"{bucket}/{name}" if name else bucket
             request = Request(action, arn, role.principal, context)

@@ -17,9 +17,11 @@ Statement = Mapping[str, Any]
 
 OBJECTS: Final = (
     *("states/*.tfstate", "states/*.tfstate.tflock", "probes/*"),
-    *("tokens/*.json", "sessions/*.json", "trust/records.json"),
+    *("tokens/*.json", "sessions/*.json", "trust/records.json", "workspaces/*.json"),
 )
 """The kinds of objects, as a policy names them; every key is of one kind at most."""
+STAGED: Final = ("uploads/*", "json/*")
+"""Those of the staging bucket."""
 
 
 class UnknownCallError(Exception):
@@ -64,10 +66,11 @@ class Call:
                 status=line["status"],
                 time=line["time"],
             )
-        if line["service"] != "s3" or not key:
+        operation = _OPERATIONS.get(line["method"], line["method"]) if key else _listing(line)
+        if line["service"] != "s3" or not operation:
             return cls(f"{line['service']}: {line['method']} {line['path']}")
         return cls(
-            _OPERATIONS.get(line["method"], line["method"]),
+            operation,
             bucket,
             key,
             frozenset(line["query"]),
@@ -83,6 +86,13 @@ _OPERATIONS: Final = {
     "DELETE": "DeleteObject",
 }
 
+
+def _listing(line: Mapping[str, Any]) -> str:
+    """Name the operation that lists a bucket, or return nothing."""
+    lists = {"list-type": "ListObjectsV2", "versions": "ListObjectVersions"}
+    return next((lists[name] for name in line["query"] if name in lists and line["method"] == "GET"), "")
+
+
 WRITES_LOG: Final = Call("Lambda writes the log")
 """What Lambda does with the role of a function that ran; it is not the function's own request."""
 
@@ -97,6 +107,7 @@ class Reach:
         log_group_arn: of the function's own log, with `:*` at its end.
         region: of all of them.
         audit_group_arn: of the team's audit trail, with `:*` at its end.
+        staging_bucket: the team's other bucket.
     """
 
     bucket: str
@@ -104,6 +115,7 @@ class Reach:
     log_group_arn: str
     region: str
     audit_group_arn: str = ""
+    staging_bucket: str = ""
 
 
 # --- the reviewed table ----------------------------------------------------------------------------
@@ -113,6 +125,8 @@ _GUIDE: Final = "https://docs.aws.amazon.com/AmazonS3/latest/userguide/"
 
 GET_OBJECT: Final = f"{_API}GetObject.html"
 PUT_OBJECT: Final = f"{_API}PutObject.html"
+LIST_OBJECTS: Final = f"{_API}ListObjectsV2.html"
+LIST_VERSIONS: Final = f"{_API}ListObjectVersions.html"
 DELETE_OBJECT: Final = f"{_API}DeleteObject.html"
 CONDITIONAL_WRITES: Final = f"{_GUIDE}conditional-writes-enforce.html"
 CONDITIONAL_DELETES: Final = f"{_GUIDE}conditional-delete-enforce.html"
@@ -146,6 +160,7 @@ class Row:
         source: the address of AWS's document.
         header: only with this header.
         query: only with this query parameter.
+        without: only without this query parameter.
         statuses: only if it is answered with one of these.
         encrypted: only where a KMS key of the team's encrypts the bucket.
     """
@@ -157,6 +172,7 @@ class Row:
     source: str
     header: str = ""
     query: str = ""
+    without: str = ""
     statuses: tuple[int, ...] = ()
     encrypted: bool = False
 
@@ -166,6 +182,7 @@ class Row:
             self.operation == call.operation
             and (not self.header or self.header in call.headers)
             and (not self.query or self.query in call.query)
+            and self.without not in call.query
             and (not self.statuses or call.status in self.statuses)
             and (not self.encrypted or reach.key_arn is not None)
         )
@@ -185,7 +202,15 @@ class Row:
 _MISSING = "S3 answers 404; without it 403, as for a fault"
 
 TABLE: Final = (
-    Row("GetObject", "s3:GetObject", On.OBJECT, "reads it", GET_OBJECT),
+    Row("GetObject", "s3:GetObject", On.OBJECT, "reads it", GET_OBJECT, without="versionId"),
+    Row(
+        "GetObject",
+        "s3:GetObjectVersion",
+        On.OBJECT,
+        "what is downloaded is the version that was named, also by a presigned address",
+        GET_OBJECT,
+        query="versionId",
+    ),
     Row(
         "GetObject",
         "kms:Decrypt",
@@ -196,6 +221,14 @@ TABLE: Final = (
         encrypted=True,
     ),
     Row("GetObject", "s3:ListBucket", On.BUCKET, _MISSING, GET_OBJECT, statuses=(404,)),
+    Row("ListObjectsV2", "s3:ListBucket", On.BUCKET, "lists states and workspaces", LIST_OBJECTS),
+    Row(
+        "ListObjectVersions",
+        "s3:ListBucketVersions",
+        On.BUCKET,
+        "a workspace that was deleted moments ago and made anew is not deleted again",
+        LIST_VERSIONS,
+    ),
     Row("PutObject", "s3:PutObject", On.OBJECT, "writes it", PUT_OBJECT),
     Row(
         "PutObject",
@@ -271,11 +304,17 @@ _SIGNATURE = (
     *("x-amz-security-token", "x-amz-user-agent"),
 )
 _CHECKSUM = ("x-amz-checksum-*", "x-amz-decoded-content-length", "x-amz-sdk-checksum-*", "x-amz-trailer")
+_PRESIGNED = ("X-Amz-*",)
 _HARMLESS: Final[Mapping[str, Collection[str]]] = {
-    "GetObject": (*_SIGNATURE, "range", "x-amz-checksum-mode"),
+    "GetObject": (*_SIGNATURE, *_PRESIGNED, "range", "x-amz-checksum-mode"),
+    "ListObjectsV2": (*_SIGNATURE, "continuation-token", "encoding-type", "list-type", "max-keys", "prefix"),
+    "ListObjectVersions": (
+        *(*_SIGNATURE, "encoding-type", "key-marker", "max-keys", "prefix", "version-id-marker"),
+        "versions",
+    ),
     # The date of a retention comes with its mode, which is in the table.
     "PutObject": (
-        *(*_SIGNATURE, *_CHECKSUM, "x-amz-meta-*"),
+        *(*_SIGNATURE, *_PRESIGNED, *_CHECKSUM, "x-amz-meta-*"),
         *("if-none-match", "x-amz-object-lock-retain-until-date"),
     ),
     "DeleteObject": _SIGNATURE,
@@ -330,7 +369,7 @@ def demands(call: Call, reach: Reach, principal: str) -> list[Demand]:
 
 
 def _demand(row: Row, call: Call, reach: Reach, principal: str) -> Demand:
-    if call.bucket not in ("", reach.bucket):
+    if call.bucket not in ("", reach.bucket, reach.staging_bucket):
         raise UnknownCallError(f"{call.operation} goes to {call.bucket}, the team's bucket is {reach.bucket}")
     resource, pattern, on = _place(row, call, reach)
     context = _context(call, row, reach)
@@ -339,15 +378,16 @@ def _demand(row: Row, call: Call, reach: Reach, principal: str) -> Demand:
 
 def _place(row: Row, call: Call, reach: Reach) -> tuple[str, str, str]:
     """Return on which resource a row demands its action for a call, by which pattern, and in words."""
-    bucket = f"arn:aws:s3:::{reach.bucket}"
+    bucket = f"arn:aws:s3:::{call.bucket}"
+    staged = call.bucket == reach.staging_bucket
     match row.on:
         case On.OBJECT:
-            kinds = [kind for kind in OBJECTS if fnmatchcase(call.key, kind)]
+            kinds = [kind for kind in (STAGED if staged else OBJECTS) if fnmatchcase(call.key, kind)]
             if len(kinds) != 1:
                 raise UnknownCallError(f"{call.operation} of {call.key}, which is of no known kind")
             return f"{bucket}/{call.key}", f"{bucket}/{kinds[0]}", f"`{kinds[0]}`"
         case On.BUCKET:
-            return bucket, bucket, row.on.value
+            return bucket, bucket, "the staging bucket" if staged else row.on.value
         case On.KEY:
             assert reach.key_arn is not None
             return reach.key_arn, reach.key_arn, row.on.value

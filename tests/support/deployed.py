@@ -144,7 +144,14 @@ class DeployedRole:
         log_group = stack.resolve(properties["LoggingConfig"]["LogGroup"])
         arn = _ARNS["AWS::Logs::LogGroup"].format
         self.audit_group = stack.physical_ids["Audit"]
-        self.reach = Reach(stack.bucket, stack.key_arn, arn(log_group), REGION, arn(self.audit_group))
+        self.reach = Reach(
+            stack.bucket,
+            stack.key_arn,
+            arn(log_group),
+            REGION,
+            arn(self.audit_group),
+            stack.physical_ids["StagingBucket"],
+        )
 
     @property
     def log_group(self) -> str:

@@ -65,6 +65,25 @@ def request(
     return event
 
 
+def cloud_request(
+    method: str,
+    path: str,
+    *,
+    caller: Caller | None = None,
+    body: str | None = None,
+    query: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Return the event of a request to `/api/v2/{path+}`; `path` is what follows `/api/v2/`, decoded."""
+    event = request(
+        method, "/api/v2/{path+}", caller=caller, body=body, headers=headers, path=f"/api/v2/{path}"
+    )
+    event["pathParameters"] = {"path": path}
+    if query:
+        event["queryStringParameters"] = dict(query)
+    return event
+
+
 def sign_in(authorization: str) -> dict[str, Any]:
     """Return a REQUEST authorizer's event."""
     return {

@@ -15,7 +15,8 @@ class Refused:
         functions: which of them.
         actions: each on each of the resources.
         on: patterns below the team's bucket, `""` for the bucket itself, or a whole ARN with `{team}`,
-            `{account}` and `{region}` for those of the deployment; `KEY` is the ARN of the team's key.
+            `{account}`, `{region}` and `{staging}` for those of the deployment; `KEY` is the ARN of the
+            team's key.
         why: what it protects.
         by_bucket: the bucket's policy denies it to everybody, whatever their own policies say.
     """
@@ -29,14 +30,15 @@ class Refused:
 
 KEY: Final = "{key}"
 
-_ALL: Final = ("backend", "authorizer", "sessions", "health", "audit_trail")
+_ALL: Final = ("backend", "cloud", "authorizer", "sessions", "health", "audit_trail")
+_STAGED: Final = ("arn:aws:s3:::{staging}/uploads/*", "arn:aws:s3:::{staging}/json/*")
 _STATES: Final = ("states/*.tfstate", "states/*.tfstate.tflock", "probes/*")
 _RECORDS: Final = ("tokens/*.json", "sessions/*.json", "trust/records.json")
 _USE: Final = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
 
 REFUSED: Final = (
     Refused(
-        ("backend",),
+        ("backend", "cloud"),
         _USE,
         _RECORDS,
         "whoever finds a hole in the protocol finds no tokens behind it, and cannot create any",
@@ -44,8 +46,26 @@ REFUSED: Final = (
     Refused(
         ("authorizer", "sessions"),
         _USE,
-        _STATES,
+        (*_STATES, "workspaces/*.json", *_STAGED),
         "whoever finds a hole in the sign-in finds no states behind it",
+    ),
+    Refused(
+        ("backend",),
+        _USE,
+        ("workspaces/*.json", *_STAGED),
+        "workspaces and uploads belong to the other protocol",
+    ),
+    Refused(
+        ("cloud",),
+        _USE,
+        ("probes/*",),
+        "`holdfast doctor` tries the deployment by the other protocol",
+    ),
+    Refused(
+        ("cloud",),
+        ("s3:GetObject",),
+        _STAGED[1:],
+        "what a client sends beside a state may be that state in plain text, and nobody reads it",
     ),
     Refused(
         ("authorizer",),
@@ -80,11 +100,11 @@ REFUSED: Final = (
     Refused(
         ("health", "audit_trail"),
         (*_USE, "s3:ListBucket"),
-        ("", *_STATES, *_RECORDS),
+        ("", *_STATES, *_RECORDS, "workspaces/*.json", *_STAGED),
         "anybody may call the one, and the other has lines of logs and nothing else",
     ),
     Refused(
-        ("backend", "authorizer", "sessions", "health"),
+        ("backend", "cloud", "authorizer", "sessions", "health"),
         ("logs:PutLogEvents", "logs:CreateLogStream"),
         ("arn:aws:logs:{region}:{account}:log-group:/holdfast/{team}/audit:log-stream:any",),
         "what stands in the audit trail came through the log of the function that did it",
@@ -105,15 +125,21 @@ REFUSED: Final = (
     Refused(
         _ALL,
         ("s3:DeleteObjectVersion",),
-        _RECORDS,
+        (*_RECORDS, "workspaces/*.json"),
         "a record that was revoked or removed does not come back",
         by_bucket=True,
     ),
     Refused(
-        _ALL,
+        tuple(function for function in _ALL if function != "cloud"),
         ("s3:GetObjectVersion", "s3:ListBucketVersions"),
         ("states/*.tfstate", ""),
         "the history is for the operators, through `holdfast state`",
+    ),
+    Refused(
+        ("cloud",),
+        ("s3:GetObjectVersion",),
+        (*_STATES[1:], *_RECORDS, "workspaces/*.json"),
+        "it downloads versions of states and of nothing else",
     ),
     Refused(
         _ALL,
@@ -153,8 +179,9 @@ tests compare that with the deployed policies. They fail where a call needs a pe
 lacks. They also fail where the policy has a permission that no call needs, or one that is wider than the
 calls need. After a change `make generated` writes this file anew.
 
-Each team has its own functions and roles, for its own bucket and key. `*` stands for a state's name, or for
-the ID of a token or a session; `probes/*` is a probe or its lock. S3 uses the permissions of the KMS key on
+Each team has its own functions and roles, for its own buckets and key. `*` stands for a state's name, or for
+the ID of a token or a session; `probes/*` is a probe or its lock. `uploads/*` and `json/*` are in the staging
+bucket; everything else is in the bucket with the states. S3 uses the permissions of the KMS key on
 behalf of the function, which never calls KMS itself: the condition `kms:ViaService` of each role's policy
 admits S3 of the region alone. The key's own policy gives the account's root `kms:*`, which is the CDK's
 default and leaves the decision to IAM. No function's role has more on the key than the tables say.
@@ -162,10 +189,11 @@ default and leaves the decision to IAM. No function's role has more on the key t
 
 _WHAT_THEY_DO: Final = {
     "backend": "Handles Terraform's requests: reads and writes states, acquires and releases locks.",
+    "cloud": 'Handles the requests of `cloud {}` and `backend "remote"`, and signs addresses of states.',
     "authorizer": "Verifies access tokens, sessions and ID tokens.",
     "sessions": "Makes a session for who proved in another way who it is.",
-    "health": "Tells anybody the version of the deployed code.",
-    "audit_trail": "Copies what happened from the logs of the first three to the audit trail.",
+    "health": "Tells anybody the version of the code, where `cloud {}` finds it and how to get a token.",
+    "audit_trail": "Copies what happened from the logs of the first four to the audit trail.",
 }
 
 _LISTING: Final = """\
@@ -237,6 +265,8 @@ def _place(place: str) -> str:
         return "the team's KMS key, in a request of the function's own to KMS"
     if place.startswith("arn:aws:logs:"):
         return "another team's audit trail" if "another-team" in place else "the audit trail"
+    if "{staging}" in place:
+        return f"`{place.partition('/')[2]}`"
     if place.startswith("arn:"):
         return "another team's " + ("states" if "/" in place else "bucket")
     return f"`{place}`" if place else "the bucket"

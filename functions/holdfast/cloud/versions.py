@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from holdfast.access import Action, Caller
 from holdfast.cloud.ids import OutputId, VersionId, WorkspaceId
 from holdfast.cloud.names import organization_and_workspace
-from holdfast.errors import InvalidState, NoState, UnreadableState
+from holdfast.errors import InvalidState, NoState, NoVersion, UnreadableState
 from holdfast.names import StateName
 from holdfast.s3.store import Object, Store
 from holdfast.state import document
@@ -64,7 +64,7 @@ def read(store: Store, version: VersionId, caller: Caller) -> bytes:
 
     Raises:
         NotAllowed: the caller may not read this state.
-        NoState: the version is gone.
+        NoVersion: it is gone.
         OutcomeUnknown: S3 did not respond in time.
     """
     require_read(version.name, caller)
@@ -94,7 +94,7 @@ def output(store: Store, output_id: OutputId, caller: Caller) -> Output:
 
     Raises:
         NotAllowed: the caller may not read it.
-        NoState: the version is gone, or has no such output.
+        NoVersion: the version is gone, or has no such output.
         UnreadableState: it is not a state document.
         OutcomeUnknown: S3 did not respond in time.
     """
@@ -102,7 +102,7 @@ def output(store: Store, output_id: OutputId, caller: Caller) -> Output:
     caller.require(Action.READ_OUTPUTS, version.name)
     values = _outputs(_read(store, version))
     if values is None or output_id.output not in values:
-        raise NoState("This version of the state has no such output. Run the command again.")
+        raise NoVersion("This version of the state has no such output. Run the command again.")
     return values[output_id.output]
 
 
@@ -117,7 +117,7 @@ def _outputs(found: Object) -> Mapping[str, Output] | None:
 def _read(store: Store, version: VersionId) -> Object:
     found = store.read(version.name.state_key, version.version_id)
     if found is None:
-        raise NoState("This version of the state is gone. Run the command again.")
+        raise NoVersion("This version of the state is gone. Run the command again.")
     return found
 
 

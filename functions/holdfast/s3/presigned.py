@@ -1,20 +1,53 @@
 """Addresses that are signed in advance: their bearer may read or write one object for some time."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import botocore.session
 from botocore.config import Config
+from botocore.credentials import RefreshableCredentials
 
 if TYPE_CHECKING:
+    from botocore.credentials import Credentials
     from mypy_boto3_s3 import S3Client
 
 
-def signer(*, endpoint_url: str | None = None) -> "S3Client":
-    """Make an S3 client that signs addresses; keep it as long as the process lives.
+ENOUGH_LIFE: Final = 20 * 60
+"""Seconds that credentials should live on when they sign: an address ends with them, and the longest-lived
+one is valid for 15 minutes."""
+
+
+class Signer:
+    """Makes S3 clients that sign addresses, with credentials that live long enough where that is known.
+
+    The SDK renews what ends within 15 minutes by itself, which is less than an address and a slow client
+    need. That something ends is known of credentials that come from an endpoint, as under Lambda's SnapStart.
+    Those in the environment, as in Lambda without it, do not tell their end, and nothing can renew them.
 
     Args:
         endpoint_url: where the clients find S3; by default what the environment says, else AWS.
     """
+
+    def __init__(self, *, endpoint_url: str | None = None) -> None:
+        self._endpoint_url = endpoint_url
+        session = botocore.session.get_session()
+        self._credentials = session.get_credentials()
+        self._client = _client(session, endpoint_url)
+
+    def client(self) -> "S3Client":
+        """Return a client for the addresses that are signed now."""
+        if _ends_soon(self._credentials):
+            session = botocore.session.get_session()
+            renewed = session.get_credentials()
+            if not _ends_soon(renewed):  # otherwise nothing is won, and a client takes long to make
+                self._credentials, self._client = renewed, _client(session, self._endpoint_url)
+        return self._client
+
+
+def _ends_soon(credentials: "Credentials | None") -> bool:
+    return isinstance(credentials, RefreshableCredentials) and credentials.refresh_needed(ENOUGH_LIFE)
+
+
+def _client(session: botocore.session.Session, endpoint_url: str | None) -> "S3Client":
     config = Config(signature_version="s3v4", s3={"addressing_style": "path"})
     if endpoint_url is None:
         # The bucket's own host name in its region: the global name of a new bucket redirects for hours, and
@@ -22,7 +55,7 @@ def signer(*, endpoint_url: str | None = None) -> "S3Client":
         config = config.merge(
             Config(s3={"addressing_style": "virtual", "us_east_1_regional_endpoint": "regional"})
         )
-    create: Any = botocore.session.get_session().create_client
+    create: Any = session.create_client
     client: S3Client = create("s3", config=config, endpoint_url=endpoint_url)
     return client
 
@@ -34,7 +67,7 @@ class Presigned:
     signed it, if those end first.
 
     Args:
-        client: an S3 client made by `signer`.
+        client: an S3 client that a `Signer` made.
         bucket: the bucket's name.
     """
 

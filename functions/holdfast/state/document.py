@@ -154,6 +154,11 @@ def outputs_only(body: bytes) -> bytes:
     return b"{\n" + b",\n".join(kept) + b"\n}\n"
 
 
+def is_lineage(text: str) -> bool:
+    """Return whether a text can be the lineage of a state that is stored."""
+    return object_metadata.fits(text) and json_object.is_unicode(text)
+
+
 def _members(body: bytes) -> Mapping[str, Member]:
     return _parsed(json_object.members, body)
 
@@ -179,7 +184,7 @@ def _read(document: Mapping[str, Any]) -> StateDocument:
     lineage = document.get("lineage", "")
     if not isinstance(lineage, str):
         raise InvalidState("The state's 'lineage' must be text.")
-    if not (object_metadata.fits(lineage) and json_object.is_unicode(lineage)):
+    if not is_lineage(lineage):
         raise InvalidState(
             f"The state's 'lineage' must be Unicode text of at most {object_metadata.VALUE_LIMIT} bytes, "
             "percent-encoded."

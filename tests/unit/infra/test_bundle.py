@@ -95,6 +95,7 @@ SHIPPED = {
         *("authorizer", "gateway", "holdfast", "holdfast/identity", "holdfast/identity/oidc"),
         "holdfast/s3",
     },
+    "cloud": {"cloud"},
     "health": {"health", "holdfast"},
     "session_exchange": {"gateway", "holdfast", "holdfast/identity", "holdfast/s3", "session_exchange"},
     "terraform_http": {

@@ -417,7 +417,7 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         not_allowed("max_state_mb", "1.5", "a whole number from 1 to 500"),
         not_allowed("memory.authorizer", "255", "a whole number from 256 to 10240"),
         not_allowed("memory.authorizer", "10241", "a whole number from 256 to 10240"),
-        not_allowed("memory", "1769", "a table, as in { backend = 1769, authorizer = 1769 }"),
+        not_allowed("memory", "1769", "a table, as in { backend = 1769, cloud = 1769, authorizer = 1769 }"),
         not_allowed("tags", '["a"]', 'a table of at most 48, as in { cost-center = "42" }'),
         not_allowed("tags.cost-center", "42", '"42"'),
         not_allowed("tags.a", '""', TAG_VALUE),
@@ -459,9 +459,9 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         ),
         (
             "zone = 1",
-            "unknown setting 'zone'; there are account, region, require_lock, native_clients, retention, "
-            "history, key, access_logs, log_retention, audit_retention, token_trail, throttling, memory, "
-            "snap_start, tags",
+            "unknown setting 'zone'; there are account, region, require_lock, native_clients, max_state_mb, "
+            "retention, history, key, access_logs, log_retention, audit_retention, token_trail, throttling, "
+            "memory, snap_start, tags",
         ),
     ],
 )

@@ -120,9 +120,10 @@ CLOUD_ALONE = [
         "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
         "Resource": "<StateBucket.Arn>/workspaces/*.json",
     },
+    {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "<StagingBucket.Arn>/uploads/*"},
     {
         "Effect": "Allow",
-        "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
+        "Action": ["s3:PutObject", "s3:DeleteObject"],
         "Resource": ["<StagingBucket.Arn>/uploads/*", "<StagingBucket.Arn>/json/*"],
     },
     {

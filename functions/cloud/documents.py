@@ -1,0 +1,390 @@
+"""JSON:API (https://jsonapi.org), as far as the clients of `cloud {}` speak it.
+
+What the clients read of an answer is in the sources of go-tfe, and how Terraform uses it in its package
+`internal/cloud`. Nothing else is sent.
+"""
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from gateway.payload import Payload
+from holdfast import json_object
+from holdfast.access import Action, Caller
+from holdfast.cloud.ids import OutputId, UploadId, VersionId
+from holdfast.cloud.names import organization_and_workspace
+from holdfast.cloud.versions import Outputs, Version
+from holdfast.cloud.workspaces import Wanted, Workspace
+from holdfast.errors import HoldfastError, InvalidDocument, Locked, TooLarge
+from holdfast.state import document
+from holdfast.state.document import SERIAL_END, Output, Revision
+
+HEADERS: Final = {
+    "Content-Type": "application/vnd.api+json",
+    # Seconds between two writes of an apply that goes on, where Terraform's own are 20, too. It writes none
+    # if the last response that it got, an error included, did not say so.
+    "X-Terraform-Snapshot-Interval": "20",
+}
+"""Headers of every document."""
+
+PAGE_SIZE: Final = 100
+"""The most workspaces of one page, and how many it has if the client does not say."""
+
+_MAX_BYTES: Final = 64 * 1024
+"""Bytes of a request's document, unless it carries a state or its outputs."""
+
+_MD5: Final = re.compile(r"[0-9a-fA-F]{32}", re.ASCII)
+_FILTER: Final = re.compile(r"filter\[tagged\]\[([0-9]{1,4})\]\[(key|value)\]", re.ASCII)
+
+_T = TypeVar("_T")
+
+Data = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+
+
+def answer(data: Data, **members: Any) -> Payload:
+    """Return the document with this data and these other members."""
+    return Payload(json.dumps({"data": data, **members}), is_base64=False, headers=HEADERS)
+
+
+def error(raised: HoldfastError) -> tuple[int, Payload]:
+    """Return the status and the document of an error.
+
+    The clients show title, blank line, detail. A held lock is 409: the only status for which they wait.
+    """
+    status, title, detail = raised.status, raised.code.replace("_", " ").capitalize(), raised.message
+    if isinstance(raised, Locked):
+        status, title = 409, raised.message
+        detail = (
+            f"Its operation is '{raised.holder['Operation']}', since {raised.holder['Created']}. Wait until "
+            "it is released, or run the command with -lock-timeout."
+        )
+    errors = [{"status": str(status), "code": raised.code, "title": title, "detail": detail}]
+    return status, Payload(json.dumps({"errors": errors}), is_base64=False, headers=HEADERS)
+
+
+# What is sent.
+
+
+def workspace(found: Workspace, caller: Caller) -> Mapping[str, Any]:
+    """Return a workspace, with what the caller may do to it."""
+    _, name = organization_and_workspace(found.name) or ("", "")
+    writes = caller.may(Action.WRITE, found.name)
+    deletes = caller.may(Action.DELETE, found.name)
+    return {
+        "id": str(found.id),
+        "type": "workspaces",
+        "attributes": {
+            "name": name,
+            "execution-mode": "local",
+            "operations": False,
+            "locked": found.lock is not None,
+            # Whatever the client's is: a workspace that names one refuses clients of another.
+            "terraform-version": "latest",
+            "tag-names": sorted(found.tags),
+            # Clients crash without it.
+            "permissions": {
+                "can-read-settings": True,
+                "can-update": writes,
+                "can-lock": caller.may(Action.LOCK, found.name),
+                "can-unlock": caller.may(Action.UNLOCK, found.name),
+                "can-force-unlock": caller.may(Action.FORCE_UNLOCK, found.name),
+                "can-destroy": deletes,
+                # Where it is, clients ask for a safe delete unless they are forced.
+                "can-force-delete": deletes,
+                "can-queue-run": False,
+                "can-queue-apply": False,
+                "can-queue-destroy": False,
+                "can-update-variable": False,
+            },
+        },
+    }
+
+
+def page(found: Sequence[Workspace], number: int, size: int, caller: Caller) -> Payload:
+    """Return one page of a list of workspaces."""
+    pages = max(1, -(-len(found) // size))
+    return answer(
+        [workspace(one, caller) for one in found[(number - 1) * size : number * size]],
+        meta={
+            "pagination": {
+                "current-page": number,
+                "page-size": size,
+                "prev-page": number - 1 or None,
+                "next-page": number + 1 if number < pages else None,
+                "total-pages": pages,
+                "total-count": len(found),
+            }
+        },
+    )
+
+
+def tag_bindings(tags: Mapping[str, str]) -> Payload:
+    """Return tags with their values."""
+    return answer(
+        [
+            {"id": key, "type": "tag-bindings", "attributes": {"key": key, "value": value}}
+            for key, value in sorted(tags.items())
+        ]
+    )
+
+
+def version(found: Version) -> Payload:
+    """Return a version of a state, with where to read it.
+
+    The address is relative: the clients resolve it against the one they know the API by.
+    """
+    attributes: dict[str, Any] = {
+        "status": "finalized",
+        "hosted-state-download-url": f"state-versions/{found.id}/download",
+    }
+    if found.revision:
+        attributes["serial"] = found.revision.serial
+    return _state_version(found.id, attributes)
+
+
+def committed(written: UploadId) -> Payload:
+    """Return an upload that is written."""
+    return _state_version(written, {"status": "finalized", "serial": written.serial})
+
+
+def upload(created: UploadId, state_address: str, json_address: str) -> Payload:
+    """Return an upload that may begin, with the addresses to put state and JSON format to."""
+    attributes = {
+        "status": "pending",
+        "serial": created.serial,
+        "hosted-state-upload-url": state_address,
+        "hosted-json-state-upload-url": json_address,
+    }
+    return _state_version(created, attributes)
+
+
+def _state_version(version_id: VersionId | UploadId, attributes: Mapping[str, Any]) -> Payload:
+    return answer({"id": str(version_id), "type": "state-versions", "attributes": attributes})
+
+
+def outputs(found: Outputs) -> bytes:
+    """Return the outputs of a version; the values of sensitive ones are asked for one by one.
+
+    Of a state that its client encrypted, one without a type: it has the client read the state itself.
+    """
+    if found.values is None:
+        encrypted = _output(OutputId(found.version, ""), Output("null", "", sensitive=False), "null")
+        return f'{{"data": [{encrypted}]}}'.encode()
+    items = [
+        _output(OutputId(found.version, name), one, "null" if one.sensitive else one.value)
+        for name, one in found.values.items()
+    ]
+    return f'{{"data": [{", ".join(items)}]}}'.encode()
+
+
+def output(which: OutputId, found: Output) -> bytes:
+    """Return an output with its value."""
+    return f'{{"data": {_output(which, found, found.value)}}}'.encode()
+
+
+def _output(which: OutputId, found: Output, value: str) -> str:
+    # Put together as text: value and type stay as they are in the state, long numbers too.
+    attributes = {"name": json.dumps(which.output), "sensitive": json.dumps(found.sensitive), "value": value}
+    if found.type:
+        attributes["detailed-type"] = found.type
+    members = ", ".join(f'"{name}": {text}' for name, text in attributes.items())
+    return f'{{"id": "{which}", "type": "state-version-outputs", "attributes": {{{members}}}}}'
+
+
+# What is received.
+
+
+@dataclass(frozen=True, slots=True)
+class NewVersion:
+    """What a client announces of a state, or sends of it.
+
+    Attributes:
+        announced: serial and lineage; the lineage is empty if it says none.
+        md5: of the state, hexadecimal.
+        force: whether serial and lineage need not follow.
+        state: the state itself, if the client does not upload it.
+    """
+
+    announced: Revision
+    md5: str
+    force: bool
+    state: bytes | None
+
+
+def new_workspace(body: bytes) -> tuple[str, Mapping[str, str]]:
+    """Return name and tags of a workspace to create.
+
+    Raises:
+        InvalidDocument, TooLarge: it is not what this call takes.
+    """
+    data = _resource(_data(body), "workspaces")
+    name = _attribute(data, "name", str)
+    if name is None:
+        raise InvalidDocument("The workspace has no 'name'.")
+    tags: dict[str, str] = {}
+    relationships = _object(data.get("relationships"), "relationships")
+    for kind, parse in (("tags", _tag_name), ("tag-bindings", _tag_binding)):
+        relation = _object(relationships.get(kind), kind)
+        tags |= dict(map(parse, _list(relation.get("data", []))))
+    return name, tags
+
+
+def changed_workspace(body: bytes) -> str | None:
+    """Return the name that a change of a workspace gives it; None if it gives none.
+
+    Raises:
+        InvalidDocument, TooLarge: it is not what this call takes.
+    """
+    return _attribute(_resource(_data(body), "workspaces"), "name", str)
+
+
+def received_bindings(body: bytes) -> Mapping[str, str]:
+    """Return tags with their values.
+
+    Raises:
+        InvalidDocument, TooLarge: they are not what this call takes.
+    """
+    return dict(map(_tag_binding, _list(_data(body))))
+
+
+def received_names(body: bytes) -> Mapping[str, str]:
+    """Return tags that come without values.
+
+    Raises:
+        InvalidDocument, TooLarge: they are not what this call takes.
+    """
+    return dict(map(_tag_name, _list(_data(body))))
+
+
+def new_version(body: bytes) -> NewVersion:
+    """Return what a client announces of a state, or sends of it.
+
+    The formats of the state for other programs are not looked at: they may hold in plain text what the
+    client encrypts in the state.
+
+    Raises:
+        InvalidDocument: it is not what this call takes.
+    """
+    data = _resource(_data(body, limit=None), "state-versions")
+    serial, md5 = _attribute(data, "serial", int), _attribute(data, "md5", str)
+    lineage, encoded = _attribute(data, "lineage", str) or "", _attribute(data, "state", str)
+    if serial is None or not 0 <= serial < SERIAL_END:
+        raise InvalidDocument("The attribute 'serial' must be an integer from 0 to 2^64-1.")
+    if md5 is None or not _MD5.fullmatch(md5):
+        raise InvalidDocument("The attribute 'md5' must be the MD5 of the state, 32 hexadecimal digits.")
+    if not document.is_lineage(lineage):
+        raise InvalidDocument(
+            "The attribute 'lineage' must be Unicode text of at most 200 bytes, percent-encoded."
+        )
+    return NewVersion(
+        Revision(serial, lineage),
+        md5.lower(),
+        _attribute(data, "force", bool) or False,
+        None if encoded is None else _decode(encoded),
+    )
+
+
+def wanted(query: Mapping[str, str]) -> Wanted:
+    """Return which workspaces a list is to show.
+
+    Args:
+        query: the parameters, decoded.
+    """
+    tags: list[tuple[str, str | None]] = [
+        (key.strip(), None) for key in query.get("search[tags]", "").split(",") if key.strip()
+    ]
+    numbered: dict[str, dict[str, str]] = {}
+    for parameter, value in query.items():
+        if form := _FILTER.fullmatch(parameter):
+            numbered.setdefault(form[1], {})[form[2]] = value
+    for binding in numbered.values():
+        if "key" not in binding:
+            raise InvalidDocument("A filter by tags needs a key: 'filter[tagged][0][key]'.")
+        tags.append((binding["key"], binding.get("value")))
+    return Wanted(query.get("search[name]", ""), tuple(tags))
+
+
+def page_wanted(query: Mapping[str, str]) -> tuple[int, int]:
+    """Return number and size of the page that is asked for.
+
+    Raises:
+        InvalidDocument: they are no such numbers.
+    """
+    number = _number(query, "page[number]", 1)
+    return number, min(_number(query, "page[size]", PAGE_SIZE), PAGE_SIZE)
+
+
+def _number(query: Mapping[str, str], parameter: str, default: int) -> int:
+    text = query.get(parameter, str(default))
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text)):
+        raise InvalidDocument(f"The parameter '{parameter}' must be an integer of 1 or more.")
+    return int(text)
+
+
+def _decode(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidDocument("The attribute 'state' must be the state in base64.") from None
+
+
+def _data(body: bytes, *, limit: int | None = _MAX_BYTES) -> object:
+    if limit is not None and len(body) > limit:
+        raise TooLarge(f"The document has {len(body)} bytes; this call takes at most {limit}.")
+    try:
+        found = json_object.parse(body)
+    except ValueError as broken:
+        raise InvalidDocument(f"The body {broken}; send a JSON:API document.") from None
+    if "data" not in found:
+        raise InvalidDocument("The document has no 'data', so it is no JSON:API document.")
+    return found["data"]
+
+
+def _resource(value: object, kind: str) -> Mapping[str, Any]:
+    resource = _object(value, "data")
+    if resource.get("type") != kind:
+        raise InvalidDocument(f"The 'type' of the data must be '{kind}'.")
+    return resource
+
+
+def _object(value: object, name: str) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidDocument(f"'{name}' must be an object.")
+    return value
+
+
+def _list(value: object) -> Sequence[object]:
+    if not isinstance(value, list):
+        raise InvalidDocument("The tags must be a list.")
+    return value
+
+
+def _attribute(resource: Mapping[str, Any], name: str, kind: type[_T]) -> _T | None:
+    """Return an attribute, or None if it is missing or null."""
+    value = _object(resource.get("attributes"), "attributes").get(name)
+    # A bool is an int in Python, and none in JSON.
+    if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+        words = {str: "text", int: "an integer", bool: "true or false"}
+        raise InvalidDocument(f"The attribute '{name}' must be {words[kind]}.")
+    return value
+
+
+def _tag_name(value: object) -> tuple[str, str]:
+    name = _attribute(_resource(value, "tags"), "name", str)
+    if name is None:
+        raise InvalidDocument("A tag needs the attribute 'name'.")
+    return name, ""
+
+
+def _tag_binding(value: object) -> tuple[str, str]:
+    resource = _resource(value, "tag-bindings")
+    key = _attribute(resource, "key", str)
+    if key is None:
+        raise InvalidDocument("A tag needs the attribute 'key'.")
+    return key, _attribute(resource, "value", str) or ""
