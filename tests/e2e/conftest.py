@@ -25,7 +25,7 @@ from tests.support.deployed import FUNCTIONS, DeployedRole, stack
 from tests.support.free_port import free_port
 from tests.support.http_client import Credentials
 from tests.support.permissions_judged import Roles, judge
-from tests.support.project import NewProject, Project, backend, clean_environment
+from tests.support.project import NewProject, Project, backend, clean_environment, sign_in
 from tests.support.team import Team
 
 TEAMS_FILE = Path(__file__).with_name("teams.toml")
@@ -96,6 +96,7 @@ def teams(
             ),
             direct_address=outputs.api_address,
             bucket=outputs.bucket_name,
+            staging_bucket=stack(aws, name).physical_ids["StagingBucket"],
             s3=s3,
             tls=ssl.create_default_context(cafile=str(certificates.ca)),
             environment={"PATH": os.environ["PATH"], **aws.environment()},
@@ -157,11 +158,7 @@ def new_project(terraform: Terraform, certificates: Certificates, tmp_path: Path
     def make(team: Team, state: str | None, credentials: Credentials) -> Project:
         folder = tmp_path / f"project-{next(numbers)}"
         folder.mkdir()
-        environment = clean_environment(
-            tmp_path,
-            certificates.ca,
-            {"TF_HTTP_USERNAME": credentials.username, "TF_HTTP_PASSWORD": credentials.password},
-        )
+        environment = clean_environment(tmp_path, certificates.ca, sign_in(team, credentials))
         project = Project(terraform, folder, environment)
         if state:
             project.write(backend=backend(team, state))

@@ -61,12 +61,14 @@ class Exchange:
 
     @property
     def is_write(self) -> bool:
-        """Return whether it is a client's write of a state; a lock is released by POST, too."""
+        """Return whether it is a client's write of a state, or the commit of an upload."""
         return _is_write(self.method, self.target)
 
 
 def _is_write(method: str, target: str) -> bool:
-    return method == "POST" and "/states/" in target
+    if method == "GET":
+        return target.startswith("/api/v2/state-versions/upload-")
+    return method == "POST" and "/states/" in target  # a lock is released by POST, too
 
 
 @dataclass(slots=True)
@@ -169,6 +171,7 @@ class AwsGateway:
         drops_delete_bodies: whether a DELETE loses its body, which nobody promises to pass on.
         refuses_chunks: whether a body in chunks is refused; no document of AWS says what becomes of it.
         drops: verbs, each with the lower-case name of a header that it loses.
+        answers_to_lose: how many writes of states will be carried out without an answer.
         clock_ahead: seconds by which its clock is ahead.
     """
 
@@ -184,6 +187,7 @@ class AwsGateway:
         self.drops_delete_bodies = False
         self.refuses_chunks = False
         self.drops: set[tuple[str, str]] = set()
+        self.answers_to_lose = 0
         self.clock_ahead = 0.0
         self._upstream = urlsplit(upstream)
         self._upstream_tls = ssl.create_default_context(cafile=str(ca)) if ca else None
@@ -253,6 +257,13 @@ class AwsGateway:
             self.drops.remove((method, header))
 
     @contextlib.contextmanager
+    def losing_the_answer_to_a_write(self) -> Iterator[None]:
+        """Close the connection instead of answering the first write that comes meanwhile. It must come."""
+        self.answers_to_lose += 1
+        yield
+        assert self.answers_to_lose == 0
+
+    @contextlib.contextmanager
     def with_clock_ahead(self, seconds: float) -> Iterator[None]:
         """Tell another time meanwhile."""
         self.clock_ahead = seconds
@@ -283,6 +294,13 @@ class AwsGateway:
             held.arrived.set()
             held.released.wait()
         return holders
+
+    def loses_answer(self, exchange: Exchange) -> bool:
+        """Return whether the client shall not get this answer; each one is lost once."""
+        with self._lock:
+            lost = exchange.is_write and self.answers_to_lose > 0
+            self.answers_to_lose -= lost
+            return lost
 
     def forward(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes
@@ -382,9 +400,13 @@ class _Handler(BaseHTTPRequestHandler):
             return
         holders = self.gateway.wait_if_held(self.command, self.path)
         status, got, answer = self._result(headers, body)
-        self.gateway.note(Exchange(self.command, self.path, headers, body, status, answer))
+        exchange = Exchange(self.command, self.path, headers, body, status, answer)
+        self.gateway.note(exchange)
         for held in holders:
             held.passed.set()
+        if self.gateway.loses_answer(exchange):
+            self.close_connection = True
+            return
         self._send(status, got, answer)
 
     def _chunks(self) -> bytes | None:

@@ -29,6 +29,16 @@ class Credentials:
         """The value of `Authorization`."""
         return "Basic " + base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
 
+    @property
+    def cloud_token(self) -> str:
+        """The same as one word, as `cloud {}` and `backend "remote"` are given it."""
+        return f"{self.username}.{self.password}"
+
+    @property
+    def bearer(self) -> str:
+        """The value of `Authorization` where those send it."""
+        return f"Bearer {self.cloud_token}"
+
 
 @dataclass(frozen=True, slots=True)
 class Response:
@@ -62,11 +72,11 @@ class Client:
 
     Args:
         address: the API's base URL.
-        tls: whom to trust.
+        tls: whom to trust; None where the address is plain HTTP.
         credentials: None to send none.
     """
 
-    def __init__(self, address: str, tls: ssl.SSLContext, credentials: Credentials | None) -> None:
+    def __init__(self, address: str, tls: ssl.SSLContext | None, credentials: Credentials | None) -> None:
         self.credentials = credentials
         self._url = urlsplit(address)
         self._tls = tls
@@ -78,9 +88,7 @@ class Client:
         sent = {"Content-Type": "application/json"} if body is not None else {}
         if self.credentials:
             sent["Authorization"] = self.credentials.header
-        connection = http.client.HTTPSConnection(
-            self._url.hostname or "", self._url.port, timeout=_TIME_LIMIT, context=self._tls
-        )
+        connection = self._connect()
         try:
             connection.request(method, self._url.path + path, body, {**sent, **(headers or {})})
             response = connection.getresponse()
@@ -88,6 +96,12 @@ class Client:
             return Response(response.status, got, response.read())
         finally:
             connection.close()
+
+    def _connect(self) -> http.client.HTTPConnection:
+        host, port = self._url.hostname or "", self._url.port
+        if self._url.scheme == "https":
+            return http.client.HTTPSConnection(host, port, timeout=_TIME_LIMIT, context=self._tls)
+        return http.client.HTTPConnection(host, port, timeout=_TIME_LIMIT)
 
     # --- Terraform's verbs, in the documented configuration ----------------------------------------
 

@@ -171,6 +171,36 @@ def backend(team: Team, state: str, *options: str) -> str:
     return done.stdout
 
 
+def cloud(team: Team, organization: str, workspaces: str) -> str:
+    """A `cloud` block.
+
+    Args:
+        team: whose API it is.
+        organization: the first segment of the state's name.
+        workspaces: what its block of that name has in it, such as `name = "prod"`.
+    """
+    return _block("cloud", team, organization, workspaces)
+
+
+def remote(team: Team, organization: str, workspaces: str) -> str:
+    """A block of `backend "remote"`, as `cloud`."""
+    return _block('backend "remote"', team, organization, workspaces)
+
+
+def _block(kind: str, team: Team, organization: str, workspaces: str) -> str:
+    return f"""
+terraform {{
+  {kind} {{
+    hostname     = "{team.host}"
+    organization = "{organization}"
+    workspaces {{
+      {workspaces}
+    }}
+  }}
+}}
+"""
+
+
 def reads_output(team: Team, state: str, output: str) -> str:
     """The data source that the command prints for a state, and an output of that name that it reads there."""
     source = data_source_name(names.parse(state))
@@ -179,7 +209,10 @@ def reads_output(team: Team, state: str, output: str) -> str:
 
 
 def clean_environment(home: Path, ca: Path, credentials: Mapping[str, str]) -> dict[str, str]:
-    """What a Terraform sees: a home of its own, the certificate authority, a token, and the PATH."""
+    """What a Terraform sees: a home of its own, the certificate authority, a token, and the PATH.
+
+    `cloud {}` and `backend "remote"` trust what the system does, which on Linux a variable can change.
+    """
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
@@ -188,7 +221,20 @@ def clean_environment(home: Path, ca: Path, credentials: Mapping[str, str]) -> d
         "TF_CLI_ARGS": "-no-color",
         "CHECKPOINT_DISABLE": "1",
         "TF_HTTP_CLIENT_CA_CERTIFICATE_PEM": ca.read_text(),
+        "SSL_CERT_FILE": str(ca),
         **credentials,
+    }
+
+
+def sign_in(team: Team, credentials: Credentials) -> dict[str, str]:
+    """The variables with which a Terraform signs in, whichever protocol it speaks.
+
+    No shell could export the last one, because of the port in its name, which no API on AWS has.
+    """
+    return {
+        "TF_HTTP_USERNAME": credentials.username,
+        "TF_HTTP_PASSWORD": credentials.password,
+        f"TF_TOKEN_{team.host.replace('.', '_')}": credentials.cloud_token,
     }
 
 

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import boto3
 import botocore.session
 
 from local_aws.server import REGION
 from tests.support.aws_gateway import AwsGateway
+from tests.support.cloud_client import CloudClient
 from tests.support.http_client import Client, Credentials
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ class Team:
         gateway: what clients reach it through, with AWS's limits.
         direct_address: the API itself, which also passes LOCK and UNLOCK.
         bucket: its name.
+        staging_bucket: the name of the one for uploads.
         s3: a client of root's, which sees and may do everything.
         tls: trusts the gateway and the API.
         environment: AWS settings of root's.
@@ -62,6 +65,7 @@ class Team:
     gateway: AwsGateway
     direct_address: str
     bucket: str
+    staging_bucket: str
     s3: "S3Client"
     tls: ssl.SSLContext
     environment: Mapping[str, str]
@@ -93,6 +97,15 @@ class Team:
         """A client that bypasses the gateway."""
         return Client(self.direct_address, self.tls, self.token(role))
 
+    @property
+    def host(self) -> str:
+        """What a `cloud` block has as `hostname`."""
+        return urlsplit(self.gateway.address).netloc
+
+    def cloud_client(self, role: str, *scope: str) -> CloudClient:
+        """A client as `cloud {}` is one, through the gateway, with a token."""
+        return CloudClient(self.gateway.address, self.token(role, *scope), self.tls)
+
     # --- the bucket ----------------------------------------------------------------------------------
 
     def versions(self, state: str) -> list[Version]:
@@ -120,6 +133,11 @@ class Team:
             return self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
         except self.s3.exceptions.NoSuchKey:
             return None
+
+    def staged(self, state: str) -> list[str]:
+        """The keys of everything that is uploaded for a state and was not removed."""
+        listed = self.s3.list_objects_v2(Bucket=self.staging_bucket).get("Contents", [])
+        return [item["Key"] for item in listed if f"/{state}/" in item["Key"]]
 
     def put(self, key: str, body: bytes) -> None:
         """Write an object as another program would: without condition and metadata."""

@@ -313,6 +313,27 @@ def test_a_held_write_arrives_when_it_is_released_though_its_client_is_gone(
     assert [(seen.is_write, seen.status) for seen in exchanges] == [(False, 200), (False, 200), (True, 200)]
 
 
+def test_the_answer_to_one_write_is_lost_and_to_its_repeat_is_not(
+    gateway: AwsGateway, upstream: Upstream
+) -> None:
+    commit = "/api/v2/state-versions/upload-WyJhIl0"
+    with gateway.losing_the_answer_to_a_write():
+        assert send(gateway, "GET", "/api/v2/state-versions/sv-WyJhIl0").status == 200
+        with pytest.raises(http.client.RemoteDisconnected):
+            send(gateway, "GET", commit)
+        assert send(gateway, "GET", commit).status == 200
+
+    assert [arrived.target for arrived in upstream.arrived].count(f"/stage/$default{commit}") == 2
+
+
+def test_a_redirect_passes_as_it_is(gateway: AwsGateway, upstream: Upstream) -> None:
+    upstream.status, upstream.headers = 307, {"Location": "https://localhost:1/bucket/key?versionId=1"}
+
+    found = send(gateway, "GET", "/api/v2/state-versions/sv-WyJhIl0/download")
+
+    assert (found.status, found.headers["location"]) == (307, "https://localhost:1/bucket/key?versionId=1")
+
+
 def test_a_body_that_ends_early_never_arrives(gateway: AwsGateway, upstream: Upstream) -> None:
     host, _, port = gateway.address.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), timeout=20) as client:

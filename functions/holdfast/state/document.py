@@ -108,6 +108,11 @@ def tracks_resources(body: bytes) -> bool:
     )
 
 
+def is_lineage(text: str) -> bool:
+    """Return whether a text can be the lineage of a state that is stored."""
+    return object_metadata.fits(text) and json_object.is_unicode(text)
+
+
 def outputs(body: bytes) -> Mapping[str, Output] | None:
     """Return the outputs of a state document by name; None if its client encrypted it.
 
@@ -152,11 +157,6 @@ def outputs_only(body: bytes) -> bytes:
         if name in document
     ]
     return b"{\n" + b",\n".join(kept) + b"\n}\n"
-
-
-def is_lineage(text: str) -> bool:
-    """Return whether a text can be the lineage of a state that is stored."""
-    return object_metadata.fits(text) and json_object.is_unicode(text)
 
 
 def _members(body: bytes) -> Mapping[str, Member]:

@@ -1,0 +1,190 @@
+"""The calls of `cloud {}` and `backend "remote"`: who may do what, and what a repeat of each does."""
+
+import json
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from holdfast.access import Role
+from tests.support import documents
+from tests.support.cloud_client import CloudClient, attributes, refusal
+from tests.support.team import Team
+
+
+@pytest.fixture
+def writer(strict: Team) -> CloudClient:
+    return strict.cloud_client("writer")
+
+
+def test_a_client_finds_the_service_without_credentials_and_checks_them_when_it_has_some(
+    strict: Team,
+) -> None:
+    anonymous = strict.client(None)
+    document = anonymous.request("GET", "/.well-known/terraform.json")
+    page = anonymous.request("GET", "/app/settings/tokens?source=terraform-login")
+    nobody = CloudClient(strict.gateway.address, None, strict.tls)
+
+    assert (document.status, document.headers["content-type"]) == (200, "application/json")
+    assert set(document.json()) >= {"tfe.v2", "tfe.v2.1", "state.v2"}
+    assert set(document.json().values()) == {"/api/v2/"}
+    assert page.status == 200
+    assert page.headers["content-type"].startswith("text/html")
+    assert b"holdfast token create" in page.body
+    assert nobody.call("GET", "account/details").status == 401
+    for role in Role:
+        details = strict.cloud_client(role).call("GET", "account/details")
+        assert details.status == 200
+        assert details.json()["data"]["type"] == "users"
+        assert attributes(details)["username"] == f"token:{strict.token(role).username}"
+        assert not [name for name in details.headers if name.startswith("x-ratelimit-")]
+
+
+def test_an_upload_is_written_once_by_whom_it_was_made_for_and_leaves_nothing_behind(
+    strict: Team, state: str, writer: CloudClient
+) -> None:
+    body = documents.state(1, content="first")
+    assert writer.create(state).status == 201
+    workspace, another = writer.open(state), writer.open(state)
+    assert writer.lock(workspace).status == 200
+    assert writer.lock(workspace).status == 200
+
+    # Another process of the same person, which has an ID of its own.
+    assert refusal(writer.lock(another)).status == 409
+    assert refusal(writer.announce(another, body)).status == 409
+    assert refusal(writer.unlock(another)).status == 409
+    announced = writer.announce(workspace, body)
+    assert announced.status == 201
+    assert refusal(writer.commit(announced)).status == 409  # nothing was uploaded
+    assert strict.versions(state) == []
+    for name in ("hosted-state-upload-url", "hosted-json-state-upload-url"):
+        address = urlsplit(attributes(announced)[name])
+        assert parse_qs(address.query)["X-Amz-Expires"] == ["900"]
+        assert address.hostname != urlsplit(strict.gateway.address).hostname
+    assert writer.upload(announced, body, b"{}") == [200, 200]
+    assert len(strict.staged(state)) == 2
+    assert refusal(strict.cloud_client("maintainer").commit(announced)).status == 409
+    assert strict.versions(state) == []
+    assert [writer.commit(announced).status for _ in range(3)] == [200] * 3
+
+    [version] = strict.versions(state)
+    assert version.body == body
+    assert strict.staged(state) == []
+    assert version.metadata["lock-id"] == (strict.lock(state) or {})["ID"]
+    assert [writer.unlock(workspace).status for _ in range(2)] == [200] * 2
+    assert strict.lock(state) is None
+    assert refusal(writer.write(workspace, documents.next_serial(body))).status == 409  # its lock is gone
+    assert writer.download(writer.current(another)).body == body
+
+
+def test_what_was_uploaded_is_compared_and_a_refused_upload_can_come_again(
+    strict: Team, state: str, writer: CloudClient
+) -> None:
+    body, other = documents.state(5), documents.state(5, content="another")
+    writer.create(state)
+    workspace = writer.open(state)
+    writer.lock(workspace)
+    announced = writer.announce(workspace, body)
+
+    for wrong in (other, body[:-2], body + b" ", b""):
+        assert writer.upload(announced, wrong) == [200]
+        assert refusal(writer.commit(announced)).status in (400, 409), wrong
+    assert strict.versions(state) == []
+    assert writer.upload(announced, body) == [200]
+    assert writer.commit(announced).status == 200
+    assert refusal(writer.announce(workspace, documents.state(4))).status == 409
+    lineage = "00000000-0000-4000-8000-000000000000"
+    assert refusal(writer.announce(workspace, documents.state(6, lineage=lineage))).status == 409
+    assert writer.write(workspace, documents.state(4, lineage=lineage), force=True).status == 200
+
+    assert [version.serial for version in strict.versions(state)] == [5, 4]
+    assert writer.unlock(workspace).status == 200
+
+
+def test_a_forced_unlock_removes_no_lock_but_the_one_that_its_process_saw(
+    strict: Team, state: str, writer: CloudClient
+) -> None:
+    maintainer = strict.cloud_client("maintainer")
+    writer.create(state)
+    before = maintainer.open(state)
+    info = documents.lock_info()
+    assert strict.client("maintainer").lock(state, info).status == 200
+    saw_first = maintainer.open(state)
+    assert refusal(writer.force_unlock(saw_first)).status == 403
+    assert refusal(maintainer.force_unlock(before)).status == 409  # it saw none
+    assert strict.client("maintainer").unlock(state, info).status == 200
+    assert maintainer.force_unlock(saw_first).status == 200  # as if the answer had been lost
+    assert writer.lock(writer.open(state)).status == 200
+    held = strict.lock(state)
+
+    assert refusal(maintainer.force_unlock(saw_first)).status == 409
+    young = refusal(maintainer.force_unlock(maintainer.open(state)))
+
+    assert young.status == 409
+    assert held is not None
+    assert strict.lock(state) == held
+
+
+def test_a_state_comes_with_its_announcement_as_clients_before_terraform_1_6_send_it(
+    strict: Team, state: str, writer: CloudClient
+) -> None:
+    body = documents.state(3, content="in one step")
+    writer.create(state)
+    workspace = writer.open(state)
+    writer.lock(workspace)
+
+    assert writer.write_at_once(workspace, body).status == 201
+    assert writer.write_at_once(workspace, body).status == 201  # a repeat
+
+    [version] = strict.versions(state)
+    assert version.body == body
+    assert strict.staged(state) == []
+    assert writer.unlock(workspace).status == 200
+
+
+def test_an_outputs_token_gets_outputs_and_nothing_else_and_no_scope_is_left(
+    strict: Team, state: str, writer: CloudClient
+) -> None:
+    assert strict.client("writer").write(state, _with_secret(), _locked(strict, state)).status == 200
+    outputs = strict.cloud_client("outputs")
+    organization = state.partition("/")[0]
+    elsewhere = strict.cloud_client("maintainer", "elsewhere/*")
+    workspace = outputs.open(state)
+
+    shown = outputs.outputs(workspace).json()["data"]
+    by_name = {one["attributes"]["name"]: one for one in shown}
+    assert by_name["plain"]["attributes"]["value"] == "red"
+    secret = outputs.call("GET", f"state-version-outputs/{by_name['secret']['id']}")
+    assert attributes(secret)["value"] == "swordfish"
+    with strict.unchanged():
+        for refused in (
+            outputs.current(workspace),
+            outputs.lock(workspace),
+            outputs.announce(workspace, documents.state(9)),
+            outputs.create(f"{state}/new"),
+            outputs.delete(state),
+            elsewhere.read(state),
+            elsewhere.read(f"{state}/none"),
+            elsewhere.create(f"{state}/new"),
+            elsewhere.call("GET", f"organizations/{organization}/workspaces"),
+            elsewhere.call("GET", f"organizations/{organization}/entitlement-set"),
+            elsewhere.outputs(workspace),
+            elsewhere.call("GET", f"state-version-outputs/{by_name['secret']['id']}"),
+        ):
+            assert refusal(refused).status == 403
+        # The client would create what is absent.
+        assert refusal(writer.read(f"{state}/none")).status == 404
+
+
+def _with_secret() -> bytes:
+    document = json.loads(documents.state(1))
+    document["outputs"] = {
+        "plain": {"value": "red", "type": "string"},
+        "secret": {"value": "swordfish", "type": "string", "sensitive": True},
+    }
+    return json.dumps(document).encode()
+
+
+def _locked(team: Team, state: str) -> str:
+    info = documents.lock_info()
+    assert team.client("writer").lock(state, info).status == 200
+    return documents.lock_id(info)

@@ -1,0 +1,194 @@
+"""Raw calls of `cloud {}` and `backend "remote"`, as exact as a test needs them."""
+
+import base64
+import hashlib
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urljoin, urlsplit
+
+from holdfast import names
+from holdfast.cloud.names import organization_and_workspace
+from tests.support.http_client import Client, Credentials, Response
+
+API = "/api/v2/"
+JSON_API = "application/vnd.api+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a client shows of an answer that is no success.
+
+    Attributes:
+        status: of HTTP.
+        title: what happened.
+        detail: the rest.
+    """
+
+    status: int
+    title: str
+    detail: str
+
+
+def refusal(response: Response) -> Refusal:
+    """Return the one error of an answer, whose own status must be that of HTTP."""
+    assert response.status >= 400, response
+    [error] = response.json()["errors"]
+    assert error["status"] == str(response.status), error
+    assert len(error["title"] + error["detail"]) > 20, error
+    return Refusal(response.status, error["title"], error["detail"])
+
+
+def place(state: str) -> tuple[str, str]:
+    """Return the organization and the workspace of a state."""
+    found = organization_and_workspace(names.parse(state))
+    assert found, state
+    return found
+
+
+class CloudClient:
+    """A client of the API, which keeps nothing from one call to the next: an ID comes from `open`.
+
+    Args:
+        address: the API's base URL.
+        credentials: None to send none.
+        tls: whom to trust; None where an address is plain HTTP.
+    """
+
+    def __init__(self, address: str, credentials: Credentials | None, tls: ssl.SSLContext | None) -> None:
+        self._api = Client(address, tls, None)
+        self._tls = tls
+        self._headers = {"Accept": JSON_API}
+        if credentials:
+            self._headers["Authorization"] = credentials.bearer
+
+    def call(self, method: str, path: str, document: object = None) -> Response:
+        """Send one request; the path is what follows `/api/v2/`, the document becomes JSON."""
+        body = None if document is None else json.dumps(document).encode()
+        headers = self._headers if body is None else {**self._headers, "Content-Type": JSON_API}
+        return self._api.request(method, urljoin(API, path), body, headers)
+
+    # --- workspaces --------------------------------------------------------------------------------------
+
+    def read(self, state: str) -> Response:
+        """`GET` the workspace of a state by name."""
+        return self.call("GET", _by_name(state))
+
+    def open(self, state: str) -> str:
+        """Return a new ID of the workspace of a state, which must exist."""
+        found = self.read(state)
+        assert found.status == 200, found
+        return _id(found)
+
+    def create(self, state: str, *tags: str) -> Response:
+        """`POST` a new workspace."""
+        organization, workspace = place(state)
+        data: dict[str, Any] = {"type": "workspaces", "attributes": {"name": workspace}}
+        if tags:
+            data["relationships"] = {
+                "tags": {"data": [{"type": "tags", "attributes": {"name": tag}} for tag in tags]}
+            }
+        return self.call("POST", f"organizations/{quote(organization)}/workspaces", {"data": data})
+
+    def delete(self, state: str) -> Response:
+        """`DELETE` a workspace by name, as a client does that has no safe way."""
+        return self.call("DELETE", _by_name(state))
+
+    # --- the lock ----------------------------------------------------------------------------------------
+
+    def lock(self, workspace: str) -> Response:
+        """Acquire the lock."""
+        return self.call("POST", f"workspaces/{workspace}/actions/lock", {"reason": "Locked by Terraform"})
+
+    def unlock(self, workspace: str) -> Response:
+        """Release the lock."""
+        return self.call("POST", f"workspaces/{workspace}/actions/unlock")
+
+    def force_unlock(self, workspace: str) -> Response:
+        """Remove the lock that was seen when the ID was made."""
+        return self.call("POST", f"workspaces/{workspace}/actions/force-unlock")
+
+    # --- the state ---------------------------------------------------------------------------------------
+
+    def announce(self, workspace: str, body: bytes, **changes: object) -> Response:
+        """Create a state version for a document, without the document.
+
+        Args:
+            workspace: the ID.
+            body: the document whose serial, lineage and MD5 are announced.
+            changes: what is announced instead, or beside it, such as `force` or `state`.
+        """
+        document = json.loads(body)
+        attributes = {
+            "serial": document["serial"],
+            "lineage": document["lineage"],
+            "md5": hashlib.md5(body, usedforsecurity=False).hexdigest(),
+            **changes,
+        }
+        data = {"type": "state-versions", "attributes": attributes}
+        return self.call("POST", f"workspaces/{workspace}/state-versions", {"data": data})
+
+    def write_at_once(self, workspace: str, body: bytes) -> Response:
+        """Create a state version together with its document, as clients before Terraform 1.6 do."""
+        return self.announce(workspace, body, state=base64.b64encode(body).decode())
+
+    def upload(self, announced: Response, body: bytes, json_state: bytes | None = None) -> list[int]:
+        """`PUT` a document, and what goes beside it, where the answer to `announce` says.
+
+        Returns:
+            the statuses of the answers.
+        """
+        attributes = announced.json()["data"]["attributes"]
+        bodies = {"hosted-state-upload-url": body}
+        if json_state is not None:
+            bodies["hosted-json-state-upload-url"] = json_state
+        return [self.put(attributes[name], content).status for name, content in bodies.items()]
+
+    def put(self, address: str, body: bytes) -> Response:
+        """`PUT` bytes at an address that was signed in advance, without credentials."""
+        url = urlsplit(address)
+        bucket = Client(f"{url.scheme}://{url.netloc}", self._tls, None)
+        headers = {"Content-Type": "application/octet-stream"}
+        return bucket.request("PUT", f"{url.path}?{url.query}", body, headers)
+
+    def commit(self, announced: Response) -> Response:
+        """`GET` the state version that `announce` answered, which writes what was uploaded."""
+        return self.call("GET", f"state-versions/{_id(announced)}")
+
+    def write(self, workspace: str, body: bytes, **changes: object) -> Response:
+        """Announce, upload and commit a document; return the answer that decided."""
+        announced = self.announce(workspace, body, **changes)
+        if announced.status >= 300:
+            return announced
+        statuses = self.upload(announced, body, b"{}")
+        assert statuses == [200, 200], statuses
+        return self.commit(announced)
+
+    def current(self, workspace: str) -> Response:
+        """`GET` which version is current."""
+        return self.call("GET", f"workspaces/{workspace}/current-state-version")
+
+    def download(self, current: Response) -> Response:
+        """`GET` the state of an answer to `current`; a redirect is not followed."""
+        return self.call("GET", current.json()["data"]["attributes"]["hosted-state-download-url"])
+
+    def outputs(self, workspace: str) -> Response:
+        """`GET` the outputs."""
+        return self.call("GET", f"workspaces/{workspace}/current-state-version-outputs")
+
+
+def attributes(response: Response) -> Mapping[str, Any]:
+    """Return the attributes of the one resource of an answer."""
+    found: Mapping[str, Any] = response.json()["data"]["attributes"]
+    return found
+
+
+def _by_name(state: str) -> str:
+    organization, workspace = place(state)
+    return f"organizations/{quote(organization)}/workspaces/{quote(workspace)}"
+
+
+def _id(response: Response) -> str:
+    return str(response.json()["data"]["id"])
