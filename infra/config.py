@@ -174,7 +174,7 @@ def snap_start_price(memory: Memory) -> float:
     """Return what snapshots of a team's functions cost when nobody calls them, in dollars a month.
 
     >>> round(snap_start_price(Memory(backend=1769, cloud=1769, authorizer=512)), 2)
-    17.61
+    17.62
     """
     # Twice, because the function for sessions has as much as the authorizer.
     megabytes = memory.backend + memory.cloud + 2 * memory.authorizer
