@@ -16,7 +16,9 @@ from holdfast_cli.errors import UsageError
 STAND_IN: Final = "holdfast.local"
 """The host name of an API whose address is more than one. The CLI configuration leads it there."""
 
-_SERVICES: Final = ("state.v2", "tfe.v2", "tfe.v2.1", "tfe.v2.2")
+SERVICES: Final = ("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2")
+"""The services that clients look for in the discovery document."""
+
 _NOTHING_BUT_A_HOST: Final = re.compile(r"https://([A-Za-z0-9.-]+)(:443)?")
 
 
@@ -69,7 +71,7 @@ def to_hcl(address: str, state: StateName, *, tags: Sequence[str], remote: bool)
         UsageError: the name of the state has one segment.
     """
     host = hostname(address)
-    organization, workspace = _organization_and_workspace(state)
+    organization, workspace = workspace_of(state)
     if tags:
         selects = f"tags = [{', '.join(map(quote_hcl, tags))}]"
         how = [
@@ -97,7 +99,7 @@ def to_hcl(address: str, state: StateName, *, tags: Sequence[str], remote: bool)
 
 
 def _host_block(address: str) -> str:
-    services = [f"    {quote_hcl(name):<10} = {quote_hcl(f'{address}/api/v2/')}" for name in _SERVICES]
+    services = [f"    {quote_hcl(name):<10} = {quote_hcl(f'{address}/api/v2/')}" for name in SERVICES]
     lines = [
         f"{STAND_IN} stands for an address that is more than https:// and a host name. This",
         "block of the CLI configuration leads there; `make up` writes it to .local/cloud.tfrc,",
@@ -112,13 +114,18 @@ def _host_block(address: str) -> str:
     return "\n".join(f"# {line}".rstrip() for line in lines)
 
 
-def _organization_and_workspace(state: StateName) -> tuple[str, str]:
+def workspace_of(state: StateName) -> tuple[str, str]:
+    """Return the organization and the workspace of a state.
+
+    Raises:
+        UsageError: its name has one segment.
+    """
     found = organization_and_workspace(state)
     if found is None:
         raise UsageError(
             f"`cloud` cannot reach the state {state}: it takes the first segment of a name for the "
             "organization, and this name has no other. To copy the state to a name with two, replace the "
-            f"block of its configuration by that of `holdfast backend-config GROUP/{state} --cloud`, and run "
-            "`terraform init`."
+            f"block of its configuration by that of `holdfast backend-config GROUP/{state} --cloud`, run "
+            "`terraform init`, and answer yes."
         )
     return found

@@ -408,11 +408,13 @@ and let Terraform sign in, in the shell that runs it:
 
     . {_display(home.terraform_env)}
 
-Or use the same state through a `cloud` block, which has workspaces:
+The same state is a workspace for a `cloud` block:
 
 {_cloud_block(_EXAMPLE_STATE)}
 
-with: export TF_CLI_CONFIG_FILE={_display(home.cloud_config)}
+which takes the address and the token from another file:
+
+    export TF_CLI_CONFIG_FILE={_display(home.cloud_config)}
 
 Then `terraform init`, `plan` and `apply` as ever.
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from holdfast.cloud.workspaces import Workspace
+    from holdfast.state.delete import Removed
     from holdfast.state.write import Written
 
 _BUCKET: Final = os.environ["HOLDFAST_BUCKET"]
@@ -216,8 +217,7 @@ def _change_workspace(request: Request, workspace_id: str) -> Response:
 
 
 def _delete_workspace(request: Request, organization: str, workspace: str) -> Response:
-    removed = workspaces.delete(request.store, organization, workspace, request.caller)
-    return Response(Event.WORKSPACE_DELETED, 204, logged={"version_id": removed.version_id})
+    return _deleted(workspaces.delete(request.store, organization, workspace, request.caller))
 
 
 def _safe_delete_by_name(request: Request, organization: str, workspace: str) -> Response:
@@ -229,8 +229,13 @@ def _safe_delete_by_id(request: Request, workspace_id: str) -> Response:
 
 
 def _safe_delete(request: Request, workspace: WorkspaceId) -> Response:
-    removed = workspaces.safe_delete(request.store, workspace, request.caller)
-    return Response(Event.WORKSPACE_DELETED, 204, logged={"version_id": removed.version_id})
+    return _deleted(workspaces.safe_delete(request.store, workspace, request.caller))
+
+
+def _deleted(removed: "Removed") -> Response:
+    # A state that is gone is the event that people look for, whichever protocol deleted it.
+    event = Event.STATE_DELETED if removed.version_id else Event.WORKSPACE_DELETED
+    return Response(event, 204, logged={"version_id": removed.version_id})
 
 
 def _workspace(request: Request, event: Event, found: "Workspace", status: int = 200) -> Response:

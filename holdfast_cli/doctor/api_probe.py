@@ -13,9 +13,9 @@ from uuid import uuid4
 
 from holdfast import __version__, names
 from holdfast.audit import function_log_group
-from holdfast.identity.credentials import new_secret
+from holdfast.identity.credentials import OIDC_USER, bearer, new_secret
 from holdfast_cli import api, versions
-from holdfast_cli.doctor import clock
+from holdfast_cli.doctor import clock, state_access
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.cleaning import cleaned
 from holdfast_cli.doctor.findings import Finding, note, ok, problem
@@ -47,6 +47,12 @@ class Credentials:
     def authorization(self) -> str:
         """The header with them."""
         return api.basic(self.username, self.password)
+
+    @property
+    def of_cloud(self) -> str:
+        """The header with them that clients of `cloud` send."""
+        is_id_token = self.username == OIDC_USER
+        return f"Bearer {self.password if is_id_token else bearer(self.username, self.password)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +166,7 @@ class _Probe:
             401,
             "A request without credentials gets 401.",
         )
+        yield state_access.discovery(self._address)
         return True
 
     # --- what changes nothing ------------------------------------------------------------------------
@@ -184,6 +191,7 @@ class _Probe:
             )
             return False
         yield self._judge("api.absent", read, 204, "A state that is not there reads as 204.")
+        yield self._cloud()
         yield self._judge(
             "api.unknown_path",
             self._send("GET", f"/stats/{self._state}"),
@@ -202,6 +210,14 @@ class _Probe:
             "Deploy the stack again, and then run this command.",
         )
         return False
+
+    def _cloud(self) -> Finding:
+        """Return whether the API answers a client of `cloud`, with the same credentials as it sends them."""
+        assert self._credentials is not None  # noqa: S101 the caller has looked
+        ping = self._send("GET", "/api/v2/ping", authorization=self._credentials.of_cloud)
+        if ping.status in (200, 204) and ping.headers.get("tfp-api-version"):
+            return ok("api.cloud", "The API answers clients of `cloud` and `remote`.")
+        return self._wrong("api.cloud", ping, "204 with the header TFP-API-Version")
 
     # --- one run of Terraform's ----------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
-"""The `http` backend of a folder: its block, what `terraform init` noted of it, and the environment.
+"""The backend of a folder: its block, what `terraform init` noted of it, and the environment.
 
 Terraform uses what `init` noted, which is the block with `-backend-config` over it. If the block was edited
 since to something else, it stops. A TF_HTTP_* variable fills only what is left out (Terraform 1.11.4, run).
+`cloud` counts as a backend of that name. An argument of its block `workspaces` is called `workspaces.name`.
 """
 
 import json
@@ -38,7 +39,7 @@ class Block:
     Attributes:
         file: that it stands in.
         type: such as `http`.
-        arguments: those with a literal value; numbers and `true` as text.
+        arguments: those with a literal value; numbers and `true` as text, a list or a map as its JSON.
     """
 
     file: Path
@@ -143,7 +144,7 @@ def _parse(text: str) -> Any:
 def _blocks(path: Path, document: Any) -> Iterator[Block]:
     for terraform in _listed(document.get("terraform")):
         for cloud in _listed(terraform.get("cloud")):
-            yield Block(path, "cloud", _texts(cloud))
+            yield Block(path, "cloud", _literals(cloud, path))
         for backend in _listed(terraform.get("backend")):
             for label, arguments in backend.items():
                 for block in _listed(arguments):
@@ -158,8 +159,18 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _literals(block: Mapping[str, Any], path: Path) -> dict[str, str]:
-    read = {name: _literal(value, path) for name, value in block.items() if not name.startswith("__")}
+    read = {name: _literal(value, path) for name, value in _flat(block) if not name.startswith("__")}
     return {name: value for name, value in read.items() if value is not None}
+
+
+def _flat(block: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the arguments of a block and of the blocks `workspaces` in it."""
+    for name, value in block.items():
+        if name != "workspaces":
+            yield name, value
+            continue
+        for inner in _listed(value):
+            yield from ((f"{name}.{argument}", of_inner) for argument, of_inner in inner.items())
 
 
 def _literal(value: Any, path: Path) -> str | None:
@@ -174,7 +185,7 @@ def _literal(value: Any, path: Path) -> str | None:
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, str]:
-    texts = {name: _text(value) for name, value in values.items()}
+    texts = {name: _text(value) for name, value in _flat(values)}
     return {name: text for name, text in texts.items() if text is not None}
 
 
@@ -186,5 +197,7 @@ def _text(value: Any) -> str | None:
             return str(value).lower()
         case int() | float():
             return f"{value:g}"
+        case [*_] | {} if value:
+            return json.dumps(value)
         case _:
             return None

@@ -1,15 +1,16 @@
-"""Compares the settings and the policy of a team's bucket with the template of its stack."""
+"""Compares the settings and the policies of a team's buckets with the template of its stack."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botocore.exceptions import ClientError
 
 from holdfast_cli import records, stack
 from holdfast_cli.aws_errors import code_of
 from holdfast_cli.doctor.checks import attempt, is_denied
-from holdfast_cli.doctor.findings import Finding, ok, problem
+from holdfast_cli.doctor.findings import Finding, note, ok, problem
 from holdfast_cli.doctor.policies import differences
 from holdfast_cli.doctor.template import DeployedTemplate, UnresolvedError
 
@@ -17,6 +18,26 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _T = TypeVar("_T")
+
+_STAGING: Final = "StagingBucket"
+"""The logical ID of the bucket that large states are uploaded to."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Bucket:
+    """A bucket that is compared.
+
+    Attributes:
+        check: how its checks begin.
+        words: for a sentence.
+        where: the parameters of every call.
+        do: what brings a setting back that was changed past CloudFormation.
+    """
+
+    check: str
+    words: str
+    where: Mapping[str, str]
+    do: str
 
 
 def reached(client: "S3Client", found: stack.Stack) -> Iterator[Finding]:
@@ -65,7 +86,7 @@ def check(client: "S3Client", bucket: str, template: DeployedTemplate, do: str) 
     Raises:
         UnresolvedError: the template lacks the bucket, or has a reference that is not known.
     """
-    where = {"Bucket": bucket, "ExpectedBucketOwner": template.account}
+    one = _Bucket("bucket", "the bucket", {"Bucket": bucket, "ExpectedBucketOwner": template.account}, do)
     wanted = _only(
         (
             properties
@@ -74,9 +95,56 @@ def check(client: "S3Client", bucket: str, template: DeployedTemplate, do: str) 
         ),
         f"bucket {bucket}",
     )
-    checks: tuple[tuple[str, str, object, Callable[[], object]], ...] = (
+    where = one.where
+    yield from _compare(
+        one,
         ("versioning", "Versioning", "Enabled", lambda: client.get_bucket_versioning(**where).get("Status")),
         ("object_lock", "Object Lock", _wanted_object_lock(wanted), lambda: _object_lock(client, where)),
+        *_of_every_bucket(client, where, wanted),
+    )
+    yield from attempt("bucket.policy", lambda: _policy(client, one, template))
+
+
+def check_staging(client: "S3Client", template: DeployedTemplate, do: str) -> Iterator[Finding]:
+    """Yield what differs, and what does not, in the bucket that `cloud` and `remote` upload states to.
+
+    Args:
+        client: with the operator's credentials.
+        template: of the team's stack.
+        do: what brings a setting back that was changed past CloudFormation.
+
+    Raises:
+        ClientError: S3 refuses a request, or the bucket is gone.
+        UnresolvedError: the template has a reference that is not known.
+    """
+    wanted = dict(template.resources("AWS::S3::Bucket")).get(_STAGING)
+    if wanted is None:
+        yield note(
+            "staging_bucket",
+            "The stack was deployed before it had a bucket for the uploads of `cloud` and `remote`.",
+            "Deploy it again with `npx cdk deploy`.",
+        )
+        return
+    where = {"Bucket": template.resolve({"Ref": _STAGING}), "ExpectedBucketOwner": template.account}
+    one = _Bucket("staging_bucket", "the staging bucket", where, do)
+    client.head_bucket(**where)
+    yield ok("staging_bucket", f"The staging bucket {where['Bucket']} is there.")
+    yield from _compare(
+        one,
+        *_of_every_bucket(client, where, wanted),
+        ("lifecycle", "The lifecycle", _wanted_lifecycle(wanted), lambda: _lifecycle(client, where)),
+    )
+    yield from attempt("staging_bucket.policy", lambda: _policy(client, one, template))
+
+
+_Check = tuple[str, str, object, Callable[[], object]]
+"""The end of a check's name, the subject of its sentence, what is wanted, and what reads what is so."""
+
+
+def _of_every_bucket(
+    client: "S3Client", where: Mapping[str, str], wanted: Mapping[str, Any]
+) -> tuple[_Check, ...]:
+    return (
         ("encryption", "The encryption", _wanted_encryption(wanted), lambda: _encryption(client, where)),
         (
             "public_access",
@@ -85,9 +153,11 @@ def check(client: "S3Client", bucket: str, template: DeployedTemplate, do: str) 
             lambda: client.get_public_access_block(**where)["PublicAccessBlockConfiguration"],
         ),
     )
-    for name, subject, value, read in checks:
-        yield from attempt(f"bucket.{name}", lambda: _setting(f"bucket.{name}", subject, value, read, do))  # noqa: B023
-    yield from attempt("bucket.policy", lambda: _policy(client, where, template, do))
+
+
+def _compare(one: _Bucket, *checks: _Check) -> Iterator[Finding]:
+    for check in checks:
+        yield from attempt(f"{one.check}.{check[0]}", lambda: _setting(one, check))  # noqa: B023 called at once
 
 
 def _only(found: Iterator[_T], what: str) -> _T:
@@ -106,14 +176,14 @@ def default_retention(client: "S3Client", bucket: str, owner: str) -> bool:
     return found is not None and found["DefaultRetention"] is not None
 
 
-def _setting(
-    check: str, subject: str, wanted: object, read: Callable[[], object], do: str
-) -> Iterator[Finding]:
+def _setting(one: _Bucket, check: _Check) -> Iterator[Finding]:
+    name, subject, wanted, read = check
     found = _unless_there_is_none(read)
     if found == wanted:
-        yield ok(check, f"{subject} of the bucket is as in the template.")
+        yield ok(f"{one.check}.{name}", f"{subject} of {one.words} is as in the template.")
     else:
-        yield problem(check, f"{subject} of the bucket is {found}, in the template {wanted}.", do)
+        text = f"{subject} of {one.words} is {found}, in the template {wanted}."
+        yield problem(f"{one.check}.{name}", text, one.do)
 
 
 def _wanted_object_lock(properties: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -155,9 +225,39 @@ def _rule(by_default: Mapping[str, Any], rule: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def _policy(
-    client: "S3Client", where: Mapping[str, str], template: DeployedTemplate, do: str
-) -> Iterator[Finding]:
+def _wanted_lifecycle(properties: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "ID": rule["Id"],
+            "Status": rule["Status"],
+            "Days": rule.get("ExpirationInDays"),
+            "DaysOfUploads": rule.get("AbortIncompleteMultipartUpload", {}).get("DaysAfterInitiation"),
+            "Prefix": rule.get("Prefix", ""),
+        }
+        for rule in properties["LifecycleConfiguration"]["Rules"]
+    ]
+
+
+def _lifecycle(client: "S3Client", where: Mapping[str, str]) -> list[dict[str, Any]]:
+    def prefix(rule: Mapping[str, Any]) -> object:
+        narrower = dict(rule.get("Filter", {}))  # a rule of the old form has its prefix beside it
+        only = narrower.pop("Prefix", "") or rule.get("Prefix", "")
+        return narrower or only
+
+    return [
+        {
+            "ID": rule.get("ID"),
+            "Status": rule["Status"],
+            "Days": rule.get("Expiration", {}).get("Days"),
+            "DaysOfUploads": rule.get("AbortIncompleteMultipartUpload", {}).get("DaysAfterInitiation"),
+            "Prefix": prefix(rule),
+        }
+        for rule in client.get_bucket_lifecycle_configuration(**where)["Rules"]
+    ]
+
+
+def _policy(client: "S3Client", one: _Bucket, template: DeployedTemplate) -> Iterator[Finding]:
+    where = one.where
     wanted = _only(
         (
             properties["PolicyDocument"]
@@ -169,9 +269,9 @@ def _policy(
     found = _unless_there_is_none(lambda: client.get_bucket_policy(**where)["Policy"])
     clauses = list(differences(wanted, json.loads(found) if found else {}))
     if not clauses:
-        yield ok("bucket.policy", "The policy of the bucket is as in the template.")
+        yield ok(f"{one.check}.policy", f"The policy of {one.words} is as in the template.")
     for clause in clauses:
-        yield problem("bucket.policy", f"In the policy of the bucket {clause}.", do)
+        yield problem(f"{one.check}.policy", f"In the policy of {one.words} {clause}.", one.do)
 
 
 def _unless_there_is_none(read: Callable[[], _T]) -> _T | None:

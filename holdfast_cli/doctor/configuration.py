@@ -1,17 +1,16 @@
 """`holdfast doctor STATE`: the configuration in the current folder, and what reaches the state from it."""
 
-import ipaddress
 import re
 import shlex
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from holdfast.names import StateName
 from holdfast_cli import api, backend_config, stack
-from holdfast_cli.doctor import backend_block
+from holdfast_cli.doctor import backend_block, cloud_block, state_access
 from holdfast_cli.doctor.backend_block import Block, UnreadableError, Value
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, note, ok, problem
@@ -23,7 +22,6 @@ _METHODS: Final = {"update_method": "POST", "lock_method": "LOCK", "unlock_metho
 """The methods that Terraform and OpenTofu use where nothing sets others."""
 _LOCKING: Final = ("lock_address", "unlock_address")
 _CREDENTIALS: Final = ("username", "password")
-_PORTS: Final = {"https": 443, "http": 80}
 _FLAGS: Final = {
     "-lock=false": "nothing is locked, and a team that requires locks refuses the write with 428",
     "-backend=false": "`init` leaves the backend alone",
@@ -43,7 +41,6 @@ def check(
         where: the API, by its address or team; where it has neither, it is that of the backend's address.
         environment: the variables of the process.
     """
-    yield from _workspace(folder, environment)
     yield from _flags(environment)
     try:
         noted = backend_block.noted(backend_block.data_folder(folder, environment))
@@ -55,8 +52,14 @@ def check(
             "Run `terraform validate`: it says what is wrong.",
         )
         return
-    yield from _kind(blocks, noted)
     block = blocks[-1] if blocks else None
+    kind = block or noted
+    if kind is None or kind.type not in cloud_block.TYPES:
+        yield from _workspace(folder, environment)
+    yield from _kind(blocks, noted)
+    if block is not None and block.type in cloud_block.TYPES:
+        yield from cloud_block.check(folder, state, where, environment, block, noted)
+        return
     used = [found for found in (noted, block) if found is not None and found.type == "http"]
     if not used or (block is not None and block not in used):
         return
@@ -80,7 +83,7 @@ def check(
     yield from _encryption(values, used)
     yield from _credentials(values, used)
     if base is not None:
-        yield from attempt("api", partial(_api, base, state, values))
+        yield from attempt("api", partial(_ask, base, state, values))
 
 
 # --- beside the backend ---------------------------------------------------------------------------
@@ -132,10 +135,10 @@ def _kind(blocks: list[Block], noted: Block | None) -> Iterator[Finding]:
             "No file in this folder has a backend, so Terraform keeps the state in a file.",
             "Write the block that `holdfast backend-config` prints, and run `terraform init`.",
         )
-    elif found.type != "http":
+    elif found.type not in ("http", *cloud_block.TYPES):
         yield problem(
             "backend",
-            f"{found.file} has the backend {found.type!r}, and Holdfast's is 'http'.",
+            f"{found.file} has the backend {found.type!r}, and Holdfast's are 'http', 'cloud' and 'remote'.",
             "Write the block that `holdfast backend-config` prints, and run `terraform init -migrate-state`.",
         )
     elif not blocks:
@@ -151,7 +154,7 @@ def _kind(blocks: list[Block], noted: Block | None) -> Iterator[Finding]:
             "Keep one of them.",
         )
     else:
-        yield ok("backend", f"{found.file} has the backend 'http'.")
+        yield ok("backend", f"{found.file} has the backend {found.type!r}.")
 
 
 def _values(used: list[Block], environment: Mapping[str, str]) -> dict[str, Value]:
@@ -225,12 +228,12 @@ def _base(values: Mapping[str, Value], where: Settings) -> str | None:
         CommandError: the stack of the team is not found, or the address is not one of an API.
     """
     if where.address is not None or where.team is not None:
-        return _shown(stack.api_address(where))
+        return state_access.shown(stack.api_address(where))
     address = values.get("address")
     if address is None or not (parts := _ROUTED.fullmatch(address.text.partition("?")[0])):
         return None
     try:
-        return _shown(backend_config.check_address(parts[1]))
+        return state_access.shown(backend_config.check_address(parts[1]))
     except ValueError as error:
         raise CommandError(f"The API is not known: {error}.") from error
 
@@ -247,7 +250,7 @@ def _address(argument: str, value: Value, base: str | None, state: StateName) ->
         do = f"Export {value.source}={shlex.quote(right)}, or write it into the block."
     elif Path(value.source).name == backend_block.NOTES:
         do = f'Run `terraform init -reconfigure` with {argument} = "{right}".'
-    shown = _shown(value.text)
+    shown = state_access.shown(value.text)
     if not shown:
         return problem(check_name, f"{argument} in {value.source} is not an address.", do)
     said = f"{argument} in {value.source} is {shown}"
@@ -270,38 +273,6 @@ def _address(argument: str, value: Value, base: str | None, state: StateName) ->
     return ok(check_name, f"{said}.")
 
 
-def _shown(address: str) -> str:
-    """Return an address in one form, without what may be secret in it; empty if it is none.
-
-    >>> _shown("https://me:secret@API.example.com:443/states/a?b=c")
-    'https://api.example.com/states/a'
-    """
-    try:
-        parts = urlsplit(address)
-        port = "" if parts.port in (None, _PORTS.get(parts.scheme)) else f":{parts.port}"
-    except ValueError:
-        return ""
-    if parts.scheme not in _PORTS or not parts.hostname:
-        return ""
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{parts.scheme}://{host}{port}{parts.path}"
-
-
-def _is_unencrypted(address: str) -> bool:
-    """Return whether requests to an address can be read on their way.
-
-    >>> [_is_unencrypted(f"{host}/a") for host in ("http://api.example.com", "http://127.0.0.1:8080")]
-    [True, False]
-    """
-    parts = urlsplit(_shown(address))
-    if parts.scheme != "http" or parts.hostname in (None, "localhost"):
-        return False
-    try:
-        return not ipaddress.ip_address(str(parts.hostname)).is_loopback
-    except ValueError:
-        return True
-
-
 def _missing(values: Mapping[str, Value]) -> Iterator[Finding]:
     """Say which address is missing. Whether the lock's may be depends on the role."""
     if "address" not in values:
@@ -321,7 +292,7 @@ def _missing(values: Mapping[str, Value]) -> Iterator[Finding]:
 
 def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
     """Judge the methods: API Gateway is documented to pass the common verbs, not LOCK and UNLOCK."""
-    unlocks = "unlock_address" in values and "/unlocks/" in _shown(values["unlock_address"].text)
+    unlocks = "unlock_address" in values and "/unlocks/" in state_access.shown(values["unlock_address"].text)
     right = {
         "update_method": ("POST", "PUT"),
         "lock_method": ("PUT", "POST"),
@@ -358,7 +329,7 @@ def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
 def _encryption(values: Mapping[str, Value], used: list[Block]) -> Iterator[Finding]:
     """Say whether somebody on the way can read the credentials and the states."""
     for argument in ("address", *_LOCKING):
-        if argument in values and _is_unencrypted(values[argument].text):
+        if argument in values and state_access.is_unencrypted(values[argument].text):
             yield problem(
                 "backend.encryption",
                 f"{argument} in {values[argument].source} begins with http://: credentials and states can be "
@@ -400,88 +371,13 @@ def _credentials(values: Mapping[str, Value], used: list[Block]) -> Iterator[Fin
             )
 
 
-# --- the API --------------------------------------------------------------------------------------
-
-
-def _api(base: str, state: StateName, values: Mapping[str, Value]) -> Iterator[Finding]:
-    """Ask the API who these credentials are and what they may do. No request has an effect."""
+def _ask(base: str, state: StateName, values: Mapping[str, Value]) -> Iterator[Finding]:
+    """Ask the API what the credentials may do."""
     if "client_certificate_pem" in values:
         yield note("api", "Not checked: the backend has a client certificate, and this command sends none.")
         return
-    if _is_unencrypted(base):
-        yield note("api", f"Not checked: {base} is not encrypted.", "Name it with https://.")
-        return
-    health = api.send("GET", f"{base}/health", headers={})
-    version = health.text("version")
-    if health.status != 200 or not version:
-        yield problem(
-            "api",
-            f"{base} does not respond as Holdfast: {health.status} for /health.",
-            "Compare the address with the output ApiAddress of the team's stack.",
-        )
-        return  # credentials are for Holdfast alone
-    yield ok("api", f"Holdfast {version} responds at {base}.")
-    if any(argument not in values for argument in _CREDENTIALS):
-        return
-    headers = {"Authorization": api.basic(values["username"].text, values["password"].text)}
-    read = api.send("GET", f"{base}/states/{state}", headers=headers)
-    message = read.text("message")
-    match read.status:
-        case 200 | 204:
-            there = "can be read" if read.status == 200 else "does not exist yet"
-            yield ok("api.credentials", f"The API accepts the credentials; the state {state} {there}.")
-        case 403 if read.text("error"):
-            yield problem(
-                "api.credentials",
-                f"The API knows the credentials and does not let them read {state}: {message}",
-                "Use credentials with a role and a scope that cover it.",
-            )
-            return
-        case 401 | 403:
-            yield problem(
-                "api.credentials",
-                "The API does not accept the credentials: they are wrong, revoked or expired.",
-                "Get new ones, and wait 60 seconds: a refusal is cached that long.",
-            )
-            return
-        case status:
-            yield problem(
-                "api.credentials",
-                f"The API responds with {status} for {state}: {message}",
-                "See docs/errors.md for this number.",
-            )
-            return
-    yield _may_lock(base, state, headers, locks="lock_address" in values)
-
-
-def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks: bool) -> Finding:
-    """Ask for a lock with a body that is not lock info: who may lock gets 400, everybody else 403."""
-    asked = api.send(
-        "PUT", f"{base}/locks/{state}", headers={**headers, "Content-Type": "application/json"}, body=b"{}"
-    )
-    match asked.status:
-        case 400 if locks:
-            return ok("api.role", f"The credentials may lock and write {state}.")
-        case 400:
-            return problem(
-                "backend.lock_address",
-                f"The credentials may write {state}, and nothing is locked: a team that requires "
-                "locks, as it does by default, refuses the write with 428 after the resources were made.",
-                "Write the block that `holdfast backend-config` prints.",
-            )
-        case 403 if locks:
-            return problem(
-                "api.role",
-                f"The credentials may read {state} and not lock it: {asked.text('message')}",
-                "Use others to apply; to plan, `holdfast backend-config --read-only` or -lock=false.",
-            )
-        case 403:
-            return ok(
-                "api.role", f"The credentials may read {state}; nothing is locked, and a plan allows that."
-            )
-        case status:
-            return problem(
-                "api.role",
-                f"The API responds with {status} to lock info without an ID.",
-                "See docs/errors.md for this number.",
-            )
+    authorization = None
+    if all(argument in values for argument in _CREDENTIALS):
+        authorization = api.basic(values["username"].text, values["password"].text)
+    locks = "lock_address" in values
+    yield from state_access.check(base, state, authorization, locks=locks, discovers=False)

@@ -73,6 +73,7 @@ def _deployed(session: boto3.Session, s3: "S3Client", found: stack.Stack) -> Ite
     yield from stack_findings(described)
     template = _template(cloudformation, described)
     yield from attempt("bucket", lambda: bucket.check(s3, found.bucket, template, _REVERT))
+    yield from attempt("staging_bucket", lambda: bucket.check_staging(s3, template, _REVERT))
     iam = session.client("iam", config=stack.CLIENT_CONFIG)
     yield from attempt("roles", lambda: roles.check(iam, template, _REVERT))
 

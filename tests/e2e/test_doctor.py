@@ -73,6 +73,9 @@ def faults(aws: LocalAws, team: Team, roles: Roles) -> Iterator[None]:
     access = s3.get_public_access_block(Bucket=team.bucket)["PublicAccessBlockConfiguration"]
     encryption = s3.get_bucket_encryption(Bucket=team.bucket)["ServerSideEncryptionConfiguration"]
     plain: Any = {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]}
+    staging = staging_bucket(aws, team)
+    rules: Any = s3.get_bucket_lifecycle_configuration(Bucket=staging)["Rules"]
+    tls = s3.get_bucket_policy(Bucket=staging)["Policy"]
     managed = iam.create_policy(PolicyName=f"{team.name}-extra", PolicyDocument=document(allowed))["Policy"]
     with ExitStack() as undo:
         undo.callback(iam.delete_policy, PolicyArn=managed["Arn"])
@@ -91,7 +94,21 @@ def faults(aws: LocalAws, team: Team, roles: Roles) -> Iterator[None]:
         undo.callback(
             s3.put_bucket_encryption, Bucket=team.bucket, ServerSideEncryptionConfiguration=encryption
         )
+        s3.delete_bucket_lifecycle(Bucket=staging)
+        undo.callback(
+            s3.put_bucket_lifecycle_configuration, Bucket=staging, LifecycleConfiguration={"Rules": rules}
+        )
+        s3.delete_bucket_policy(Bucket=staging)
+        undo.callback(s3.put_bucket_policy, Bucket=staging, Policy=tls)
         yield
+
+
+def staging_bucket(aws: LocalAws, team: Team) -> str:
+    """The name of the bucket that large states are uploaded to."""
+    found = client(aws, "cloudformation").describe_stack_resource(
+        StackName=f"Holdfast-{team.name}", LogicalResourceId="StagingBucket"
+    )
+    return str(found["StackResourceDetail"]["PhysicalResourceId"])
 
 
 @contextmanager
@@ -121,9 +138,12 @@ def test_a_team_as_it_was_deployed_has_no_problem_and_nothing_is_left(strict: Te
     assert problems(findings) == {}
     # The local AWS protects no stack from being deleted.
     assert notes(findings) == {"stack.termination_protection", "api.verbs"}
-    assert {"roles", "bucket.policy", "s3.delete", "api.delete_body", "api.release", "api.removed"} <= {
-        finding["check"] for finding in findings
-    }
+    assert {"roles", "bucket.policy", "s3.delete", "api.delete_body", "api.release", "api.removed"} | {
+        "staging_bucket.lifecycle",
+        "staging_bucket.policy",
+        "api.discovery",
+        "api.cloud",
+    } <= {finding["check"] for finding in findings}
 
 
 def test_a_team_that_takes_writes_without_a_lock_is_told_so(loose: Team) -> None:
@@ -172,7 +192,10 @@ def test_what_was_changed_past_cloudformation_is_named(aws: LocalAws, strict: Te
     assert found["bucket.policy"] == [
         "In the policy of the bucket the statement RefuseToDeleteRecordVersions is missing."
     ]
-    assert found.keys() == {"roles", "bucket.policy", "bucket.public_access", "bucket.encryption"}
+    assert found.keys() == {
+        *("roles", "bucket.policy", "bucket.public_access", "bucket.encryption"),
+        *("staging_bucket.lifecycle", "staging_bucket.policy"),
+    }
 
 
 def test_a_bucket_whose_versioning_is_suspended_is_found(loose: Team) -> None:

@@ -19,7 +19,7 @@ from tests.support.permissions_judged import Roles
 from tests.support.team import Team
 
 STATE, LOCK, TOKEN = "states/{}.tfstate", "states/{}.tfstate.tflock", "tokens/{}.json"
-SESSION, TRUST = "sessions/{}.json", trust.KEY
+SESSION, TRUST, WORKSPACE = "sessions/{}.json", trust.KEY, "workspaces/{}.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,10 @@ def trust_kept(teams: dict[str, Team]) -> Iterator[None]:
 
 MAY: Final[Mapping[str, tuple[S3Call, ...]]] = {
     "backend": (get(STATE), HEAD, put(STATE), delete(STATE), get(LOCK), put(LOCK), delete(LOCK), LIST),
+    "cloud": (
+        *(get(STATE), put(STATE), delete(STATE), get(LOCK), put(LOCK), delete(LOCK), LIST),
+        *(get(WORKSPACE), put(WORKSPACE), delete(WORKSPACE), get(STATE, of_version=True), LIST_VERSIONS),
+    ),
     "authorizer": (get(TOKEN), get(SESSION), get(TRUST), LIST),
     "sessions": (get(TRUST), put(SESSION), LIST),
 }
@@ -120,7 +124,15 @@ MAY_NOT: Final[Mapping[str, tuple[S3Call, ...]]] = {
     "backend": (
         *(call(key) for key in (TOKEN, SESSION, TRUST) for call in (get, put, delete)),
         *(delete(key, of_version=True) for key in (TOKEN, SESSION, TRUST)),
+        *(call(WORKSPACE) for call in (get, put, delete)),
         *(get(STATE, of_version=True), LIST_VERSIONS, POLICY, RETAIN),
+        delete(STATE, of_version=True),
+        delete(STATE, of_version=True, BypassGovernanceRetention=True),
+    ),
+    "cloud": (
+        *(call(key) for key in (TOKEN, SESSION, TRUST) for call in (get, put, delete)),
+        *(delete(key, of_version=True) for key in (TOKEN, SESSION, TRUST, WORKSPACE)),
+        *(get(WORKSPACE, of_version=True), POLICY, RETAIN),
         delete(STATE, of_version=True),
         delete(STATE, of_version=True, BypassGovernanceRetention=True),
     ),

@@ -56,22 +56,31 @@ def test_it_leaves_what_the_readme_promises(front_door: FrontDoor) -> None:
 
 def test_what_it_prints_is_all_that_terraform_needs(front_door: FrontDoor, tmp_path: Path) -> None:
     printed = front_door("up")
-    [block] = re.findall(r"^terraform \{.*?^\}$", printed, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^terraform \{.*?^\}$", printed, re.MULTILINE | re.DOTALL)
     [sign_in] = re.findall(r"^ +(\. .*terraform\.env)$", printed, re.MULTILINE)
-    (tmp_path / "main.tf").write_text(block + '\nresource "terraform_data" "mine" {}\n')
-
+    [name_file] = re.findall(r"^ +(export TF_CLI_CONFIG_FILE=.*)$", printed, re.MULTILINE)
     terraform = f"{sys.executable} -P {ROOT}/local_aws/packaged_terraform.py"
-    done = subprocess.run(
-        ["sh", "-euc", f"{sign_in}; {terraform} init -no-color; {terraform} apply -auto-approve -no-color"],
-        cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "CHECKPOINT_DISABLE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=TIME_LIMIT,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "Apply complete!" in done.stdout
+
+    def run(block: str, settings: str, command: str) -> str:
+        folder = tmp_path / command.partition(" ")[0]
+        folder.mkdir()
+        (folder / "main.tf").write_text(block + '\nresource "terraform_data" "mine" {}\n')
+        done = subprocess.run(
+            ["sh", "-euc", f"{settings}; {terraform} init -no-color; {terraform} {command}"],
+            cwd=folder,
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "CHECKPOINT_DISABLE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=TIME_LIMIT,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    http, cloud = blocks
+    assert "Apply complete!" in run(http, sign_in, "apply -auto-approve -no-color")
+    # It is the same state.
+    assert "No changes." in run(cloud, name_file, "plan -no-color")
     password = front_door.read("connection.json")["password"]
     assert password not in printed
 

@@ -15,8 +15,8 @@ class Refused:
         functions: which of them.
         actions: each on each of the resources.
         on: patterns below the team's bucket, `""` for the bucket itself, or a whole ARN with `{team}`,
-            `{account}`, `{region}` and `{staging}` for those of the deployment; `KEY` is the ARN of the team's
-            key.
+            `{account}`, `{region}` and `{staging}` for those of the deployment; `KEY` is the ARN of the
+            team's key.
         why: what it protects.
         by_bucket: the bucket's policy denies it to everybody, whatever their own policies say.
     """
@@ -189,10 +189,10 @@ default and leaves the decision to IAM. No function's role has more on the key t
 
 _WHAT_THEY_DO: Final = {
     "backend": "Handles Terraform's requests: reads and writes states, acquires and releases locks.",
-    "cloud": 'Handles the requests of `cloud {}` and `backend "remote"`, and signs addresses for large states.',
+    "cloud": 'Handles the requests of `cloud {}` and `backend "remote"`, and signs addresses of states.',
     "authorizer": "Verifies access tokens, sessions and ID tokens.",
     "sessions": "Makes a session for who proved in another way who it is.",
-    "health": "Tells anybody the version of the deployed code, and what a client of `cloud {}` asks without a token.",
+    "health": "Tells anybody the version of the code, where `cloud {}` finds it and how to get a token.",
     "audit_trail": "Copies what happened from the logs of the first four to the audit trail.",
 }
 

@@ -10,6 +10,7 @@ from holdfast.identity import tokens, trust
 from holdfast.names import RESERVED
 from tests.support import documents
 from tests.support.aws_caller import assume, trust_role
+from tests.support.cloud_client import CloudClient, place
 from tests.support.http_client import Client, Credentials, Response
 from tests.support.team import Team
 
@@ -46,6 +47,7 @@ def drive(team: Team, name: str, *, require_lock: bool, locks_retained: bool) ->
     _sessions(team, name)
     _states(team, f"{name}/states")
     _locks(team, f"{name}/locks")
+    _workspace(team, f"{name}/workspace")
     _probe(team, f"{RESERVED}/{uuid4().hex}")
     _expect(team.client(None).request("GET", "/health"), 200)
     if not locks_retained:
@@ -129,6 +131,33 @@ def _locks(team: Team, state: str) -> None:
     _expect(maintainer.lock(state, info), 200)
     _expect(maintainer.unlock(state, documents.only_id(documents.lock_id(info))), 200)
     _expect(maintainer.unlock(state, None), 200)
+
+
+def _workspace(team: Team, state: str) -> None:
+    client = CloudClient(team.gateway.address, new_client(team).credentials, team.tls)
+    _expect(client.read(state), 404)
+    _expect(client.create(state), 201)
+    workspace, (organization, _) = client.open(state), place(state)
+    for value in ("42", "43"):
+        tag = {"type": "tag-bindings", "attributes": {"key": "cost-center", "value": value}}
+        _expect(client.call("PATCH", f"workspaces/{workspace}/tag-bindings", {"data": [tag]}), 200)
+    for query in ("", "?search%5Btags%5D=cost-center"):
+        _expect(client.call("GET", f"organizations/{organization}/workspaces{query}"), 200)
+
+    _expect(client.lock(workspace), 200)
+    for serial in (1, 2):
+        body = documents.state(serial)
+        announced = client.announce(workspace, body)
+        assert client.upload(announced, body, b"{}") == [200, 200]
+        for _ in ("the commit", "when nothing is left of the upload"):
+            _expect(client.commit(announced), 200)
+    _expect(client.unlock(workspace), 200)
+    current = client.current(workspace)
+    _expect(client.download(current), 200)
+    outputs = client.outputs(workspace)
+    _expect(outputs, 200)
+    _expect(client.call("GET", f"state-version-outputs/{outputs.json()['data'][0]['id']}"), 200)
+    _expect(client.delete(state), 204)
 
 
 def _probe(team: Team, state: str) -> None:

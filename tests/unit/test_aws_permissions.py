@@ -20,11 +20,12 @@ from tests.support.aws_permissions import (
 )
 
 BUCKET = "holdfast-team"
+STAGING = "holdfast-team-staging"
 ARN = f"arn:aws:s3:::{BUCKET}"
 KEY = "arn:aws:kms:eu-central-1:123456789012:key/1"
 LOG = "arn:aws:logs:eu-central-1:123456789012:log-group:/holdfast/team/backend:*"
 AUDIT = "arn:aws:logs:eu-central-1:123456789012:log-group:/holdfast/team/audit:*"
-KMS = Reach(BUCKET, KEY, LOG, "eu-central-1", AUDIT)
+KMS = Reach(BUCKET, KEY, LOG, "eu-central-1", AUDIT, STAGING)
 S3_KEYS = Reach(BUCKET, None, LOG, "eu-central-1")
 
 STATE, LOCK, TOKEN = "states/a.tfstate", "states/a.tfstate.tflock", "tokens/a.json"
@@ -37,14 +38,14 @@ def call(operation: str, key: str, *headers: str, query: str = "", status: int =
     )
 
 
-def noted(service: str, method: str, path: str, **headers: str) -> Call:
+def noted(service: str, method: str, path: str, *query: str, **headers: str) -> Call:
     """A call as the local AWS notes it."""
     return Call.noted(
         {
             "service": service,
             "method": method,
             "path": path,
-            "query": [],
+            "query": sorted(query),
             "headers": headers,
             "status": 200,
             "time": 0,
@@ -63,6 +64,24 @@ def demanded(call: Call, reach: Reach = KMS) -> set[tuple[str, str]]:
     ("one", "actions"),
     [
         (call("GetObject", STATE), {("s3:GetObject", STATE), ("kms:Decrypt", KEY)}),
+        (
+            call("GetObject", STATE, query="versionId"),
+            {("s3:GetObjectVersion", STATE), ("kms:Decrypt", KEY)},
+        ),
+        (
+            noted("s3", "GET", f"/{BUCKET}/{STATE}", "X-Amz-Credential", "X-Amz-Expires", "versionId"),
+            {("s3:GetObjectVersion", STATE), ("kms:Decrypt", KEY)},
+        ),
+        (
+            noted("s3", "PUT", f"/{STAGING}/uploads/a/b/c", "X-Amz-Credential", "X-Amz-Expires"),
+            {("s3:PutObject", f"arn:aws:s3:::{STAGING}/uploads/a/b/c"), ("kms:GenerateDataKey", KEY)},
+        ),
+        (
+            noted("s3", "GET", f"/{STAGING}/uploads/a/b/c"),
+            {("s3:GetObject", f"arn:aws:s3:::{STAGING}/uploads/a/b/c"), ("kms:Decrypt", KEY)},
+        ),
+        (noted("s3", "GET", f"/{BUCKET}", "list-type", "prefix"), {("s3:ListBucket", ARN)}),
+        (noted("s3", "GET", f"/{BUCKET}", "versions", "prefix"), {("s3:ListBucketVersions", ARN)}),
         (call("GetObject", STATE, status=404), {("s3:GetObject", STATE), ("s3:ListBucket", ARN)}),
         (call("GetObject", STATE, "range", status=206), {("s3:GetObject", STATE), ("kms:Decrypt", KEY)}),
         (
@@ -116,10 +135,10 @@ def test_keys_that_s3_manages_demand_nothing() -> None:
     ("one", "says"),
     [
         (call("PutObject", STATE, "x-amz-acl"), "PutObject with x-amz-acl"),
-        (call("GetObject", STATE, query="versionId"), "GetObject with versionId"),
         (call("HEAD", STATE), "HEAD is not in the table"),
         (call("DeleteObject", STATE, "x-amz-bypass-governance-retention"), "x-amz-bypass-governance"),
-        (call("GetObject", STATE, query="X-Amz-Credential"), "GetObject with X-Amz-Credential"),
+        (call("GetObject", STATE, query="response-content-type"), "GetObject with response-content-type"),
+        (call("DeleteObject", STATE, query="X-Amz-Credential"), "DeleteObject with X-Amz-Credential"),
         (call("POST", STATE), "POST is not in the table"),
         (noted("kms", "POST", "/"), "kms: POST /"),
         (noted("s3", "GET", f"/{BUCKET}"), "s3: GET /holdfast-team"),
@@ -131,6 +150,9 @@ def test_keys_that_s3_manages_demand_nothing() -> None:
             noted("logs", "POST", "/", **{"x-amz-target": "Logs_20140328.PutLogEvents", "x-amz-new": ""}),
             "PutLogEvents with x-amz-new",
         ),
+        (noted("s3", "GET", f"/{BUCKET}/uploads/a/b/c"), "uploads/a/b/c, which is of no known kind"),
+        (noted("s3", "GET", f"/{STAGING}/{STATE}"), "which is of no known kind"),
+        (noted("s3", "GET", f"/{BUCKET}", "list-type", "versions", "fetch-owner"), "with fetch-owner"),
         (call("GetObject", "logs/a"), "GetObject of logs/a, which is of no known kind"),
         (call("GetObject", "trust/other.json"), "which is of no known kind"),
         (Call("GetObject", "another", STATE), "goes to another"),

@@ -16,8 +16,8 @@ import pytest
 
 from holdfast import __version__
 from holdfast.names import parse
-from holdfast_cli import api, backend_config
-from holdfast_cli.doctor import configuration
+from holdfast_cli import api, backend_config, cloud_config
+from holdfast_cli.doctor import state_access
 from holdfast_cli.doctor.findings import ok
 from holdfast_cli.errors import CommandError
 from holdfast_cli.main import main
@@ -33,6 +33,9 @@ MAY_LOCK = refused(400, "invalid_lock_info", "The lock info has no ID.")
 READER = refused(403, "not_allowed", "The role 'reader' of token:x does not allow to lock.")
 OUTPUTS = refused(403, "not_allowed", "The role 'outputs' of token:x does not allow to read.")
 FORBIDDEN = Reply(403, b'{"message": "Forbidden"}')
+DISCOVERY = Reply(200, json.dumps(dict.fromkeys(cloud_config.SERVICES, "/api/v2/")).encode())
+BEARER = f"k2v9x0q7m3c1d8f5a6b4.{SECRET}"
+TOKEN = {"TF_TOKEN_holdfast_local": BEARER}
 
 
 @dataclass(frozen=True)
@@ -346,9 +349,8 @@ def test_a_password_that_init_noted_is_found(stub: ApiStub) -> None:
 
 def test_a_block_of_another_kind_or_none_is_found(stub: ApiStub) -> None:
     assert doctor().problems() == ["backend"]
-    for block in ('backend "s3" {}', 'cloud {\n    organization = "x"\n  }'):
-        Path("main.tf").write_text(f"terraform {{\n  {block}\n}}\n")
-        assert doctor().problems() == ["backend"]
+    Path("main.tf").write_text('terraform {\n  backend "s3" {}\n}\n')
+    assert doctor().problems() == ["backend"]
     Path("main.tf").unlink()
     note_init(arguments(stub))
     assert "backend" in doctor().problems()
@@ -469,7 +471,7 @@ def test_the_api_is_the_one_of_a_named_profile_or_else_that_of_the_block(stub: A
         (["--profile", "default", "--address", stub.address], {}, stub.address),
         (["--profile", "same"], {}, stub.address),
     ):
-        with mock.patch.object(configuration, "_api", side_effect=lambda base, *_: iter([ok("api", base)])):
+        with mock.patch.object(state_access, "check", lambda base, *_, **__: iter([ok("api", base)])):
             assert doctor(*options, **profiles, **environment).text("api") == f"{api_address} "
 
 
@@ -546,3 +548,177 @@ def test_a_wrong_team_in_the_environment_is_wrong_usage() -> None:
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "HOLDFAST_TEAM" in done.stderr
+
+
+# --- cloud and remote -------------------------------------------------------------------------------
+
+
+def cloud(kind: str = "cloud", workspaces: str = 'name = "prod"', **changed: str | None) -> None:
+    """Write a block that is right for the stub, with some arguments changed, or left out if they are None."""
+    values = {"hostname": "holdfast.local", "organization": "network"} | changed
+    lines = [f"{name} = {backend_config.quote_hcl(value)}" for name, value in values.items() if value]
+    lines += [f"workspaces {{\n{workspaces}\n}}"] if workspaces else []
+    block = "\n".join(lines)
+    Path("main.tf").write_text(f"terraform {{\n{kind} {{\n{block}\n}}\n}}\n")
+
+
+@pytest.fixture
+def cloud_stub(stub: ApiStub) -> ApiStub:
+    stub.reply(HEALTH, DISCOVERY, READ, MAY_LOCK)
+    return stub
+
+
+@pytest.mark.parametrize("kind", ["cloud", 'backend "remote"'])
+def test_a_right_cloud_block_has_no_problem_and_its_token_is_sent_as_the_client_sends_it(
+    cloud_stub: ApiStub, kind: str
+) -> None:
+    cloud(kind)
+    kept = {"hostname": "holdfast.local", "organization": "network", "workspaces": [{"name": "prod"}]}
+    note_init({}, kind=kind.split('"')[1] if '"' in kind else kind)
+    noted = json.loads(Path(".terraform/terraform.tfstate").read_text())
+    noted["backend"]["config"] = kept
+    Path(".terraform/terraform.tfstate").write_text(json.dumps(noted))
+
+    done = doctor("--address", cloud_stub.address, **TOKEN)
+
+    assert {finding["level"] for finding in done.findings} == {"ok"}
+    assert [(asked.method, asked.path, asked.headers.get("authorization")) for asked in cloud_stub.asked] == [
+        ("GET", "/health", None),
+        ("GET", "/.well-known/terraform.json", None),
+        ("GET", "/states/network/prod", f"Bearer {BEARER}"),
+        ("PUT", "/locks/network/prod", f"Bearer {BEARER}"),
+    ]
+
+
+def test_the_printed_cloud_block_is_right(cloud_stub: ApiStub) -> None:
+    for tags, remote in (((), False), (("a", "b"), False), ((), True)):
+        text = cloud_config.to_hcl(cloud_stub.address, parse(STATE), tags=tags, remote=remote)
+        Path("main.tf").write_text(text)
+        cloud_stub.reply(HEALTH, DISCOVERY, READ, MAY_LOCK)
+        assert doctor("--address", cloud_stub.address, **TOKEN).problems() == []
+
+
+CLOUD_FAULTS: Mapping[str, tuple[dict[str, str | None], dict[str, str], str, str]] = {
+    "no host name": ({"hostname": None}, {}, "backend.hostname", 'hostname = "holdfast.local"'),
+    "another host": ({"hostname": "app.terraform.io"}, {}, "backend.hostname", "the API is at"),
+    "no organization": ({"organization": None}, {}, "backend.workspace", 'organization = "network"'),
+    "another organization": ({"organization": "dns"}, {}, "backend.workspace", "the state dns/prod, not"),
+    "another workspace": (
+        {"workspaces": 'name = "eu:prod"'},
+        {},
+        "backend.workspace",
+        "network/eu/prod, not network/prod",
+    ),
+    "no valid workspace": ({"workspaces": 'name = "eu/prod"'}, {}, "backend.workspace", "is no state"),
+    "a variable against the name": ({}, {"TF_WORKSPACE": "dev"}, "backend.workspace", "Unset TF_WORKSPACE"),
+    "a variable that selects another": (
+        {"workspaces": 'tags = ["a"]'},
+        {"TF_WORKSPACE": "dev"},
+        "backend.workspace",
+        "network/dev",
+    ),
+    "a token in the block": ({"token": BEARER}, {}, "credentials.plain_text", "main.tf has a token"),
+    "no lock": ({}, {"TF_CLI_ARGS": "-lock=false"}, "environment", "nothing is locked"),
+}
+
+
+@pytest.mark.parametrize(("changed", "environment", "check", "says"), CLOUD_FAULTS.values(), ids=CLOUD_FAULTS)
+def test_a_fault_of_a_cloud_block_is_found_with_what_to_do(
+    cloud_stub: ApiStub, changed: dict[str, Any], environment: dict[str, str], check: str, says: str
+) -> None:
+    cloud(**changed)
+
+    done = doctor("--address", cloud_stub.address, **TOKEN, **environment)
+
+    assert done.problems() == [check]
+    assert says in done.text(check)
+
+
+SELECTED: Mapping[str, tuple[dict[str, Any], dict[str, str], str]] = {
+    "a selected one of a tag": ({"workspaces": 'tags = ["a"]'}, {}, "prod"),
+    "a selected one of tags as a map": ({"workspaces": 'tags = {\na = "b"\n}'}, {}, "prod"),
+    "a variable for a tag": ({"workspaces": 'tags = ["a"]'}, {"TF_WORKSPACE": "prod"}, "dev"),
+    "a variable without a block": ({"workspaces": ""}, {"TF_WORKSPACE": "prod"}, ""),
+    "a prefix": ({"kind": 'backend "remote"', "workspaces": 'prefix = "pr"'}, {}, "od"),
+    "variables of cloud": (
+        {"organization": None, "hostname": None},
+        {"TF_CLOUD_ORGANIZATION": "network", "TF_CLOUD_HOSTNAME": "holdfast.local"},
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize(("block", "environment", "selected"), SELECTED.values(), ids=SELECTED)
+def test_what_selects_the_workspace_is_seen(
+    cloud_stub: ApiStub, block: dict[str, Any], environment: dict[str, str], selected: str
+) -> None:
+    cloud(**block)
+    Path(".terraform").mkdir()
+    Path(".terraform/environment").write_text(selected)
+
+    done = doctor("--address", cloud_stub.address, **TOKEN, **environment)
+
+    assert done.problems() == []
+    assert "prod of network is the state network/prod" in done.text("backend.workspace")
+
+
+def test_a_configuration_of_tags_without_a_selected_workspace_is_told_how_to_select_it(
+    cloud_stub: ApiStub,
+) -> None:
+    cloud(workspaces='tags = ["a"]')
+
+    done = doctor("--address", cloud_stub.address, **TOKEN)
+
+    assert done.problems() == []
+    assert "`terraform workspace select -or-create prod`" in done.text("backend.workspace")
+
+
+def test_a_cloud_block_for_a_state_of_one_segment_is_told_that_there_is_none(stub: ApiStub) -> None:
+    cloud()
+
+    done = doctor("--address", stub.address, state="prod", **TOKEN)
+
+    assert done.problems() == ["backend.workspace"]
+    assert "GROUP/prod" in done.text("backend.workspace")
+    assert stub.asked == []
+
+
+def test_without_a_token_in_the_environment_it_says_what_was_not_looked_at(cloud_stub: ApiStub) -> None:
+    cloud()
+
+    done = doctor("--address", cloud_stub.address)
+
+    assert done.problems() == []
+    assert "TF_TOKEN_holdfast_local is not set" in done.text("credentials")
+    assert [asked.path for asked in cloud_stub.asked] == ["/health", "/.well-known/terraform.json"]
+
+
+def test_the_api_of_a_cloud_block_is_that_of_its_host_name(cloud_stub: ApiStub) -> None:
+    cloud(hostname="api.example.com")
+    with mock.patch.object(state_access, "check", lambda base, *_, **__: iter([ok("api", base)])):
+        done = doctor(TF_TOKEN_api_example_com=BEARER)
+    cloud()
+    unknown = doctor(**TOKEN)
+
+    assert done.problems() == []
+    assert done.text("api") == "https://api.example.com "
+    assert "nothing tells the API's address" in unknown.text("api")
+    assert cloud_stub.asked == []
+
+
+def test_a_folder_that_cloud_was_not_initialized_in_is_found(cloud_stub: ApiStub) -> None:
+    cloud()
+    note_init({"address": "x"})
+
+    done = doctor("--address", cloud_stub.address, **TOKEN)
+
+    assert done.problems() == ["backend.init"]
+    assert "-migrate-state" not in done.text("backend.init")  # Terraform 1.11.4 refuses it for cloud
+
+
+@pytest.mark.parametrize("reply", [Reply(404), Reply(200, b'{"tfe.v2": "/api/v2/"}'), Reply(200, b"<html>")])
+def test_an_api_that_cloud_does_not_find_is_a_problem(cloud_stub: ApiStub, reply: Reply) -> None:
+    cloud()
+    cloud_stub.reply(HEALTH, reply, READ, MAY_LOCK)
+
+    assert doctor("--address", cloud_stub.address, **TOKEN).problems() == ["api.discovery"]

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import holdfast
-from holdfast_cli import api
+from holdfast_cli import api, cloud_config
 from holdfast_cli.doctor import api_probe
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, Level
@@ -48,6 +48,7 @@ class Api:
             "cache-control": "no-store",
             "content-type": "application/json",
             "date": formatdate(usegmt=True),
+            "tfp-api-version": "2.6",
         }
         return self.change(method, path, api.Response(status, answer, usual))
 
@@ -57,6 +58,10 @@ class Api:
         _, route, name = (*path.split("/", 2), "")[:3]
         if route == "health":
             return 200, json.dumps({"version": f"{holdfast.__version__}+abc"}).encode()
+        if path == "/.well-known/terraform.json":
+            return 200, json.dumps(dict.fromkeys(cloud_config.SERVICES, "/api/v2/")).encode()
+        if path == "/api/v2/ping" and headers.get("Authorization") == "Bearer ada.secret of ada":
+            return 204, b""
         if headers.get("Authorization") != ADA.authorization:
             return (403 if "Authorization" in headers else 401), b"{}"
         if route == "stats" or name.endswith("not-a-probe"):
@@ -147,6 +152,10 @@ def test_an_api_as_ours_has_no_problem(fake: Api) -> None:
     ("change", "check"),
     [
         (on("GET", "/stats/", status(404)), "api.unknown_path"),
+        (on("GET", "/.well-known/", status(401)), "api.discovery"),
+        (on("GET", "/.well-known/", body(b'{"tfe.v2": "/api/v2/"}')), "api.discovery"),
+        (on("GET", "/api/v2/ping", status(400)), "api.cloud"),
+        (on("GET", "/api/v2/ping", lambda one: api.Response(one.status, b"", {})), "api.cloud"),
         (on("POST", "/unlocks/", status(404)), "api.release"),
         (on("GET", "/outputs/", status(404)), "api.outputs"),
         (on("GET", "/outputs/", body(b'{"outputs": {}, "resources": []}')), "api.outputs"),
@@ -195,7 +204,7 @@ def test_what_was_found_before_a_request_that_is_lost_is_told(fake: Api) -> None
 
     findings = list(attempt("api", lambda: api_probe.check(STACK, ADA, bucket)))
 
-    assert [finding.check for finding in findings][-3:] == ["api.wrong_secret", "api.absent", "api"]
+    assert [finding.check for finding in findings][-3:] == ["api.absent", "api.cloud", "api"]
     assert problems(findings) == ["api"]
 
 
@@ -253,7 +262,12 @@ def test_without_credentials_only_what_needs_none_is_tried(fake: Api) -> None:
         "api.health",
         "api.clock",
         "api.anonymous",
+        "api.discovery",
         "api.credentials",
     ]
     assert "holdfast token create --team payments --role writer" in findings[-1].do
     assert fake.written == []
+
+
+def test_an_id_token_is_sent_to_cloud_as_it_is() -> None:
+    assert api_probe.Credentials("oidc", "a.b.c").of_cloud == "Bearer a.b.c"

@@ -1,5 +1,6 @@
 """What `holdfast doctor` decides about a deployed stack."""
 
+import json
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -268,6 +269,118 @@ def test_a_bucket_that_may_have_changed_hands_is_called_so() -> None:
     [found] = bucket.reached(cast("Any", Client()), FOUND)
 
     assert "or is not in the account 123456789012 any more" in found.text
+
+
+ONE_DAY = {"AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1}, "Status": "Enabled"}
+SEALED = dict.fromkeys(("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls"), True)
+STAGING = {
+    "Resources": {
+        "StagingBucket": {
+            "Type": "AWS::S3::Bucket",
+            "Properties": {
+                "BucketEncryption": {
+                    "ServerSideEncryptionConfiguration": [
+                        {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+                    ]
+                },
+                "PublicAccessBlockConfiguration": SEALED,
+                "LifecycleConfiguration": {"Rules": [ONE_DAY | {"Id": "uploads", "ExpirationInDays": 1}]},
+            },
+        },
+        "Policy": {
+            "Type": "AWS::S3::BucketPolicy",
+            "Properties": {"Bucket": {"Ref": "StagingBucket"}, "PolicyDocument": policy(DENY)},
+        },
+    }
+}
+
+
+def staging(**changed: object) -> list[Finding]:
+    """Look at a staging bucket that is as in its template, but for what is changed."""
+    rules = [ONE_DAY | {"ID": "uploads", "Expiration": {"Days": 1}, "Filter": {"Prefix": ""}}]
+    encryption = {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]}
+    responses = {
+        "head_bucket": {},
+        "get_bucket_encryption": {"ServerSideEncryptionConfiguration": encryption},
+        "get_public_access_block": {"PublicAccessBlockConfiguration": SEALED},
+        "get_bucket_lifecycle_configuration": {"Rules": rules},
+        "get_bucket_policy": {"Policy": json.dumps(policy(DENY))},
+    } | changed
+    calls = {
+        name: response if callable(response) else lambda response=response, **_: response
+        for name, response in responses.items()
+    }
+    template = DeployedTemplate(STAGING, {"StagingBucket": "b"}, "aws", "eu-central-1", "123456789012")
+    found = attempt(
+        "staging_bucket", lambda: bucket.check_staging(cast("Any", Client(**calls)), template, "Do.")
+    )
+    return list(found)
+
+
+def test_a_staging_bucket_as_in_its_template_has_no_problem() -> None:
+    assert [(found.check, found.level) for found in staging()] == [
+        ("staging_bucket", Level.OK),
+        ("staging_bucket.encryption", Level.OK),
+        ("staging_bucket.public_access", Level.OK),
+        ("staging_bucket.lifecycle", Level.OK),
+        ("staging_bucket.policy", Level.OK),
+    ]
+
+
+LIFECYCLE = "get_bucket_lifecycle_configuration"
+OLD_FORM = {"ID": "uploads", "Expiration": {"Days": 1}, "Prefix": ""} | ONE_DAY
+
+
+@pytest.mark.parametrize(
+    ("call", "response", "problems"),
+    [
+        ("head_bucket", refusal("404", 404), ["staging_bucket"]),
+        (
+            "get_public_access_block",
+            {"PublicAccessBlockConfiguration": SEALED | {"BlockPublicPolicy": False}},
+            ["staging_bucket.public_access"],
+        ),
+        (
+            "get_bucket_lifecycle_configuration",
+            refusal("NoSuchLifecycleConfiguration", 404),
+            ["staging_bucket.lifecycle"],
+        ),
+        ("get_bucket_lifecycle_configuration", {"Rules": [OLD_FORM]}, []),
+        *(
+            (
+                "get_bucket_lifecycle_configuration",
+                {"Rules": [OLD_FORM | change]},
+                ["staging_bucket.lifecycle"],
+            )
+            for change in (
+                {"Expiration": {"Days": 30}},
+                {"Status": "Disabled"},
+                {"Prefix": "json/"},
+                {"Filter": {"Prefix": "json/"}},
+                {"Filter": {"Tag": {"Key": "a", "Value": "b"}}},
+                {"AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}},
+            )
+        ),
+        ("get_bucket_policy", {"Policy": json.dumps(policy(READ))}, ["staging_bucket.policy"] * 2),
+        ("get_bucket_policy", refusal("NoSuchBucketPolicy", 404), ["staging_bucket.policy"]),
+        ("get_bucket_policy", refusal("AccessDenied", 403), []),
+    ],
+)
+def test_what_is_not_as_in_the_template_of_a_staging_bucket_is_found(
+    call: str, response: object, problems: list[str]
+) -> None:
+    found = [one for one in staging(**{call: response}) if one.level is Level.PROBLEM]
+
+    assert [one.check for one in found] == problems
+    assert all("staging bucket" in one.text or one.check == "staging_bucket" for one in found)
+
+
+def test_a_stack_from_before_the_staging_bucket_is_told_so() -> None:
+    before = DeployedTemplate({"Resources": {}}, {}, "aws", "eu-central-1", "123456789012")
+
+    [found] = bucket.check_staging(cast("Any", Client()), before, "Do.")
+
+    assert (found.check, found.level) == ("staging_bucket", Level.NOTE)
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def largest_metadata(character: str) -> dict[str, str]:
     version = ObjectVersion("etag", "version", 1, datetime.now(UTC), {}, has_own_etag=True)
     lock = HeldLock(LockIdentity("version", info, whole), version, datetime.now(UTC))
     caller = Caller(whole, Role.WRITER, ("*",))
-    return version_metadata(StateDocument(revision, cut), "0" * 64, revision, lock, caller)
+    return version_metadata(StateDocument(revision, cut), "0" * 64, revision, lock, caller, "0" * 32)
 
 
 @pytest.mark.parametrize("character", ["x", "ü", "\U0001f600"])

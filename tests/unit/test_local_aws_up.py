@@ -144,8 +144,10 @@ def test_what_is_forgotten_is_not_found_again(tmp_path: Path) -> None:
     home.forget()
     home.remember_connection(Connection("http://127.0.0.1:4566/api", "id", "secret"))
     home.remember_deployment(Deployment("1", "2", (PLATFORM,)))
+    home.cloud_config.touch()
     home.forget()
     assert (home.deployment(), home.connection(), home.finished) == (None, None, False)
+    assert not home.cloud_config.exists()
 
 
 @pytest.mark.parametrize(
@@ -265,6 +267,22 @@ def test_a_renamed_team_is_said_in_one_line_before_anything_is_started(tmp_path:
     assert home.port() is None
 
 
+CLOUD_CONFIG = """\
+host "holdfast.local" {
+  services = {
+    "tfe.v2" = "http://127.0.0.1:4566/other/api/v2/"
+    "tfe.v2.1" = "http://127.0.0.1:4566/other/api/v2/"
+    "tfe.v2.2" = "http://127.0.0.1:4566/other/api/v2/"
+    "state.v2" = "http://127.0.0.1:4566/other/api/v2/"
+  }
+}
+
+credentials "holdfast.local" {
+  token = "new.hush"
+}
+"""
+
+
 def test_when_another_team_becomes_the_first_the_connection_is_its_own_with_a_token_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,6 +309,8 @@ def test_when_another_team_becomes_the_first_the_connection_is_its_own_with_a_to
     local_aws_up.up(home, free_port())
     assert home.connection() == Connection(PAYMENTS.api_address, "new", "hush")
     assert "TF_HTTP_USERNAME='new'" in home.terraform_env.read_text()
+    assert home.cloud_config.read_text() == CLOUD_CONFIG
+    assert stat.S_IMODE(home.cloud_config.stat().st_mode) == 0o600
     assert "HOLDFAST_TEAM=payments\n" in home.aws_env.read_text()
     [(made, _)] = [call for call in asked if call[0][0] == "token"]
     assert made[made.index("--team") + 1] == "payments"
@@ -319,9 +339,11 @@ def local_aws(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_taken_port_is_said_in_one_line_before_anything_is_started(tmp_path: Path) -> None:
-    with socket.socket() as somebody_else:
-        somebody_else.bind(("127.0.0.1", 0))
+# What goes to `localhost` may go to the second.
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_a_taken_port_is_said_in_one_line_before_anything_is_started(tmp_path: Path, address: str) -> None:
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as somebody_else:
+        somebody_else.bind((address, 0))
         somebody_else.listen()
         port = somebody_else.getsockname()[1]
         done = local_aws("--folder", str(tmp_path), "up", "--port", str(port))
@@ -329,7 +351,7 @@ def test_a_taken_port_is_said_in_one_line_before_anything_is_started(tmp_path: P
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr == (
-        f"Port {port} on 127.0.0.1 is taken by another program; pick another one: make up PORT={port + 1}\n"
+        f"Port {port} on {address} is taken by another program; pick another one: make up PORT={port + 1}\n"
     )
     assert not (tmp_path / "aws").exists()
     assert not (tmp_path / "port").exists()

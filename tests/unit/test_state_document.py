@@ -1,12 +1,13 @@
 """What is read of a state document."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 
 from holdfast.errors import InvalidState, NotAllowed
 from holdfast.state import document
-from holdfast.state.document import Revision, StateDocument
+from holdfast.state.document import Output, Revision, StateDocument
 from tests.support.documents import LINEAGE, encrypted_state, state
 
 
@@ -14,6 +15,7 @@ def with_field(**fields: object) -> bytes:
     return json.dumps({**json.loads(state(1)), **fields}).encode()
 
 
+@pytest.mark.parametrize("space", [b"", b" " * 2**20], ids=["small", "large"])
 @pytest.mark.parametrize(
     ("body", "read"),
     [
@@ -23,16 +25,22 @@ def with_field(**fields: object) -> bytes:
         (with_field(terraform_version=None), StateDocument(Revision(1, LINEAGE), "")),
         (b'{"version": 4, "serial": 3}', StateDocument(Revision(3, ""), "")),
         (encrypted_state(5, "AAAA"), StateDocument(Revision(5, LINEAGE), "")),
+        ('{"version": 4, "serial": 3, "lineage": "größe"}'.encode(), StateDocument(Revision(3, "größe"), "")),
     ],
 )
-def test_serial_lineage_and_writer_are_read(body: bytes, read: StateDocument) -> None:
-    assert document.parse(body) == read
+def test_serial_lineage_and_writer_are_read(body: bytes, read: StateDocument, space: bytes) -> None:
+    assert document.parse(body + space) == read
 
 
+def test_an_empty_body_is_no_state() -> None:
+    with pytest.raises(InvalidState, match="empty"):
+        document.parse(b"")
+
+
+@pytest.mark.parametrize("space", [b"", b" " * 2**20], ids=["small", "large"])
 @pytest.mark.parametrize(
     ("body", "rule"),
     [
-        (b"", "empty"),
         (b"not json", "not a JSON document"),
         (b"[]", "not a JSON object"),
         (b"\xff\xfe", "not a JSON document"),
@@ -42,6 +50,8 @@ def test_serial_lineage_and_writer_are_read(body: bytes, read: StateDocument) ->
         (b'{"version": 4}', "'serial'"),
         (with_field(serial=None), "'serial'"),
         (with_field(serial="1"), "'serial'"),
+        (with_field(serial={"a": 1}), "'serial'"),
+        (with_field(version=[4]), "'version'"),
         (with_field(serial=-1), "'serial'"),
         (with_field(serial=1.5), "'serial'"),
         (with_field(serial=1.0), "'serial'"),
@@ -49,13 +59,16 @@ def test_serial_lineage_and_writer_are_read(body: bytes, read: StateDocument) ->
         (with_field(serial=2**64), "'serial'"),
         (b'{"version": 4, "serial": ' + b"9" * 5000 + b"}", "not a JSON document"),
         (with_field(lineage=7), "'lineage'"),
+        (with_field(lineage=["a"]), "'lineage'"),
         (with_field(lineage="x" * 201), "200 bytes"),
         (with_field(lineage="\ud800"), "Unicode"),
     ],
 )
-def test_what_is_no_state_is_refused_with_the_rule_that_it_broke(body: bytes, rule: str) -> None:
+def test_what_is_no_state_is_refused_with_the_rule_that_it_broke(
+    body: bytes, rule: str, space: bytes
+) -> None:
     with pytest.raises(InvalidState, match=rule):
-        document.parse(body)
+        document.parse(body + space)
 
 
 @pytest.mark.parametrize(
@@ -98,3 +111,63 @@ def test_what_is_kept_of_a_state_keeps_its_text(space: str) -> None:
     assert '"\\u00fc}"' in reduced
     assert "private" not in reduced
     assert set(json.loads(reduced)) == {"version", "serial", "outputs"}
+
+
+@pytest.mark.parametrize(
+    ("body", "tracks"),
+    [
+        (state(1), False),
+        (with_field(resources=[{"type": "terraform_data"}]), True),
+        (with_field(resources=[]), False),
+        (with_field(resources=None), False),
+        (b'{"version": 4, "serial": 1}', False),
+        (b'{"version": 3, "serial": 1, "modules": [{"resources": {"a": {}}}]}', True),
+        (encrypted_state(1, "AAAA"), True),
+        (b"[]", True),
+    ],
+)
+def test_a_state_tracks_resources_if_it_has_some_or_hides_what_it_has(body: bytes, tracks: bool) -> None:
+    assert document.tracks_resources(body) is tracks
+
+
+def test_outputs_are_those_of_the_document_as_it_writes_them() -> None:
+    body = """{"version": 4, "serial": 1, "outputs": {
+        "gone": {"value": 0, "type": "number"},
+        "long": {"value": 123456789.123456789123456789, "type": "number", "sensitive": false},
+        "größe": {"type": ["object", {"a": "string"}], "value": {"a": "\\u00fc}", "b" :\t[ 1e400 ]},
+            "sensitive": true},
+        "gone": {"value": null, "type": "dynamic", "new": 1}
+    }}"""
+    assert document.outputs(body.encode()) == {
+        "gone": Output("null", '"dynamic"', sensitive=False),
+        "long": Output("123456789.123456789123456789", '"number"', sensitive=False),
+        "größe": Output('{"a": "\\u00fc}", "b" :\t[ 1e400 ]}', '["object", {"a": "string"}]', sensitive=True),
+    }
+
+
+@pytest.mark.parametrize(
+    "body", [with_field(outputs={}), with_field(outputs=None), b'{"version":4,"serial":1}']
+)
+def test_a_state_without_outputs_has_none(body: bytes) -> None:
+    assert document.outputs(body) == {}
+
+
+def test_the_outputs_of_an_encrypted_state_are_unknown() -> None:
+    assert document.outputs(encrypted_state(1, "AAAA")) is None
+
+
+def test_an_output_without_value_or_type_has_neither() -> None:
+    assert document.outputs(with_field(outputs={"a": {}})) == {"a": Output("null", "", sensitive=False)}
+
+
+@pytest.mark.parametrize("outputs", [["a"], [], "a", "", 0, {"a": 1}, {"a": None}, {"a": []}])
+def test_outputs_that_are_none_are_refused(outputs: object) -> None:
+    with pytest.raises(InvalidState, match="'outputs'"):
+        document.outputs(with_field(outputs=outputs))
+
+
+@pytest.mark.parametrize("read", [document.outputs, document.outputs_only])
+def test_nothing_is_read_of_what_is_no_state(read: Callable[[bytes], object]) -> None:
+    for body, rule in ((b"[]", "not a JSON object"), (b'{"version": 4}', "'serial'")):
+        with pytest.raises(InvalidState, match=rule):
+            read(body)

@@ -19,7 +19,7 @@ from holdfast.state.locks import HeldLock
 
 METADATA_NAMES: Final = (
     *("sha256", "serial", "lineage", "terraform-version", "lock-id", "who", "operation", "written-by"),
-    *("over-serial", "over-lineage"),
+    *("over-serial", "over-lineage", "upload"),
 )
 """The user metadata of a state version; `over-*` is the superseded revision. The names are stored."""
 

@@ -4,18 +4,23 @@ Version 4 of Terraform's and OpenTofu's format, and OpenTofu's encrypted form, w
 stay readable.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, TypeGuard, TypeVar
 
 from holdfast import json_object
 from holdfast.errors import InvalidState, NotAllowed
+from holdfast.json_object import Member
 from holdfast.s3 import object_metadata
 
 SERIAL_END: Final = 2**64
 """The first serial that is none: Terraform keeps it in a uint64."""
 _HEAD: Final = ("version", "terraform_version", "serial", "lineage")
 _OUTPUTS_ONLY: Final = (*_HEAD, "outputs")
+_SMALL: Final = 1024 * 1024
+"""Bytes up to which a document is parsed whole: that takes 30 µs less, and little memory."""
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,47 +53,6 @@ class StateDocument:
     terraform_version: str
 
 
-def parse(body: bytes) -> StateDocument:
-    """Parse a state document.
-
-    Raises:
-        InvalidState: with the rule that it broke.
-    """
-    return _read(_load(body))
-
-
-def require_nothing_tracked(body: bytes) -> None:
-    """Check that a state document has no resources and no outputs, and nothing else that could be lost.
-
-    Raises:
-        InvalidState: it has some, or it is not a state document.
-    """
-    if any(value for member, value in _load(body).items() if member not in _HEAD):
-        raise InvalidState(
-            "A state under this name is removed by 'holdfast doctor', so it may hold no resources, no "
-            "outputs and nothing else. Write it under another name."
-        )
-
-
-def outputs_only(body: bytes) -> bytes:
-    """Reduce a state document to version, terraform_version, serial, lineage and outputs.
-
-    Raises:
-        InvalidState: it is not a state document.
-        NotAllowed: it is encrypted, so its outputs cannot be told from the rest.
-    """
-    document = _load(body)
-    _read(document)
-    if "encrypted_data" in document:
-        raise NotAllowed(
-            "The state is encrypted by its client, so its outputs cannot be separated; read it whole, at "
-            "/states/, with a token that has the role 'reader'."
-        )
-    members = json_object.members(body)
-    kept = [f'  "{field}": {members[field]}' for field in _OUTPUTS_ONLY if field in members]
-    return ("{\n" + ",\n".join(kept) + "\n}\n").encode()
-
-
 @dataclass(frozen=True, slots=True)
 class Output:
     """An output of a state document.
@@ -104,29 +68,28 @@ class Output:
     sensitive: bool
 
 
-def outputs(body: bytes) -> Mapping[str, Output] | None:
-    """Return the outputs of a state document by name; None if its client encrypted it.
+def parse(body: bytes) -> StateDocument:
+    """Parse a state document of any size, without holding all that it contains.
 
     Raises:
-        InvalidState: it is not a state document.
+        InvalidState: with the rule that it broke.
     """
-    document = _load(body)
-    _read(document)
-    if "encrypted_data" in document:
-        return None
-    text = json_object.members(body).get("outputs", "{}")
-    if not isinstance(document.get("outputs", {}), Mapping):
-        raise InvalidState("The state's 'outputs' must be an object.")
-    found = {}
-    for name, output in json_object.members(text.encode()).items():
-        try:
-            fields = json_object.members(output.encode())
-        except ValueError:
-            raise InvalidState(f"The state's output {name!r} must be an object.") from None
-        found[name] = Output(
-            fields.get("value", "null"), fields.get("type", ""), fields.get("sensitive") == "true"
+    if len(body) > _SMALL:
+        return _read(_values(_members(body)))
+    return _read(_parsed(json_object.parse, body))
+
+
+def require_nothing_tracked(body: bytes) -> None:
+    """Check that a state document has no resources and no outputs, and nothing else that could be lost.
+
+    Raises:
+        InvalidState: it has some, or it is not a state document.
+    """
+    if any(member.value for name, member in _members(body).items() if name not in _HEAD):
+        raise InvalidState(
+            "A state under this name is removed by 'holdfast doctor', so it may hold no resources, no "
+            "outputs and nothing else. Write it under another name."
         )
-    return found
 
 
 def tracks_resources(body: bytes) -> bool:
@@ -136,10 +99,13 @@ def tracks_resources(body: bytes) -> bool:
     False
     """
     try:
-        document = _load(body)
+        document = _members(body)
     except InvalidState:
         return True
-    return "encrypted_data" in document or bool(document.get("resources"))
+    # States of version 3 have their resources in modules.
+    return "encrypted_data" in document or any(
+        document[name].value for name in ("resources", "modules") if name in document
+    )
 
 
 def is_lineage(text: str) -> bool:
@@ -147,9 +113,63 @@ def is_lineage(text: str) -> bool:
     return object_metadata.fits(text) and json_object.is_unicode(text)
 
 
-def _load(body: bytes) -> Mapping[str, Any]:
+def outputs(body: bytes) -> Mapping[str, Output] | None:
+    """Return the outputs of a state document by name; None if its client encrypted it.
+
+    Raises:
+        InvalidState: it is not a state document.
+    """
+    document = _members(body)
+    _read(_values(document))
+    if "encrypted_data" in document:
+        return None
+    if "outputs" not in document or document["outputs"].value is None:
+        return {}
+    whole = document["outputs"].written(body)
     try:
-        return json_object.parse(body)
+        return {name: _output(member.written(whole)) for name, member in json_object.members(whole).items()}
+    except ValueError:
+        raise InvalidState("The state's 'outputs' must be an object, and so must each output.") from None
+
+
+def _output(whole: bytes) -> Output:
+    written = {name: member.written(whole).decode() for name, member in json_object.members(whole).items()}
+    return Output(written.get("value", "null"), written.get("type", ""), written.get("sensitive") == "true")
+
+
+def outputs_only(body: bytes) -> bytes:
+    """Reduce a state document to version, terraform_version, serial, lineage and outputs.
+
+    Raises:
+        InvalidState: it is not a state document.
+        NotAllowed: it is encrypted, so its outputs cannot be told from the rest.
+    """
+    document = _members(body)
+    _read(_values(document))
+    if "encrypted_data" in document:
+        raise NotAllowed(
+            "The state is encrypted by its client, so its outputs cannot be separated; read it whole, at "
+            "/states/, with a token that has the role 'reader'."
+        )
+    kept = [
+        b'  "%s": %s' % (name.encode(), document[name].written(body))
+        for name in _OUTPUTS_ONLY
+        if name in document
+    ]
+    return b"{\n" + b",\n".join(kept) + b"\n}\n"
+
+
+def _members(body: bytes) -> Mapping[str, Member]:
+    return _parsed(json_object.members, body)
+
+
+def _values(members: Mapping[str, Member]) -> Mapping[str, Any]:
+    return {name: member.value for name, member in members.items()}
+
+
+def _parsed(how: Callable[[bytes], _T], body: bytes) -> _T:
+    try:
+        return how(body)
     except ValueError as error:
         raise InvalidState(f"The body {error}; send a state document.") from None
 

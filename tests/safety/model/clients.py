@@ -5,7 +5,7 @@ A client is a generator of requests; it is sent each reply, or None where it gav
 
 import json
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tests.safety.model.production import HttpRequest, Reply
@@ -220,6 +220,196 @@ def _work(
     if reply is not None and 400 <= reply.status < 500:
         serial += 1
         yield HttpRequest("write", STATE, me.caller, state_document(me.name, serial, save=saves + 1), lock_id)
+
+
+# --- clients of `cloud {}` ------------------------------------------------------------------------
+
+
+def cloud_apply(me: Client) -> Session:
+    """`terraform apply` over `cloud {}`: workspace by name, lock, read, create, upload, commit, unlock."""
+    yield from _cloud(me)
+
+
+def cloud_apply_with_two_saves(me: Client) -> Session:
+    """An apply over `cloud {}` so long that Terraform saves in between."""
+    yield from _cloud(me, saves=2)
+
+
+def cloud_apply_with_a_gap(me: Client) -> Session:
+    """An apply over `cloud {}` that raises the serial twice before its save."""
+    yield from _cloud(me, step=2)
+
+
+def cloud_push_back(me: Client) -> Session:
+    """`terraform state push -force` of an old document over `backend "remote"`."""
+    yield from _cloud(me, forced=state_document(me.name, 1))
+
+
+def cloud_wrong_address(me: Client) -> Session:
+    """Saves the state of another configuration, with a higher serial, over `cloud {}`."""
+    yield from _cloud(me, step=9, lineage="lineage-2")
+
+
+def cloud_impatient(me: Client) -> Session:
+    """Finds the state locked, force-unlocks it, and applies, each with a command of its own."""
+    yield from _cloud_impatient(me)
+
+
+def cloud_impatient_with_a_gap(me: Client) -> Session:
+    """The same, and raises the serial twice before its save."""
+    yield from _cloud_impatient(me, step=2)
+
+
+def cloud_impatient_push_back(me: Client) -> Session:
+    """Finds the state locked, force-unlocks it, and pushes an old document with -force."""
+    yield from _cloud_impatient(me, forced=state_document(me.name, 1))
+
+
+def cloud_after_a_break(me: Client) -> Session:
+    """Breaks B's lock by its ID, and applies over `cloud {}`."""
+    reply = yield HttpRequest("unlock", STATE, me.caller, b'{"ID": "lock-B"}')
+    if reply is not None and reply.status == 200:
+        yield from _cloud(me)
+
+
+def _cloud_impatient(me: Client, *, step: int = 1, forced: bytes | None = None) -> Session:
+    workspace = yield from _workspace(me)
+    reply = yield _of_cloud(me, "cloud-lock", workspace)
+    if reply is not None and reply.status == 409:
+        workspace = yield from _workspace(me, "2")
+        reply = yield _of_cloud(me, "cloud-force-unlock", workspace)
+        if reply is None or reply.status != 200:
+            return
+        workspace = yield from _workspace(me, "3")
+        reply = yield _of_cloud(me, "cloud-lock", workspace)
+    if reply is not None and reply.status == 200:
+        yield from _cloud_work(me, workspace, step=step, forced=forced)
+
+
+def cloud_operator(me: Client) -> Session:
+    """Force-unlocks over `cloud {}` what is locked, and does nothing else."""
+    workspace = yield from _workspace(me)
+    yield _of_cloud(me, "cloud-force-unlock", workspace)
+
+
+def cloud_unlocker(me: Client) -> Session:
+    """Has learned the ID of A's workspace, and unlocks with it."""
+    workspace = yield from _workspace(replace(me, name="A"))
+    yield _of_cloud(me, "cloud-unlock", workspace)
+
+
+def cloud_borrower(me: Client) -> Session:
+    """Has learned the ID of A's workspace, and saves under A's lock."""
+    workspace = yield from _workspace(replace(me, name="A"))
+    yield from _save(me, workspace, state_document(me.name, 3), 1)
+
+
+def cloud_mixed_up(me: Client) -> Session:
+    """Uploads another document of the same revision than it has announced."""
+    yield from _cloud(me, uploaded=state_document(me.name, 2, save=9))
+
+
+def cloud_forgetful(me: Client) -> Session:
+    """Commits without having uploaded."""
+    yield from _cloud(me, uploaded=b"")
+
+
+# --- clients of `backend "s3"` --------------------------------------------------------------------
+
+
+def native_apply(me: Client) -> Session:
+    """`terraform apply` with `backend "s3"` and its lock file, on the same objects and past the API."""
+    document = lock_document(me.name)
+    reply = yield HttpRequest("native-lock", STATE, me.caller, document, id=LOCK_KEY)
+    if reply is None or reply.status != 200:
+        return
+    reply = yield HttpRequest("native-read", STATE, me.caller, id=STATE_KEY)
+    if reply is None or reply.status not in (200, 404):
+        return
+    serial = json.loads(reply.body)["serial"] if reply.status == 200 else 0
+    body = state_document(me.name, serial + 1)
+    yield HttpRequest("native-write", STATE, me.caller, body, id=STATE_KEY)
+    yield HttpRequest("native-unlock", STATE, me.caller, document, id=LOCK_KEY)
+
+
+def _cloud(
+    me: Client,
+    *,
+    saves: int = 1,
+    step: int = 1,
+    lineage: str = LINEAGE,
+    forced: bytes | None = None,
+    uploaded: bytes | None = None,
+) -> Session:
+    workspace = yield from _workspace(me)
+    reply = yield _of_cloud(me, "cloud-lock", workspace)
+    if reply is not None and reply.status == 200:
+        yield from _cloud_work(
+            me, workspace, saves=saves, step=step, lineage=lineage, forced=forced, uploaded=uploaded
+        )
+
+
+def _workspace(me: Client, command: str = "1") -> Generator[HttpRequest, Reply | None, str]:
+    """Read the workspace by name; return its ID, which no server takes if there was no answer."""
+    reply = yield HttpRequest("workspace", STATE, me.caller, client=me.name + command)
+    return reply.body if reply is not None and reply.status == 200 else ""
+
+
+def _cloud_work(
+    me: Client,
+    workspace: str,
+    *,
+    saves: int = 1,
+    step: int = 1,
+    lineage: str = LINEAGE,
+    forced: bytes | None = None,
+    uploaded: bytes | None = None,
+) -> Session:
+    reply = yield _of_cloud(me, "current", workspace)
+    if reply is not None and reply.status == 200:
+        reply = yield _of_cloud(me, "download", reply.body)
+        if reply is None or reply.status != 200:
+            return
+        serial = json.loads(reply.body)["serial"]
+    elif reply is not None and reply.status == 404:
+        serial = 0
+    else:
+        return
+    if forced is not None:
+        yield from _save(me, workspace, forced, 1, force=True)
+        return
+    status = 0
+    for save in range(1, saves + 1):
+        serial += step
+        body = state_document(me.name, serial, lineage=lineage, save=save)
+        status = yield from _save(me, workspace, body, save, uploaded=uploaded)
+    if 400 <= status < 500:
+        body = state_document(me.name, serial + 1, lineage=lineage, save=saves + 1)
+        status = yield from _save(me, workspace, body, saves + 1)
+    if status == 200:  # else the client keeps the lock, for whoever pushes what it could not save
+        yield _of_cloud(me, "cloud-unlock", workspace)
+
+
+def _save(
+    me: Client, workspace: str, body: bytes, save: int, *, force: bool = False, uploaded: bytes | None = None
+) -> Generator[HttpRequest, Reply | None, int]:
+    """Create, upload, commit; return the status at which it ended, or 0 where no answer came."""
+    create = _of_cloud(me, "create", workspace, body)
+    reply = yield create._replace(force=force, client=f"{me.name}{save}")
+    if reply is None or reply.status != 201:
+        return reply.status if reply is not None else 0
+    upload = json.loads(reply.body)
+    if uploaded != b"":
+        body_sent = uploaded if uploaded is not None else body
+        reply = yield HttpRequest("upload", STATE, me.caller, body_sent, id=upload["key"])
+        if reply is None or reply.status != 200:
+            return reply.status if reply is not None else 0
+    reply = yield _of_cloud(me, "commit", upload["id"], body)._replace(force=force)
+    return reply.status if reply is not None else 0
+
+
+def _of_cloud(me: Client, verb: str, named: str, body: bytes = b"") -> HttpRequest:
+    return HttpRequest(verb, STATE, me.caller, body, id=named)
 
 
 class Sessions:

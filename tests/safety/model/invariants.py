@@ -1,6 +1,7 @@
 """What must hold in every interleaving: the invariants of docs/design.md, checked where they can break."""
 
 import json
+from base64 import urlsafe_b64decode
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import cache
@@ -8,10 +9,18 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from tests.safety.model.clients import LOCK_KEY, STATE_KEY
-from tests.safety.model.production import HttpRequest, Point
+from tests.safety.model.production import HttpRequest, Point, Reply
 from tests.safety.model.s3 import Bucket, Effect, Entry
 
+LOCKS: Final = frozenset({"lock", "cloud-lock", "native-lock"})
+UNLOCKS: Final = frozenset({"unlock", "cloud-unlock", "native-unlock"})
+READS: Final = frozenset({"read", "download", "native-read"})
+WRITES: Final = frozenset({"write", "commit"})
+REFUSABLE: Final = WRITES | {"create"}
+"""A write of `cloud {}` can be refused before it is uploaded."""
+RELEASES: Final = frozenset({"unlock", "delete", "undelete", "cloud-unlock", "cloud-force-unlock"})
 FORCED: Final = frozenset({"state-push", "migration destination state"})
+_OF_CLOUD: Final = frozenset({"cloud-unlock", "cloud-force-unlock"})
 _MIN_AGE: Final = 10
 
 
@@ -87,7 +96,39 @@ def lock_id(document: bytes) -> str:
 
 def client_of_lock(lock: str) -> str:
     """The name of the client whose lock has that ID."""
-    return lock.removeprefix("lock-")[:1]
+    if lock.startswith("lock-"):
+        return lock.removeprefix("lock-")[:1]
+    return bytes.fromhex(lock[:2]).decode()
+
+
+class _Workspace(NamedTuple):
+    """What the ID of a workspace says."""
+
+    name: str
+    lock_id: str
+    minted_at: int
+    seen_lock: str
+
+
+@cache
+def _fields(id_: str) -> list[Any]:
+    """What an ID of `cloud {}` says."""
+    _, _, coded = id_.partition("-")
+    fields: list[Any] = json.loads(urlsafe_b64decode(coded + "=" * (-len(coded) % 4)))
+    return fields
+
+
+def unread_base(created: Reply, bucket: Bucket) -> frozenset[bytes]:
+    """The document on which an upload builds that was created just now, if its writer went past the API.
+
+    Its client may not have read it: somebody who asks for no lock can write between its read and its create.
+    """
+    base = _fields(json.loads(created.body)["id"])[3]
+    return frozenset(
+        entry.body
+        for entry in bucket.key(STATE_KEY).entries
+        if base and entry.version_id == base[0] and entry.body and _past_the_api(entry)
+    )
 
 
 def of_read(body: bytes, bucket: Bucket) -> Iterable[Violation]:
@@ -95,6 +136,13 @@ def of_read(body: bytes, bucket: Bucket) -> Iterable[Violation]:
     current = bucket.current(STATE_KEY)
     if body != ((current.body if current else None) or b""):
         yield Violation(Invariant.KEPT, "a read was answered with another document than the current state")
+
+
+def of_download(request: HttpRequest, body: bytes, bucket: Bucket) -> Iterable[Violation]:
+    """Judge a download of a version that was answered just now."""
+    version_id = _fields(request.id)[1]
+    if body not in {entry.body for entry in bucket.key(STATE_KEY).entries if entry.version_id == version_id}:
+        yield Violation(Invariant.KEPT, "a download was answered with another document than its version")
 
 
 def of_lock_effect(effect: Effect, request: HttpRequest, now: int) -> Iterable[Violation]:
@@ -113,7 +161,10 @@ def _may_remove(lock: Entry, request: HttpRequest, now: int) -> bool:
     if request.verb in ("delete", "undelete"):
         info = _document(lock.body or b"")
         return (info["Operation"], info["Who"]) == (request.verb, request.principal)
-    if request.verb != "unlock":
+    if request.verb in _OF_CLOUD:
+        old_enough = request.verb == "cloud-unlock" or now - lock.modified > _MIN_AGE
+        return _meant(lock, request) and old_enough
+    if request.verb not in UNLOCKS:
         return False
     if not request.body:
         return now - lock.modified > _MIN_AGE
@@ -125,6 +176,11 @@ def brought_back(document: bytes) -> bytes:
     return b"again: " + document
 
 
+def forced(document: bytes) -> bytes:
+    """How a document that was uploaded with force is told from others: its lock does not tell."""
+    return b"forced: " + document
+
+
 def _counts(entry: Entry, acknowledged: frozenset[bytes]) -> bool:
     """Whether a version was acknowledged."""
     if entry.body is None:
@@ -134,6 +190,11 @@ def _counts(entry: Entry, acknowledged: frozenset[bytes]) -> bool:
 
 def _operation(entry: Entry) -> str:
     return unquote(dict(entry.metadata).get("operation", ""))
+
+
+def _past_the_api(entry: Entry) -> bool:
+    """Whether another program wrote a version, such as a native client, which asks for nothing before."""
+    return "sha256" not in dict(entry.metadata)
 
 
 def _what_and_under(entry: Entry) -> tuple[bytes | None, str | None]:
@@ -174,7 +235,7 @@ def of_state_effect(
             Invariant.SEEN,
             f"{writer.name} wrote over the acknowledged {_described(before)} and had not seen it",
         )
-    if effect.added is not None and _operation(effect.added) not in FORCED:
+    if effect.added is not None and _operation(effect.added) not in FORCED and not point.request.force:
         yield from _goes_back(before, effect.added)
 
 
@@ -186,7 +247,7 @@ def _had_its_lock(point: Point) -> bool:
 
 def lock_to_unlock(request: HttpRequest, bucket: Bucket) -> int:
     """The version of the lock that is there, if a request is to unlock that; otherwise -1."""
-    if request.verb != "unlock":
+    if request.verb not in ("unlock", *_OF_CLOUD):
         return -1
     lock = bucket.current(LOCK_KEY)
     return lock.version if lock is not None and _meant(lock, request) else -1
@@ -237,6 +298,12 @@ def _found_state(point: Point) -> Entry | None:
 
 
 def _meant(lock: Entry, request: HttpRequest) -> bool:
+    if request.verb in _OF_CLOUD:
+        workspace = _Workspace(*_fields(request.id))
+        if request.verb == "cloud-force-unlock":
+            return lock.version_id == workspace.seen_lock
+        owner = (lock_owner(lock), dict(lock.metadata).get("locked-by"))
+        return owner == (workspace.lock_id, request.principal)
     if request.verb == "unlock":
         return not request.body or lock_id(request.body) == lock_owner(lock)
     info = _document(lock.body or b"")
@@ -277,7 +344,7 @@ def of_acknowledged(
         return
     if places[-1] + 1 < len(entries):
         after = entries[places[-1] + 1]
-        if after.body is not None:
+        if after.body is not None and not _past_the_api(after):
             seen = next((party.seen for party in parties if party.name == author(after)), frozenset())
             if author(after) != writer.name and body not in seen:
                 yield Violation(
@@ -287,7 +354,9 @@ def of_acknowledged(
                 )
     # Its client may have written again meanwhile.
     later = next((e for e in entries[places[-1] + 1 :] if e.body and author(e) != writer.name), None)
-    if request.lock_id and later is not None:
+    if later is not None and _past_the_api(later):
+        later = None
+    if (request.lock_id or request.verb == "commit") and later is not None:
         what = f"a write of {writer.name}'s was acknowledged, and {_described(later)} had replaced it"
         yield Violation(Invariant.CURRENT, what)
     yield from _forward(entries, acknowledged, any_push_counts=any_push_counts)
@@ -301,7 +370,8 @@ def _forward(
         if entry.body is None:
             last = None
         elif _counts(entry, acknowledged):
-            if last is not None and _operation(entry) not in FORCED:
+            is_free = _operation(entry) in FORCED or forced(entry.body) in acknowledged
+            if last is not None and not is_free and not _past_the_api(entry):
                 yield from _goes_back(last, entry)
             last = entry
         elif any_push_counts and _operation(entry) in FORCED:
@@ -320,6 +390,8 @@ def _goes_back(before: Entry, after: Entry) -> Iterable[Violation]:
 def of_heard_write(request: HttpRequest, writer: Party, bucket: Bucket) -> Iterable[Violation]:
     """Judge a write of which its client was told just now that it is acknowledged."""
     current = bucket.current(STATE_KEY)
+    if current is not None and _past_the_api(current):
+        return
     if writer.holds and (current is None or current.body != request.body):
         what = f"{writer.name} holds the lock, and what it was told is saved is not the current state"
         yield Violation(Invariant.CURRENT, what)
@@ -332,6 +404,9 @@ def of_refused_write(
     lock = bucket.current(LOCK_KEY)
     if lock is None or not writer.holds:
         return
+    uploaded = {entry.body for key in bucket.staged for entry in key.entries}
+    if request.verb == "commit" and request.body not in uploaded:
+        return  # nothing was uploaded, or something else
     entries = bucket.key(STATE_KEY).entries
     last: Entry | None = None
     for entry in entries:
@@ -339,8 +414,10 @@ def of_refused_write(
             last = None
         elif _counts(entry, acknowledged):
             last = entry
+    if last is not None and last.body not in writer.seen and author(last) != writer.name:
+        return  # it has not read that
     operation = _document(lock.body or b"").get("Operation")
-    if last is not None and operation not in FORCED:
+    if last is not None and operation not in FORCED and not request.force:
         new, document = _document(request.body), _document(last.body or b"")
         if new["lineage"] != document["lineage"] or new["serial"] <= document["serial"]:
             return  # it does not follow
@@ -358,7 +435,7 @@ def _described(entry: Entry) -> str:
 
 
 def _named(request: HttpRequest) -> str:
-    if request.verb != "unlock":
+    if request.verb not in ("unlock", "native-unlock"):
         return f"a {request.verb}"
     if not request.body:
         return "a force-unlock without an ID"

@@ -74,6 +74,12 @@ _CHECK_SUCCESSION: Final = "holdfast.state.guards:check_succession"
 _COUNTS_AS_WRITTEN: Final = "holdfast.state.guards:counts_as_written"
 _WRITE_AGAIN: Final = "holdfast.state.undelete:_write_again"
 _LEARN: Final = "holdfast.state.memory:Memory.learn"
+_COMMIT: Final = "holdfast.cloud.uploads:commit"
+_COMPARE: Final = "holdfast.cloud.uploads:_compare"
+_COMMITTED: Final = "holdfast.state.write:committed"
+_CHECK_BASE: Final = "holdfast.state.guards:check_base"
+_RELEASE_EXACTLY: Final = "holdfast.state.locks:release_exactly"
+_FORCE_UNLOCK_VERSION: Final = "holdfast.state.locks:force_unlock_version"
 _ANSWER_ACQUIRE: Final = "terraform_http.handler:_acquire"
 _ANSWER_RELEASE: Final = "terraform_http.handler:_release"
 _NEVER_ACKNOWLEDGED: Final = "holdfast.state.guards:was_never_acknowledged"
@@ -134,7 +140,7 @@ MUTANTS: Final = (
         Invariant.KEPT,
         "two-applies",
         (0, 0, 0),
-        Condition(_READ, "found", "True", which=(0, 2)),
+        Condition(_READ, "found", "True"),
     ),
     _mutant(
         "a write without If-Match",
@@ -487,6 +493,149 @@ MUTANTS: Final = (
             "    request.store.remove_version(name.lock_key, lock.version_id)\n"
             "    return Response(Event.LOCK_RELEASED)",
         ),
+    ),
+    _mutant(
+        "a commit that does not read the lock again",
+        Invariant.HELD,
+        "cloud-broken-lock",
+        (0, 0, 0),
+        OnlyIf(_WRITE, "check_same_lock", "not upload", which=(1, 2)),
+    ),
+    _mutant(
+        "a commit that adopts whatever lock is held",
+        Invariant.HELD,
+        "cloud-broken-lock",
+        (0, 0, 0),
+        OnlyIf(_WRITE, "check_lock", "not upload"),
+        WithoutCall(_WRITE, "check_upload_lock"),
+    ),
+    _mutant(
+        "an upload that is the current version counts as written without a look at the lock",
+        Invariant.HELD,
+        "cloud-broken-lock",
+        (0, 1, 0),
+        Before(
+            _WRITE,
+            "check_lock",
+            "if upload and current and current.upload == upload.key:\n"
+            "    return Written(new.revision, None, current.version.version_id, None, new_version=False)",
+        ),
+    ),
+    _mutant(
+        "an upload that was removed counts as written without a look at the lock",
+        Invariant.HELD,
+        "cloud-broken-lock",
+        (0, 1, 0),
+        WithoutCall(_COMMITTED, "check_lock"),
+        WithoutCall(_COMMITTED, "check_upload_lock"),
+    ),
+    _mutant(
+        "an upload that is the current version is not recognised",
+        Invariant.REPEATED,
+        "cloud-two-applies",
+        (0, 1, 0),
+        Condition(_COMMITTED, "upload", "True"),
+    ),
+    _mutant(
+        "an upload whose base must be current, also over what nobody acknowledged",
+        Invariant.FOLLOWED,
+        "cloud-breaks-lock",
+        (0, 0, 1),
+        Condition(_CHECK_BASE, "was_never_acknowledged", "version == upload.base"),
+    ),
+    _mutant(
+        "an upload without a base",
+        Invariant.SEEN,
+        "cloud-breaks-native-lock",
+        (0, 0, 1),
+        WithoutCall(_WRITE, "check_base"),
+    ),
+    _mutant(
+        "an upload with force without a base",
+        Invariant.SEEN,
+        "cloud-breaks-native-lock-push",
+        (0, 0, 1),
+        OnlyIf(_WRITE, "check_base", "not upload.force"),
+    ),
+    _mutant(
+        "an upload with force goes over a lock",
+        Invariant.HELD,
+        "cloud-broken-lock-push",
+        (0, 0, 0),
+        OnlyIf(_WRITE, "check_lock", "not (upload and upload.force)"),
+        OnlyIf(_WRITE, "check_upload_lock", "not upload.force"),
+    ),
+    _mutant(
+        "a commit that does not compare what was uploaded with what was announced",
+        Invariant.KEPT,
+        "cloud-mixed-up",
+        (0, 0, 0),
+        NeverRaises(_COMPARE, "UploadAltered", which=(0, 2)),
+    ),
+    _mutant(
+        "a missing upload that counts as written",
+        Invariant.KEPT,
+        "cloud-forgetful",
+        (0, 0, 0),
+        Condition(_COMMIT, "written", "False"),
+    ),
+    _mutant(
+        "a repeated commit that writes twice",
+        Invariant.REPEATED,
+        "cloud-two-applies",
+        (0, 1, 0),
+        Condition(_WRITE, "same_bytes", "not upload and same_bytes", which=(0, 2)),
+        OnlyIf(_WRITE, "check_base", "not same_bytes"),
+    ),
+    _mutant(
+        "a lock of a workspace that says when it was asked for",
+        Invariant.REPEATED,
+        "cloud-two-applies",
+        (0, 1, 0),
+        Replaced(
+            "holdfast.cloud.locking:lock",
+            "return locks.acquire_own(store, workspace.name, lock_info(workspace, caller), caller)",
+            "info = dict(lock_info(workspace, caller).document)\n"
+            "info['Created'] = datetime.now(UTC).isoformat()\n"
+            "return locks.acquire_own(store, workspace.name, LockInfo(info), caller)",
+        ),
+    ),
+    _mutant(
+        "an unlock of a workspace that drops whatever lock is there",
+        Invariant.OWN_LOCK,
+        "cloud-broken-lock",
+        (0, 0, 0),
+        NeverRaises(_RELEASE_EXACTLY, "LockNotMatched"),
+    ),
+    _mutant(
+        "an unlock of a workspace by the lock's ID alone",
+        Invariant.OWN_LOCK,
+        "cloud-unlocker",
+        (0, 0, 0),
+        Condition(_RELEASE_EXACTLY, "_was_acquired_with", "held.info.id != info.id"),
+    ),
+    _mutant(
+        "an unlock of a workspace whose lock is gone is refused",
+        Invariant.REPEATED,
+        "cloud-two-applies",
+        (0, 1, 0),
+        Replaced(
+            _RELEASE_EXACTLY, "return Released(info.id)", "raise LockNotMatched('This lock is not held.')"
+        ),
+    ),
+    _mutant(
+        "a force-unlock of a workspace that ignores which lock was seen",
+        Invariant.OWN_LOCK,
+        "cloud-operator",
+        (0, 0, 1),
+        NeverRaises(_FORCE_UNLOCK_VERSION, "LockNotMatched", which=(1, 2)),
+    ),
+    _mutant(
+        "whoever knows the ID of a workspace may save under its lock",
+        Invariant.SEEN,
+        "cloud-borrower",
+        (0, 0, 0),
+        WithoutOperand(_CHECK_LOCK, "principal"),
     ),
 )
 """Every mutant."""

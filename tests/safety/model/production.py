@@ -13,8 +13,9 @@ import sys
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from email.utils import format_datetime
+from hashlib import md5
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +26,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from tests.safety.model.s3 import LOST, Answer, Entry, Request
 
 BUCKET: Final = "holdfast-model"
+STAGING_BUCKET: Final = "holdfast-model-staging"
 ACCOUNT: Final = "123456789012"
 FUNCTIONS: Final = Path(__file__).resolve().parents[3] / "functions"
 FUNCTION_TIMEOUT: Final = 25
@@ -38,11 +40,16 @@ class HttpRequest(NamedTuple):
     """A request to the API.
 
     Attributes:
-        verb: `read`, `write`, `delete`, `lock`, `unlock`; or `undelete`, which is the command's.
+        verb: `read`, `write`, `delete`, `lock`, `unlock`; or `undelete`, which is the command's; or what
+            `cloud {}` sends, see `CLOUD`; or a request to S3 itself, see `DIRECT`.
         state: the state's name.
         principal: who sends it.
-        body: as sent.
+        body: as sent. Of a `create` and a `commit` it is the document that the client means to write.
         lock_id: what the client sends as `ID`.
+        id: the ID in the address of a request of `cloud {}`; the key of a request to S3 itself.
+        force: of an upload.
+        client: whose randomness an ID is made of that the request makes.
+        attempt: which try it is, of a request whose answer is not the same each time.
     """
 
     verb: str
@@ -50,6 +57,19 @@ class HttpRequest(NamedTuple):
     principal: str
     body: bytes = b""
     lock_id: str | None = None
+    id: str = ""
+    force: bool = False
+    client: str = ""
+    attempt: int = 0
+
+    def again(self) -> "HttpRequest":
+        """The same request, sent once more."""
+        return self._replace(attempt=self.attempt + 1)
+
+    @property
+    def first(self) -> "HttpRequest":
+        """The request as it was sent first."""
+        return self._replace(attempt=0) if self.attempt else self
 
 
 class Reply(NamedTuple):
@@ -59,6 +79,19 @@ class Reply(NamedTuple):
     body: str
 
 
+CLOUD: Final = frozenset(
+    {
+        *("workspace", "cloud-lock", "current", "download", "create", "commit", "cloud-unlock"),
+        "cloud-force-unlock",
+    }
+)
+"""The verbs of `cloud {}`."""
+NATIVE: Final = frozenset({"native-lock", "native-read", "native-write", "native-unlock"})
+"""What `backend "s3"` does, past the API."""
+DIRECT: Final = NATIVE | {"upload"}
+"""What a client sends to S3 itself: also an upload, at a presigned address."""
+_DRAWS: Final = frozenset({"workspace", "create"})
+"""The verbs that make an ID."""
 _ROUTES: Final = {
     "read": ("GET", "/states/{name+}"),
     "write": ("POST", "/states/{name+}"),
@@ -131,6 +164,16 @@ class Production:
         self._errors: Any = import_module("holdfast.errors")
         self._names: Any = import_module("holdfast.names")
         self._store: Any = import_module("holdfast.s3.store")
+        self._cloud: Any = SimpleNamespace(
+            **{
+                name: import_module(f"holdfast.cloud.{name}")
+                for name in ("ids", "locking", "names", "staging", "uploads", "versions", "workspaces")
+            }
+        )
+        self._revision: Any = import_module("holdfast.state.document").Revision
+        self._drawing = Drawing()
+        for drawn in (self._cloud.ids, self._cloud.locking):
+            vars(drawn).update(datetime=self._drawing, secrets=self._drawing)
         self._clock = Clock()
         for timed in (self._store, import_module("holdfast.s3.retry")):
             vars(timed)["time"] = self._clock
@@ -144,10 +187,14 @@ class Production:
     def start(self, request: HttpRequest, memory: int = NOTHING) -> Point:
         """An invocation that has begun, in a process that remembers what an earlier one left.
 
-        It is the one that remembers nothing, if the code takes nothing of that.
+        It is the one that remembers nothing, if the code takes nothing of that; and the one of the first try,
+        if the code makes nothing that differs from try to try.
         """
         if (request, memory) not in self._starts:
             point = self._run(request, (), memory)
+            if request.attempt and request.verb not in _DRAWS and not self._drawing.has_drawn:
+                self._starts[request, memory] = self.start(request.first, memory)
+                return self._starts[request, memory]
             took = memory == NOTHING or self._took_something
             self._starts[request, memory] = point if took else self.start(request)
         return self._starts[request, memory]
@@ -176,9 +223,10 @@ class Production:
         process = vars(self._handler)["_memory"] = self._memory()
         # What is remembered is never changed: another copy is.
         vars(process).update({name: copy(value) for name, value in self._memories[memory].items()})
+        self._drawing.begin(request)
         reply: Reply | None
         try:
-            reply = self._undelete(request, s3) if request.verb == "undelete" else self._handle(request, s3)
+            reply = self._answer(request, s3)
         except AsksForMore:
             reply = None
         if s3.asked is not None:
@@ -199,6 +247,15 @@ class Production:
             raise RemembersLate
         self._consulted = True
         self._took_something |= taken is not None
+
+    def _answer(self, request: HttpRequest, s3: "Replay") -> Reply:
+        if request.verb == "undelete":
+            return self._undelete(request, s3)
+        if request.verb in CLOUD:
+            return self._of_cloud(request, s3)
+        if request.verb in DIRECT:
+            return _directly(request, s3)
+        return self._handle(request, s3)
 
     def _handle(self, request: HttpRequest, s3: "Replay") -> Reply:
         vars(self._handler)["_s3"] = s3
@@ -225,6 +282,51 @@ class Production:
         answer = self._handler.handle(event, lambda_context)
         return Reply(answer["statusCode"], answer["body"])
 
+    def _of_cloud(self, request: HttpRequest, s3: "Replay") -> Reply:
+        deadline = self._clock.monotonic() + 15
+        store = self._store.Store(s3, BUCKET, ACCOUNT, deadline=deadline)
+        staged = self._store.Store(s3, STAGING_BUCKET, ACCOUNT, deadline=deadline)
+        caller = self._access.Caller(request.principal, self._access.Role.MAINTAINER, ("*",))
+        cloud = self._cloud
+        try:
+            match request.verb:
+                case "workspace":
+                    where = cloud.names.organization_and_workspace(self._names.parse(request.state))
+                    return Reply(200, str(cloud.workspaces.read(store, *where, caller).id))
+                case "current":
+                    workspace = cloud.ids.WorkspaceId.parse(request.id)
+                    return Reply(200, str(cloud.versions.current(store, workspace.name, caller).id))
+                case "download":
+                    version = cloud.ids.VersionId.parse(request.id)
+                    return Reply(200, cloud.versions.read(store, version, caller).decode())
+                case "create":
+                    document = json.loads(request.body)
+                    upload = cloud.uploads.create(
+                        store,
+                        cloud.ids.WorkspaceId.parse(request.id),
+                        self._revision(document["serial"], document["lineage"]),
+                        md5(request.body, usedforsecurity=False).hexdigest(),
+                        caller,
+                        force=request.force,
+                    )
+                    key = cloud.staging.state_key(request.state, request.principal, upload.key)
+                    return Reply(201, json.dumps({"id": str(upload), "key": key}))
+                case "commit":
+                    upload = cloud.ids.UploadId.parse(request.id)
+                    cloud.uploads.commit(store, staged, upload, caller, limit=1_000_000, retention=None)
+                case verb:
+                    workspace = cloud.ids.WorkspaceId.parse(request.id)
+                    changes = {
+                        "cloud-lock": cloud.locking.lock,
+                        "cloud-unlock": cloud.locking.unlock,
+                        "cloud-force-unlock": cloud.locking.force_unlock,
+                    }
+                    changes[verb](store, workspace, caller)
+        except self._errors.HoldfastError as error:
+            is_locked = isinstance(error, self._errors.Locked)
+            return Reply(409 if is_locked else error.status, json.dumps(error.body()))
+        return Reply(200, "")
+
     def _undelete(self, request: HttpRequest, s3: "Replay") -> Reply:
         store = self._store.Store(s3, BUCKET, ACCOUNT, deadline=self._clock.monotonic() + 15)
         caller = self._access.Caller(request.principal, self._access.Role.MAINTAINER, ("*",))
@@ -244,6 +346,53 @@ def _noting(kind: Any, note: Callable[[object], None]) -> Any:
         return taken
 
     return type(kind.__name__, (kind,), {"take": take})
+
+
+def _directly(request: HttpRequest, s3: "Replay") -> Reply:
+    """What S3 answers a client that sends its request there; of a native client's unlock, the last answer."""
+    where = {"Bucket": STAGING_BUCKET if request.verb == "upload" else BUCKET, "Key": request.id}
+    try:
+        match request.verb:
+            case "upload" | "native-write":
+                s3.put_object(**where, Body=request.body, Metadata={})
+            case "native-lock":
+                s3.put_object(**where, Body=request.body, Metadata={}, IfNoneMatch="*")
+            case "native-read":
+                return Reply(200, s3.get_object(**where)["Body"].read().decode())
+            case _:
+                lock = json.loads(s3.get_object(**where)["Body"].read())
+                if lock["ID"] != json.loads(request.body)["ID"]:
+                    return Reply(409, "")
+                s3.delete_object(**where)
+    except ClientError as error:
+        return Reply(error.response["ResponseMetadata"]["HTTPStatusCode"], "")
+    except ReadTimeoutError:
+        return Reply(504, "")
+    return Reply(200, "")
+
+
+class Drawing:
+    """Stands in for the modules `secrets` and `datetime`: what it gives is a function of the request."""
+
+    def __init__(self) -> None:
+        self.has_drawn = False
+        self.fromtimestamp = datetime.fromtimestamp
+        self._request = HttpRequest("", "", "")
+
+    def begin(self, request: HttpRequest) -> None:
+        """Note what is answered from here on."""
+        self.has_drawn = False
+        self._request = request
+
+    def token_hex(self, count: int) -> str:
+        """Return random bytes, which begin with the client's name."""
+        self.has_drawn = True
+        return f"{self._request.client}-{self._request.attempt}".encode().hex().ljust(2 * count, "0")
+
+    def now(self, zone: tzinfo) -> datetime:
+        """Return another second for each try."""
+        self.has_drawn = True
+        return datetime.fromtimestamp(_EPOCH + self._request.attempt, zone)
 
 
 class Clock:
@@ -272,20 +421,26 @@ class Replay:
         self,
         *,
         Key: str,  # noqa: N803 the SDK's names
+        Bucket: str = BUCKET,  # noqa: N803 the SDK's names
         VersionId: str | None = None,  # noqa: N803 the SDK's names
         Range: str | None = None,  # noqa: N803 the SDK's names
         **_: Any,
     ) -> dict[str, Any]:
         if Range not in (None, "bytes=0-0"):
             raise ValueError("the model knows no other range than the first byte")
-        request = Request("GetObject", Key, version_id=VersionId, first_byte=Range is not None)
+        request = Request(
+            "GetObject",
+            Key,
+            version_id=VersionId,
+            first_byte=Range is not None,
+            staged=Bucket == STAGING_BUCKET,
+        )
         answer = self._answer(request)
         entry = _of(answer)
         whole = entry.body or b""
         body = whole[:1] if request.first_byte else whole
         described: dict[str, Any] = {
             "ETag": entry.etag,
-            "VersionId": entry.version_id,
             "ContentLength": len(body),
             "LastModified": _time(entry.modified),
             "Metadata": dict(entry.metadata),
@@ -293,9 +448,17 @@ class Replay:
             "ServerSideEncryption": _encryption(entry),
             "ResponseMetadata": _whole(answer, len(body)),
         }
+        described |= _version_of(entry)
         return described | ({"ContentRange": f"bytes 0-0/{len(whole)}"} if request.first_byte else {})
 
-    def put_object(self, *, Key: str, Body: bytes, **sent: Any) -> dict[str, Any]:  # noqa: N803 the SDK's names
+    def put_object(
+        self,
+        *,
+        Key: str,  # noqa: N803 the SDK's names
+        Body: bytes,  # noqa: N803 the SDK's names
+        Bucket: str = BUCKET,  # noqa: N803 the SDK's names
+        **sent: Any,
+    ) -> dict[str, Any]:
         if sent.get("IfNoneMatch", "*") != "*":
             raise ValueError("S3 takes only * in If-None-Match of a PutObject")
         request = Request(
@@ -305,25 +468,27 @@ class Replay:
             if_none_match="IfNoneMatch" in sent,
             body=Body,
             metadata=tuple(sorted(sent["Metadata"].items())),
+            staged=Bucket == STAGING_BUCKET,
         )
         answer = self._answer(request)
         entry = _of(answer)
         return {
             "ETag": entry.etag,
-            "VersionId": entry.version_id,
             "ServerSideEncryption": _encryption(entry),
             "ResponseMetadata": _whole(answer, 0),
-        }
+        } | _version_of(entry)
 
     def delete_object(
         self,
         *,
         Key: str,  # noqa: N803 the SDK's names
+        Bucket: str = BUCKET,  # noqa: N803 the SDK's names
         VersionId: str | None = None,  # noqa: N803 the SDK's names
         IfMatch: str | None = None,  # noqa: N803 the SDK's names
         **_: Any,
     ) -> Mapping[str, Any]:
-        self._answer(Request("DeleteObject", Key, version_id=VersionId, if_match=IfMatch))
+        is_staged = Bucket == STAGING_BUCKET
+        self._answer(Request("DeleteObject", Key, version_id=VersionId, if_match=IfMatch, staged=is_staged))
         return {}
 
     def list_object_versions(self, *, Prefix: str, **_: Any) -> dict[str, Any]:  # noqa: N803 the SDK's names
@@ -376,6 +541,10 @@ def _whole(answer: Answer, length: int) -> dict[str, Any]:
     """What tells the production code that an answer is whole."""
     date = format_datetime(_time(answer.date), usegmt=True)
     return {"HTTPHeaders": {"date": date, "etag": _of(answer).etag, "content-length": str(length)}}
+
+
+def _version_of(entry: Entry) -> dict[str, str]:
+    return {"VersionId": entry.version_id} if entry.version_id else {}
 
 
 def _encryption(entry: Entry) -> str:

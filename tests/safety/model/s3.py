@@ -1,4 +1,6 @@
-"""A model of one versioned S3 bucket: what a request answers, and what the bucket is afterwards.
+"""A model of S3: a versioned bucket, and one without versions in which uploads are staged.
+
+It tells what a request answers, and what the buckets are afterwards.
 
 A bucket is a value and a request changes nothing in place, so that a search can go on from one bucket in
 many ways. Every request is carried out at once and as a whole, as S3's strong consistency and its
@@ -35,8 +37,8 @@ class Entry(NamedTuple):
 
     @property
     def version_id(self) -> str:
-        """As S3 would name it."""
-        return f"v{self.version}"
+        """As S3 would name it; empty in a bucket without versions."""
+        return f"v{self.version}" if self.version else ""
 
     @property
     def has_own_etag(self) -> bool:
@@ -70,6 +72,7 @@ class Request(NamedTuple):
         body: of a PutObject.
         metadata: of a PutObject, in pairs.
         first_byte: whether a GetObject asks for no more than that.
+        staged: whether it is sent to the bucket without versions.
     """
 
     operation: str
@@ -80,6 +83,7 @@ class Request(NamedTuple):
     body: bytes = b""
     metadata: tuple[tuple[str, str], ...] = ()
     first_byte: bool = False
+    staged: bool = False
 
     @property
     def conditional(self) -> bool:
@@ -122,16 +126,20 @@ class Effect(NamedTuple):
 
 
 class Bucket(NamedTuple):
-    """A bucket.
+    """A bucket, and what is staged in the other one.
 
     Attributes:
         keys: in the order of their names.
         digests: whether an ETag is a digest of the bytes, as with keys that S3 manages; otherwise it is
             another for each version, as with KMS.
+        versioned: whether it keeps more than one version of a key.
+        staged: the keys of the bucket without versions.
     """
 
     keys: tuple[Key, ...] = ()
     digests: bool = False
+    versioned: bool = True
+    staged: tuple[Key, ...] = ()
 
     def key(self, name: str) -> Key:
         """A key with its history; empty if it never was used."""
@@ -159,6 +167,10 @@ class Bucket(NamedTuple):
 
 def carry_out(bucket: Bucket, request: Request, now: int) -> tuple[Bucket, Answer, Effect | None]:
     """Carry a request out at a time in seconds of S3's clock."""
+    if request.staged:
+        staging = Bucket(bucket.staged, bucket.digests, versioned=False)
+        staging, answer, effect = carry_out(staging, request._replace(staged=False), now)
+        return bucket._replace(staged=staging.keys), answer, effect
     match request.operation:
         case "GetObject":
             return bucket, _get(bucket, request, now), None
@@ -191,9 +203,10 @@ def _put(bucket: Bucket, request: Request, now: int) -> tuple[Bucket, Answer, Ef
     key, before = bucket.key(request.key), bucket.current(request.key)
     if refused := _condition_fails(request, before):
         return bucket, refused, None
-    version = key.taken + 1
+    version = key.taken + 1 if bucket.versioned else 0
     entry = Entry(version, request.body, bucket._etag(request.body, version), now, request.metadata)  # noqa: SLF001 one component
-    changed = bucket._with(Key(key.name, version, (*key.entries, entry)))  # noqa: SLF001 one component
+    kept = key.entries if bucket.versioned else ()
+    changed = bucket._with(Key(key.name, version, (*kept, entry)))  # noqa: SLF001 one component
     return changed, Answer(200, "", entry, (), now), Effect(key.name, entry, None, before)
 
 
@@ -209,6 +222,9 @@ def _delete(bucket: Bucket, request: Request, now: int) -> tuple[Bucket, Answer,
         return changed, done, Effect(key.name, None, gone, before)
     if refused := _condition_fails(request, before):
         return bucket, refused, None
+    if not bucket.versioned:
+        others = tuple(other for other in bucket.keys if other != key)
+        return bucket._replace(keys=others), done, Effect(key.name, None, before, before) if before else None
     version = key.taken + 1
     marker = Entry(version, None, "", now, ())
     changed = bucket._with(Key(key.name, version, (*key.entries, marker)))  # noqa: SLF001 one component

@@ -1,12 +1,21 @@
 """The scenarios: who works on a state at the same time, and what may go wrong meanwhile."""
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from tests.safety.model import clients
-from tests.safety.model.clients import LINEAGE, LOCK_KEY, STATE_KEY, Client, lock_document, state_document
+from tests.safety.model.clients import (
+    LINEAGE,
+    LOCK_KEY,
+    STATE,
+    STATE_KEY,
+    Client,
+    lock_document,
+    state_document,
+)
 from tests.safety.model.s3 import Bucket, Request, carry_out
 from tests.safety.model.search import TICK, Scenario
 
@@ -75,6 +84,13 @@ def _with_state(bucket: Bucket, *, serial: int) -> Bucket:
     return carry_out(bucket, put, -100)[0]
 
 
+def _recorded() -> Bucket:
+    """A workspace that has no state yet."""
+    record = {"schema": 1, "tags": {}, "created_by": "token:Z", "created": "2026-11-20T10:00:00+00:00"}
+    put = Request("PutObject", f"workspaces/{STATE}.json", body=json.dumps(record).encode())
+    return carry_out(Bucket(), put, -100)[0]
+
+
 def _foreign() -> Bucket:
     """One state that another program wrote."""
     put = Request("PutObject", STATE_KEY, None, None, True, state_document("Z", 1))
@@ -110,6 +126,7 @@ def _stuck() -> Bucket:
 _A: Final = Client("A", clients.apply)
 _A2: Final = Client("A", clients.apply_with_two_saves)
 _B: Final = Client("B", clients.apply)
+_CLOUD: Final = Client("A", clients.cloud_apply)
 _C: Final = Client("C", clients.apply)
 _NAMING: Final = Client("B", clients.impatient)
 _UNNAMING: Final = Client("B", clients.impatient_without_id)
@@ -213,6 +230,81 @@ PLANS: Final = (
     ),
     _plan(
         "push-digests", [_NAMING, Client("P", clients.push_back)], [(0, 0, 0)], [(1, 0, 0)], before=_digests
+    ),
+    _plan(
+        "cloud-two-applies",
+        [_CLOUD, Client("B", clients.cloud_apply)],
+        [(1, 0, 0), (0, 1, 0)],
+        [(1, 1, 0), (2, 0, 0)],
+    ),
+    _plan("cloud-beside-http", [_CLOUD, _B], [(1, 0, 0), (0, 1, 0)], [(1, 1, 0), (2, 0, 0)]),
+    _plan("cloud-first-state", [_CLOUD, _B], [(1, 0, 0)], [(1, 1, 0)], before=_recorded),
+    _plan("cloud-long-apply", [Client("A", clients.cloud_apply_with_two_saves)], [(1, 1, 0)], [(2, 2, 0)]),
+    _plan(
+        "cloud-broken-lock",
+        [_CLOUD, _NAMING],
+        [(1, 0, 0), (0, 1, 0), (0, 0, 1)],
+        [(1, 1, 0), (1, 0, 1), (2, 0, 0)],
+    ),
+    _plan(
+        "cloud-broken-lock-gap",
+        [Client("A", clients.cloud_apply_with_a_gap), _NAMING],
+        [(0, 0, 0)],
+        [(0, 1, 0), (1, 1, 0)],
+    ),
+    _plan(
+        "cloud-broken-lock-digests", [_CLOUD, _NAMING], [(0, 0, 0)], [(0, 1, 0), (1, 1, 0)], before=_digests
+    ),
+    _plan("cloud-broken-lock-protected", [_CLOUD, _NAMING], [(0, 0, 0)], [(1, 1, 0)], protected=True),
+    _plan(
+        "cloud-shared-token",
+        [Client("A", clients.cloud_apply, "ci"), Client("B", clients.cloud_impatient, "ci")],
+        [(0, 0, 1)],
+        [(1, 0, 1), (0, 1, 1)],
+    ),
+    _plan(
+        "cloud-breaks-lock",
+        [Client("A", clients.cloud_after_a_break), _B],
+        [(0, 0, 1)],
+        [(1, 0, 0), (0, 1, 0), (0, 1, 1)],
+    ),
+    _plan(
+        "cloud-breaks-lock-it-saw",
+        [Client("A", clients.cloud_impatient), _B],
+        [(0, 0, 1)],
+        [(1, 0, 1), (0, 1, 1)],
+    ),
+    _plan(
+        "cloud-operator",
+        [_A, _B, Client("O", clients.cloud_operator)],
+        [(0, 0, 1)],
+        [(1, 0, 1), (0, 1, 1)],
+    ),
+    _plan("cloud-unlocker", [_CLOUD, Client("U", clients.cloud_unlocker)], [(1, 0, 0)], [(1, 1, 0)]),
+    _plan("cloud-borrower", [_CLOUD, Client("B", clients.cloud_borrower)], [(1, 0, 0)], [(1, 1, 0)]),
+    _plan("cloud-push", [_A, Client("P", clients.cloud_push_back)], [(1, 0, 0)], [(1, 1, 0)], before=_tenth),
+    _plan(
+        "cloud-broken-lock-push",
+        [Client("A", clients.cloud_push_back), _NAMING],
+        [(0, 0, 0)],
+        [(1, 0, 0), (0, 1, 0)],
+    ),
+    _plan("cloud-wrong-address", [_A, Client("W", clients.cloud_wrong_address)], [(0, 0, 0)], [(1, 0, 0)]),
+    _plan("cloud-mixed-up", [Client("A", clients.cloud_mixed_up)], [(1, 1, 0)]),
+    _plan("cloud-forgetful", [Client("A", clients.cloud_forgetful)], [(1, 1, 0)]),
+    _plan("cloud-delete", [_CLOUD, Client("D", clients.delete)], [(1, 0, 0)], [(1, 1, 0)]),
+    _plan("cloud-beside-native", [_CLOUD, Client("N", clients.native_apply)], [(0, 0, 0)], [(0, 0, 1)]),
+    _plan(
+        "cloud-breaks-native-lock",
+        [Client("A", clients.cloud_impatient_with_a_gap), Client("N", clients.native_apply)],
+        [(0, 0, 1)],
+        [(0, 0, 2)],
+    ),
+    _plan(
+        "cloud-breaks-native-lock-push",
+        [Client("P", clients.cloud_impatient_push_back), Client("N", clients.native_apply)],
+        [(0, 0, 1)],
+        [(0, 0, 2)],
     ),
     _plan("without-lock", [_A, Client("W", clients.without_lock)], [(1, 1, 0)]),
     _plan("borrowed-id", [_A2, Client("B", clients.borrower)], [(1, 0, 0)], [(1, 1, 0)]),

@@ -26,6 +26,7 @@ from tests.safety.model.clients import LOCK_KEY, STATE, STATE_KEY, Client, Sessi
 from tests.safety.model.invariants import Party, Violation
 from tests.safety.model.production import (
     FUNCTION_TIMEOUT,
+    NATIVE,
     NOTHING,
     HttpRequest,
     Point,
@@ -397,7 +398,7 @@ class Search:
             return f"{what}: {'its function dies' if event.endswith('.crash') else 'it is repeated'}"
         if pending is None:
             return f"{what}: it asks S3 for nothing"
-        object_ = "lock" if pending.key.endswith(".tflock") else "state"
+        object_ = "lock" if pending.key == LOCK_KEY else "state" if pending.key == STATE_KEY else pending.key
         sent = f"{pending.operation} {object_}"
         condition = " if nothing is there" if pending.if_none_match else ""
         if pending.if_match:
@@ -515,7 +516,7 @@ class Search:
         if point.pending is not None:  # else it asks S3 for nothing
             answer = self._send(change, place, point, fault)
             seconds = change.clock - standing.started + (_OVERTIME if overtime else 0)
-            point = self._production.after(point, answer, seconds)
+            point = self._goes_on(change, point, answer, seconds)
         change.clients[place] = change.clients[place]._replace(point=point.number, overtime=overtime)
         if overtime and point.request.verb == "unlock" and not point.request.body:
             # What S3 leaves undecided is answered with a status that is not repeated.
@@ -571,6 +572,20 @@ class Search:
             self._judge_effect(change, place, point, effect)
         return answer
 
+    def _goes_on(self, change: _Change, point: Point, answer: Answer, seconds: int) -> Point:
+        """Where an invocation stands after an answer.
+
+        What it removes from the staging bucket goes with that: a commit does so once all is decided.
+        """
+        point = self._production.after(point, answer, seconds)
+        while (
+            point.pending is not None and point.pending.staged and point.pending.operation == "DeleteObject"
+        ):
+            bucket, answer, _ = carry_out(self._buckets[change.bucket], point.pending, change.clock)
+            change.bucket = self._buckets.number(bucket)
+            point = self._production.after(point, answer, seconds)
+        return point
+
     def _stray_goes_on(self, change: _Change, number: int, memory: str, fault: str) -> None:
         stray = change.strays[number]
         point = self._in_process(change.world.known, stray.point, memory)
@@ -582,7 +597,7 @@ class Search:
         if point.pending is not None:
             answer = self._send(change, stray.client, point, fault)
             seconds = change.clock - stray.started + (_OVERTIME if overtime else 0)
-            point = self._production.after(point, answer, seconds)
+            point = self._goes_on(change, point, answer, seconds)
         if point.reply is not None:
             self._judge_server(change, stray.client, point, point.reply, stray.lock)
         else:
@@ -605,7 +620,7 @@ class Search:
         """Where a client stands that has just sent its session's next request."""
         request = self._sessions.request(session)
         point = self._production.start(request).number if request else -1
-        if request is not None and request.verb == "unlock":
+        if request is not None and request.verb in invariants.UNLOCKS:
             holds = False
         return Standing(session, point, holds=holds, seen=self._no_documents if seen is None else seen)
 
@@ -616,7 +631,7 @@ class Search:
         if standing.tries < _TRIES:
             # A command is run again by its user, whom it tells what it finds: that is no repeat.
             origin = -1 if request.verb == "undelete" else standing.origin
-            again = self._production.start(request).number
+            again = self._production.start(request.again()).number
             change.clients[place] = standing._replace(
                 point=again, started=-1, overtime=False, tries=standing.tries + 1, origin=origin
             )
@@ -633,19 +648,22 @@ class Search:
         request = point.request
         standing = change.clients[place]
         party = self._party(change, place)
-        if request.verb == "lock" and reply.status == 200:
+        if request.verb in invariants.LOCKS and reply.status == 200:
             standing = standing._replace(holds=True)
-        elif request.verb == "read" and reply.status == 200:
+        elif request.verb in invariants.READS and reply.status == 200:
             seen = self._documents[standing.seen] | {reply.body.encode()}
             standing = standing._replace(seen=self._documents.number(seen))
-        elif request.verb == "write" and 400 <= reply.status < 500:
+        elif request.verb == "create" and reply.status == 201:
+            base = invariants.unread_base(reply, self._buckets[change.bucket])
+            standing = standing._replace(seen=self._documents.number(self._documents[standing.seen] | base))
+        elif request.verb in invariants.REFUSABLE and 400 <= reply.status < 500:
             bucket = self._buckets[change.bucket]
             change.violations.extend(
                 invariants.of_refused_write(request, reply.status, party, bucket, change.acknowledged)
             )
-        elif request.verb == "write" and reply.status == 200:
+        elif request.verb in invariants.WRITES and reply.status == 200:
             change.violations.extend(invariants.of_heard_write(request, party, self._buckets[change.bucket]))
-        if standing.origin >= 0:
+        if standing.origin >= 0 and request.verb not in NATIVE:
             self._judge_repeat(change, place, point, reply)
         change.clients[place] = standing
         self._goes_on_after(change, place, reply)
@@ -656,18 +674,25 @@ class Search:
         change.known = self._with(change.known, point)
         if request.verb == "read" and reply.status in (200, 204):
             change.violations.extend(invariants.of_read(reply.body.encode(), self._buckets[change.bucket]))
+        elif request.verb == "download" and reply.status == 200:
+            bucket = self._buckets[change.bucket]
+            change.violations.extend(invariants.of_download(request, reply.body.encode(), bucket))
         if reply.status != 200:
             return
-        if request.verb in ("unlock", "delete", "undelete"):
+        if request.verb in invariants.RELEASES:
             change.violations.extend(invariants.of_released(point, lock, self._buckets[change.bucket]))
         if request.verb == "delete":
             change.violations.extend(invariants.of_deleted(point, self._buckets[change.bucket]))
-        elif request.verb == "lock":
+        elif request.verb in invariants.LOCKS:
             change.violations.extend(
                 invariants.of_acquired(self._party(change, place), self._parties(change))
             )
-        elif request.verb == "write":
+        elif request.verb == "native-write":
             change.acknowledged |= {request.body}
+        elif request.verb in invariants.WRITES:
+            change.acknowledged |= {request.body}
+            if request.force:
+                change.acknowledged |= {invariants.forced(request.body)}
             change.violations.extend(
                 invariants.of_acknowledged(
                     request,
@@ -693,9 +718,10 @@ class Search:
         request = point.request
         for other, standing in enumerate(change.clients):
             mine = other == place and standing.point >= 0
-            if not (mine and self._production.point(standing.point).request == request):
+            if not (mine and self._production.point(standing.point).request.first == request.first):
                 change.clients[other] = standing._replace(origin=-1)
-        if effect.key == STATE_KEY:
+        is_native = request.verb in NATIVE  # what such a client does to others is not the API's
+        if effect.key == STATE_KEY and not is_native:
             change.violations.extend(
                 invariants.of_state_effect(
                     effect,
@@ -707,7 +733,8 @@ class Search:
             )
         if effect.key != LOCK_KEY:
             return
-        change.violations.extend(invariants.of_lock_effect(effect, request, change.clock))
+        if not is_native:
+            change.violations.extend(invariants.of_lock_effect(effect, request, change.clock))
         gone = effect.removed or (effect.before if effect.added else None)
         if gone is not None and gone.body is not None:
             owner = invariants.client_of_lock(invariants.lock_owner(gone))
@@ -727,10 +754,10 @@ class Search:
 
     def _is_over(self, change: _Change, taker: int, pending: Late | Stray) -> bool:
         request = self._production.point(pending.point).request
-        if pending.client == taker or request.verb != "lock":
+        if pending.client == taker or request.verb not in invariants.LOCKS:
             return False
         now = change.clients[pending.client].point
-        return now < 0 or self._production.point(now).request != request
+        return now < 0 or self._production.point(now).request.first != request.first
 
     def _judge_repeat(self, change: _Change, place: int, point: Point, reply: Reply) -> None:
         """Nothing but this request has happened since it was first sent: it is as if it was sent once."""
@@ -741,8 +768,12 @@ class Search:
             what = f"{name}'s {point.request.verb} was answered {reply.status}, undisturbed {expected.status}"
             change.violations.append(Violation(invariants.Invariant.REPEATED, what))
         on_their_way = [*(stray.point for stray in change.strays), *(late.point for late in change.late)]
-        still_comes = any(self._production.point(number).request == point.request for number in on_their_way)
-        if not still_comes and change.bucket != bucket:
+        still_comes = any(
+            self._production.point(number).request.first == point.request.first for number in on_their_way
+        )
+        # What stays staged is none of the state's: the commit removes it if it can.
+        left = self._buckets[change.bucket]._replace(staged=())
+        if not still_comes and left != self._buckets[bucket]._replace(staged=()):
             what = f"{name}'s {point.request.verb} has left something else than it would have undisturbed"
             change.violations.append(Violation(invariants.Invariant.REPEATED, what))
 

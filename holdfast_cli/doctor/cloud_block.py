@@ -1,0 +1,236 @@
+"""`holdfast doctor STATE` where the block is `cloud` or `backend "remote"`: which state it leads to, and how.
+
+Both have the same arguments. TF_CLOUD_HOSTNAME and TF_CLOUD_ORGANIZATION fill what a `cloud` block leaves
+out. TF_WORKSPACE or `workspace select` names the workspace where the block does not (OpenTofu 1.12, read).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from holdfast.cloud.names import state_name
+from holdfast.errors import InvalidName
+from holdfast.names import StateName
+from holdfast_cli import backend_config, cloud_config, stack
+from holdfast_cli.doctor import backend_block, state_access
+from holdfast_cli.doctor.backend_block import Block, Value
+from holdfast_cli.doctor.checks import attempt
+from holdfast_cli.doctor.findings import Finding, note, ok, problem
+from holdfast_cli.errors import CommandError, UsageError
+from holdfast_cli.settings import Settings
+
+TYPES: Final = ("cloud", "remote")
+"""The blocks that speak to an API under a host name."""
+
+_VARIABLES: Final = {"hostname": "TF_CLOUD_HOSTNAME", "organization": "TF_CLOUD_ORGANIZATION"}
+_PREFIX: Final = "TF_TOKEN_"
+
+
+@dataclass(frozen=True, slots=True)
+class _Configuration:
+    """What Terraform uses.
+
+    Attributes:
+        hostname: of the API.
+        organization: of the workspace.
+        workspace: its name in the organization; None while none is selected.
+        clash: a sentence on names that contradict each other, or empty.
+    """
+
+    hostname: Value | None
+    organization: Value | None
+    workspace: Value | None
+    clash: str
+
+
+def check(
+    folder: Path,
+    state: StateName,
+    where: Settings,
+    environment: Mapping[str, str],
+    block: Block,
+    noted: Block | None,
+) -> Iterator[Finding]:
+    """Yield what is found in a folder whose block is one of `TYPES`, and at the API. Nothing is changed.
+
+    Args:
+        folder: with the configuration.
+        state: whose configuration it is.
+        where: the API, by its address or team; where it has neither, it is that of the block's host name.
+        environment: the variables of the process.
+        block: of the configuration.
+        noted: what `terraform init` noted, if anything.
+    """
+    try:
+        organization, workspace = cloud_config.workspace_of(state)
+    except UsageError as error:
+        yield problem("backend.workspace", str(error), "Or write the block of `holdfast backend-config`.")
+        return
+    yield _initialized(block, noted)
+    used = _used(folder, environment, block, noted)
+    base: str | None = None
+    try:
+        base = _base(used, where)
+    except CommandError as error:
+        yield problem("api", str(error), "Name the API with --address.")
+    else:
+        if base is None:
+            yield note("api", "Not checked: nothing tells the API's address.", "Name it with --address.")
+    yield _hostname(used, base)
+    yield _workspace(used, state, organization, workspace)
+    token = _token(used, environment, block)
+    yield from _credentials(used, token, block)
+    if base is not None:
+        authorization = f"Bearer {token.text}" if token else None
+        ask = partial(state_access.check, base, state, authorization, locks=True, discovers=True)
+        yield from attempt("api", ask)
+
+
+def _initialized(block: Block, noted: Block | None) -> Finding:
+    """Say whether `terraform init` was run with this block."""
+    if noted is None:
+        return note("backend.init", "`terraform init` has not been run here yet.")
+    if noted.type != block.type:
+        migrate = "" if block.type == "cloud" else " -migrate-state"
+        return problem(
+            "backend.init",
+            f"`init` noted the backend {noted.type!r} in {noted.file}.",
+            f"Run `terraform init{migrate}`, which copies the state.",
+        )
+    arguments = ("hostname", "organization", "workspaces.name", "workspaces.prefix")
+    written = {argument: block.arguments[argument] for argument in arguments if argument in block.arguments}
+    changed = [argument for argument, value in written.items() if noted.arguments.get(argument) != value]
+    if changed:
+        return problem(
+            "backend.init",
+            f"`init` noted another {', '.join(changed)} in {noted.file} than the block has.",
+            "Run `terraform init`.",
+        )
+    return ok("backend.init", "The block is what `terraform init` noted.")
+
+
+def _used(folder: Path, environment: Mapping[str, str], block: Block, noted: Block | None) -> _Configuration:
+    """Return what Terraform uses: what the block has, else what was noted, else what a variable has."""
+    blocks = [block, noted] if noted is not None and noted.type == block.type else [block]
+
+    def argument(name: str) -> Value | None:
+        for one in blocks:
+            if one.arguments.get(name):
+                return Value(one.arguments[name], str(one.file))
+        variable = _VARIABLES.get(name, "") if block.type == "cloud" else ""
+        return Value(environment[variable], variable) if environment.get(variable) else None
+
+    selected = _selected(folder, environment)
+    name, prefix = argument("workspaces.name"), argument("workspaces.prefix")
+    clash = ""
+    if name is not None:
+        if selected is not None and selected.source == "TF_WORKSPACE" and selected.text != name.text:
+            clash = f"TF_WORKSPACE is {selected.text}, and the block has the workspace {name.text}"
+        workspace: Value | None = name
+    elif prefix is not None and selected is not None:
+        workspace = Value(prefix.text + selected.text, selected.source)
+    else:
+        workspace = selected
+    return _Configuration(argument("hostname"), argument("organization"), workspace, clash)
+
+
+def _selected(folder: Path, environment: Mapping[str, str]) -> Value | None:
+    """Return the workspace that is selected; None for `default`, which neither block has."""
+    path = backend_block.data_folder(folder, environment) / "environment"
+    if environment.get("TF_WORKSPACE"):
+        found = Value(environment["TF_WORKSPACE"], "TF_WORKSPACE")
+    else:
+        try:
+            found = Value(path.read_text(encoding="utf-8").strip(), str(path))
+        except (OSError, ValueError):
+            return None
+    return None if found.text in ("", "default") else found
+
+
+def _base(used: _Configuration, where: Settings) -> str | None:
+    """Return the base URL of the API that the state is expected at; None if nothing tells it.
+
+    Raises:
+        CommandError: the stack of the team is not found, or the host name is none.
+    """
+    if where.address is not None or where.team is not None:
+        return state_access.shown(stack.api_address(where))
+    if used.hostname is None or used.hostname.text == cloud_config.STAND_IN:
+        return None
+    try:
+        return state_access.shown(backend_config.check_address(f"https://{used.hostname.text}"))
+    except ValueError as error:
+        raise CommandError(f"The API is not known: {error}.") from error
+
+
+def _hostname(used: _Configuration, base: str | None) -> Finding:
+    """Judge the host name."""
+    right = cloud_config.hostname(base) if base else "<hostname>"
+    do = f'Write hostname = "{right}".'
+    if used.hostname is None:
+        return problem(
+            "backend.hostname", "There is no hostname, which stands for another service than Holdfast.", do
+        )
+    said = f"hostname in {used.hostname.source} is {used.hostname.text}"
+    if base is not None and used.hostname.text.lower() not in (right, urlsplit(base).netloc):
+        return problem("backend.hostname", f"{said}, and the API is at {base}.", do)
+    return ok("backend.hostname", f"{said}.")
+
+
+def _workspace(used: _Configuration, state: StateName, organization: str, workspace: str) -> Finding:
+    """Say to which state organization and workspace lead."""
+    do = (
+        f'Write organization = "{organization}", and the workspace "{workspace}": `holdfast backend-config '
+        f"{state} --cloud` prints the block."
+    )
+    if used.clash:
+        return problem("backend.workspace", f"{used.clash}.", "Unset TF_WORKSPACE.")
+    if used.organization is None:
+        return problem("backend.workspace", "There is no organization.", do)
+    if used.workspace is None:
+        return note(
+            "backend.workspace",
+            "No workspace is selected yet.",
+            f"Run `terraform workspace select -or-create {workspace}`.",
+        )
+    said = f"The workspace {used.workspace.text} of {used.organization.text}"
+    try:
+        found = state_name(used.organization.text, used.workspace.text)
+    except InvalidName as error:
+        return problem("backend.workspace", f"{said} is no state: {error.message}", do)
+    if found != state:
+        return problem("backend.workspace", f"{said} is the state {found}, not {state}.", do)
+    return ok("backend.workspace", f"{said} is the state {state}.")
+
+
+def _token(used: _Configuration, environment: Mapping[str, str], block: Block) -> Value | None:
+    """Return the token that a variable or the block has for the host."""
+    host = used.hostname.text.lower() if used.hostname else ""
+    for variable, value in environment.items():
+        name = variable.removeprefix(_PREFIX).replace("__", "-").replace("_", ".").lower()
+        if variable.startswith(_PREFIX) and value and name == host:
+            return Value(value, variable)
+    token = block.arguments.get("token")
+    return Value(token, str(block.file)) if token else None
+
+
+def _credentials(used: _Configuration, token: Value | None, block: Block) -> Iterator[Finding]:
+    """Say whether there is a token, and whether a file of the configuration holds it. It is never shown."""
+    if token is not None:
+        yield ok("credentials", f"There is a token, from {token.source}.")
+    elif used.hostname is not None:
+        yield note(
+            "credentials",
+            f"{cloud_config.token_variable(used.hostname.text)} is not set. Whether the CLI configuration "
+            "has a token was not looked at, so the API was not tried with one.",
+            "Export what `holdfast token create` or `holdfast login` prints.",
+        )
+    if block.arguments.get("token"):
+        yield problem(
+            "credentials.plain_text",
+            f"{block.file} has a token in plain text.",
+            "Export it instead, and replace the token: others may have read it.",
+        )

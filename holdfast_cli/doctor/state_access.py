@@ -1,0 +1,162 @@
+"""Asks the API of a configuration what its credentials may do with a state. No request has an effect."""
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from holdfast.names import StateName
+from holdfast_cli import api, cloud_config
+from holdfast_cli.doctor.findings import Finding, note, ok, problem
+
+_PORTS: Final = {"https": 443, "http": 80}
+_DOCUMENT: Final = "/.well-known/terraform.json"
+
+
+def shown(address: str) -> str:
+    """Return an address in one form, without what may be secret in it; empty if it is none.
+
+    >>> shown("https://me:secret@API.example.com:443/states/a?b=c")
+    'https://api.example.com/states/a'
+    """
+    try:
+        parts = urlsplit(address)
+        port = "" if parts.port in (None, _PORTS.get(parts.scheme)) else f":{parts.port}"
+    except ValueError:
+        return ""
+    if parts.scheme not in _PORTS or not parts.hostname:
+        return ""
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}{port}{parts.path}"
+
+
+def is_unencrypted(address: str) -> bool:
+    """Return whether requests to an address can be read on their way.
+
+    >>> [is_unencrypted(f"{host}/a") for host in ("http://api.example.com", "http://127.0.0.1:8080")]
+    [True, False]
+    """
+    parts = urlsplit(shown(address))
+    if parts.scheme != "http" or parts.hostname in (None, "localhost"):
+        return False
+    try:
+        return not ipaddress.ip_address(str(parts.hostname)).is_loopback
+    except ValueError:
+        return True
+
+
+def check(
+    base: str, state: StateName, authorization: str | None, *, locks: bool, discovers: bool
+) -> Iterator[Finding]:
+    """Ask the API who these credentials are and what they may do. No request has an effect.
+
+    Args:
+        base: the API's base URL.
+        state: whose configuration it is.
+        authorization: the header that the backend sends; None if there are no credentials.
+        locks: whether the backend locks.
+        discovers: whether the backend finds the API by its host name.
+
+    Raises:
+        CommandError: the API does not respond, or with a redirect.
+    """
+    if is_unencrypted(base):
+        yield note("api", f"Not checked: {base} is not encrypted.", "Name it with https://.")
+        return
+    health = api.send("GET", f"{base}/health", headers={})
+    version = health.text("version")
+    if health.status != 200 or not version:
+        yield problem(
+            "api",
+            f"{base} does not respond as Holdfast: {health.status} for /health.",
+            "Compare the address with the output ApiAddress of the team's stack.",
+        )
+        return  # credentials are for Holdfast alone
+    yield ok("api", f"Holdfast {version} responds at {base}.")
+    if discovers:
+        yield discovery(base)
+    if authorization is None:
+        return
+    headers = {"Authorization": authorization}
+    read = api.send("GET", f"{base}/states/{state}", headers=headers)
+    message = read.text("message")
+    match read.status:
+        case 200 | 204:
+            there = "can be read" if read.status == 200 else "does not exist yet"
+            yield ok("api.credentials", f"The API accepts the credentials; the state {state} {there}.")
+        case 403 if read.text("error"):
+            yield problem(
+                "api.credentials",
+                f"The API knows the credentials and does not let them read {state}: {message}",
+                "Use credentials with a role and a scope that cover it.",
+            )
+            return
+        case 401 | 403:
+            yield problem(
+                "api.credentials",
+                "The API does not accept the credentials: they are wrong, revoked or expired.",
+                "Get new ones, and wait 60 seconds: a refusal is cached that long.",
+            )
+            return
+        case status:
+            yield problem(
+                "api.credentials",
+                f"The API responds with {status} for {state}: {message}",
+                "See docs/errors.md for this number.",
+            )
+            return
+    yield _may_lock(base, state, headers, locks=locks)
+
+
+def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks: bool) -> Finding:
+    """Ask for a lock with a body that is not lock info: who may lock gets 400, everybody else 403."""
+    asked = api.send(
+        "PUT", f"{base}/locks/{state}", headers={**headers, "Content-Type": "application/json"}, body=b"{}"
+    )
+    match asked.status:
+        case 400 if locks:
+            return ok("api.role", f"The credentials may lock and write {state}.")
+        case 400:
+            return problem(
+                "backend.lock_address",
+                f"The credentials may write {state}, and nothing is locked: a team that requires "
+                "locks, as it does by default, refuses the write with 428 after the resources were made.",
+                "Write the block that `holdfast backend-config` prints.",
+            )
+        case 403 if locks:
+            return problem(
+                "api.role",
+                f"The credentials may read {state} and not lock it: {asked.text('message')}",
+                "Use others to apply; to plan, `holdfast backend-config --read-only` or -lock=false.",
+            )
+        case 403:
+            return ok(
+                "api.role", f"The credentials may read {state}; nothing is locked, and a plan allows that."
+            )
+        case status:
+            return problem(
+                "api.role",
+                f"The API responds with {status} to lock info without an ID.",
+                "See docs/errors.md for this number.",
+            )
+
+
+def discovery(base: str) -> Finding:
+    """Return whether `cloud` and `remote` find the API: its document names the services that they use.
+
+    Args:
+        base: the API's base URL.
+
+    Raises:
+        CommandError: the API does not respond, or with a redirect.
+    """
+    response = api.send("GET", f"{base}{_DOCUMENT}", headers={})
+    missing = [service for service in cloud_config.SERVICES if not response.text(service)]
+    if response.status == 200 and not missing:
+        return ok("api.discovery", f"`cloud` and `remote` find the API: {_DOCUMENT} has its services.")
+    found = f"lacks {', '.join(missing)}" if response.status == 200 else f"got {response.status}, not 200"
+    return problem(
+        "api.discovery",
+        f"`cloud` and `remote` do not find the API: {_DOCUMENT} {found}.",
+        "Deploy the stack again, and look at what is between this machine and the API.",
+    )
