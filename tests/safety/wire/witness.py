@@ -395,8 +395,9 @@ class _CloudClient(_Client):
         if uploaded.status != 200:
             return uploaded.status
         path, written = f"{_CLOUD}state-versions/{upload['id']}", asdict(content(body))
-        said = {"cloud": True, "written": written, "over": over}
-        return self._http.ask("write", state, lock, "GET", path, **said).status
+        return self._http.ask(
+            "write", state, lock, "GET", path, cloud=True, written=written, over=over
+        ).status
 
 
 def lock_of(workspace: str) -> str:
