@@ -665,7 +665,7 @@ def _cloud_ids(ground: Ground) -> SearchStrategy[str]:
         [ground.locked, ground.locked, ground.free, f"{ground.prefix}/new", "foreign/state", "one-segment"]
     )
     version = st.one_of(st.just(""), st.just("null"), st.text("abcXYZ019._-", max_size=32), _text)
-    base = st.one_of(st.just([]), st.tuples(version, _text).map(list))
+    base: SearchStrategy[object] = st.one_of(st.just([]), st.tuples(version, _text).map(list))
     size = st.integers(0, 2**63 - 1)
     serial = st.integers(0, 2**64 - 1)
     fields = st.one_of(

@@ -49,7 +49,7 @@ class Settings:
         began: `time.monotonic()` when the run began, the same for all clients.
         generation: seconds after which clients go on to other states, so that no history grows long.
         patience: seconds that it waits for a lock.
-        uploads: where S3 is for uploads over `cloud {}`; empty for a client of `backend "http"`.
+        uploads: the way to S3 for a client of `cloud {}`, a base URL; empty for one of `backend "http"`.
     """
 
     name: str
@@ -133,6 +133,7 @@ class _Http:
     def __init__(self, settings: Settings, journal: _Journal) -> None:
         address = urlsplit(settings.address)
         self._netloc, self._base = address.netloc, address.path
+        self._uploads = urlsplit(settings.uploads).netloc
         self._connection: http.client.HTTPConnection | None = None
         credentials = base64.b64encode(f"{settings.username}:{settings.password}".encode()).decode()
         self._headers = {"Authorization": f"Basic {credentials}"}
@@ -172,7 +173,7 @@ class _Http:
 
     def _send(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         if path.startswith("http://"):
-            return _upload(method, path, body)
+            return self._upload(method, path, body)
         if self._connection is None:
             self._connection = http.client.HTTPConnection(self._netloc, timeout=TIME_LIMIT)
         is_cloud = path.startswith(_CLOUD)
@@ -190,20 +191,19 @@ class _Http:
             self._close()
         return answer.status, content
 
+    def _upload(self, method: str, address: str, body: bytes | None) -> tuple[int, bytes]:
+        """Send a request to an address that was signed in advance; the host is signed, not the way there."""
+        url = urlsplit(address)
+        headers = {"Host": url.netloc, "Content-Type": "application/octet-stream"}
+        with closing(http.client.HTTPConnection(self._uploads, timeout=TIME_LIMIT)) as connection:
+            connection.request(method, f"{url.path}?{url.query}", body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
     def _close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-
-def _upload(method: str, address: str, body: bytes | None) -> tuple[int, bytes]:
-    """Send a request to an address that was signed in advance."""
-    url = urlsplit(address)
-    with closing(http.client.HTTPConnection(url.netloc, timeout=TIME_LIMIT)) as connection:
-        headers = {"Content-Type": "application/octet-stream"}
-        connection.request(method, f"{url.path}?{url.query}", body, headers)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
 
 
 def _said(verb: str, status: int, body: bytes) -> dict[str, Any]:
@@ -389,8 +389,7 @@ class _CloudClient(_Client):
         if created.status != 201:
             return created.status
         upload = json.loads(created.body)["data"]
-        url = urlsplit(upload["attributes"]["hosted-state-upload-url"])
-        address = f"{self._settings.uploads}{url.path}?{url.query}"
+        address = upload["attributes"]["hosted-state-upload-url"]
         uploaded = self._http.ask("upload", state, lock, "PUT", address, body, cloud=True)
         if uploaded.status != 200:
             return uploaded.status
