@@ -125,7 +125,7 @@ def workspace_of(state: StateName) -> tuple[str, str]:
         raise UsageError(
             f"`cloud` cannot reach the state {state}: it takes the first segment of a name for the "
             "organization, and this name has no other. To copy the state to a name with two, replace the "
-            f"block of its configuration by that of `holdfast backend-config GROUP/{state} --cloud`, and run "
-            "`terraform init`."
+            f"block of its configuration by that of `holdfast backend-config GROUP/{state} --cloud`, run "
+            "`terraform init`, and answer yes."
         )
     return found

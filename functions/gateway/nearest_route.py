@@ -13,8 +13,9 @@ FIXED: Final = (
     "/health",
     "/.well-known/terraform.json",
     "/app/settings/tokens",
+    "/api/v2/ping",
 )
-"""Routes without one."""
+"""Routes without one. What else there is below `/api/v2/`, only clients of `cloud {}` spell."""
 
 _EXAMPLE: Final = "network/prod"
 # Above it `stage/x` stays the name of a state, and `stats/x` becomes `states/x`.

@@ -74,6 +74,7 @@ TOLD: Final = (
     "lock.acquired",
     "lock.force_unlocked",
     "request.refused",
+    "service.described",
     "session.created",
     "sign_in.accepted",
     "sign_in.accepted",
@@ -109,6 +110,7 @@ def story(strict: Team) -> Iterator[Story]:
         assert with_header(strict, job, f"/states/{STATE}").status == 200
         session = session_of(exchange(strict, job))
         assert strict.client_with(session).read(STATE).status == 200
+        assert strict.client_with(session).request("GET", "/api/v2/account/details").status == 200
         assert client.delete(STATE).status == 403
         assert with_header(strict, basic(alice.id, "guessed"), f"/states/{STATE}").status == 403
         assert with_header(strict, oidc.bearer(foreign), f"/states/{STATE}").status == 403

@@ -26,7 +26,7 @@ def test_every_deployed_route_is_described_and_no_other(routes: Mapping[str, Map
     paths = set(routes) - described_in_words
     assert paths == {key for key in routes if key.startswith("ANY ")}, "the verbs are the function's"
 
-    assert sorted(as_described(key.removeprefix("ANY ")) for key in paths) == sorted(DOCUMENT["paths"])
+    assert {as_described(key.removeprefix("ANY ")) for key in paths} == set(map(_deployed, DOCUMENT["paths"]))
 
 
 def test_a_route_asks_for_credentials_where_the_document_says_so(
@@ -36,7 +36,9 @@ def test_a_route_asks_for_credentials_where_the_document_says_so(
     for key, route in routes.items():
         if key == "$default":
             continue
-        for operation in described(as_described(key.removeprefix("ANY "))).values():
+        path = as_described(key.removeprefix("ANY "))
+        found = [described(one) for one in DOCUMENT["paths"] if _deployed(one) == path]
+        for operation in [operation for one in found for operation in one.values()]:
             asked = {name for one in operation.get("security", DOCUMENT["security"]) for name in one}
             asked_by = {"CUSTOM": {"token", "idToken"}, "AWS_IAM": {"aws"}, "NONE": set()}
             kind = route.get("AuthorizationType", "NONE")
@@ -44,3 +46,8 @@ def test_a_route_asks_for_credentials_where_the_document_says_so(
             # Without a signature AWS answers 403 as well.
             assert ("401" in operation["responses"]) == (kind == "CUSTOM")
             assert ("403" in operation["responses"]) == (kind != "NONE")
+
+
+def _deployed(path: str) -> str:
+    """The route behind a path of the document: the function of `cloud {}` has one for all of its own."""
+    return "/api/v2/{path}" if path.startswith("/api/v2/") else path

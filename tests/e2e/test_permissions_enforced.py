@@ -7,6 +7,7 @@ case says so, and fails when that ends: then it has to say what breaks.
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 import pytest
@@ -16,7 +17,8 @@ from tests.e2e.conftest import TEAMS
 from tests.support import documents
 from tests.support.audit_trail import audit_group, wait_for_events
 from tests.support.aws_caller import assume, aws_client, trust_role
-from tests.support.aws_permissions import OBJECTS, allowed
+from tests.support.aws_permissions import OBJECTS, STAGED, allowed
+from tests.support.cloud_client import CloudClient, attributes, place
 from tests.support.deployed import FUNCTIONS, DeployedRole
 from tests.support.http_client import Client, Response
 from tests.support.permissions_drive import new_client, retain_lock, without_trust
@@ -27,8 +29,14 @@ Request = Callable[[], str]
 """Sends a request and tells what came of it."""
 
 
+_GATEWAYS: Final = "the gateway's own answer"
+
+
 def _told(answer: Response) -> str:
-    error = answer.json().get("error", "the gateway's own answer") if answer.status >= 400 else ""
+    error = ""
+    if answer.status >= 400:
+        document = answer.json()
+        error = document["errors"][0]["code"] if "errors" in document else document.get("error", _GATEWAYS)
     return f"{answer.status} {error}".strip()
 
 
@@ -114,6 +122,122 @@ def _probe_name() -> str:
     return f"{names.RESERVED}/{uuid4().hex}"
 
 
+def workspace(team: Team, state: str) -> Request:
+    """Read a workspace by its name: record, state and lock."""
+    client = _with_a_state(team, state)
+    return lambda: _told(client.read(state))
+
+
+def list_workspaces(team: Team, state: str) -> Request:
+    client, (organization, _) = _with_a_state(team, state), place(state)
+    return lambda: _told(client.call("GET", f"organizations/{organization}/workspaces"))
+
+
+def create_workspace(team: Team, state: str) -> Request:
+    client = team.cloud_client("maintainer")
+    return lambda: _told(client.create(state))
+
+
+def delete_workspace(team: Team, state: str) -> Request:
+    client = _with_a_state(team, state)
+    assert client.create(state).status == 201
+    return lambda: _told(client.delete(state))
+
+
+def lock_workspace(team: Team, state: str) -> Request:
+    client = _with_a_state(team, state)
+    workspace = client.open(state)
+    return lambda: _told(client.lock(workspace))
+
+
+def unlock_workspace(team: Team, state: str) -> Request:
+    client = _with_a_state(team, state)
+    workspace = _locked(client, state)
+
+    def send() -> str:
+        told = _told(client.unlock(workspace))
+        versions, markers = team.versions_and_markers(names.parse(state).lock_key)
+        return f"{told}, {versions} versions and {markers} markers of the lock stay"
+
+    return send
+
+
+def unlock_workspace_under_retention(team: Team, state: str) -> Request:
+    client = _with_a_state(team, state)
+    workspace = _locked(client, state)
+    retain_lock(team, state)
+    return lambda: _told(client.unlock(workspace))
+
+
+def download(team: Team, state: str) -> Request:
+    client = _with_a_state(team, state)
+    current = client.current(client.open(state))
+    return lambda: _told(client.download(current))
+
+
+def upload(team: Team, state: str) -> Request:
+    return _upload(team, state, _UPLOADED[0])
+
+
+def upload_json(team: Team, state: str) -> Request:
+    return _upload(team, state, _UPLOADED[1])
+
+
+def _upload(team: Team, state: str, uploaded: str) -> Request:
+    client = _with_a_state(team, state)
+    address = attributes(_announced(client, state))[uploaded]
+    # S3 itself answers, not in JSON.
+    return lambda: str(client.put(address, b"{}").status)
+
+
+def commit(team: Team, state: str) -> Request:
+    client = _with_a_state(team, state)
+    announced = _announced(client, state)
+    assert client.upload(announced, _NEXT, b"{}") == [200, 200]
+
+    def send() -> str:
+        told = _told(client.commit(announced))
+        return f"{told}, {_staged(team, announced)} uploaded objects stay"
+
+    return send
+
+
+def commit_without_upload(team: Team, state: str) -> Request:
+    client = _with_a_state(team, state)
+    announced = _announced(client, state)
+    return lambda: _told(client.commit(announced))
+
+
+_NEXT: Final = documents.state(2)
+_UPLOADED: Final = ("hosted-state-upload-url", "hosted-json-state-upload-url")
+
+
+def _with_a_state(team: Team, state: str) -> CloudClient:
+    """A client, and a workspace that has a state."""
+    team.put(f"states/{state}.tfstate", documents.state())
+    return team.cloud_client("maintainer")
+
+
+def _locked(client: CloudClient, state: str) -> str:
+    workspace = client.open(state)
+    assert client.lock(workspace).status == 200
+    return workspace
+
+
+def _announced(client: CloudClient, state: str) -> Response:
+    announced = client.announce(_locked(client, state), _NEXT)
+    assert announced.status == 201, announced
+    return announced
+
+
+def _staged(team: Team, announced: Response) -> int:
+    """How many objects of an upload are in the staging bucket."""
+    objects = [urlsplit(attributes(announced)[uploaded]).path.split("/", 2)[1:] for uploaded in _UPLOADED]
+    return sum(
+        team.s3.list_objects_v2(Bucket=bucket, Prefix=unquote(key))["KeyCount"] for bucket, key in objects
+    )
+
+
 def health(team: Team, state: str) -> Request:  # noqa: ARG001 the cases' signature
     return lambda: _told(team.client(None).request("GET", "/health"))
 
@@ -180,7 +304,7 @@ class Case:
     Attributes:
         function: whose.
         action: which.
-        on: a pattern of keys, `bucket`, `key`, `log` or `audit`.
+        on: a pattern of keys, `bucket`, `staging`, `key`, `log` or `audit`.
         request: what is sent without it.
         works: what came of it with the permission.
         breaks: what comes of it without, or None where the local AWS does not enforce it.
@@ -199,12 +323,16 @@ class Case:
         return f"{self.function}-{self.action}-{self.on}"
 
 
-STATES, LOCKS, PROBES, TOKENS, SESSIONS, TRUST = OBJECTS
+STATES, LOCKS, PROBES, TOKENS, SESSIONS, TRUST, WORKSPACES = OBJECTS
+UPLOADS, UPLOADED_JSON = STAGED
 _REFUSED = "500 storage_refused"
 _CLEAN = "200, 0 versions and 0 markers of the lock stay"
-_FAULT = "500 the gateway's own answer"
+_FAULT = f"500 {_GATEWAYS}"
 _EVENT, _NO_EVENT = "204, state.absent", "204, nothing"
 _NOT_ENFORCED = None
+_COMMITTED = "200, 0 uploaded objects stay"
+_ONE_STAYS = "200, 1 uploaded objects stay"
+_REFUSED_TO_COMMIT = "500 storage_refused, 2 uploaded objects stay"
 
 CASES: Final = (
     Case("backend", "s3:GetObject", STATES, read, "200", _REFUSED),
@@ -232,6 +360,34 @@ CASES: Final = (
     Case("backend", "kms:Decrypt", "key", read, "200", _NOT_ENFORCED),
     Case("backend", "logs:CreateLogStream", "log", read, "200", _NOT_ENFORCED),
     Case("backend", "logs:PutLogEvents", "log", read, "200", _NOT_ENFORCED),
+    Case("cloud", "s3:GetObject", STATES, workspace, "200", _REFUSED),
+    Case("cloud", "s3:GetObject", LOCKS, workspace, "200", _REFUSED),
+    Case("cloud", "s3:PutObject", STATES, commit, _COMMITTED, _REFUSED_TO_COMMIT),
+    Case("cloud", "s3:PutObject", LOCKS, lock_workspace, "200", _REFUSED),
+    Case("cloud", "s3:DeleteObject", STATES, delete_workspace, "204", _REFUSED),
+    Case("cloud", "s3:DeleteObject", LOCKS, unlock_workspace_under_retention, "200", _REFUSED),
+    Case("cloud", "s3:GetObjectVersion", STATES, download, "200", _REFUSED),
+    Case(
+        *("cloud", "s3:DeleteObjectVersion", LOCKS, unlock_workspace, _CLEAN),
+        "200, 1 versions and 1 markers of the lock stay",
+    ),
+    Case("cloud", "s3:PutObjectTagging", LOCKS, lock_workspace, "200", _NOT_ENFORCED),
+    Case("cloud", "s3:PutObjectRetention", STATES, commit, _COMMITTED, _NOT_ENFORCED, team="kept"),
+    Case("cloud", "s3:GetObject", WORKSPACES, workspace, "200", _REFUSED),
+    Case("cloud", "s3:PutObject", WORKSPACES, create_workspace, "201", _REFUSED),
+    Case("cloud", "s3:DeleteObject", WORKSPACES, delete_workspace, "204", _REFUSED),
+    Case("cloud", "s3:GetObject", UPLOADS, commit, _COMMITTED, _REFUSED_TO_COMMIT),
+    Case("cloud", "s3:PutObject", UPLOADS, upload, "200", "403"),
+    Case("cloud", "s3:PutObject", UPLOADED_JSON, upload_json, "200", "403"),
+    Case("cloud", "s3:DeleteObject", UPLOADS, commit, _COMMITTED, _ONE_STAYS),
+    Case("cloud", "s3:DeleteObject", UPLOADED_JSON, commit, _COMMITTED, _ONE_STAYS),
+    Case("cloud", "s3:ListBucket", "bucket", list_workspaces, "200", _REFUSED),
+    Case("cloud", "s3:ListBucket", "staging", commit_without_upload, "409 upload_missing", _NOT_ENFORCED),
+    Case("cloud", "s3:ListBucketVersions", "bucket", delete_workspace, "204", _REFUSED),
+    Case("cloud", "kms:GenerateDataKey", "key", lock_workspace, "200", _NOT_ENFORCED),
+    Case("cloud", "kms:Decrypt", "key", workspace, "200", _NOT_ENFORCED),
+    Case("cloud", "logs:CreateLogStream", "log", workspace, "200", _NOT_ENFORCED),
+    Case("cloud", "logs:PutLogEvents", "log", workspace, "200", _NOT_ENFORCED),
     Case("authorizer", "s3:GetObject", TOKENS, sign_in, "204", _FAULT),
     Case("authorizer", "s3:GetObject", SESSIONS, sign_in_with_session, "204", _FAULT),
     Case("authorizer", "s3:GetObject", TRUST, sign_in_with_session, "204", _FAULT),
@@ -262,6 +418,8 @@ def _arn(role: DeployedRole, on: str) -> str:
     match on:
         case "bucket":
             return bucket
+        case "staging":
+            return f"arn:aws:s3:::{role.reach.staging_bucket}"
         case "key":
             assert role.reach.key_arn is not None
             return role.reach.key_arn
@@ -269,6 +427,8 @@ def _arn(role: DeployedRole, on: str) -> str:
             return role.reach.log_group_arn
         case "audit":
             return role.reach.audit_group_arn
+        case staged if staged in STAGED:
+            return f"arn:aws:s3:::{role.reach.staging_bucket}/{staged}"
         case _:
             return f"{bucket}/{on}"
 

@@ -235,19 +235,23 @@ def test_the_settings_reach_what_is_deployed(aws: LocalAws, roles: Roles) -> Non
         role: client(aws, "lambda").get_function_configuration(
             FunctionName=roles["kept", role].principal.rsplit("/", 1)[-1]
         )
-        for role in ("backend", "authorizer", "sessions")
+        for role in ("backend", "cloud", "authorizer", "sessions")
     }
     groups = client(aws, "logs").describe_log_groups(logGroupNamePrefix="/holdfast/kept/")["logGroups"]
     (stack,) = client(aws, "cloudformation").describe_stacks(StackName="Holdfast-kept")["Stacks"]
 
     assert {name: function["MemorySize"] for name, function in functions.items()} == {
         "backend": 1024,
+        "cloud": 1024,
         "authorizer": 256,
         "sessions": 256,
     }
-    assert functions["backend"]["Environment"]["Variables"]["HOLDFAST_RETENTION"] == "governance 1"
+    for function in ("backend", "cloud"):
+        assert functions[function]["Environment"]["Variables"]["HOLDFAST_RETENTION"] == "governance 1"
+    assert functions["cloud"]["Environment"]["Variables"]["HOLDFAST_MAX_STATE_MB"] == "1"
     assert {group["logGroupName"].rpartition("/")[2]: group["retentionInDays"] for group in groups} == {
         "backend": 30,
+        "cloud": 30,
         "authorizer": 30,
         "sessions": 30,
         "health": 30,

@@ -1,12 +1,8 @@
 """Makes the functions of a team do everything that they can do, so that no call to AWS is left out."""
 
-import hashlib
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 from holdfast.access import Role
@@ -14,6 +10,7 @@ from holdfast.identity import tokens, trust
 from holdfast.names import RESERVED
 from tests.support import documents
 from tests.support.aws_caller import assume, trust_role
+from tests.support.cloud_client import CloudClient, place
 from tests.support.http_client import Client, Credentials, Response
 from tests.support.team import Team
 
@@ -50,7 +47,7 @@ def drive(team: Team, name: str, *, require_lock: bool, locks_retained: bool) ->
     _sessions(team, name)
     _states(team, f"{name}/states")
     _locks(team, f"{name}/locks")
-    _workspace(team, name, "workspace")
+    _workspace(team, f"{name}/workspace")
     _probe(team, f"{RESERVED}/{uuid4().hex}")
     _expect(team.client(None).request("GET", "/health"), 200)
     if not locks_retained:
@@ -136,46 +133,31 @@ def _locks(team: Team, state: str) -> None:
     _expect(maintainer.unlock(state, None), 200)
 
 
-def _workspace(team: Team, organization: str, workspace: str) -> None:
-    maintainer = new_client(team)
+def _workspace(team: Team, state: str) -> None:
+    client = CloudClient(team.gateway.address, new_client(team).credentials, team.tls)
+    _expect(client.read(state), 404)
+    _expect(client.create(state), 201)
+    workspace, (organization, _) = client.open(state), place(state)
+    for value in ("42", "43"):
+        tag = {"type": "tag-bindings", "attributes": {"key": "cost-center", "value": value}}
+        _expect(client.call("PATCH", f"workspaces/{workspace}/tag-bindings", {"data": [tag]}), 200)
+    for query in ("", "?search%5Btags%5D=cost-center"):
+        _expect(client.call("GET", f"organizations/{organization}/workspaces{query}"), 200)
 
-    def call(method: str, path: str, document: Any = None, status: int = 200) -> Any:
-        body = None if document is None else json.dumps({"data": document}).encode()
-        answer = maintainer.request(method, f"/api/v2/{path}", body)
-        _expect(answer, status)
-        return answer.json()["data"] if answer.body.startswith(b'{"data"') else None
-
-    everywhere = f"organizations/{organization}/workspaces"
-    new = {"type": "workspaces", "attributes": {"name": workspace}}
-    call("GET", f"{everywhere}/{workspace}", status=404)
-    at = f"workspaces/{call('POST', everywhere, new, 201)['id']}"
-    tag = {"type": "tag-bindings", "attributes": {"key": "cost-center", "value": "42"}}
-    call("PATCH", f"{at}/tag-bindings", [tag])
-    call("PATCH", f"{at}/tag-bindings", [{**tag, "attributes": {"key": "cost-center", "value": "43"}}])
-    call("GET", f"{everywhere}?search%5Btags%5D=cost-center")
-    call("GET", everywhere)
-
-    call("POST", f"{at}/actions/lock", {})
+    _expect(client.lock(workspace), 200)
     for serial in (1, 2):
-        state = documents.state(serial)
-        told = {"serial": serial, "md5": hashlib.md5(state, usedforsecurity=False).hexdigest()}
-        told["lineage"] = json.loads(state)["lineage"]
-        created = call("POST", f"{at}/state-versions", {"type": "state-versions", "attributes": told}, 201)
-        for address in ("hosted-state-upload-url", "hosted-json-state-upload-url"):
-            _upload(team, created["attributes"][address], state)
-        call("GET", f"state-versions/{created['id']}")
-        call("GET", f"state-versions/{created['id']}")  # nothing is left of the upload
-    call("POST", f"{at}/actions/unlock")
-    call("GET", call("GET", f"{at}/current-state-version")["attributes"]["hosted-state-download-url"])
-    (output,) = call("GET", f"{at}/current-state-version-outputs")
-    call("GET", f"state-version-outputs/{output['id']}")
-    call("DELETE", f"{everywhere}/{workspace}", status=204)
-
-
-def _upload(team: Team, address: str, body: bytes) -> None:
-    url = urlsplit(address)
-    storage = Client(f"{url.scheme}://{url.netloc}", team.tls, None)
-    _expect(storage.request("PUT", f"{url.path}?{url.query}", body), 200)
+        body = documents.state(serial)
+        announced = client.announce(workspace, body)
+        assert client.upload(announced, body, b"{}") == [200, 200]
+        for _ in ("the commit", "when nothing is left of the upload"):
+            _expect(client.commit(announced), 200)
+    _expect(client.unlock(workspace), 200)
+    current = client.current(workspace)
+    _expect(client.download(current), 200)
+    outputs = client.outputs(workspace)
+    _expect(outputs, 200)
+    _expect(client.call("GET", f"state-version-outputs/{outputs.json()['data'][0]['id']}"), 200)
+    _expect(client.delete(state), 204)
 
 
 def _probe(team: Team, state: str) -> None:

@@ -95,7 +95,10 @@ SHIPPED = {
         *("authorizer", "gateway", "holdfast", "holdfast/identity", "holdfast/identity/oidc"),
         "holdfast/s3",
     },
-    "cloud": {"cloud"},
+    "cloud": {
+        *("cloud", "gateway", "holdfast", "holdfast/cloud", "holdfast/identity", "holdfast/s3"),
+        "holdfast/state",
+    },
     "health": {"health", "holdfast"},
     "session_exchange": {"gateway", "holdfast", "holdfast/identity", "holdfast/s3", "session_exchange"},
     "terraform_http": {
@@ -150,6 +153,7 @@ SETTINGS = {
     "HOLDFAST_AUDIT_GROUP": "group",
     "HOLDFAST_BUCKET": "bucket",
     "HOLDFAST_REQUIRE_LOCK": "true",
+    "HOLDFAST_STAGING_BUCKET": "staging",
     "HOLDFAST_VERSION": "1",
 }
 CALL_S3 = """
