@@ -16,7 +16,7 @@ from holdfast.s3.retention import Retention
 from holdfast.s3.store import Larger, Store
 from holdfast.state import document, guards, locks, write
 from holdfast.state.current_state import read_current
-from holdfast.state.document import Revision
+from holdfast.state.document import Revision, StateDocument
 from holdfast.state.guards import Upload
 from holdfast.state.write import Written
 
@@ -118,7 +118,7 @@ def commit(
         return written
     if isinstance(found, Larger):
         raise too_large(found.size, limit)
-    _compare(found.body, upload_id)
+    parsed = _compare(found.body, upload_id)
     written = write.write(
         store,
         name,
@@ -128,6 +128,7 @@ def commit(
         require_lock=True,
         retention=retention,
         upload=upload,
+        parsed=parsed,
     )
     is_its_own = written.upload == upload_id.key
     # If another upload wrote these bytes, a retry is told by what is staged, and by nothing else.
@@ -152,7 +153,7 @@ def write_at_once(
     """
     if len(body) > limit:
         raise too_large(len(body), limit)
-    _compare(body, upload_id)
+    parsed = _compare(body, upload_id)
     return write.write(
         store,
         upload_id.name,
@@ -162,6 +163,7 @@ def write_at_once(
         require_lock=True,
         retention=retention,
         upload=_upload(upload_id),
+        parsed=parsed,
     )
 
 
@@ -184,8 +186,8 @@ def _upload(upload_id: UploadId) -> Upload:
     )
 
 
-def _compare(body: bytes, announced: UploadId) -> None:
-    """Check that a document is the one that was announced.
+def _compare(body: bytes, announced: UploadId) -> StateDocument:
+    """Parse a document, and check that it is the one that was announced.
 
     Raises:
         UploadAltered: it is another one.
@@ -196,9 +198,11 @@ def _compare(body: bytes, announced: UploadId) -> None:
             "What was uploaded has another MD5 than was announced: it was cut, altered, or is another file. "
             "Nothing was written; run the command again."
         )
-    found = document.parse(body).revision
+    parsed = document.parse(body)
+    found = parsed.revision
     if found.serial != announced.serial or (announced.lineage and found.lineage != announced.lineage):
         raise UploadAltered(
             f"What was uploaded has the serial {found.serial} and the lineage {found.lineage!r}; announced "
             f"were {announced.serial} and {announced.lineage!r}. Nothing was written."
         )
+    return parsed
