@@ -322,7 +322,10 @@ _IN_WORDS: Final = {
     **{("UNLOCK", route): ("delete", "/locks/{name}") for route in ("states", "locks", "unlocks")},
 }
 # For the local AWS a path with a line break has no route.
-_PATH: Final = re.compile(r"/+(?:(states|outputs|locks|unlocks)/.+|(health|sessions(?:/aws)?))")
+_PATH: Final = re.compile(
+    r"/+(?:(states|outputs|locks|unlocks)/.+"
+    r"|(health|sessions(?:/aws)?|\.well-known/terraform\.json|app/settings/tokens))"
+)
 
 
 def _undocumented(request: Request, answer: Answer) -> str | None:
@@ -334,6 +337,9 @@ def _undocumented(request: Request, answer: Answer) -> str | None:
         return f"it is not described that {request.method} is answered {answer.status} here"
     if request.method == "HEAD":
         return None
+    said = answer.headers.get("content-type", "")
+    if any("text/html" in response.get("content", {}) for response in responses):
+        return None if said.startswith("text/html") else f"its page is said to be {said}"
     wanted = [
         response["content"]["application/json"]["schema"] for response in responses if "content" in response
     ]
@@ -345,8 +351,8 @@ def _undocumented(request: Request, answer: Answer) -> str | None:
         return "its body is no JSON"
     if not any(_validator(json.dumps(schema)).is_valid(body) for schema in wanted):
         return "its body is not as described"
-    if not answer.headers.get("content-type", "").startswith("application/json"):
-        return f"its body is said to be {answer.headers.get('content-type')}"
+    if not said.startswith("application/json"):
+        return f"its body is said to be {said}"
     return None
 
 
@@ -356,8 +362,9 @@ def _wrong_over_cloud(answer: Answer) -> str | None:
         return None
     try:
         document = json.loads(answer.body)
-        told = document["message"] if "message" in document else document["errors"][0]["title"]
-    except (ValueError, LookupError, TypeError):
+        of_the_gateway = document.keys() == {"message"}
+        told = document["message"] if of_the_gateway else document["errors"][0]["title"]
+    except (ValueError, LookupError, TypeError, AttributeError):
         return "its body is no error that a client can show"
     return None if told else "its error says nothing"
 
