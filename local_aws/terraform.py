@@ -54,6 +54,11 @@ class Client:
         return self.product is Product.TERRAFORM or self.version < (1, 8, 0)
 
     @property
+    def encrypts(self) -> bool:
+        """Return whether it can encrypt states."""
+        return self.product is Product.OPENTOFU and self.version >= (1, 7, 0)
+
+    @property
     def shows_holder(self) -> bool:
         """Return whether a refused command shows the lock info of the holder, not its own."""
         return self.version >= ((1, 9, 0) if self.product is Product.OPENTOFU else (1, 15, 0))

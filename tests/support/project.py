@@ -38,13 +38,19 @@ class Done:
 
 @dataclass
 class Run:
-    """A command that runs, in a process group of its own."""
+    """A command that runs, in a process group of its own.
+
+    Attributes:
+        process: it.
+        answers: what its user types.
+    """
 
     process: subprocess.Popen[str]
+    answers: str = ""
 
     def wait(self) -> Done:
         """Wait until it has ended."""
-        out, err = self.process.communicate(timeout=_TIME_LIMIT)
+        out, err = self.process.communicate(self.answers or None, timeout=_TIME_LIMIT)
         words = (out + err).replace("│", " ").replace("╷", " ").replace("╵", " ").split()
         return Done(self.process.returncode, out, " ".join(words))
 
@@ -73,33 +79,33 @@ class Project:
         for name, text in files.items():
             (self.folder / f"{name}.tf").write_text(text)
 
-    def start(self, *arguments: str, **environment: str) -> Run:
-        """Start a command."""
-        return Run(
-            subprocess.Popen(
-                [*self.terraform.argv, *arguments],
-                cwd=self.folder,
-                env={**self.environment, **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                start_new_session=True,
-            )
+    def start(self, *arguments: str, answers: str = "", **environment: str) -> Run:
+        """Start a command; without answers it may ask nothing."""
+        asks = {"TF_INPUT": "1"} if answers else {}
+        process = subprocess.Popen(
+            [*self.terraform.argv, *arguments],
+            cwd=self.folder,
+            env={**self.environment, **asks, **environment},
+            stdin=subprocess.PIPE if answers else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
+        return Run(process, answers)
 
-    def run(self, *arguments: str, **environment: str) -> Done:
+    def run(self, *arguments: str, answers: str = "", **environment: str) -> Done:
         """Run a command to its end."""
-        run = self.start(*arguments, **environment)
+        run = self.start(*arguments, answers=answers, **environment)
         try:
             return run.wait()
         except BaseException:
             run.kill()
             raise
 
-    def ok(self, *arguments: str, **environment: str) -> Done:
+    def ok(self, *arguments: str, answers: str = "", **environment: str) -> Done:
         """Run a command that must succeed."""
-        done = self.run(*arguments, **environment)
+        done = self.run(*arguments, answers=answers, **environment)
         assert done.code == 0, done.text
         return done
 

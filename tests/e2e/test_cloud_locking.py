@@ -1,0 +1,171 @@
+"""One state, and clients of every protocol on it: waiting, refusal, failure, death and force-unlock."""
+
+import json
+
+from tests.e2e.test_cloud_commands import named
+from tests.e2e.test_terraform_locking import wait_until_force_unlock_may_remove
+from tests.support import documents
+from tests.support.cloud_client import place
+from tests.support.project import WAITS, NewProject, Project, cloud
+from tests.support.team import Team
+from tests.support.waiting import wait_until
+
+SECOND = 'resource "terraform_data" "second" {}\n'
+
+
+def checkout(new_project: NewProject, team: Team, state: str, main: str) -> Project:
+    """A checkout under `cloud {}`."""
+    project = new_project(team, None, team.token("maintainer"))
+    project.write(main=main, backend=cloud(team, *named(state)))
+    project.ok("init")
+    return project
+
+
+def over_http(new_project: NewProject, team: Team, state: str, main: str) -> Project:
+    """A checkout under `backend "http"`."""
+    project = new_project(team, state, team.token("maintainer"))
+    project.write(main=main)
+    project.ok("init")
+    return project
+
+
+def test_while_an_apply_is_under_way_nobody_else_gets_the_lock_and_one_that_waits_builds_on_it(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    first, second = (checkout(new_project, strict, state, main) for main in (WAITS, SECOND))
+    second.write(waits='resource "terraform_data" "waits" {}\n')
+    other = over_http(new_project, strict, state, SECOND)
+
+    with first.applying() as apply, strict.gateway.recording() as exchanges:
+        held = strict.lock(state)
+        assert held is not None
+        assert (held["Operation"], held["Who"]) == ("cloud", f"token:{strict.token('maintainer').username}")
+        assert "Error acquiring the state lock" in second.refused("plan")
+        said = other.refused("plan")
+        assert "Error acquiring the state lock" in said
+        assert held["ID"] in said
+        waiting = second.start("apply", "-auto-approve", "-lock-timeout=60s")
+        try:
+            refusals = len([exchange for exchange in exchanges if exchange.status == 409])
+            wait_until(
+                lambda: len([one for one in exchanges if one.status == 409]) > refusals,
+                "the second apply met the lock",
+            )
+            assert strict.lock(state) == held
+            first.proceed()
+            assert apply.wait().code == 0
+            done = waiting.wait()
+        finally:
+            if waiting.process.poll() is None:
+                waiting.kill()
+        assert done.code == 0, done.text
+
+    assert second.ok("state", "list").out.split() == ["terraform_data.second", "terraform_data.waits"]
+    assert [version.serial for version in strict.versions(state)] == [1, 2]
+    assert strict.lock(state) is None
+
+
+def test_the_lock_of_another_protocol_is_respected(loose: Team, state: str, new_project: NewProject) -> None:
+    project = checkout(new_project, loose, state, SECOND)
+    key = f"states/{state}.tfstate.tflock"
+    info = documents.lock_info()
+    client, under_cloud = loose.client("writer"), loose.cloud_client("writer")
+
+    assert client.lock(state, info).status == 200
+    assert "Error acquiring the state lock" in project.refused("plan")
+    assert client.unlock(state, info).status == 200
+    # As `backend "s3"` takes it.
+    loose.s3.put_object(Bucket=loose.bucket, Key=key, Body=info, IfNoneMatch="*")
+    assert "Error acquiring the state lock" in project.refused("apply", "-auto-approve")
+    assert loose.object(key) == info
+    loose.s3.delete_object(Bucket=loose.bucket, Key=key)
+    project.ok("apply", "-auto-approve")
+    workspace = under_cloud.open(state)
+    assert under_cloud.lock(workspace).status == 200
+    native = new_project(loose, None, loose.token("writer"))
+    native.environment.update(loose.environment)
+    native.write(main=SECOND, backend=native_backend(loose, state))
+    native.ok("init")
+    assert "Error acquiring the state lock" in native.refused("plan")
+    assert under_cloud.unlock(workspace).status == 200
+    # Where the objects lie is where `backend "s3"` wants them: the way out.
+    assert native.run("plan", "-detailed-exitcode").code == 0
+
+    assert len(loose.versions(state)) == 1
+
+
+def native_backend(team: Team, state: str) -> str:
+    """A block of `backend "s3"` for a state of a team."""
+    return f"""
+terraform {{
+  backend "s3" {{
+    bucket                      = "{team.bucket}"
+    key                         = "states/{state}.tfstate"
+    use_lockfile                = true
+    use_path_style              = true
+    skip_credentials_validation = true
+    skip_requesting_account_id  = true
+    skip_metadata_api_check     = true
+  }}
+}}
+"""
+
+
+def test_a_failed_write_a_lost_answer_and_a_killed_client(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    failing, killed = f"{state}/failing", f"{state}/killed"
+    project = checkout(new_project, strict, failing, SECOND)
+    victim = checkout(new_project, strict, killed, SECOND)
+
+    # What was uploaded is gone before the commit, which fails then.
+    with strict.gateway.holding_writes() as write:
+        apply = project.start("apply", "-auto-approve")
+        try:
+            assert write.arrived.wait(30)
+            assert len(strict.staged(failing)) == 2
+            for key in strict.staged(failing):
+                strict.s3.delete_object(Bucket=strict.staging_bucket, Key=key)
+            write.released.set()
+            done = apply.wait()
+        finally:
+            if apply.process.poll() is None:
+                apply.kill()
+    assert done.code == 1
+    assert "Nothing was uploaded" in done.text
+    assert strict.versions(failing) == []
+    left = project.folder / "errored.tfstate"
+    assert "Error acquiring the state lock" in project.refused("state", "push", left.name)
+
+    # A client is killed between upload and commit, which comes when the next holder is at work.
+    with strict.gateway.recording() as exchanges, strict.gateway.holding_writes() as late:
+        apply = victim.start("apply", "-auto-approve")
+        try:
+            assert late.arrived.wait(30)
+        finally:
+            apply.kill()
+        assert strict.versions(killed) == []
+        wait_until_force_unlock_may_remove(strict, killed)
+        for one, name in ((project, failing), (victim, killed)):
+            assert strict.lock(name) is not None
+            # The ID that clients show of every lock and compare with what their user types.
+            one.ok("force-unlock", "-force", "/".join(place(name)))
+            assert strict.lock(name) is None
+        info = documents.lock_info()
+        assert strict.client("writer").lock(killed, info).status == 200
+        late.released.set()
+        assert late.passed.wait(30)
+    [commit] = [exchange for exchange in exchanges if exchange.is_write]
+    assert commit.status == 409
+    assert strict.versions(killed) == []
+    assert strict.client("writer").unlock(killed, info).status == 200
+
+    # The way back from the failed write; the answer to its commit is lost, and the client asks again.
+    with strict.gateway.recording() as exchanges, strict.gateway.losing_the_answer_to_a_write():
+        project.ok("state", "push", left.name)
+    assert [exchange.status for exchange in exchanges if exchange.is_write] == [200, 200]
+    [version] = strict.versions(failing)
+    assert json.loads(version.body)["resources"] == json.loads(left.read_bytes())["resources"]
+    assert project.run("plan", "-detailed-exitcode").code == 0
+    assert strict.lock(failing) is None
+    assert strict.staged(failing) == []

@@ -1,0 +1,138 @@
+"""States of any size, and states that move, with every Terraform that there is."""
+
+import json
+from urllib.parse import parse_qs, urlsplit
+
+from tests.e2e.test_cloud_commands import FRUIT, named
+from tests.e2e.test_cloud_locking import checkout, native_backend, over_http
+from tests.support import documents
+from tests.support.cloud_client import refusal
+from tests.support.project import NewProject, cloud
+from tests.support.team import Team
+
+LARGE = """
+resource "terraform_data" "large" {
+  count = 60
+  lifecycle {
+    ignore_changes = [input]
+  }
+}
+"""
+LARGE_BYTES = 30_000_000
+
+
+def large_state(lineage: str) -> bytes:
+    """A state of 30 MB that the configuration `LARGE` has no change to."""
+    content = "x" * (LARGE_BYTES // 60 // 2)
+    document = json.loads(documents.state(1, lineage=lineage))
+    document["outputs"] = {}
+    document["resources"] = [
+        {
+            "mode": "managed",
+            "type": "terraform_data",
+            "name": "large",
+            "provider": 'provider["terraform.io/builtin/terraform"]',
+            "instances": [
+                {
+                    "index_key": number,
+                    "schema_version": 0,
+                    "attributes": {
+                        "id": f"id-{number}",
+                        "input": {"value": content, "type": "string"},
+                        "output": {"value": content, "type": "string"},
+                        "triggers_replace": None,
+                    },
+                }
+                for number in range(60)
+            ],
+        }
+    ]
+    return json.dumps(document).encode()
+
+
+def test_a_state_that_http_cannot_take_goes_in_and_is_planned_with(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    body = large_state(documents.LINEAGE)
+    assert strict.client("writer").write(state, body).status == 413
+    project = checkout(new_project, strict, state, LARGE)
+    (project.folder / "large.json").write_bytes(body)
+
+    project.ok("state", "push", "large.json")
+    with strict.gateway.recording() as exchanges:
+        plan = project.run("plan", "-detailed-exitcode")
+
+    assert plan.code == 0, plan.text
+    [version] = strict.versions(state)
+    assert len(version.body) >= LARGE_BYTES
+    assert strict.staged(state) == []
+    assert {one.status for one in exchanges if one.target.endswith("/download")} == {307}
+    reader = strict.cloud_client("reader")
+    address = urlsplit(reader.download(reader.current(reader.open(state))).headers["location"])
+    assert address.hostname != urlsplit(strict.gateway.address).hostname
+    query = parse_qs(address.query)
+    assert (query["X-Amz-Expires"], query["versionId"]) == (["60"], [version.id])
+    refused = strict.client("reader").read(state)
+    assert refused.error == (413, "too_large")
+    assert b"cloud" in refused.body
+
+
+def test_a_state_above_the_limit_of_its_team_is_refused_whole(kept: Team, state: str) -> None:
+    writer = kept.cloud_client("writer")
+    assert writer.create(state).status == 201
+    workspace = writer.open(state)
+    assert writer.lock(workspace).status == 200
+    body = documents.state(1, content="x" * 1_000_000)
+
+    assert refusal(writer.write(workspace, body)).status == 413
+    assert refusal(writer.write_at_once(workspace, body)).status == 413
+    assert kept.versions(state) == []
+    assert writer.write(workspace, documents.state(1)).status == 200
+    assert writer.unlock(workspace).status == 200
+
+
+def test_a_state_moves_in_from_wherever_it_lies_and_out_again(
+    loose: Team, state: str, new_project: NewProject
+) -> None:
+    local = new_project(loose, None, loose.token("maintainer"))
+    local.write(main=FRUIT)
+    local.ok("init")
+    local.ok("apply", "-auto-approve")
+    resources = json.loads((local.folder / "terraform.tfstate").read_text())["resources"]
+
+    # From a local file to `cloud {}`.
+    local.write(backend=cloud(loose, *named(f"{state}/one")))
+    local.ok("init", answers="yes\n")
+    assert json.loads(loose.current(f"{state}/one") or b"")["resources"] == resources
+    # Back: the client does not move a state out of `cloud {}`, but it pulls one.
+    pulled = local.ok("state", "pull").out
+    (local.folder / "backend.tf").unlink()
+    said = local.refused("init")
+    assert "not" in said
+    assert "migrat" in said.lower()
+    away = new_project(loose, None, loose.token("maintainer"))
+    away.write(main=FRUIT)
+    (away.folder / "terraform.tfstate").write_text(pulled)
+    away.ok("init")
+    assert away.run("plan", "-detailed-exitcode").code == 0
+
+    # From `backend "http"`: onto the same state, which needs no copy, and onto another.
+    for target, versions in ((f"{state}/one", 1), (f"{state}/two", 1)):
+        project = over_http(new_project, loose, f"{state}/one", FRUIT)
+        project.write(backend=cloud(loose, *named(target)))
+        project.ok("init", answers="yes\n")
+        assert project.run("plan", "-detailed-exitcode").code == 0
+        assert len(loose.versions(target)) == versions
+
+    # To `backend "s3"`, which finds the state where it lies, and from there to another workspace.
+    native = new_project(loose, None, loose.token("maintainer"))
+    native.environment.update(loose.environment)
+    native.write(main=FRUIT, backend=native_backend(loose, f"{state}/two"))
+    native.ok("init")
+    assert native.run("plan", "-detailed-exitcode").code == 0
+    native.write(backend=cloud(loose, *named(f"{state}/three")))
+    native.ok("init", answers="yes\n")
+    assert native.run("plan", "-detailed-exitcode").code == 0
+    for name in ("one", "two", "three"):
+        assert json.loads(loose.current(f"{state}/{name}") or b"")["resources"] == resources
+        assert loose.lock(f"{state}/{name}") is None
