@@ -71,40 +71,53 @@ class Project:
         terraform: what runs.
         folder: for the configuration; it may not exist yet.
         backend: a configuration of a backend.
+        variables: of the environment, beside those of the stack.
 
     Raises:
         RuntimeError: a command failed.
     """
 
-    def __init__(self, stack: Stack, terraform: Terraform, folder: Path, backend: str) -> None:
+    def __init__(
+        self,
+        stack: Stack,
+        terraform: Terraform,
+        folder: Path,
+        backend: str,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         folder.mkdir(parents=True)
         (folder / "backend.tf").write_text(backend)
         (folder / "main.tf").write_text(_RESOURCES)
         self._folder = folder
         self._terraform = terraform
-        self._environment = stack.environment()
+        self._environment = {**stack.environment(), **(variables or {})}
         self._applied = 0
-        self._run("init", {})
+        self.run("init")
         self.run("apply")
 
     def run(self, command: str, variables: Mapping[str, str] | None = None) -> float:
-        """Plan without a change, or apply one; return the seconds that it took.
+        """Plan without a change, apply one, or run another command; return the seconds that it took.
 
         Args:
-            command: `plan` or `apply`.
+            command: `init`, `plan`, `apply` or `output`.
             variables: of the environment, beside those of the stack, such as another token.
 
         Raises:
             RuntimeError: it failed.
         """
-        approved = ["-auto-approve"] if command == "apply" else []
-        self._applied += len(approved)
-        return self._run(command, variables or {}, *approved, f"-var=round={self._applied}")
+        self._applied += command == "apply"
+        arguments = {
+            "init": ["-input=false"],
+            "plan": ["-input=false", f"-var=round={self._applied}"],
+            "apply": ["-input=false", "-auto-approve", f"-var=round={self._applied}"],
+            "output": [],
+        }
+        return self._run(command, variables or {}, *arguments[command])
 
     def _run(self, command: str, environment: Mapping[str, str], *arguments: str) -> float:
         started = time.perf_counter()
         done = subprocess.run(
-            [*self._terraform.argv, command, "-input=false", *arguments, "-no-color"],
+            [*self._terraform.argv, command, *arguments, "-no-color"],
             cwd=self._folder,
             env={**self._environment, **environment},
             capture_output=True,

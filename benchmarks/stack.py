@@ -52,16 +52,16 @@ class Stack:
             "CHECKPOINT_DISABLE": "1",
         }
 
-    def log(self, state: str) -> list[dict[str, Any]]:
-        """Return the backend function's own lines about a state, oldest first."""
+    def log(self, state: str, function: str = "backend") -> list[dict[str, Any]]:
+        """Return a function's own lines about the states whose names begin so, oldest first."""
         pages = (
             client(self.aws, "logs")
             .get_paginator("filter_log_events")
-            .paginate(logGroupName=f"/holdfast/{TEAM}/backend")
+            .paginate(logGroupName=f"/holdfast/{TEAM}/{function}")
         )
         messages = (event["message"] for page in pages for event in page["events"])
         lines = (json.loads(message) for message in messages if message.startswith("{"))
-        return [line for line in lines if line.get("state") == state]
+        return [line for line in lines if (line.get("state") or "").startswith(state)]
 
 
 @contextmanager

@@ -161,6 +161,10 @@ class Memory:
     )
 
 
+_MEMORY_OF_A_FUNCTION = 128
+_MEMORY_OF_A_STATE = 4
+"""Of a commit: megabytes, and times the size of the state. It was measured; see docs/limits.md."""
+
 _SNAPSHOT_PRICE = 0.0000015046
 """Dollars for a GB and second of a cached snapshot (AWS Lambda pricing, US East)."""
 _SECONDS_OF_A_MONTH = 730 * 3600
@@ -170,7 +174,7 @@ def snap_start_price(memory: Memory) -> float:
     """Return what snapshots of a team's functions cost when nobody calls them, in dollars a month.
 
     >>> round(snap_start_price(Memory(backend=1769, cloud=1769, authorizer=512)), 2)
-    17.61
+    17.62
     """
     # Twice, because the function for sessions has as much as the authorizer.
     megabytes = memory.backend + memory.cloud + 2 * memory.authorizer
@@ -231,8 +235,8 @@ class TeamConfig:
     )
     max_state_mb: int = setting(
         whole_number(1, 500),
-        'the largest state, in megabytes, that `cloud {}` and `backend "remote"` write; their function holds '
-        "all of it and has 25 seconds to read and write it, so raise `memory.cloud` with it",
+        'the largest state, in megabytes, that `cloud {}` and `backend "remote"` write; `memory.cloud` must '
+        "be at least four times that and 128 more; [what each size takes](limits.md#states-through-cloud)",
         deployed=_ANY_TIME,
         default=100,
     )
@@ -421,6 +425,12 @@ def _team(path: Path, name: str, settings: object) -> TeamConfig:
             f"{path}: team '{name}': history.days = {team.history.days} is below retention.days = "
             f"{team.retention.days}, and S3 removes nothing that is retained; write history.days = "
             f"{team.retention.days} or more"
+        )
+    needed = _MEMORY_OF_A_FUNCTION + _MEMORY_OF_A_STATE * team.max_state_mb
+    if team.memory.cloud < needed:
+        raise ConfigError(
+            f"{path}: team '{name}': memory.cloud = {team.memory.cloud} is too little for states of "
+            f"max_state_mb = {team.max_state_mb}; write memory.cloud = {needed} or more"
         )
     if team.token_trail is True and not (team.account and team.region):
         raise ConfigError(

@@ -47,7 +47,7 @@ class Staging(Construct):
         Validations.of(self.bucket).acknowledge(
             Acknowledgment(
                 id="AwsSolutions::AwsSolutions-S1",
-                reason="The log would hold presigned addresses; the audit trail has every upload.",
+                reason="The audit trail has every upload and its commit, and nothing stays beyond a day.",
             )
         )
         for statement in deny_old_tls(self.bucket):

@@ -134,14 +134,14 @@ def _respond(request: Request) -> Response:
         )
     if method not in verbs:
         raise MethodNotAllowed(method, tuple(verbs))
+    request.require_authenticated()
     return verbs[method](request, **parameters)
 
 
 # The service.
 
 
-def _ping(request: Request) -> Response:
-    request.require_authenticated()
+def _ping(_: Request) -> Response:
     headers = {"TFP-API-Version": _API_VERSION, "TFP-AppName": "HCP Terraform"}
     return Response(Event.SERVICE_DESCRIBED, 204, Payload("", is_base64=False, headers=headers))
 

@@ -13,6 +13,10 @@ MAX_BYTES: Final = 6_291_456
 
 _BESIDE_BODY: Final = 2048  # status, headers and punctuation of the response
 _WORTH_COMPRESSING: Final = 1024
+_LARGER: Final = (
+    'A "cloud" block in place of backend "http" carries larger states, '
+    "if their names have two segments or more."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ def encode(body: bytes, *, accepts_gzip: bool) -> Payload:
     if plain is None:
         raise TooLarge(
             f"The state has {len(body)} bytes; the platform carries {MAX_BYTES} bytes a response, "
-            "quotation included. Read it from the bucket, and split the state."
+            f"quotation included. {_LARGER} Otherwise read it from the bucket, and split it."
         )
     return plain
 
@@ -60,7 +64,8 @@ def require_room(body: bytes) -> None:
     if _plain(body) is None:
         raise TooLarge(
             f"The state has {len(body)} bytes, and a read of it would exceed what the platform carries: "
-            f"{MAX_BYTES} bytes a response, quotation included. Nothing was written; split the state."
+            f"{MAX_BYTES} bytes a response, quotation included. Nothing was written. {_LARGER} "
+            "Otherwise split the state."
         )
 
 

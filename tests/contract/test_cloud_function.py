@@ -1,8 +1,11 @@
 """The function behind `cloud {}`, event in and answer out, on a real S3 server."""
 
 import base64
+import gzip
 import hashlib
 import json
+import logging
+import re
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, cast
@@ -10,15 +13,20 @@ from typing import Any, cast
 import pytest
 import urllib3
 
+from gateway.log import JsonLine
 from holdfast.access import Caller, Role
+from holdfast.cloud.ids import OutputId, UploadId, VersionId, WorkspaceId
+from holdfast.names import parse
 from tests.contract.conftest import ACCOUNT, Bucket, Server
-from tests.support.documents import ADA, LINEAGE, state
+from tests.support.documents import ADA, BOB, LINEAGE, OPERATOR, encrypted_state, state
 from tests.support.events import Context, cloud_request
 
 BUCKET = "holdfast-cloud"
 STAGING = "holdfast-cloud-staging"
 READER = Caller("token:reader", Role.READER, ("*",))
 ONLY_OUTPUTS = Caller("token:outputs", Role.OUTPUTS, ("*",))
+STATE_KEY = "states/network/prod.tfstate"
+ORGANIZATION = "organizations/network"
 BY_NAME = "organizations/network/workspaces/prod"
 
 Answer = dict[str, Any]
@@ -95,17 +103,20 @@ def opened(cloud: Handle, caller: Caller = ADA) -> str:
     return str(data(ask(cloud, "GET", BY_NAME, caller))["id"])
 
 
-def announced(body: bytes, serial: int = 1, lineage: str | None = LINEAGE, **more: object) -> dict[str, Any]:
+def announced(body: bytes, serial: object = 1, **more: object) -> dict[str, Any]:
     """What a client says of a state before it uploads it."""
     md5 = hashlib.md5(body, usedforsecurity=False).hexdigest()
-    attributes = {"serial": serial, "md5": md5, "lineage": lineage, **more}
+    attributes = {"serial": serial, "md5": md5, "lineage": LINEAGE, **more}
     return {"type": "state-versions", "attributes": attributes}
+
+
+def create(cloud: Handle, workspace: str, version: object) -> Answer:
+    return ask(cloud, "POST", f"workspaces/{workspace}/state-versions", ADA, version)
 
 
 def upload(cloud: Handle, workspace: str, body: bytes, serial: int = 1, **more: object) -> dict[str, Any]:
     """Create an upload."""
-    path = f"workspaces/{workspace}/state-versions"
-    found: dict[str, Any] = data(ask(cloud, "POST", path, ADA, announced(body, serial, **more)), 201)
+    found: dict[str, Any] = data(create(cloud, workspace, announced(body, serial, **more)), 201)
     return found
 
 
@@ -119,11 +130,43 @@ def commit(cloud: Handle, upload_id: str, caller: Caller = ADA) -> Answer:
     return ask(cloud, "GET", f"state-versions/{upload_id}", caller)
 
 
+def locked(cloud: Handle) -> str:
+    """Create the workspace, acquire its lock and return its ID."""
+    workspace = created(cloud)
+    assert ask(cloud, "POST", f"workspaces/{workspace}/actions/lock")["statusCode"] == 200
+    return workspace
+
+
+def versions(moto: Server, after: int = 0) -> int:
+    """How many versions the state has got since there were so many; delete markers count, too."""
+    return len([key for key, _ in Bucket(BUCKET, moto).history(STATE_KEY) if key == STATE_KEY]) - after
+
+
 def write(cloud: Handle, workspace: str, body: bytes, serial: int = 1) -> None:
     """Upload and commit."""
     version = upload(cloud, workspace, body, serial)
     put(version["attributes"]["hosted-state-upload-url"], body)
     assert commit(cloud, version["id"])["statusCode"] == 200
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The lines that are logged, as they are written."""
+    lines: list[str] = []
+    written = JsonLine.format
+
+    def record(formatter: JsonLine, entry: logging.LogRecord) -> str:
+        lines.append(written(formatter, entry))
+        return lines[-1]
+
+    monkeypatch.setattr(JsonLine, "format", record)
+    return lines
+
+
+@pytest.fixture
+def before(cloud: Handle, moto: Server) -> int:  # noqa: ARG001 the bucket is there
+    """How many versions the state has got in earlier tests."""
+    return versions(moto)
 
 
 def test_the_life_of_a_state(cloud: Handle, moto: Server) -> None:
@@ -144,3 +187,574 @@ def test_the_life_of_a_state(cloud: Handle, moto: Server) -> None:
     read = ask(cloud, "GET", current["attributes"]["hosted-state-download-url"])
     assert (read["statusCode"], read["body"].encode()) == (200, body)
     assert keys(moto) == ["states/network/prod.tfstate", "workspaces/network/prod.json"]
+
+
+def test_the_service_describes_itself_to_clients_of_every_version(cloud: Handle) -> None:
+    ping = ask(cloud, "GET", "ping")
+    assert (ping["statusCode"], ping["body"]) == (204, "")
+    assert ping["headers"]["TFP-API-Version"] == "2.5"
+    assert ping["headers"]["TFP-AppName"] == "HCP Terraform"
+    entitlements = data(ask(cloud, "GET", f"{ORGANIZATION}/entitlement-set"))
+    assert (entitlements["type"], entitlements["attributes"]["operations"]) == ("entitlement-sets", False)
+    assert data(ask(cloud, "GET", f"{ORGANIZATION}/projects")) == []
+    assert data(ask(cloud, "GET", "account/details"))["attributes"] == {"username": "token:ada"}
+
+
+def test_every_document_says_how_often_an_apply_saves_also_an_error(cloud: Handle) -> None:
+    path = f"workspaces/{created(cloud)}"
+    for answer in (ask(cloud, "GET", path), ask(cloud, "GET", f"{path}/current-state-version")):
+        assert answer["headers"]["X-Terraform-Snapshot-Interval"] == "20"
+
+
+@pytest.mark.parametrize("role", Role)
+def test_a_workspace_says_what_its_reader_may_do(cloud: Handle, role: Role) -> None:
+    created(cloud)
+    found = data(ask(cloud, "GET", BY_NAME, Caller("token:x", role, ("network/*",))))["attributes"]
+    permissions = found.pop("permissions")
+    assert found == {
+        "name": "prod",
+        "execution-mode": "local",
+        "operations": False,
+        "locked": False,
+        "terraform-version": "latest",
+        "tag-names": [],
+    }
+    writer = {"can-update", "can-lock", "can-unlock"} if role in (Role.WRITER, Role.MAINTAINER) else set()
+    maintainer = {"can-force-unlock", "can-destroy", "can-force-delete"} if role is Role.MAINTAINER else set()
+    granted = {name for name, may in permissions.items() if may}
+    assert granted == {"can-read-settings", *writer, *maintainer}
+    assert isinstance(permissions["can-force-delete"], bool), "clients delete without looking"
+
+
+def tag(name: str) -> dict[str, Any]:
+    return {"type": "tags", "attributes": {"name": name}}
+
+
+def binding(key: str, value: str | None = None) -> dict[str, Any]:
+    attributes = {"key": key} if value is None else {"key": key, "value": value}
+    return {"type": "tag-bindings", "attributes": attributes}
+
+
+def test_tags_come_as_list_and_as_map_and_filter_the_workspaces(cloud: Handle) -> None:
+    for name, relations in {
+        "prod": {"tag-bindings": {"data": [binding("env", "prod"), binding("app")]}},
+        "eu:dev": {"tags": {"data": [tag("app")]}, "tag-bindings": None},
+    }.items():
+        document = {"type": "workspaces", "attributes": {"name": name}, "relationships": relations}
+        data(ask(cloud, "POST", f"{ORGANIZATION}/workspaces", ADA, document), 201)
+    workspace = opened(cloud)
+    bindings, tags = f"workspaces/{workspace}/tag-bindings", f"workspaces/{workspace}/relationships/tags"
+    assert ask(cloud, "POST", tags, ADA, [tag("env"), tag("x")])["statusCode"] == 204  # env keeps its value
+    changed = data(ask(cloud, "PATCH", bindings, ADA, [binding("team", "a")]))
+    assert changed == data(ask(cloud, "GET", bindings))
+    assert {one["attributes"]["key"]: one["attributes"]["value"] for one in changed} == {
+        "app": "",
+        "env": "prod",
+        "team": "a",
+        "x": "",
+    }
+    assert ask(cloud, "DELETE", tags, ADA, [tag("x"), tag("team")])["statusCode"] == 204
+    assert data(ask(cloud, "GET", BY_NAME))["attributes"]["tag-names"] == ["app", "env"]
+
+    def listed(**query: str) -> list[str]:
+        found = data(ask(cloud, "GET", f"{ORGANIZATION}/workspaces", query=query))
+        return [one["attributes"]["name"] for one in found]
+
+    assert listed() == ["eu:dev", "prod"]
+    assert listed(**{"search[name]": "u:d"}) == ["eu:dev"]
+    assert listed(**{"search[tags]": "app"}) == ["eu:dev", "prod"]
+    assert listed(**{"search[tags]": "app,env"}) == ["prod"]
+    assert listed(**{"filter[tagged][0][key]": "env", "filter[tagged][0][value]": "prod"}) == ["prod"]
+    assert listed(**{"filter[tagged][0][key]": "env", "filter[tagged][0][value]": "dev"}) == []
+    assert listed(**{"filter[project][id]": "prj-1"}) == []
+    page = {"page[number]": "2", "page[size]": "1"}
+    answer = ask(cloud, "GET", f"{ORGANIZATION}/workspaces", query=page)
+    assert [one["attributes"]["name"] for one in data(answer)] == ["prod"]
+    assert json.loads(answer["body"])["meta"]["pagination"] == {
+        "current-page": 2,
+        "page-size": 1,
+        "prev-page": 1,
+        "next-page": None,
+        "total-pages": 2,
+        "total-count": 2,
+    }
+
+
+def test_a_change_of_a_workspace_keeps_nothing_and_a_rename_is_refused(cloud: Handle) -> None:
+    path = f"workspaces/{created(cloud)}"
+    version = {"type": "workspaces", "attributes": {"terraform-version": "1.15.5", "name": "prod"}}
+    assert data(ask(cloud, "PATCH", path, ADA, version))["attributes"]["terraform-version"] == "latest"
+    renamed = {"type": "workspaces", "attributes": {"name": "other"}}
+    assert error(ask(cloud, "PATCH", path, ADA, renamed)) == (400, "invalid_document")
+
+
+def test_a_held_lock_is_409_names_its_holder_and_stays(cloud: Handle) -> None:
+    mine = locked(cloud)
+    assert data(ask(cloud, "POST", f"workspaces/{mine}/actions/lock"))["attributes"]["locked"], "a retry"
+    for caller in (ADA, BOB):  # with the same token, too
+        other = f"workspaces/{opened(cloud, caller)}"
+        refused = ask(cloud, "POST", f"{other}/actions/lock", caller)
+        assert error(refused) == (409, "locked")
+        assert "token:ada" in json.loads(refused["body"])["errors"][0]["title"]
+        unlock = ask(cloud, "POST", f"{other}/actions/unlock", caller)
+        assert error(unlock) == (409, "lock_not_matched")
+        # Texts on which clients act: they would try again, or say that another user's run holds it.
+        assert not re.search("still pending|is locked by (Run|Team|User)", unlock["body"])
+        create = ask(cloud, "POST", f"{other}/state-versions", caller, announced(b"x"))
+        assert error(create) == (409, "locked")
+    assert data(ask(cloud, "GET", BY_NAME))["attributes"]["locked"]
+    young = ask(cloud, "POST", f"workspaces/{opened(cloud)}/actions/force-unlock", OPERATOR)
+    assert error(young) == (409, "lock_not_matched")
+    for _ in range(2):
+        assert ask(cloud, "POST", f"workspaces/{mine}/actions/unlock")["statusCode"] == 200
+
+
+def test_a_safe_delete_says_what_clients_look_for(cloud: Handle, moto: Server) -> None:
+    mine = locked(cloud)
+    document = {**json.loads(state(1)), "resources": [{"mode": "managed"}]}
+    write(cloud, mine, json.dumps(document).encode())
+    for path in (f"workspaces/{mine}", BY_NAME):
+        refused = ask(cloud, "POST", f"{path}/actions/safe-delete", OPERATOR)
+        assert error(refused) == (409, "resources_tracked")
+        assert not re.search("locked|being processed", refused["body"])
+    write(cloud, mine, state(2), serial=2)
+    refused = ask(cloud, "POST", f"{BY_NAME}/actions/safe-delete", OPERATOR)
+    assert error(refused) == (409, "locked")
+    assert "locked" in json.loads(refused["body"])["errors"][0]["title"]
+    ask(cloud, "POST", f"workspaces/{mine}/actions/unlock")
+    assert ask(cloud, "POST", f"{BY_NAME}/actions/safe-delete", OPERATOR)["statusCode"] == 204
+    assert error(ask(cloud, "GET", BY_NAME)) == (404, "no_workspace")
+    assert keys(moto) == []
+
+
+def test_a_workspace_that_was_made_anew_is_not_deleted_by_a_repeat(cloud: Handle) -> None:
+    anew = {"type": "workspaces", "attributes": {"name": "anew"}}
+    data(ask(cloud, "POST", f"{ORGANIZATION}/workspaces", ADA, anew), 201)
+    for _ in range(2):
+        assert ask(cloud, "DELETE", f"{ORGANIZATION}/workspaces/anew", OPERATOR)["statusCode"] == 204
+    data(ask(cloud, "POST", f"{ORGANIZATION}/workspaces", ADA, anew), 201)
+    refused = ask(cloud, "DELETE", f"{ORGANIZATION}/workspaces/anew", OPERATOR)
+    assert error(refused) == (409, "just_deleted")
+
+
+OUTPUTS = """{
+  "plain": {"value": {"a": 12345678901234567890, "b": "\\u00e4"}, "type": ["object", {"a": "number"}]},
+  "hidden": {"value": "secret", "type": "string", "sensitive": true}
+}"""
+
+
+def test_outputs_come_from_the_state_sensitive_ones_one_by_one(cloud: Handle, log: list[str]) -> None:
+    mine = locked(cloud)
+    write(
+        cloud, mine, f'{{"version": 4, "serial": 1, "lineage": "{LINEAGE}", "outputs": {OUTPUTS}}}'.encode()
+    )
+    for caller in (ONLY_OUTPUTS, READER):
+        path = f"workspaces/{opened(cloud, caller)}/current-state-version-outputs"
+        found = {one["attributes"]["name"]: one for one in data(ask(cloud, "GET", path, caller))}
+        assert {name: one["attributes"] for name, one in found.items()} == {
+            "plain": {
+                "name": "plain",
+                "sensitive": False,
+                "value": {"a": 12345678901234567890, "b": "\u00e4"},
+                "detailed-type": ["object", {"a": "number"}],
+            },
+            "hidden": {"name": "hidden", "sensitive": True, "value": None, "detailed-type": "string"},
+        }
+        hidden = data(ask(cloud, "GET", f"state-version-outputs/{found['hidden']['id']}", caller))
+        assert hidden["attributes"]["value"] == "secret"
+    whole = ask(cloud, "GET", f"workspaces/{mine}/current-state-version", ONLY_OUTPUTS)
+    assert error(whole) == (403, "not_allowed")
+    assert "secret" not in "".join(log)
+
+
+def test_of_an_encrypted_state_one_output_without_a_type_has_the_client_read_it(
+    cloud: Handle, moto: Server
+) -> None:
+    mine = locked(cloud)
+    body = encrypted_state(1, "c2VjcmV0")
+    plain = b'{"hidden": "secret"}'
+    more = {"lineage": json.loads(body)["lineage"], "json-state-outputs": base64.b64encode(plain).decode()}
+    version = upload(cloud, mine, body, **more)
+    put(version["attributes"]["hosted-state-upload-url"], body)
+    put(version["attributes"]["hosted-json-state-upload-url"], plain)
+    data(commit(cloud, version["id"]))
+    (only,) = data(ask(cloud, "GET", f"workspaces/{mine}/current-state-version-outputs"))
+    assert "detailed-type" not in only["attributes"]
+    assert error(ask(cloud, "GET", f"state-version-outputs/{only['id']}")) == (409, "no_version")
+    stored = [moto.direct.get_object(Bucket=BUCKET, Key=key)["Body"].read() for key in keys(moto)]
+    assert body in stored
+    assert not any(b"hidden" in one or b"aGlkZGVu" in one for one in stored)
+    assert keys(moto, STAGING) == []
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_a_state_is_downloaded_compressed_or_by_a_redirect_to_that_very_version(
+    cloud: Handle, log: list[str], is_large: bool
+) -> None:
+    mine = locked(cloud)
+    body = state(1, content="x" * (6_500_000 if is_large else 5_000))
+    write(cloud, mine, body)
+    current = data(ask(cloud, "GET", f"workspaces/{mine}/current-state-version"))
+    write(cloud, mine, state(2), serial=2)
+    address = current["attributes"]["hosted-state-download-url"]
+    found = ask(cloud, "GET", address, READER, headers={"accept-encoding": "gzip"})
+    if is_large:
+        assert (found["statusCode"], found["body"]) == (307, "")
+        assert "X-Amz-Expires=60" in found["headers"]["Location"]
+        assert urllib3.request("GET", found["headers"]["Location"]).data == body
+    else:
+        assert found["headers"]["Content-Encoding"] == "gzip"
+        assert gzip.decompress(base64.b64decode(found["body"])) == body
+    assert json.loads(log[-1])["message"] == "state.read"
+    assert "X-Amz-" not in "".join(log)
+
+
+# Uploads that do not come as announced. Nothing of it is written.
+
+
+def test_an_upload_that_never_comes_is_refused(cloud: Handle, moto: Server, before: int) -> None:
+    version = upload(cloud, locked(cloud), state(1))
+    assert error(commit(cloud, version["id"])) == (409, "upload_missing")
+    assert versions(moto, before) == 0
+
+
+@pytest.mark.parametrize(
+    ("sent", "refusal"),
+    [
+        (state(1)[:-5], (409, "upload_altered")),
+        (state(1) + b" ", (409, "upload_altered")),
+        (state(1, content="other"), (409, "upload_altered")),
+        (b"", (409, "upload_altered")),
+        (b"x" * 7_000_001, (413, "too_large")),
+    ],
+    ids=["shorter", "longer", "other", "empty", "too large"],
+)
+def test_an_upload_that_is_not_what_was_announced_is_refused(
+    cloud: Handle, moto: Server, before: int, sent: bytes, refusal: tuple[int, str]
+) -> None:
+    version = upload(cloud, locked(cloud), state(1))
+    put(version["attributes"]["hosted-state-upload-url"], sent)
+    assert error(commit(cloud, version["id"])) == refusal
+    assert versions(moto, before) == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "announcement", "refusal"),
+    [
+        (state(1), {"serial": 2}, (409, "upload_altered")),
+        (state(1), {"lineage": "other"}, (409, "upload_altered")),
+        (b"[]", {}, (400, "invalid_state")),
+    ],
+)
+def test_the_upload_is_a_state_of_the_announced_revision(
+    cloud: Handle,
+    moto: Server,
+    before: int,
+    body: bytes,
+    announcement: dict[str, Any],
+    refusal: tuple[int, str],
+) -> None:
+    version = data(create(cloud, locked(cloud), announced(body, **announcement)), 201)
+    put(version["attributes"]["hosted-state-upload-url"], body)
+    assert error(commit(cloud, version["id"])) == refusal
+    assert versions(moto, before) == 0
+
+
+def test_a_repeated_commit_writes_once_with_and_without_the_upload(
+    cloud: Handle, moto: Server, before: int
+) -> None:
+    mine, body = locked(cloud), state(1)
+    version = upload(cloud, mine, body)
+    for _ in range(2):
+        put(version["attributes"]["hosted-state-upload-url"], body)
+        for _ in range(2):
+            assert data(commit(cloud, version["id"]))["id"] == version["id"]
+    assert versions(moto, before) == 1
+    assert error(commit(cloud, version["id"], BOB)) == (409, "locked")
+    ask(cloud, "POST", f"workspaces/{mine}/actions/unlock")
+    assert error(commit(cloud, version["id"])) == (409, "lock_lost")
+
+
+def test_somebody_else_does_not_commit_what_was_uploaded(cloud: Handle, moto: Server, before: int) -> None:
+    version = upload(cloud, locked(cloud), state(1))
+    put(version["attributes"]["hosted-state-upload-url"], state(1))
+    assert error(commit(cloud, version["id"], READER)) == (403, "not_allowed")
+    assert error(commit(cloud, version["id"], BOB)) == (409, "locked")
+    assert versions(moto, before) == 0
+
+
+def test_a_commit_after_its_lock_was_lost_writes_nothing_even_under_the_same_id(
+    cloud: Handle, moto: Server, before: int
+) -> None:
+    mine = locked(cloud)
+    version = upload(cloud, mine, state(1))
+    put(version["attributes"]["hosted-state-upload-url"], state(1))
+    for action in ("unlock", "lock"):  # the acquire arrives once more
+        assert ask(cloud, "POST", f"workspaces/{mine}/actions/{action}")["statusCode"] == 200
+        assert error(commit(cloud, version["id"])) == (409, "lock_lost")
+    assert versions(moto, before) == 0
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_commit_on_another_base_is_refused_with_force_too(
+    cloud: Handle, moto: Server, before: int, force: bool
+) -> None:
+    mine = locked(cloud)
+    version = upload(cloud, mine, state(2), serial=2, force=force)
+    put(version["attributes"]["hosted-state-upload-url"], state(2))
+    write(cloud, mine, state(1))
+    assert error(commit(cloud, version["id"])) == (409, "base_changed")
+    assert versions(moto, before) == 1
+
+
+def test_a_version_that_was_never_acknowledged_does_not_stop_the_holder(cloud: Handle, moto: Server) -> None:
+    mine = locked(cloud)
+    held = moto.direct.head_object(Bucket=BUCKET, Key=f"{STATE_KEY}.tflock")["LastModified"]
+    version = upload(cloud, mine, state(1))
+    put(version["attributes"]["hosted-state-upload-url"], state(1))
+    late = {"sha256": "0" * 64, "serial": "7", "lineage": LINEAGE, "lock-id": "broken"}
+    written = held
+    while written <= held:  # times have whole seconds
+        moto.direct.put_object(Bucket=BUCKET, Key=STATE_KEY, Body=state(7), Metadata=late)
+        written = moto.direct.head_object(Bucket=BUCKET, Key=STATE_KEY)["LastModified"]
+    data(commit(cloud, version["id"]))
+    current = data(ask(cloud, "GET", f"workspaces/{mine}/current-state-version"))
+    assert current["attributes"]["serial"] == 1
+
+
+def test_serials_and_lineages_that_do_not_follow_are_refused_at_create_unless_forced(cloud: Handle) -> None:
+    mine = locked(cloud)
+    write(cloud, mine, state(2), serial=2)
+    for announcement, code in (
+        ({"serial": 1}, "serial_not_newer"),
+        ({"serial": 2}, "serial_not_newer"),
+        ({"serial": 3, "lineage": "other"}, "lineage_changed"),
+    ):
+        assert error(create(cloud, mine, announced(b"x", **announcement))) == (409, code)
+        data(create(cloud, mine, announced(b"x", **announcement, force=True)), 201)
+
+
+def test_the_upload_in_one_step_of_older_clients_writes_the_same(
+    cloud: Handle, moto: Server, before: int
+) -> None:
+    mine, body = locked(cloud), state(1)
+    whole = {"state": base64.b64encode(body).decode(), "json-state": "!", "json-state-outputs": "!"}
+    for _ in range(2):  # a retry
+        data(create(cloud, mine, announced(body, **whole)), 201)
+    assert error(create(cloud, mine, announced(state(2), 2, **whole))) == (409, "upload_altered")
+    large = base64.b64encode(b"x" * 7_000_001).decode()
+    assert error(create(cloud, mine, announced(b"x", 2, state=large))) == (413, "too_large")
+    for broken in ("!", "a", "\u00e4"):
+        assert error(create(cloud, mine, announced(body, 2, state=broken))) == (400, "invalid_document")
+    assert versions(moto, before) == 1
+
+
+# Who may do what, and bad input. Nothing of it is a 5xx or changes anything.
+
+PROD = parse("network/prod")
+WORKSPACE = {"type": "workspaces", "attributes": {"name": "prod"}}
+WS = str(WorkspaceId(PROD, "0" * 32, 1_700_000_000, ""))
+SV = str(VersionId(PROD, "none", 7))
+UPLOAD = str(UploadId(PROD, "0" * 32, "v", None, 1, "", "0" * 32, force=False, key="0" * 32))
+OUT = str(OutputId(VersionId(PROD, "none", 7), "a"))
+NOBODY: set[str] = set()
+OUTPUTS_ROLE = {"outputs"}
+READERS = {"outputs", "reader"}
+WRITERS = {"outputs", "reader", "writer"}
+CALLS: list[tuple[str, str, object, set[str]]] = [
+    ("GET", f"{ORGANIZATION}/entitlement-set", None, NOBODY),
+    ("GET", f"{ORGANIZATION}/projects", None, NOBODY),
+    ("POST", f"{ORGANIZATION}/projects", {}, NOBODY),
+    ("GET", f"{ORGANIZATION}/workspaces", None, NOBODY),
+    ("POST", f"{ORGANIZATION}/workspaces", WORKSPACE, READERS),
+    ("GET", BY_NAME, None, NOBODY),
+    ("DELETE", BY_NAME, None, WRITERS),
+    ("POST", f"{BY_NAME}/actions/safe-delete", None, WRITERS),
+    ("GET", f"workspaces/{WS}", None, NOBODY),
+    ("PATCH", f"workspaces/{WS}", WORKSPACE, NOBODY),
+    ("GET", f"workspaces/{WS}/tag-bindings", None, NOBODY),
+    ("PATCH", f"workspaces/{WS}/tag-bindings", [], READERS),
+    ("POST", f"workspaces/{WS}/relationships/tags", [], READERS),
+    ("DELETE", f"workspaces/{WS}/relationships/tags", [], READERS),
+    ("POST", f"workspaces/{WS}/actions/lock", None, READERS),
+    ("POST", f"workspaces/{WS}/actions/unlock", None, READERS),
+    ("POST", f"workspaces/{WS}/actions/force-unlock", None, WRITERS),
+    ("POST", f"workspaces/{WS}/actions/safe-delete", None, WRITERS),
+    ("GET", f"workspaces/{WS}/current-state-version", None, OUTPUTS_ROLE),
+    ("GET", f"workspaces/{WS}/current-state-version-outputs", None, NOBODY),
+    ("POST", f"workspaces/{WS}/state-versions", announced(b"x"), READERS),
+    ("GET", f"state-versions/{SV}", None, OUTPUTS_ROLE),
+    ("GET", f"state-versions/{UPLOAD}", None, READERS),
+    ("GET", f"state-versions/{SV}/download", None, OUTPUTS_ROLE),
+    ("GET", f"state-version-outputs/{OUT}", None, NOBODY),
+]
+
+
+@pytest.mark.parametrize("role", Role)
+def test_a_caller_whose_role_or_scope_does_not_cover_the_call_gets_403_and_never_404(
+    cloud: Handle, moto: Server, role: Role
+) -> None:
+    outsider = Caller("token:x", role, ("payments/*", "network"))
+    insider = Caller("token:x", role, ("network/prod",))
+    for method, path, body, _ in CALLS:
+        assert error(ask(cloud, method, path, outsider, body)) == (403, "not_allowed"), path
+    for method, path, body, refused in CALLS:
+        if role in refused:
+            assert error(ask(cloud, method, path, insider, body)) == (403, "not_allowed"), path
+    assert keys(moto) == []
+    for method, path, body, refused in CALLS:
+        if role not in refused:
+            status = ask(cloud, method, path, insider, body)["statusCode"]
+            assert status < 500, path
+            assert status != 403, path
+
+
+def test_a_call_without_a_caller_is_401(cloud: Handle) -> None:
+    for method, path in (
+        *((call[0], call[1]) for call in CALLS),
+        ("GET", "ping"),
+        ("GET", "account/details"),
+    ):
+        answer = cloud(cloud_request(method, path), Context())
+        assert error(answer) == (401, "not_authenticated"), path
+
+
+BAD_IDS = [
+    *(WS[:-1], WS + "A", WS[:10], "ws-", "ws-" + "A" * 5000, "ws-\u00e4", WS.upper()),
+    *(SV, UPLOAD, OUT, "prod", "ws-W10", "ws-bnVsbA", "ws-" + "W" * 2000),
+]
+
+
+def test_an_id_that_this_api_did_not_make_is_400(cloud: Handle, moto: Server) -> None:
+    calls = (
+        ("GET", "", None),
+        ("POST", "/actions/lock", None),
+        ("GET", "/tag-bindings", None),
+        ("POST", "/state-versions", announced(b"x")),
+    )
+    for given in BAD_IDS:
+        for method, suffix, body in calls:
+            refused = ask(cloud, method, f"workspaces/{given}{suffix}", ADA, body)
+            assert error(refused) == (400, "invalid_id"), given
+        for prefix in ("sv-", "upload-"):
+            other = prefix + given.partition("-")[2]
+            if other not in (SV, UPLOAD):
+                assert error(ask(cloud, "GET", f"state-versions/{other}")) == (400, "invalid_id"), other
+    assert keys(moto) == []
+
+
+BAD_NAMES = [
+    *(("network", name) for name in ("..", "a%2Fb", "x" * 300, "a::b", ":", "a b", "\u00e4", "-a", "")),
+    *((name, "prod") for name in ("..", "a%2Fb", "x" * 300, "a:b", "", "holdfast-doctor")),
+]
+
+
+def test_a_name_that_no_state_can_have_is_400(cloud: Handle, moto: Server) -> None:
+    for organization, workspace in BAD_NAMES:
+        path = f"organizations/{organization}/workspaces"
+        document = {"type": "workspaces", "attributes": {"name": workspace}}
+        for refused in (ask(cloud, "GET", f"{path}/{workspace}"), ask(cloud, "POST", path, ADA, document)):
+            assert error(refused) == (400, "invalid_state_name"), (organization, workspace)
+    assert keys(moto) == []
+
+
+def test_a_slash_in_a_name_is_400(cloud: Handle) -> None:
+    assert error(ask(cloud, "GET", f"{ORGANIZATION}/workspaces/eu/prod")) == (400, "unknown_route")
+    document = {"type": "workspaces", "attributes": {"name": "eu/prod"}}
+    refused = ask(cloud, "POST", f"{ORGANIZATION}/workspaces", ADA, document)
+    assert error(refused) == (400, "invalid_state_name")
+
+
+CREATE = ("POST", f"{ORGANIZATION}/workspaces")
+CHANGE = ("PATCH", f"workspaces/{WS}")
+TAGS = ("POST", f"workspaces/{WS}/relationships/tags")
+BINDINGS = ("PATCH", f"workspaces/{WS}/tag-bindings")
+VERSIONS = ("POST", f"workspaces/{WS}/state-versions")
+
+
+def related(**relationships: object) -> dict[str, Any]:
+    return {"data": {**WORKSPACE, "relationships": relationships}}
+
+
+def versioned(**attributes: object) -> dict[str, Any]:
+    return {"data": announced(b"x", **attributes)}
+
+
+NO_DOCUMENTS: list[object] = [[], {}, {"data": 7}, None]
+NO_ATTRIBUTES: list[object] = [[], None, {"name": 7}, {}]
+NO_TAGS: list[object] = [7, {"data": 7}, {"data": [7]}, {"data": [binding("a")]}]
+BAD_DOCUMENTS: list[tuple[tuple[str, str], object]] = [
+    *((call, bad) for call in (CREATE, CHANGE, TAGS, BINDINGS, VERSIONS) for bad in NO_DOCUMENTS),
+    *((call, {"data": {"type": "runs"}}) for call in (CREATE, CHANGE, VERSIONS)),
+    *((CREATE, {"data": {"type": "workspaces", "attributes": bad}}) for bad in NO_ATTRIBUTES),
+    *((CREATE, related(tags=bad)) for bad in NO_TAGS),
+    (CREATE, related(**{"tag-bindings": {"data": [tag("a")]}})),
+    (CREATE, {"data": {**WORKSPACE, "relationships": []}}),
+    *((TAGS, {"data": [tag(bad)]}) for bad in ("", "\u00e4", "x" * 129)),
+    *((TAGS, {"data": [bad]}) for bad in ({"type": "tags"}, {"type": "tags", "attributes": {"name": None}})),
+    *((BINDINGS, {"data": [binding("a", value)]}) for value in ("\u00e4", "x" * 257)),
+    (BINDINGS, {"data": [{"type": "tag-bindings", "attributes": {"key": "a", "value": 7}}]}),
+    (BINDINGS, {"data": [{"type": "tag-bindings", "attributes": {"value": "a"}}]}),
+    (BINDINGS, {"data": [binding(f"a{number}") for number in range(51)]}),
+    *((VERSIONS, versioned(serial=bad)) for bad in (-1, 2**64, "1", True, 1.5, None)),
+    *((VERSIONS, versioned(md5=bad)) for bad in ("", "x" * 32, "0" * 31, 7, None)),
+    *((VERSIONS, versioned(lineage=bad)) for bad in (7, "x" * 201, "\ud800")),
+    *((VERSIONS, versioned(force=bad)) for bad in ("true", 1)),
+    (VERSIONS, versioned(state=7)),
+]
+
+
+def test_a_document_that_is_not_what_its_call_takes_is_400(cloud: Handle, moto: Server) -> None:
+    for call, document in BAD_DOCUMENTS:
+        body = "{" if document is None else json.dumps(document)
+        answer = cloud(cloud_request(*call, caller=OPERATOR, body=body), Context())
+        assert error(answer) == (400, "invalid_document"), (call, document)
+    assert keys(moto) == []
+
+
+def test_ten_megabytes_of_tags_are_413(cloud: Handle, moto: Server) -> None:
+    many = [tag("x" * 100_000)] * 100
+    for method, path in (TAGS, BINDINGS):
+        assert error(ask(cloud, method, path, ADA, many)) == (413, "too_large")
+    whole = {**WORKSPACE, "relationships": {"tags": {"data": many}}}
+    assert error(ask(cloud, *CREATE, ADA, whole)) == (413, "too_large")
+    assert keys(moto) == []
+
+
+def test_a_list_with_parameters_that_are_none_is_400(cloud: Handle) -> None:
+    for query in (
+        *({"page[number]": bad} for bad in ("0", "-1", "x", "1" * 30, "\u0663", "")),
+        {"page[size]": "0"},
+        {"filter[tagged][0][value]": "a"},
+    ):
+        refused = ask(cloud, "GET", f"{ORGANIZATION}/workspaces", query=query)
+        assert error(refused) == (400, "invalid_document"), query
+
+
+def test_what_is_no_call_is_400_with_what_there_is(cloud: Handle, log: list[str]) -> None:
+    for path in ("", "runs", "ping/", f"{ORGANIZATION}/runs", "workspaces", "../ping", "x" * 300):
+        refused = ask(cloud, "GET", path)
+        assert error(refused) == (400, "unknown_route"), path
+        assert "no runs" in refused["body"]
+        assert "state" not in json.loads(log[-1])
+
+
+def test_a_verb_that_a_call_does_not_have_is_405(cloud: Handle) -> None:
+    refused = ask(cloud, "PUT", BY_NAME)
+    assert error(refused) == (405, "method_not_allowed")
+    assert refused["headers"]["Allow"] == "GET, DELETE"
+
+
+def test_a_log_line_names_the_state_whether_a_name_or_an_id_was_given(cloud: Handle, log: list[str]) -> None:
+    ask(cloud, "GET", BY_NAME)
+    ask(cloud, "POST", f"workspaces/{WS}/actions/lock")
+    ask(cloud, "POST", f"workspaces/{WS}/actions/unlock")
+    ask(cloud, "GET", f"state-versions/{UPLOAD}", READER)
+    ask(cloud, "GET", f"state-version-outputs/{OUT}")
+    ask(cloud, "GET", "workspaces/ws-none")
+    found = [json.loads(line) for line in log]
+    assert [line.get("state") for line in found] == ["network/prod"] * 5 + [None]
+    refused = ["request.refused"] * 3
+    assert [line["message"] for line in found] == [
+        *("workspace.absent", "lock.acquired", "lock.released", *refused)
+    ]

@@ -2,8 +2,9 @@
 
     fuzz.run(requests=500, seconds=60, seed=1, say=print, stack=stack)
 
-Half of them are schemathesis's, made from docs/openapi.yaml, with it and against it; half break rules of
-HTTP, JSON, names, lock info and states. They come in batches. Each has names of its own, a state with a lock
+A third of them are schemathesis's, made from docs/openapi.yaml, with it and against it; a third break rules
+of HTTP, JSON, names, lock info and states; a third are what `cloud {}` sends, with wrong IDs, names and
+documents. They come in batches. Each has names of its own, a state with a lock
 that is held and one without, so that there is something to destroy; batches run side by side, the requests
 of one after another. After every request the history of the batch's states is listed. A batch is made from
 the seed and its number alone, and it can be run again by itself (`only`).
@@ -31,7 +32,15 @@ from jsonschema_rs import Draft202012Validator
 
 from holdfast.access import Role
 from tests.safety.figures import Figures
-from tests.safety.fuzz_requests import DOCUMENT, Ground, Request, from_hypothesis, from_schemathesis
+from tests.safety.fuzz_requests import (
+    CLOUD,
+    DOCUMENT,
+    Ground,
+    Request,
+    from_cloud,
+    from_hypothesis,
+    from_schemathesis,
+)
 from tests.support import documents
 from tests.support.aws_gateway import AwsGateway
 
@@ -167,7 +176,7 @@ def fuzz(
                 say(f"fuzz: out of time after {seconds:.0f} s")
                 break
             ground = Ground(f"{target.prefix}/{number}", target.tokens)
-            source = from_hypothesis if number % 2 else from_schemathesis
+            source = (from_schemathesis, from_hypothesis, from_cloud)[number % 3]
             made = source(ground, size, seed * 1_000_003 + number)
             # Not many ahead, so that the end of the time is the end.
             if len(waiting) > 2 * _WORKERS:
@@ -292,7 +301,8 @@ def faults(request: Request, answer: Answer | None, before: History, after: Hist
         yield f"status {answer.status}"
     elif (wrong := _undocumented(request, answer)) is not None:
         yield wrong
-    changes = answer.status < 300 and request.method not in ("GET", "HEAD", "OPTIONS", "PATCH")
+    is_commit = request.target.startswith(f"{CLOUD}state-versions/upload-")
+    changes = answer.status < 300 and (is_commit or request.method not in ("GET", "HEAD", "OPTIONS", "PATCH"))
     if before != after and not changes:
         yield f"changed by a request that was answered {answer.status}: {_difference(before, after)}"
 
@@ -317,6 +327,8 @@ _PATH: Final = re.compile(r"/+(?:(states|outputs|locks|unlocks)/.+|(health|sessi
 
 def _undocumented(request: Request, answer: Answer) -> str | None:
     """How an answer differs from docs/openapi.yaml, None if it does not."""
+    if request.target.startswith(CLOUD):
+        return _wrong_over_cloud(answer)
     responses = list(_described(request, answer.status))
     if not responses:
         return f"it is not described that {request.method} is answered {answer.status} here"
@@ -336,6 +348,18 @@ def _undocumented(request: Request, answer: Answer) -> str | None:
     if not answer.headers.get("content-type", "").startswith("application/json"):
         return f"its body is said to be {answer.headers.get('content-type')}"
     return None
+
+
+def _wrong_over_cloud(answer: Answer) -> str | None:
+    """How an answer differs from what clients of `cloud {}` can show, None if it does not."""
+    if answer.status < 400:
+        return None
+    try:
+        document = json.loads(answer.body)
+        told = document["message"] if "message" in document else document["errors"][0]["title"]
+    except (ValueError, LookupError, TypeError):
+        return "its body is no error that a client can show"
+    return None if told else "its error says nothing"
 
 
 def _described(request: Request, status: int) -> Iterator[Mapping[str, Any]]:

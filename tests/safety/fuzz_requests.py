@@ -1,11 +1,14 @@
-"""Requests that nobody should send, made up by hypothesis and by schemathesis from docs/openapi.yaml."""
+"""Requests that nobody should send, made up by hypothesis and by schemathesis from docs/openapi.yaml.
+
+What `cloud {}` sends is not described there, so hypothesis alone makes up what nobody should send of that.
+"""
 
 import base64
 import gzip
 import hashlib
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
@@ -107,6 +110,17 @@ def from_hypothesis(ground: Ground, count: int, number: int) -> list[Request]:
         number: the same makes the same requests.
     """
     return _drawn(_raw(ground), count, number)
+
+
+def from_cloud(ground: Ground, count: int, number: int) -> list[Request]:
+    """Requests of `cloud {}` with IDs, names and documents that are cut, made up or of other states.
+
+    Args:
+        ground: what they aim at.
+        count: how many.
+        number: the same makes the same requests.
+    """
+    return _drawn(_of_cloud(ground), count, number)
 
 
 def _drawn(strategy: SearchStrategy[Request], count: int, number: int) -> list[Request]:
@@ -616,3 +630,157 @@ def _raw(draw: st.DrawFn, ground: Ground) -> Request:
         length, whole = draw(_lengths(body))
         more = (*more, *draw(st.sampled_from(_checksums(body))), *draw(_more_headers()))
     return replace(request, headers=(*credentials, *length, *more), whole=whole)
+
+
+# --- of cloud {} ---------------------------------------------------------------------------------
+
+CLOUD: Final = "/api/v2/"
+_LIST: Final = "organizations/{organization}/workspaces"
+_NAMED: Final = _LIST + "/{workspace}"
+_CLOUD_CALLS: Final = (
+    *[("POST", "workspaces/{id}/state-versions")] * 4,
+    *[("GET", "state-versions/{id}")] * 4,
+    *[("POST", f"workspaces/{{id}}/actions/{verb}") for verb in ("lock", "unlock", "force-unlock")] * 2,
+    *[("PATCH", "workspaces/{id}/tag-bindings"), ("POST", _LIST), ("GET", _LIST), ("GET", _NAMED)] * 2,
+    *(("GET", "state-versions/{id}/download"), ("GET", "state-version-outputs/{id}")),
+    *(("GET", "workspaces/{id}"), ("PATCH", "workspaces/{id}"), ("GET", "workspaces/{id}/tag-bindings")),
+    *((verb, "workspaces/{id}/relationships/tags") for verb in ("POST", "DELETE")),
+    *(("POST", "workspaces/{id}/actions/safe-delete"), ("DELETE", _NAMED)),
+    *(("GET", f"workspaces/{{id}}/current-state-version{what}") for what in ("", "-outputs")),
+    *(("POST", _NAMED + "/actions/safe-delete"), ("GET", "organizations/{organization}/entitlement-set")),
+    *((verb, "organizations/{organization}/projects") for verb in ("GET", "POST")),
+    *(("GET", "ping"), ("GET", "account/details"), ("GET", "runs/{id}"), ("PUT", "workspaces/{id}")),
+)
+_CLOUD_QUERIES: Final = (
+    *("", "?page[number]=0", "?page[number]=x&page[size]=-1", "?page%5Bsize%5D=99999999999999999999"),
+    *("?search[tags]=a,,%00", "?search[name]=%F0%9F%92%A9", "?filter[tagged][0][key]=a&filter[tagged][x]=b"),
+    *("?filter[tagged][99999999999][value]=a", "?filter[project][id]=prj-x", "?page[number]=%D9%A3"),
+)
+_HEX: Final = st.text("0123456789abcdef", min_size=32, max_size=32)
+
+
+def _cloud_ids(ground: Ground) -> SearchStrategy[str]:
+    """IDs as the API makes them, of states of the ground and of others, and what is left of such."""
+    names = st.sampled_from(
+        [ground.locked, ground.locked, ground.free, f"{ground.prefix}/new", "foreign/state", "one-segment"]
+    )
+    version = st.one_of(st.just(""), st.just("null"), st.text("abcXYZ019._-", max_size=32), _text)
+    base: SearchStrategy[object] = st.one_of(st.just([]), st.tuples(version, _text).map(list))
+    size = st.integers(0, 2**63 - 1)
+    serial = st.integers(0, 2**64 - 1)
+    fields = st.one_of(
+        st.tuples(st.just("ws-"), names, _HEX, st.integers(0, 253_402_300_799), version),
+        st.tuples(st.just("sv-"), names, version, size),
+        st.tuples(st.just("wsout-"), names, version, size, _text),
+        st.tuples(
+            *(st.just("upload-"), names, _HEX, version, base, serial),
+            *(_text, _HEX, st.booleans(), _HEX),
+        ),
+    )
+    whole = fields.map(lambda found: _cloud_id(found[0], list(found[1:])))
+
+    def with_odd_field(found: tuple[Any, ...], place: int, odd: object) -> str:
+        prefix, *kept = found
+        kept[place % len(kept)] = odd
+        return _cloud_id(prefix, kept)
+
+    def cut(found: str, place: int) -> str:
+        return found[: place % (len(found) + 1)]
+
+    def altered(found: str, place: int, by: str) -> str:
+        return found[: place % len(found)] + by + found[place % len(found) + 1 :]
+
+    places = st.integers(0, 200)
+    prefixes = st.sampled_from(["ws-", "sv-", "upload-", "wsout-", "run-", ""])
+    return st.one_of(
+        whole,
+        whole,
+        st.builds(with_odd_field, fields, places, _json),
+        st.builds(cut, whole, places),
+        st.builds(altered, whole, places, st.sampled_from("AZaz09-_=+%.~")),
+        st.builds(_cloud_id, prefixes, st.lists(_json, max_size=10)),
+        whole.map(lambda found: found + "="),
+        whole.map(lambda found: "sv-" + found.partition("-")[2]),
+        st.sampled_from(["ws-", "sv-" + "A" * 5000, "upload-W10", "ws-bnVsbA", "wsout-e30", "latest"]),
+    )
+
+
+def _cloud_id(prefix: str, fields: list[Any]) -> str:
+    document = json.dumps(fields, separators=(",", ":")).encode()
+    return prefix + base64.urlsafe_b64encode(document).decode().rstrip("=")
+
+
+def _cloud_documents(ground: Ground) -> SearchStrategy[bytes]:
+    """Documents as clients send them, with members of other types, and such as are none."""
+    state = documents.state(6)
+    version = {
+        "serial": 6,
+        "lineage": documents.LINEAGE,
+        "md5": hashlib.md5(state, usedforsecurity=False).hexdigest(),
+        "force": False,
+        "state": base64.b64encode(state).decode(),
+    }
+    organization, _, rest = ground.locked.partition("/")
+    known = [
+        {"data": {"type": "state-versions", "attributes": version}},
+        {"data": {"type": "workspaces", "attributes": {"name": rest.replace("/", ":")}}},
+        {"data": {"type": "workspaces", "attributes": {"name": organization, "tag-names": ["a"]}}},
+        {"data": [{"type": "tag-bindings", "attributes": {"key": "a", "value": "b"}}]},
+        {"data": [{"type": "tags", "attributes": {"name": "a"}}]},
+        {"reason": "Locked by Terraform"},
+    ]
+
+    def replaced(document: object, place: int, by: object) -> object:
+        """The document with the value at a place, counted through all of it, replaced."""
+        paths = list(_paths(document))
+        changed = json.loads(json.dumps(document))
+        *way, last = paths[place % len(paths)]
+        inner = changed
+        for step in way:
+            inner = inner[step]
+        inner[last] = by
+        return changed
+
+    whole = st.sampled_from(known)
+    return st.one_of(
+        whole.map(_dumped),
+        st.builds(replaced, whole, st.integers(0, 30), _json).map(_dumped),
+        st.builds(replaced, whole, st.integers(0, 30), _json).map(_dumped),
+        whole.map(_dumped).flatmap(_broken),
+        _json.map(_dumped),
+    )
+
+
+def _paths(document: object) -> Iterator[tuple[Any, ...]]:
+    """Yield the ways to every value in a document."""
+    inner: Iterable[tuple[Any, object]] = ()
+    if isinstance(document, dict):
+        inner = document.items()
+    elif isinstance(document, list):
+        inner = enumerate(document)
+    for name, value in inner:
+        yield (name,)
+        yield from ((name, *rest) for rest in _paths(value))
+
+
+@st.composite
+def _of_cloud(draw: st.DrawFn, ground: Ground) -> Request:
+    method, path = draw(st.sampled_from(_CLOUD_CALLS))
+    name = draw(st.sampled_from([ground.locked, ground.locked, ground.free, f"{ground.prefix}/new"]))
+    organization, _, rest = name.partition("/")
+    workspace = _percent(rest.replace("/", ":"))
+    if draw(st.integers(0, 3)) == 0:
+        workspace = draw(st.sampled_from([odd for odd in _NASTY if odd]))
+    if draw(st.integers(0, 7)) == 0:
+        organization = draw(st.sampled_from([odd for odd in _NASTY if odd]))
+    filled = path.format(organization=organization, workspace=workspace, id=draw(_cloud_ids(ground)))
+    query = draw(st.sampled_from(_CLOUD_QUERIES)) if path == _LIST else ""
+    body = draw(_cloud_documents(ground)) if method not in ("GET", "DELETE") else b""
+    token = ground.tokens[draw(st.sampled_from(["writer", "writer", "maintainer", "reader"]))]
+    credentials = base64.b64decode(token.removeprefix("Basic ")).decode().replace(":", ".", 1)
+    headers = (
+        ("Authorization", f"Bearer {credentials}"),
+        ("Content-Type", "application/vnd.api+json"),
+        ("Content-Length", str(len(body))),
+    )
+    return Request(method, CLOUD + filled + query, headers, body)

@@ -8,7 +8,7 @@ import pytest
 from holdfast.access import Role
 from tests.safety.figures import Figures
 from tests.safety.fuzz import Answer, History, Target, faults, fuzz
-from tests.safety.fuzz_requests import Ground, Request, from_hypothesis, from_schemathesis
+from tests.safety.fuzz_requests import Ground, Request, from_cloud, from_hypothesis, from_schemathesis
 from tests.support.http_client import Credentials
 
 TOKENS = {role.value: Credentials(role.value, "secret").header for role in Role}
@@ -103,7 +103,7 @@ def test_a_refusal_that_changed_something_is_found() -> None:
 def test_the_same_seed_makes_the_same_requests() -> None:
     ground = Ground("fuzz/1", TOKENS)
 
-    for source in (from_schemathesis, from_hypothesis):
+    for source in (from_schemathesis, from_hypothesis, from_cloud):
         once = source(ground, 30, 5)
         assert len(set(once)) == 30
         assert source(ground, 30, 5) == once

@@ -1,14 +1,14 @@
-"""The walk through docs/access.md: every block is typed as it stands, and prints what stands below it.
+"""The walks through documents: every block is typed as it stands, and prints what stands below it.
 
 But for three things: another folder and other ports than a user has, so that both can be at work; and the
-block that waits for a minute, which tests/e2e/test_access_revocation.py measures.
+block of docs/access.md that waits for a minute, which tests/e2e/test_access_revocation.py measures.
 """
 
 import os
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,9 +20,10 @@ from local_aws.terraform import terraforms
 from tests.support.free_port import free_port
 from tests.support.front_door import TIME_LIMIT, FrontDoor
 
-DOCUMENT: Final = ROOT / "docs" / "access.md"
+DOCS: Final = ROOT / "docs"
 ISSUER: Final = "127.0.0.1:4570"
-FOLDER: Final = "/tmp/access"  # noqa: S108 what stands in the document
+ACCESS_FOLDER: Final = "/tmp/access"  # noqa: S108 what stands in the document
+WORKSPACES_FOLDER: Final = "/tmp/workspaces"  # noqa: S108 what stands in the document
 WAITS: Final = "sleep 60\n"
 LATER: Final = """\
 last=$((SECONDS + 60))
@@ -50,9 +51,9 @@ class Step:
     printed: tuple[str, ...]
 
 
-def steps() -> list[Step]:
-    """The blocks of the walk, in order."""
-    _, _, walk = DOCUMENT.read_text().partition("\n## Try it on this machine\n")
+def steps(document: str) -> list[Step]:
+    """The blocks of a document's walk, in order."""
+    _, _, walk = (DOCS / document).read_text().partition("\n## Try it on this machine\n")
     blocks = re.findall(r"^```(sh)?\n(.*?)^```$", walk, re.MULTILINE | re.DOTALL)
     return [
         Step(text, tuple(after.splitlines()) if not below else ())
@@ -91,8 +92,8 @@ def pattern(line: str) -> re.Pattern[str]:
     return re.compile(r"\S+".join(re.escape(part) for part in parts))
 
 
-def walk(front_door: FrontDoor, folder: Path) -> None:
-    """Walk it.
+def walk_access(front_door: FrontDoor, folder: Path) -> None:
+    """Walk through docs/access.md.
 
     Args:
         front_door: what `make up` has brought up.
@@ -101,49 +102,78 @@ def walk(front_door: FrontDoor, folder: Path) -> None:
     Raises:
         AssertionError: a block does not print what the document says.
     """
-    (folder / "bin").mkdir()
-    terraform = folder / "bin" / "terraform"
-    terraform.write_text(f'#!/bin/sh\nexec {shlex.join(terraforms()[0].argv)} "$@"\n')
-    terraform.chmod(0o755)
-    up, *rest = steps()
-    assert up.typed == "make up\n"
-    printed = front_door("up")
-    assert up.printed[0] in printed
+    rest = _after_up(front_door, steps("access.md"))
+    typed = [step for step in rest if step.typed != "make issuer\n" and not step.typed.startswith(WAITS)]
+    assert len(typed) == len(rest) - 2
     with issuer(front_door) as address:
         replaced = {
             ".local/": f"{front_door.folder}/",
             "-m local_aws": f"-m local_aws --folder {front_door.folder}",
-            FOLDER: str(folder / "access"),
+            ACCESS_FOLDER: str(folder / "access"),
             ISSUER: address,
         }
+        _type(typed, replaced, folder)
+    assert not (folder / "access").exists()
 
-        def here(text: str) -> str:
-            for theirs, ours in replaced.items():
-                text = text.replace(theirs, ours)
-            return text
 
-        typed = [step for step in rest if step.typed != "make issuer\n" and not step.typed.startswith(WAITS)]
-        assert len(typed) == len(rest) - 2
-        script = "".join(
-            f"echo '== {number}'\n{LATER if ' audit ' in step.typed else ''}{step.typed}"
-            for number, step in enumerate(typed)
-        )
-        done = subprocess.run(
-            ["bash", "-c", here(script)],
-            cwd=ROOT,
-            env={
-                "PATH": f"{terraform.parent}:{os.environ['PATH']}",
-                "HOME": str(folder),
-                "TF_CLI_ARGS": "-no-color",
-                "CHECKPOINT_DISABLE": "1",
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=TIME_LIMIT,
-            check=False,
-        )
+def walk_workspaces(front_door: FrontDoor, folder: Path) -> None:
+    """Walk through docs/workspaces.md.
+
+    Args:
+        front_door: what `make up` has brought up.
+        folder: an empty one.
+
+    Raises:
+        AssertionError: a block does not print what the document says.
+    """
+    replaced = {
+        **{f"{clone}/.local/": f"{front_door.folder}/" for clone in ("$PWD", "$clone")},
+        " .local/": f" {front_door.folder}/",
+        WORKSPACES_FOLDER: str(folder / "workspaces"),
+    }
+    _type(_after_up(front_door, steps("workspaces.md")), replaced, folder)
+    assert not (folder / "workspaces").exists()
+
+
+def _after_up(front_door: FrontDoor, walk: Sequence[Step]) -> Sequence[Step]:
+    up, *rest = walk
+    assert up.typed == "make up\n"
+    assert up.printed[0] in front_door("up")
+    return rest
+
+
+def _type(typed: Sequence[Step], replaced: Mapping[str, str], folder: Path) -> None:
+    """Type blocks into one shell, with other words for those of the document, and compare what they print."""
+    (folder / "bin").mkdir()
+    terraform = folder / "bin" / "terraform"
+    terraform.write_text(f'#!/bin/sh\nexec {shlex.join(terraforms()[0].argv)} "$@"\n')
+    terraform.chmod(0o755)
+
+    def here(text: str) -> str:
+        for theirs, ours in replaced.items():
+            text = text.replace(theirs, ours)
+        return text
+
+    script = "".join(
+        f"echo '== {number}'\n{LATER if ' audit ' in step.typed else ''}{step.typed}"
+        for number, step in enumerate(typed)
+    )
+    done = subprocess.run(
+        ["bash", "-c", here(script)],
+        cwd=ROOT,
+        env={
+            "PATH": f"{terraform.parent}:{os.environ['PATH']}",
+            "HOME": str(folder),
+            "TF_CLI_ARGS": "-no-color",
+            "CHECKPOINT_DISABLE": "1",
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=TIME_LIMIT,
+        check=False,
+    )
 
     _, *outputs = re.split(r"^== \d+\n", done.stdout, flags=re.MULTILINE)
     assert len(outputs) == len(typed), done.stdout
@@ -152,4 +182,3 @@ def walk(front_door: FrontDoor, folder: Path) -> None:
         for wanted in step.printed:
             expected = pattern(here(wanted))
             assert any(expected.fullmatch(line) for line in lines), f"{wanted}\n\nis not in\n\n{output}"
-    assert not (folder / "access").exists()

@@ -119,7 +119,9 @@ def test_every_path_of_the_api_is_in_the_design_and_no_other() -> None:
     paths = first_column("design.md", "| Route | Verbs | Does |")
     described: Any = yaml.safe_load(text(DOCS / "openapi.yaml"))
 
-    assert sorted(path.replace("+}", "}") for path in paths) == sorted(described["paths"])
+    # One route has all calls of `cloud {}`.
+    routes = {"/api/v2/{path}" if path.startswith("/api/v2/") else path for path in described["paths"]}
+    assert sorted(path.replace("+}", "}") for path in paths) == sorted(routes)
 
 
 def test_every_way_to_authenticate_is_in_the_fields_of_an_audit_event() -> None:

@@ -2,12 +2,14 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-import botocore.session
 from botocore.config import Config
 from botocore.credentials import RefreshableCredentials
 
+from holdfast.s3.store import sdk_session
+
 if TYPE_CHECKING:
     from botocore.credentials import Credentials
+    from botocore.session import Session
     from mypy_boto3_s3 import S3Client
 
 
@@ -29,14 +31,17 @@ class Signer:
 
     def __init__(self, *, endpoint_url: str | None = None) -> None:
         self._endpoint_url = endpoint_url
-        session = botocore.session.get_session()
+        session = sdk_session()
         self._credentials = session.get_credentials()
         self._client = _client(session, endpoint_url)
 
     def client(self) -> "S3Client":
-        """Return a client for the addresses that are signed now."""
+        """Return a client for the addresses that are signed now.
+
+        How long its credentials live can be less than wanted, if the endpoint has no others yet.
+        """
         if _ends_soon(self._credentials):
-            session = botocore.session.get_session()
+            session = sdk_session()
             renewed = session.get_credentials()
             if not _ends_soon(renewed):  # otherwise nothing is won, and a client takes long to make
                 self._credentials, self._client = renewed, _client(session, self._endpoint_url)
@@ -47,7 +52,7 @@ def _ends_soon(credentials: "Credentials | None") -> bool:
     return isinstance(credentials, RefreshableCredentials) and credentials.refresh_needed(ENOUGH_LIFE)
 
 
-def _client(session: botocore.session.Session, endpoint_url: str | None) -> "S3Client":
+def _client(session: "Session", endpoint_url: str | None) -> "S3Client":
     config = Config(signature_version="s3v4", s3={"addressing_style": "path"})
     if endpoint_url is None:
         # The bucket's own host name in its region: the global name of a new bucket redirects for hours, and

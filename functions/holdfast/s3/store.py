@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote, urlencode
 
@@ -199,10 +200,26 @@ def connect(session: "boto3.Session | None" = None, *, endpoint_url: str | None 
         user_agent=f"holdfast/{__version__}",  # botocore would put its own together for every request
     )
     # Without boto3, if nobody has it: its layer over botocore adds nothing but a fifth to a cold start.
-    create: Any = session.client if session else botocore.session.get_session().create_client
+    create: Any = session.client if session else sdk_session().create_client
     client: S3Client = create("s3", config=config, endpoint_url=endpoint_url)
     client.meta.events.register("before-send.s3.PutObject", _send_at_once)
     return client
+
+
+def sdk_session() -> botocore.session.Session:
+    """Return a new session of the SDK, with credentials of its own.
+
+    The sessions of a process share the SDK's description of S3. To read it takes longer than all else that
+    another client needs.
+    """
+    session = botocore.session.get_session()
+    session.register_component("data_loader", _description_of_s3())
+    return session
+
+
+@cache
+def _description_of_s3() -> Any:
+    return botocore.session.get_session().get_component("data_loader")
 
 
 def _send_at_once(request: "AWSPreparedRequest", **_: Any) -> None:

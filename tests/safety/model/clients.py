@@ -14,6 +14,8 @@ STATE: Final = "network/prod"
 STATE_KEY: Final = f"states/{STATE}.tfstate"
 LOCK_KEY: Final = f"{STATE_KEY}.tflock"
 LINEAGE: Final = "lineage-1"
+_AT_ONCE: Final = b"with its create"
+"""Instead of what is uploaded."""
 
 Session = Generator[HttpRequest, Reply | None, None]
 
@@ -240,6 +242,11 @@ def cloud_apply_with_a_gap(me: Client) -> Session:
     yield from _cloud(me, step=2)
 
 
+def cloud_apply_at_once(me: Client) -> Session:
+    """An apply of a client before Terraform 1.6, which sends the document with its create."""
+    yield from _cloud(me, uploaded=_AT_ONCE)
+
+
 def cloud_push_back(me: Client) -> Session:
     """`terraform state push -force` of an old document over `backend "remote"`."""
     yield from _cloud(me, forced=state_document(me.name, 1))
@@ -385,7 +392,8 @@ def _cloud_work(
         status = yield from _save(me, workspace, body, save, uploaded=uploaded)
     if 400 <= status < 500:
         body = state_document(me.name, serial + 1, lineage=lineage, save=saves + 1)
-        status = yield from _save(me, workspace, body, saves + 1)
+        at_once = _AT_ONCE if uploaded is _AT_ONCE else None
+        status = yield from _save(me, workspace, body, saves + 1, uploaded=at_once)
     if status == 200:  # else the client keeps the lock, for whoever pushes what it could not save
         yield _of_cloud(me, "cloud-unlock", workspace)
 
@@ -394,7 +402,7 @@ def _save(
     me: Client, workspace: str, body: bytes, save: int, *, force: bool = False, uploaded: bytes | None = None
 ) -> Generator[HttpRequest, Reply | None, int]:
     """Create, upload, commit; return the status at which it ended, or 0 where no answer came."""
-    create = _of_cloud(me, "create", workspace, body)
+    create = _of_cloud(me, "write-at-once" if uploaded is _AT_ONCE else "create", workspace, body)
     reply = yield create._replace(force=force, client=f"{me.name}{save}")
     if reply is None or reply.status != 201:
         return reply.status if reply is not None else 0

@@ -15,7 +15,7 @@ from tests.safety.model.s3 import Bucket, Effect, Entry
 LOCKS: Final = frozenset({"lock", "cloud-lock", "native-lock"})
 UNLOCKS: Final = frozenset({"unlock", "cloud-unlock", "native-unlock"})
 READS: Final = frozenset({"read", "download", "native-read"})
-WRITES: Final = frozenset({"write", "commit"})
+WRITES: Final = frozenset({"write", "commit", "write-at-once"})
 REFUSABLE: Final = WRITES | {"create"}
 """A write of `cloud {}` can be refused before it is uploaded."""
 RELEASES: Final = frozenset({"unlock", "delete", "undelete", "cloud-unlock", "cloud-force-unlock"})
@@ -356,7 +356,7 @@ def of_acknowledged(
     later = next((e for e in entries[places[-1] + 1 :] if e.body and author(e) != writer.name), None)
     if later is not None and _past_the_api(later):
         later = None
-    if (request.lock_id or request.verb == "commit") and later is not None:
+    if (request.lock_id or request.verb != "write") and later is not None:
         what = f"a write of {writer.name}'s was acknowledged, and {_described(later)} had replaced it"
         yield Violation(Invariant.CURRENT, what)
     yield from _forward(entries, acknowledged, any_push_counts=any_push_counts)

@@ -580,6 +580,13 @@ MUTANTS: Final = (
         Condition(_COMMIT, "written", "False"),
     ),
     _mutant(
+        "a repeated one-step write that is refused for its own serial",
+        Invariant.REPEATED,
+        "cloud-at-once",
+        (0, 1, 0),
+        Condition("holdfast.cloud.uploads:create", "sha256", "True"),
+    ),
+    _mutant(
         "a repeated commit that writes twice",
         Invariant.REPEATED,
         "cloud-two-applies",

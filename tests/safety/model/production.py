@@ -81,8 +81,8 @@ class Reply(NamedTuple):
 
 CLOUD: Final = frozenset(
     {
-        *("workspace", "cloud-lock", "current", "download", "create", "commit", "cloud-unlock"),
-        "cloud-force-unlock",
+        *("workspace", "cloud-lock", "current", "download", "create", "commit", "write-at-once"),
+        *("cloud-unlock", "cloud-force-unlock"),
     }
 )
 """The verbs of `cloud {}`."""
@@ -90,7 +90,7 @@ NATIVE: Final = frozenset({"native-lock", "native-read", "native-write", "native
 """What `backend "s3"` does, past the API."""
 DIRECT: Final = NATIVE | {"upload"}
 """What a client sends to S3 itself: also an upload, at a presigned address."""
-_DRAWS: Final = frozenset({"workspace", "create"})
+_DRAWS: Final = frozenset({"workspace", "create", "write-at-once"})
 """The verbs that make an ID."""
 _ROUTES: Final = {
     "read": ("GET", "/states/{name+}"),
@@ -300,17 +300,14 @@ class Production:
                     version = cloud.ids.VersionId.parse(request.id)
                     return Reply(200, cloud.versions.read(store, version, caller).decode())
                 case "create":
-                    document = json.loads(request.body)
-                    upload = cloud.uploads.create(
-                        store,
-                        cloud.ids.WorkspaceId.parse(request.id),
-                        self._revision(document["serial"], document["lineage"]),
-                        md5(request.body, usedforsecurity=False).hexdigest(),
-                        caller,
-                        force=request.force,
-                    )
+                    upload = self._created(store, request, caller)
                     key = cloud.staging.state_key(request.state, request.principal, upload.key)
                     return Reply(201, json.dumps({"id": str(upload), "key": key}))
+                case "write-at-once":
+                    upload = self._created(store, request, caller)
+                    cloud.uploads.write_at_once(
+                        store, upload, request.body, caller, limit=1_000_000, retention=None
+                    )
                 case "commit":
                     upload = cloud.ids.UploadId.parse(request.id)
                     cloud.uploads.commit(store, staged, upload, caller, limit=1_000_000, retention=None)
@@ -326,6 +323,18 @@ class Production:
             is_locked = isinstance(error, self._errors.Locked)
             return Reply(409 if is_locked else error.status, json.dumps(error.body()))
         return Reply(200, "")
+
+    def _created(self, store: Any, request: HttpRequest, caller: Any) -> Any:
+        document = json.loads(request.body)
+        return self._cloud.uploads.create(
+            store,
+            self._cloud.ids.WorkspaceId.parse(request.id),
+            self._revision(document["serial"], document["lineage"]),
+            md5(request.body, usedforsecurity=False).hexdigest(),
+            caller,
+            force=request.force,
+            body=request.body if request.verb == "write-at-once" else None,
+        )
 
     def _undelete(self, request: HttpRequest, s3: "Replay") -> Reply:
         store = self._store.Store(s3, BUCKET, ACCOUNT, deadline=self._clock.monotonic() + 15)

@@ -290,6 +290,13 @@ PLANS: Final = (
         [(1, 0, 0), (0, 1, 0)],
     ),
     _plan("cloud-wrong-address", [_A, Client("W", clients.cloud_wrong_address)], [(0, 0, 0)], [(1, 0, 0)]),
+    _plan("cloud-at-once", [Client("A", clients.cloud_apply_at_once)], [(1, 1, 0)]),
+    _plan(
+        "cloud-at-once-broken-lock",
+        [Client("A", clients.cloud_apply_at_once), _NAMING],
+        [(0, 0, 0)],
+        [(1, 0, 0), (0, 1, 0)],
+    ),
     _plan("cloud-mixed-up", [Client("A", clients.cloud_mixed_up)], [(1, 1, 0)]),
     _plan("cloud-forgetful", [Client("A", clients.cloud_forgetful)], [(1, 1, 0)]),
     _plan("cloud-delete", [_CLOUD, Client("D", clients.delete)], [(1, 0, 0)], [(1, 1, 0)]),

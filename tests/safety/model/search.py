@@ -771,9 +771,10 @@ class Search:
         still_comes = any(
             self._production.point(number).request.first == point.request.first for number in on_their_way
         )
-        # What stays staged is none of the state's: the commit removes it if it can.
-        left = self._buckets[change.bucket]._replace(staged=())
-        if not still_comes and left != self._buckets[bucket]._replace(staged=()):
+        is_same = change.bucket == bucket or _kept(self._buckets[change.bucket]) == _kept(
+            self._buckets[bucket]
+        )
+        if not still_comes and not is_same:
             what = f"{name}'s {point.request.verb} has left something else than it would have undisturbed"
             change.violations.append(Violation(invariants.Invariant.REPEATED, what))
 
@@ -820,6 +821,23 @@ def _parts(event: str) -> tuple[str, str, str]:
 
 def _number(who: str, kind: str) -> int:
     return int(who.removeprefix(kind)) - 1
+
+
+def _kept(bucket: Bucket) -> Bucket:
+    """A bucket without what is another for each try, or is none of the state's.
+
+    That is the key of an upload, and what a commit has left staged, which it removes if it can.
+    """
+    keys = [
+        key._replace(
+            entries=tuple(
+                entry._replace(metadata=tuple(pair for pair in entry.metadata if pair[0] != "upload"))
+                for entry in key.entries
+            )
+        )
+        for key in bucket.keys
+    ]
+    return bucket._replace(keys=tuple(keys), staged=())
 
 
 def _found(bucket: Bucket) -> frozenset[bytes]:

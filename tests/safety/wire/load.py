@@ -1,4 +1,4 @@
-"""Load with a witness: many clients that count, faults, kills and an operator, and a verdict at the end."""
+"""Load with a witness: clients of both protocols that count, faults, kills and an operator, and a verdict."""
 
 import http.client
 import json
@@ -169,6 +169,7 @@ class Crowd:
     slots: int
     generation: float
     seeds: random.Random
+    uploads: str = ""
     began: float = field(default_factory=time.monotonic)
     working: list[_Process] = field(default_factory=list)
     gone: list[_Process] = field(default_factory=list)
@@ -209,7 +210,10 @@ class Crowd:
         """One more client."""
         number = len(self.working) + len(self.gone) + 1
         token = self._tokens[number % len(self._tokens)]
-        self.working.append(_Process(self.settings(f"client-{number}", token, self.address)))
+        settings = self.settings(f"client-{number}", token, self.address)
+        if number % 2:  # half of them, if there is a way for uploads
+            settings = replace(settings, uploads=self.uploads)
+        self.working.append(_Process(settings))
 
     def kill(self, process: _Process) -> None:
         """Kill a client; another one takes its place."""
@@ -298,7 +302,7 @@ def run(
         ended.callback(stack.route_functions_through, None)
         stack.route_functions_through(to_s3.endpoint)
         address = to_api.endpoint + urlsplit(stack.address).path
-        crowd = Crowd(stack, address, name, journals, slots, generation, choices)
+        crowd = Crowd(stack, address, name, journals, slots, generation, choices, to_s3.endpoint)
         ended.callback(crowd.close)
         maintainer = crowd.settings("operator", stack.token("maintainer"), address)
         operator = ended.enter_context(closing(_Process(maintainer, "operate")))

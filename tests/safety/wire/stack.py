@@ -28,6 +28,8 @@ TEAMS_FILE: Final = Path(__file__).with_name("teams.toml")
 
 BACKEND: Final = "backend"
 AUTHORIZER: Final = "authorizer"
+CLOUD: Final = "cloud"
+_ROUTED: Final = (BACKEND, AUTHORIZER, CLOUD)
 
 _HOLDFAST = Path(sys.executable).with_name("holdfast")
 _TIME_LIMIT = 60
@@ -76,9 +78,7 @@ class Stack:
         made = json.loads(done.stdout)
         return Credentials(made["id"], made["secret"])
 
-    def route_functions_through(
-        self, endpoint: str | None, *, functions: Collection[str] = (BACKEND, AUTHORIZER)
-    ) -> None:
+    def route_functions_through(self, endpoint: str | None, *, functions: Collection[str] = _ROUTED) -> None:
         """Let functions send their S3 requests to another endpoint, such as that of a proxy.
 
         Args:
@@ -87,7 +87,7 @@ class Stack:
         """
         route_through(self.aws, map(self._function, functions), endpoint)
 
-    def workers(self, functions: Collection[str] = (BACKEND, AUTHORIZER)) -> list[int]:
+    def workers(self, functions: Collection[str] = _ROUTED) -> list[int]:
         """The PIDs of the processes in which the local AWS runs these functions.
 
         Idle ones are among them, also those of versions that the alias has left.

@@ -272,3 +272,34 @@ def test_a_journal_whose_last_line_is_cut_tells_what_is_whole() -> None:
 def test_what_no_witness_wrote_has_no_counter() -> None:
     with pytest.raises(ValueError, match="no state of a witness"):
         content(b'{"serial": 1}')
+
+
+@pytest.mark.parametrize(
+    ("verb", "cloud", "fine"),
+    [
+        ("lock", True, True),
+        ("lock", False, False),
+        ("unlock", True, True),
+        ("unlock", False, False),
+        ("create", True, True),
+        ("upload", True, False),
+        ("current", True, False),
+    ],
+)
+def test_a_conflict_is_an_answer_to_some_requests_of_one_protocol(verb: str, cloud: bool, fine: bool) -> None:
+    story = Story()
+    told = (Attempt(99.0, 99.5, 409),)
+    story.told.append(Operation("a", verb, STATE, "a", told, cloud=cloud))
+    assert_broken(story.judge(), *([] if fine else ["should never get that answer"]))
+
+
+def test_a_download_is_of_the_moment_in_which_its_client_asked_which_version_is_current() -> None:
+    story = Story().round("a", ONE, None).lock("b").force("b").round("c", TWO, ONE)
+    asked = {"number": 1, "attempt": 0, "verb": "read", "state": STATE, "lock": "b", "cloud": True}
+    told = {"number": 1, "attempt": 0, "status": 200, "read": asdict(ONE), "at": 201.0}
+    late, early = {**asked, "at": 200.0}, {**asked, "at": 200.0, "since": 104.0}
+    for asking, sentences in ((late, ["after Content"]), (early, [])):
+        (read,) = operations("b", [json.dumps(line) + "\n" for line in (asking, told)])
+        both = Story()
+        both.told = [*story.told, read]
+        assert_broken(both.judge(ONE, TWO), *sentences)

@@ -1,4 +1,4 @@
-"""A client that counts in states, and writes down what it is told.
+"""A client that counts in states over `backend "http"` or `cloud {}`, and writes down what it is told.
 
 Run as a program it takes a lock, reads a number, writes the next one and gives the lock back, again and
 again. It repeats requests as Terraform's HTTP client does, with shorter waits. What it is about to ask and
@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 import uuid
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +30,7 @@ TIME_LIMIT: Final = 40.0
 _ATTEMPTS = 3  # Terraform's retry_max is 2
 _FIRST_WAIT = 0.1
 _UNREADABLE = -1
+_CLOUD = "/api/v2/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Settings:
         began: `time.monotonic()` when the run began, the same for all clients.
         generation: seconds after which clients go on to other states, so that no history grows long.
         patience: seconds that it waits for a lock.
+        uploads: the way to S3 for a client of `cloud {}`, a base URL; empty for one of `backend "http"`.
     """
 
     name: str
@@ -60,6 +63,7 @@ class Settings:
     began: float
     generation: float
     patience: float
+    uploads: str = ""
 
     def to_json(self) -> str:
         """For the command line's standard input."""
@@ -129,9 +133,11 @@ class _Http:
     def __init__(self, settings: Settings, journal: _Journal) -> None:
         address = urlsplit(settings.address)
         self._netloc, self._base = address.netloc, address.path
+        self._uploads = urlsplit(settings.uploads).netloc
         self._connection: http.client.HTTPConnection | None = None
         credentials = base64.b64encode(f"{settings.username}:{settings.password}".encode()).decode()
         self._headers = {"Authorization": f"Basic {credentials}"}
+        self._cloud_headers = {"Authorization": f"Bearer {settings.username}.{settings.password}"}
         self._journal = journal
 
     def ask(
@@ -166,10 +172,15 @@ class _Http:
         return _Answer(None)
 
     def _send(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        if path.startswith("http://"):
+            return self._upload(method, path, body)
         if self._connection is None:
             self._connection = http.client.HTTPConnection(self._netloc, timeout=TIME_LIMIT)
-        headers = dict(self._headers)
-        if body:
+        is_cloud = path.startswith(_CLOUD)
+        headers = dict(self._cloud_headers if is_cloud else self._headers)
+        if is_cloud:
+            headers["Content-Type"] = "application/vnd.api+json"
+        elif body:
             headers["Content-Type"] = "application/json"
             digest = hashlib.md5(body, usedforsecurity=False).digest()
             headers["Content-MD5"] = base64.b64encode(digest).decode()
@@ -179,6 +190,15 @@ class _Http:
         if answer.will_close:
             self._close()
         return answer.status, content
+
+    def _upload(self, method: str, address: str, body: bytes | None) -> tuple[int, bytes]:
+        """Send a request to an address that was signed in advance; the host is signed, not the way there."""
+        url = urlsplit(address)
+        headers = {"Host": url.netloc, "Content-Type": "application/octet-stream"}
+        with closing(http.client.HTTPConnection(self._uploads, timeout=TIME_LIMIT)) as connection:
+            connection.request(method, f"{url.path}?{url.query}", body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
 
     def _close(self) -> None:
         if self._connection is not None:
@@ -201,6 +221,8 @@ def _said(verb: str, status: int, body: bytes) -> dict[str, Any]:
         return {}
     if status == 423:
         return {"holder": document.get("ID", "")}
+    if "errors" in document:
+        return {"error": document["errors"][0].get("code", "")}
     return {"error": document["error"]} if "error" in document else {}
 
 
@@ -301,14 +323,120 @@ class _Client:
         return self._http.ask("write", state, lock, "POST", path, body, written=written, over=over).status
 
 
+class _CloudClient(_Client):
+    """Counts over `cloud {}`: its journal calls a download a read, and a commit a write."""
+
+    def round(self) -> None:
+        """Open a workspace, lock, read, create, upload and commit the next number, unlock, on one state."""
+        state = self._choose()
+        workspace = _opened(self._http, state)
+        if workspace is None:
+            return
+        self._workspace = workspace
+        lock = lock_of(workspace)
+        if not self._acquire_workspace(state, lock):
+            return
+        read = self._read(state, lock)
+        if read is not None:
+            self._count(state, lock, read)
+        self._ask("unlock", state, lock, "POST", "actions/unlock")
+
+    def _ask(
+        self,
+        verb: str,
+        state: str,
+        lock: str,
+        method: str,
+        path: str,
+        document: object = None,
+        **said: object,
+    ) -> _Answer:
+        body = None if document is None else json.dumps(document).encode()
+        address = f"{_CLOUD}workspaces/{self._workspace}/{path}"
+        return self._http.ask(verb, state, lock, method, address, body, cloud=True, **said)
+
+    def _acquire_workspace(self, state: str, lock: str) -> bool:
+        until = time.monotonic() + self._settings.patience
+        while True:
+            reason = {"reason": "Locked by Terraform"}
+            answer = self._ask("lock", state, lock, "POST", "actions/lock", reason)
+            if answer.status != 409 or time.monotonic() > until:
+                return answer.status == 200
+            time.sleep(self._random.uniform(0.05, 0.2))
+
+    def _read(self, state: str, lock: str) -> _Answer | None:
+        """Return the state, or an empty answer if there is none; None if that is not known."""
+        since = time.monotonic()
+        current = self._ask("current", state, lock, "GET", "current-state-version")
+        if current.status == 404:
+            return _Answer(204)
+        if current.status != 200:
+            return None
+        where = json.loads(current.body)["data"]["attributes"]["hosted-state-download-url"]
+        # What it downloads was current when it asked which version is.
+        read = self._http.ask("read", state, lock, "GET", _CLOUD + where, cloud=True, since=since)
+        return read if read.status == 200 else None
+
+    def _write(self, state: str, lock: str, new: _State, over: str | None) -> int | None:
+        body = new.to_json(lock)
+        announced = {
+            "serial": new.serial,
+            "lineage": new.lineage,
+            "md5": hashlib.md5(body, usedforsecurity=False).hexdigest(),
+        }
+        document = {"data": {"type": "state-versions", "attributes": announced}}
+        created = self._ask("create", state, lock, "POST", "state-versions", document)
+        if created.status != 201:
+            return created.status
+        upload = json.loads(created.body)["data"]
+        address = upload["attributes"]["hosted-state-upload-url"]
+        uploaded = self._http.ask("upload", state, lock, "PUT", address, body, cloud=True)
+        if uploaded.status != 200:
+            return uploaded.status
+        path, written = f"{_CLOUD}state-versions/{upload['id']}", asdict(content(body))
+        return self._http.ask(
+            "write", state, lock, "GET", path, cloud=True, written=written, over=over
+        ).status
+
+
+def lock_of(workspace: str) -> str:
+    """The ID of the lock that is acquired with the ID of a workspace."""
+    coded = workspace.partition("-")[2]
+    return str(json.loads(base64.urlsafe_b64decode(coded + "=" * (-len(coded) % 4)))[1])
+
+
+def _opened(api: _Http, state: str) -> str | None:
+    """Read the workspace of a state by name, and make it if there is none; return its ID."""
+    organization, _, rest = state.partition("/")
+    workspaces, name = f"{_CLOUD}organizations/{organization}/workspaces", rest.replace("/", ":")
+    found = api.ask("open", state, None, "GET", f"{workspaces}/{name}", cloud=True)
+    if found.status == 404:
+        document = {"data": {"type": "workspaces", "attributes": {"name": name}}}
+        body = json.dumps(document).encode()
+        found = api.ask("make", state, None, "POST", workspaces, body, cloud=True)
+    if found.status not in (200, 201):
+        return None  # another client may have made it
+    return str(json.loads(found.body)["data"]["id"])
+
+
 class _Operator:
     """Removes the locks that it is told to, as `terraform force-unlock` or `tofu force-unlock` does."""
 
     def __init__(self, settings: Settings) -> None:
         self._http = _Http(settings, _Journal(Path(settings.journal)))
+        self._over_cloud = False
 
     def remove(self, state: str, lock: str | None) -> None:
-        """Remove the lock with this ID, or with an empty body whatever lock is old enough."""
+        """Remove the lock with this ID, or whatever lock is old enough: in turn with an empty body, and as
+        `cloud {}` does.
+        """
+        if lock is None:
+            self._over_cloud = not self._over_cloud
+            if self._over_cloud:
+                workspace = _opened(self._http, state)
+                path = f"{_CLOUD}workspaces/{workspace}/actions/force-unlock"
+                self._http.ask("force", state, None, "POST", path, cloud=True)
+                return
         zero = {"Operation": "", "Info": "", "Who": "", "Version": "", "Created": "0001-01-01T00:00:00Z"}
         body = json.dumps({"ID": lock, **zero, "Path": ""}).encode() if lock else None
         self._http.ask("force", state, lock, "DELETE", f"/locks/{state}", body)
@@ -329,7 +457,7 @@ def main() -> None:
         ended.set()
 
     threading.Thread(target=watch, daemon=True).start()
-    client = _Client(settings)
+    client = _CloudClient(settings) if settings.uploads else _Client(settings)
     while not ended.is_set():
         client.round()
     os._exit(0)  # the thread may hold standard input, which the interpreter's end would wait for

@@ -195,7 +195,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         access_logs = { bucket = "acme.s3-logs", prefix = "holdfast/" }
         log_retention = 3653
         throttling = { rate = 10000, burst = 5000 }
-        memory = { backend = 10240, cloud = 256, authorizer = 256 }
+        memory = { backend = 10240, cloud = 2128, authorizer = 256 }
         max_state_mb = 500
         snap_start = true
         token_trail = "acme-security"
@@ -216,7 +216,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             access_logs=AccessLogs(bucket="acme.s3-logs", prefix="holdfast/"),
             log_retention=3653,
             throttling=Throttling(rate=10000, burst=5000),
-            memory=Memory(backend=10240, cloud=256, authorizer=256),
+            memory=Memory(backend=10240, cloud=2128, authorizer=256),
             max_state_mb=500,
             snap_start=True,
             token_trail="acme-security",
@@ -308,10 +308,19 @@ NO_TEAM = "names no team; write a table [teams.<name>] for each"
             "team 'a': history.days = 29 is below retention.days = 30, and S3 removes nothing "
             "that is retained; write history.days = 30 or more",
         ),
+        (
+            "[teams.a]\nmemory.cloud = 527",
+            "team 'a': memory.cloud = 527 is too little for states of max_state_mb = 100; "
+            "write memory.cloud = 528 or more",
+        ),
     ],
 )
 def test_a_wrong_file_is_named_in_one_line(tmp_path: Path, text: str, message: str) -> None:
     assert wrong(tmp_path, text) == message
+
+
+def test_the_memory_may_be_just_enough_for_the_largest_state(tmp_path: Path) -> None:
+    assert load_teams(write(tmp_path, "[teams.a]\nmemory.cloud = 528"))
 
 
 def test_history_may_end_with_the_retention(tmp_path: Path) -> None:
