@@ -16,6 +16,7 @@ from gateway import logged, payload, requests, settings
 from gateway.payload import Payload
 from gateway.responses import Response, respond_with
 from holdfast import names
+from holdfast.access import Action
 from holdfast.audit import Event
 from holdfast.cloud import locking, staging, uploads, versions, workspaces
 from holdfast.cloud.ids import OutputId, UploadId, VersionId, WorkspaceId
@@ -400,7 +401,13 @@ def _read_outputs(request: Request, workspace_id: str) -> Response:
     except NoState:
         return Response(Event.STATE_ABSENT, 200, documents.answer([]))
     said = {"version_id": found.version.version_id}
-    return _of_outputs(request, documents.outputs(found), said)
+    try:
+        return _of_outputs(request, documents.outputs(found), said)
+    except TooLarge:
+        if not request.caller.may(Action.READ, workspace.name):
+            raise
+        # As if the client had encrypted the state: it reads that itself, which may be as large as it is.
+        return _of_outputs(request, documents.outputs(versions.Outputs(found.version, None)), said)
 
 
 def _read_output(request: Request, output_id: str) -> Response:

@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import json
 import logging
+import random
 import re
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -758,3 +759,59 @@ def test_a_log_line_names_the_state_whether_a_name_or_an_id_was_given(cloud: Han
     assert [line["message"] for line in found] == [
         *("workspace.absent", "lock.acquired", "lock.released", *refused)
     ]
+
+
+def test_a_repeated_delete_leaves_what_was_made_since(cloud: Handle, moto: Server) -> None:
+    path = "organizations/network/workspaces/anew"
+    document = {"type": "workspaces", "attributes": {"name": "anew"}}
+    maintainer = Caller("token:maintainer", Role.MAINTAINER, ("*",))
+    data(ask(cloud, "POST", "organizations/network/workspaces", ADA, document), 201)
+    assert ask(cloud, "DELETE", path, maintainer)["statusCode"] == 204
+    workspace = data(ask(cloud, "POST", "organizations/network/workspaces", ADA, document), 201)["id"]
+    ask(cloud, "POST", f"workspaces/{workspace}/actions/lock")
+    write(cloud, workspace, state(1))
+    ask(cloud, "POST", f"workspaces/{workspace}/actions/unlock")
+    assert error(ask(cloud, "DELETE", path, maintainer)) == (409, "just_deleted")
+    assert keys(moto) == ["states/network/anew.tfstate", "workspaces/network/anew.json"]
+
+
+def test_a_commit_of_what_another_upload_wrote_may_be_repeated(cloud: Handle) -> None:
+    workspace, body = created(cloud), state(1)
+    ask(cloud, "POST", f"workspaces/{workspace}/actions/lock")
+    write(cloud, workspace, body)
+    version = upload(cloud, workspace, body, force=True)
+    put(version["attributes"]["hosted-state-upload-url"], body)
+    for _ in range(2):
+        assert data(commit(cloud, version["id"]))["id"] == version["id"]
+
+
+def test_ids_of_versions_that_have_no_address_are_refused(cloud: Handle) -> None:
+    version = VersionId(parse("network/prod"), "\ud800", 1)
+    for path in (
+        f"state-versions/{version}",
+        f"state-versions/{version}/download",
+        f"state-version-outputs/{OutputId(version, 'content')}",
+    ):
+        assert error(ask(cloud, "GET", path)) == (400, "invalid_id")
+
+
+def test_outputs_that_no_response_carries_have_the_client_read_the_state(cloud: Handle, moto: Server) -> None:
+    value = base64.b64encode(random.Random(0).randbytes(5_000_000)).decode()  # noqa: S311 gzip must fail
+    document = {"version": 4, "serial": 1, "outputs": {"large": {"value": value, "type": "string"}}}
+    moto.direct.put_object(Bucket=BUCKET, Key="states/network/prod.tfstate", Body=json.dumps(document))
+    path = f"workspaces/{opened(cloud)}/current-state-version-outputs"
+    (output,) = data(ask(cloud, "GET", path))
+    assert "detailed-type" not in output["attributes"]
+    assert error(ask(cloud, "GET", path, ONLY_OUTPUTS)) == (413, "too_large")
+
+
+def test_a_list_by_tags_keeps_its_connections(
+    cloud: Handle, moto: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    record = {"tags": {"team": "net"}, "created_by": "x", "created": "2026-01-01T00:00:00+00:00"}
+    for number in range(30):
+        key = f"workspaces/network/w{number}.json"
+        moto.direct.put_object(Bucket=BUCKET, Key=key, Body=json.dumps(record))
+    query = {"search[tags]": "team"}
+    assert len(data(ask(cloud, "GET", "organizations/network/workspaces", query=query))) == 30
+    assert "pool is full" not in caplog.text

@@ -602,3 +602,22 @@ def test_a_bucket_of_another_account_is_a_fault_that_names_the_possibility(
     bucket.proxy.fail("GET", KEY, Fault.DENIED)  # what S3 responds to another owner
     with pytest.raises(StorageRefused, match="belongs to the account of the stack"):
         bucket.store().read(KEY, stored.version_id if version else None)
+
+
+@pytest.mark.parametrize("bucket", ["moto"], indirect=True)
+def test_what_is_no_version_id_reads_as_no_version(bucket: Bucket) -> None:
+    create(bucket)
+    text = b"<Error><Code>InvalidArgument</Code><Message>Invalid version id specified</Message></Error>"
+    raw = SimpleNamespace(stream=lambda: iter([text]))
+
+    # As AWS responds; the servers take every text for a version ID.
+    def refuse(**_: object) -> AWSResponse:
+        return AWSResponse("http://s3", 400, {"content-length": str(len(text))}, raw)
+
+    bucket.s3.meta.events.register("before-send.s3.GetObject", refuse)
+    try:
+        assert bucket.direct_store().read(KEY, "made-up") is None
+        with pytest.raises(StorageRefused):
+            bucket.direct_store().read(KEY)
+    finally:
+        bucket.s3.meta.events.unregister("before-send.s3.GetObject", refuse)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from holdfast import names
+from holdfast import json_object, names
 from holdfast.cloud.names import organization_and_workspace
 from holdfast.errors import InvalidId, InvalidName
 from holdfast.names import StateName
@@ -87,7 +87,7 @@ class VersionId:
             InvalidId: this API did not make it.
         """
         name, version_id, size = _decode("sv-", text, 3)
-        return cls(_name(name), _text(version_id), _integer(size, 2**63))
+        return cls(_name(name), _version_id(version_id), _integer(size, 2**63))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ class OutputId:
             InvalidId: this API did not make it.
         """
         name, version_id, size, output = _decode("wsout-", text, 4)
-        return cls(VersionId(_name(name), _text(version_id), _integer(size, 2**63)), _text(output))
+        return cls(VersionId(_name(name), _version_id(version_id), _integer(size, 2**63)), _text(output))
 
 
 def _encode(prefix: str, fields: list[Any]) -> str:
@@ -227,6 +227,13 @@ def _name(value: object) -> StateName:
 def _random(value: object) -> str:
     text = _text(value)
     if not _RANDOM.fullmatch(text):
+        raise _invalid()
+    return text
+
+
+def _version_id(value: object) -> str:
+    text = _text(value)
+    if not json_object.is_unicode(text):  # it goes into an address
         raise _invalid()
     return text
 

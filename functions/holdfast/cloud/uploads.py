@@ -130,7 +130,10 @@ def commit(
         upload=upload,
         parsed=parsed,
     )
-    staging.discard(staged, name, caller, upload_id.key)
+    is_its_own = written.upload == upload_id.key
+    # If another upload wrote these bytes, a retry is told by what is staged, and by nothing else.
+    if is_its_own:
+        staging.discard(staged, name, caller, upload_id.key)
     return written
 
 

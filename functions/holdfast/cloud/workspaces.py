@@ -34,8 +34,8 @@ from holdfast.state.locks import HeldLock
 JUST_DELETED: Final = timedelta(minutes=6)
 """How long a client retries a request, rounded up: 5 minutes and 45 seconds were measured."""
 
-_AT_ONCE: Final = 16
-"""How many records are read at the same time."""
+_AT_ONCE: Final = 10
+"""How many records are read at the same time: as many as the SDK keeps connections."""
 _ATTEMPTS: Final = 5
 
 
@@ -190,12 +190,15 @@ def delete(store: Store, organization: str, workspace: str, caller: Caller) -> R
         Locked, RacedWriter, DeleteOutcomeUnknown, OutcomeUnknown: as `holdfast.state.delete`.
     """
     name = state_name(organization, workspace)
+    record_key = records.record_key(name.value)
 
     def check_state(current: Object) -> None:
         _check_not_just_deleted(store, name.state_key, current)
+        # What was deleted may have been a record alone, and have its first state by now.
+        _check_not_just_deleted(store, record_key, current)
 
     def check_record(current: Object) -> None:
-        _check_not_just_deleted(store, records.record_key(name.value), current)
+        _check_not_just_deleted(store, record_key, current)
 
     removed = state_delete.delete(store, name, caller, check=check_state)
     records.delete(store, name, check=check_record)

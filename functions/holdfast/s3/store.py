@@ -27,6 +27,7 @@ from urllib.parse import unquote, urlencode
 
 import botocore.session
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from holdfast import __version__
 from holdfast.s3 import object_metadata
@@ -280,7 +281,8 @@ class Store:
 
         Args:
             key: which object.
-            version_id: which of its versions; the current one by default. A delete marker reads as None.
+            version_id: which of its versions; the current one by default. A delete marker reads as None, and
+                what is no version ID of S3.
 
         Raises:
             OutcomeUnknown: S3 did not respond in time.
@@ -289,7 +291,17 @@ class Store:
         which = {} if version_id is None else {"VersionId": version_id}
         # S3 answers 405 where the version asked for is a delete marker.
         absent: dict[int, Object | None] = {404: None} if version_id is None else {404: None, 405: None}
-        return self._decided("GetObject", lambda: self._get(key, **which), absent)
+
+        def get() -> Object | None:
+            try:
+                return self._get(key, **which)
+            except ClientError as error:
+                # S3 says 400 of a version ID that it cannot have given, and 404 of one that it could.
+                if which and error.response["Error"]["Code"] == "InvalidArgument":
+                    return None
+                raise
+
+        return self._decided("GetObject", get, absent)
 
     def read_at_most(self, key: str, limit: int) -> Object | Larger | None:
         """Read an object, or None if there is none.

@@ -37,6 +37,7 @@ class Written:
         version_id: the version that holds it.
         lock: the lock that was held, None for an unlocked write.
         new_version: False if the current state had the same bytes already, written under this lock.
+        upload: the key of the upload that the version notes; empty if it notes none.
     """
 
     revision: Revision
@@ -44,6 +45,7 @@ class Written:
     version_id: str
     lock: LockInfo | None
     new_version: bool
+    upload: str = ""
 
 
 def write(
@@ -120,7 +122,8 @@ def write(
             # nothing is put. These bytes were current when the state was read, and the lock was ours then.
             if memory:
                 memory.learn(name, current.version)
-            return Written(new.revision, superseded, current.version.version_id, held, new_version=False)
+            found = current.version.version_id
+            return Written(new.revision, superseded, found, held, new_version=False, upload=current.upload)
         if upload:
             guards.check_base(current, lock, upload)
         if not same_bytes:
@@ -150,7 +153,8 @@ def write(
             guards.check_same_lock(first, locks.read(store, name), lock_id)
             if memory:
                 memory.learn(name, stored.version)
-            return Written(new.revision, superseded, stored.version_id, held, new_version=True)
+            own = upload.key if upload else ""
+            return Written(new.revision, superseded, stored.version_id, held, new_version=True, upload=own)
     raise RacedWriter(
         "Somebody else kept writing this state while this write was in progress. Run the command again; "
         "without locking, make sure that nobody else works on this state."
@@ -182,4 +186,5 @@ def committed(store: Store, name: StateName, upload: Upload, caller: Caller) -> 
         current.version.version_id,
         lock.info if lock else None,
         new_version=False,
+        upload=current.upload,
     )
