@@ -2,13 +2,21 @@
 
 import json
 
-from tests.e2e.test_cloud_commands import named
+import pytest
+
+from tests.e2e.test_cloud_commands import named, two_segments
 from tests.e2e.test_terraform_locking import wait_until_force_unlock_may_remove
 from tests.support import documents
 from tests.support.cloud_client import place
 from tests.support.project import WAITS, NewProject, Project, cloud
 from tests.support.team import Team
 from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def state(state: str) -> str:
+    return two_segments(state)
+
 
 SECOND = 'resource "terraform_data" "second" {}\n'
 
@@ -114,7 +122,7 @@ terraform {{
 def test_a_failed_write_a_lost_answer_and_a_killed_client(
     strict: Team, state: str, new_project: NewProject
 ) -> None:
-    failing, killed = f"{state}/failing", f"{state}/killed"
+    failing, killed = f"{state}-failing", f"{state}-killed"
     project = checkout(new_project, strict, failing, SECOND)
     victim = checkout(new_project, strict, killed, SECOND)
 

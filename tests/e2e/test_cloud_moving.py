@@ -3,12 +3,20 @@
 import json
 from urllib.parse import parse_qs, urlsplit
 
-from tests.e2e.test_cloud_commands import FRUIT, named
+import pytest
+
+from tests.e2e.test_cloud_commands import FRUIT, named, two_segments
 from tests.e2e.test_cloud_locking import checkout, native_backend, over_http
 from tests.support import documents
 from tests.support.cloud_client import refusal
 from tests.support.project import NewProject, cloud
 from tests.support.team import Team
+
+
+@pytest.fixture
+def state(state: str) -> str:
+    return two_segments(state)
+
 
 LARGE = """
 resource "terraform_data" "large" {
@@ -101,9 +109,9 @@ def test_a_state_moves_in_from_wherever_it_lies_and_out_again(
     resources = json.loads((local.folder / "terraform.tfstate").read_text())["resources"]
 
     # From a local file to `cloud {}`.
-    local.write(backend=cloud(loose, *named(f"{state}/one")))
+    local.write(backend=cloud(loose, *named(f"{state}-one")))
     local.ok("init", answers="yes\n")
-    assert json.loads(loose.current(f"{state}/one") or b"")["resources"] == resources
+    assert json.loads(loose.current(f"{state}-one") or b"")["resources"] == resources
     # Back: the client does not move a state out of `cloud {}`, but it pulls one.
     pulled = local.ok("state", "pull").out
     (local.folder / "backend.tf").unlink()
@@ -117,8 +125,8 @@ def test_a_state_moves_in_from_wherever_it_lies_and_out_again(
     assert away.run("plan", "-detailed-exitcode").code == 0
 
     # From `backend "http"`: onto the same state, which needs no copy, and onto another.
-    for target, versions in ((f"{state}/one", 1), (f"{state}/two", 1)):
-        project = over_http(new_project, loose, f"{state}/one", FRUIT)
+    for target, versions in ((f"{state}-one", 1), (f"{state}-two", 1)):
+        project = over_http(new_project, loose, f"{state}-one", FRUIT)
         project.write(backend=cloud(loose, *named(target)))
         project.ok("init", answers="yes\n")
         assert project.run("plan", "-detailed-exitcode").code == 0
@@ -127,12 +135,12 @@ def test_a_state_moves_in_from_wherever_it_lies_and_out_again(
     # To `backend "s3"`, which finds the state where it lies, and from there to another workspace.
     native = new_project(loose, None, loose.token("maintainer"))
     native.environment.update(loose.environment)
-    native.write(main=FRUIT, backend=native_backend(loose, f"{state}/two"))
+    native.write(main=FRUIT, backend=native_backend(loose, f"{state}-two"))
     native.ok("init")
     assert native.run("plan", "-detailed-exitcode").code == 0
-    native.write(backend=cloud(loose, *named(f"{state}/three")))
+    native.write(backend=cloud(loose, *named(f"{state}-three")))
     native.ok("init", answers="yes\n")
     assert native.run("plan", "-detailed-exitcode").code == 0
     for name in ("one", "two", "three"):
-        assert json.loads(loose.current(f"{state}/{name}") or b"")["resources"] == resources
-        assert loose.lock(f"{state}/{name}") is None
+        assert json.loads(loose.current(f"{state}-{name}") or b"")["resources"] == resources
+        assert loose.lock(f"{state}-{name}") is None

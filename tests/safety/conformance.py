@@ -1,8 +1,9 @@
 """The model of S3 beside two S3 servers: the same requests, one after another, and what each answers.
 
 The requests are those that `holdfast.s3.store` sends, with right, stale and foreign conditions and versions,
-on a few keys of which one is the beginning of another. Both sides are asked in the SDK's words, so that what
-`production` makes of the model's answers is compared too.
+on a few keys of which one is the beginning of another; and those to a bucket without versions, in which
+uploads are staged. Both sides are asked in the SDK's words, so that what `production` makes of the model's
+answers is compared too.
 
 The servers make an ETag of the bytes alone, as S3 does with keys that it manages, also where they are asked
 for `aws:kms`. So the model is compared with `digests=True`. Without, it differs in nothing but the ETag's
@@ -37,7 +38,7 @@ from holdfast.s3.store import CONTENT_TYPE, connect
 from local_aws.server import LocalAws
 from tests.safety.figures import Figures
 from tests.safety.model import s3
-from tests.safety.model.production import AsksForMore, Clock, Replay
+from tests.safety.model.production import STAGING_BUCKET, AsksForMore, Clock, Replay
 from tests.safety.model.s3 import Answer, Bucket, Effect, Request
 from tests.support.free_port import free_port
 
@@ -81,6 +82,7 @@ class Step:
         if_none_match: whether nothing may be current.
         body: of a PutObject.
         metadata: of a PutObject.
+        staged: whether it is sent to the bucket without versions.
     """
 
     operation: str
@@ -91,9 +93,11 @@ class Step:
     if_none_match: bool = False
     body: bytes = b""
     metadata: tuple[tuple[str, str], ...] = ()
+    staged: bool = False
 
     def __str__(self) -> str:
         said = [self.operation, self.key]
+        said += ["staged"] if self.staged else []
         said += ["Range=bytes=0-0"] if self.first_byte else []
         said += [f"VersionId={self.version}"] if self.version is not None else []
         said += [f"IfMatch={self.if_match or 'current'}"] if self.if_match is not None else []
@@ -117,6 +121,8 @@ def _steps() -> st.SearchStrategy[Step]:
         st.builds(Step, st.just("GetObject"), keys, version=st.none() | versions),
         st.builds(Step, st.just("GetObject"), keys, first_byte=st.just(True)),
         st.builds(Step, st.just("ListObjectVersions"), st.sampled_from(_PREFIXES)),
+        st.builds(Step, st.just("PutObject"), keys, body=bodies, staged=st.just(True)),
+        st.builds(Step, st.sampled_from(("GetObject", "DeleteObject")), keys, staged=st.just(True)),
     )
 
 
@@ -144,6 +150,12 @@ class Server:
         """Make a versioned bucket for one sequence; moto's server is slow where there are many keys."""
         name = f"holdfast-{uuid4().hex}"
         self.client.create_bucket(Bucket=name, ObjectLockEnabledForBucket=True)
+        return name
+
+    def new_staging_bucket(self) -> str:
+        """Make a bucket without versions for one sequence."""
+        name = f"holdfast-{uuid4().hex}"
+        self.client.create_bucket(Bucket=name)
         return name
 
 
@@ -200,14 +212,19 @@ class _Sequence:
         self._carry_out = carry_out
         self._bucket = Bucket(digests=True)
         self._name = server.new_bucket()
+        self._staging = ""
         self._model, self._real = _Side("the model"), _Side(server.name)
 
     def run(self, steps: Sequence[Step]) -> None:
         """Compare every answer, and at the end everything that there is."""
+        if any(step.staged for step in steps):
+            self._staging = self._server.new_staging_bucket()
         for step in steps:
             self._compare(step)
         self._compare(Step("ListObjectVersions", ""))
-        for key in {step.key for step in steps} & set(_KEYS):
+        for key in {step.key for step in steps if step.staged}:
+            self._compare(Step("GetObject", key, staged=True))
+        for key in {step.key for step in steps if not step.staged} & set(_KEYS):
             self._compare(Step("GetObject", key, first_byte=True))
             self._compare(Step("GetObject", key))
             for number in range(1, self._model.made_count(key) + 1):
@@ -255,6 +272,7 @@ class _Sequence:
     def _ask_model(self, step: Step, etag: str | None) -> Mapping[str, object]:
         clock = Clock()
         request = self._request(step, self._model, etag, "never")
+        request |= {"Bucket": STAGING_BUCKET} if step.staged else {}
         asking = Replay((), clock)
         with suppress(AsksForMore):
             _call(asking, step, request)
@@ -270,7 +288,7 @@ class _Sequence:
     def _ask_server(self, step: Step, etag: str | None) -> Mapping[str, object]:
         since = datetime.now(UTC).replace(microsecond=0)
         request = self._request(step, self._real, etag, self._server.foreign)
-        request["Bucket"] = self._name
+        request["Bucket"] = self._staging if step.staged else self._name
 
         def call() -> Mapping[str, Any]:
             answer = _call(self._server.client, step, request)
@@ -298,9 +316,15 @@ class _Sequence:
             }
         observed: dict[str, object] = {"status": status or answer["ResponseMetadata"]["HTTPStatusCode"]}
         match step.operation:
+            case "PutObject" if step.staged:
+                observed["etag"] = answer["ETag"]
+                observed["version"] = answer.get("VersionId")
             case "PutObject":
                 observed["version"] = side.made(step.key, answer["VersionId"], since)
                 observed["etag"] = answer["ETag"]
+            case "GetObject" if step.staged:
+                observed |= {name: answer.get(name) for name in ("ETag", "ContentLength", "VersionId")}
+                observed["body"] = answer["Body"].read()
             case "GetObject":
                 observed["version"] = side.number(step.key, answer["VersionId"])
                 named = ("ETag", "ContentLength", "ContentRange", "Metadata")

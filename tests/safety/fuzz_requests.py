@@ -705,6 +705,11 @@ def _cloud_ids(ground: Ground) -> SearchStrategy[str]:
     )
 
 
+def bearer(token: str) -> str:
+    """Return a token's value of `Authorization` over `cloud {}`, from the one of `backend "http"`."""
+    return "Bearer " + base64.b64decode(token.removeprefix("Basic ")).decode().replace(":", ".", 1)
+
+
 def _cloud_id(prefix: str, fields: list[Any]) -> str:
     document = json.dumps(fields, separators=(",", ":")).encode()
     return prefix + base64.urlsafe_b64encode(document).decode().rstrip("=")
@@ -777,9 +782,8 @@ def _of_cloud(draw: st.DrawFn, ground: Ground) -> Request:
     query = draw(st.sampled_from(_CLOUD_QUERIES)) if path == _LIST else ""
     body = draw(_cloud_documents(ground)) if method not in ("GET", "DELETE") else b""
     token = ground.tokens[draw(st.sampled_from(["writer", "writer", "maintainer", "reader"]))]
-    credentials = base64.b64decode(token.removeprefix("Basic ")).decode().replace(":", ".", 1)
     headers = (
-        ("Authorization", f"Bearer {credentials}"),
+        ("Authorization", bearer(token)),
         ("Content-Type", "application/vnd.api+json"),
         ("Content-Length", str(len(body))),
     )

@@ -236,3 +236,33 @@ def test_only_a_write_that_was_acknowledged_may_change_something() -> None:
     assert changed("POST", "/states/a", error(409, "lock_lost"))
     assert changed("POST", "/states/a", None, whole=False)
     assert not list(faults(Request("POST", "/states/a", whole=False), None, NOTHING, NOTHING))
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        (error(409, "locked"), "its body is no error that a client can show"),
+        (Answer(409, JSON, b'{"errors": [{"status": "409", "title": "Locked"}]}'), None),
+        (Answer(409, JSON, b'{"errors": [{"status": "409", "title": ""}]}'), "its error says nothing"),
+        (Answer(400, JSON, b'{"errors": []}'), "its body is no error that a client can show"),
+        (Answer(403, JSON, b'{"message": "Forbidden"}'), None),
+        (Answer(502, JSON, b"{}"), "status 502"),
+        (Answer(204), None),
+    ],
+)
+def test_an_answer_that_a_client_of_cloud_cannot_show_is_found(answer: Answer, found: str | None) -> None:
+    request = Request("POST", "/api/v2/workspaces/ws-x/actions/lock")
+    assert list(faults(request, answer, NOTHING, NOTHING)) == ([found] if found else [])
+
+
+def test_only_the_commit_of_an_upload_may_change_something_with_a_get() -> None:
+    for target, wrong in (("state-versions/upload-x", 0), ("state-versions/sv-x", 1)):
+        request = Request("GET", f"/api/v2/{target}")
+        assert len(list(faults(request, OK, NOTHING, SOMETHING))) == wrong
+
+
+def test_the_page_for_a_token_is_a_page() -> None:
+    request = Request("GET", "/app/settings/tokens")
+    page = Answer(200, {"content-type": "text/html; charset=utf-8"}, b"<html></html>")
+    assert list(faults(request, page, NOTHING, NOTHING)) == []
+    assert list(faults(request, OK, NOTHING, NOTHING)) == ["its page is said to be application/json"]
