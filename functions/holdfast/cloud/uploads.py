@@ -16,7 +16,7 @@ from holdfast.s3.retention import Retention
 from holdfast.s3.store import Larger, Store
 from holdfast.state import document, guards, locks, write
 from holdfast.state.current_state import read_current
-from holdfast.state.document import Revision
+from holdfast.state.document import Revision, StateDocument
 from holdfast.state.guards import Upload
 from holdfast.state.write import Written
 
@@ -118,7 +118,7 @@ def commit(
         return written
     if isinstance(found, Larger):
         raise too_large(found.size, limit)
-    _compare(found.body, upload_id)
+    parsed = _compare(found.body, upload_id)
     written = write.write(
         store,
         name,
@@ -128,6 +128,7 @@ def commit(
         require_lock=True,
         retention=retention,
         upload=upload,
+        parsed=parsed,
     )
     staging.discard(staged, name, caller, upload_id.key)
     return written
@@ -149,7 +150,7 @@ def write_at_once(
     """
     if len(body) > limit:
         raise too_large(len(body), limit)
-    _compare(body, upload_id)
+    parsed = _compare(body, upload_id)
     return write.write(
         store,
         upload_id.name,
@@ -159,6 +160,7 @@ def write_at_once(
         require_lock=True,
         retention=retention,
         upload=_upload(upload_id),
+        parsed=parsed,
     )
 
 
@@ -181,8 +183,8 @@ def _upload(upload_id: UploadId) -> Upload:
     )
 
 
-def _compare(body: bytes, announced: UploadId) -> None:
-    """Check that a document is the one that was announced.
+def _compare(body: bytes, announced: UploadId) -> StateDocument:
+    """Parse a document, and check that it is the one that was announced.
 
     Raises:
         UploadAltered: it is another one.
@@ -193,9 +195,11 @@ def _compare(body: bytes, announced: UploadId) -> None:
             "What was uploaded has another MD5 than was announced: it was cut, altered, or is another file. "
             "Nothing was written; run the command again."
         )
-    found = document.parse(body).revision
+    parsed = document.parse(body)
+    found = parsed.revision
     if found.serial != announced.serial or (announced.lineage and found.lineage != announced.lineage):
         raise UploadAltered(
             f"What was uploaded has the serial {found.serial} and the lineage {found.lineage!r}; announced "
             f"were {announced.serial} and {announced.lineage!r}. Nothing was written."
         )
+    return parsed

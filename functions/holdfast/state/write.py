@@ -18,7 +18,7 @@ from holdfast.s3.retention import Retention
 from holdfast.s3.store import IfAbsent, IfMatch, Store, Stored
 from holdfast.state import document, guards, locks
 from holdfast.state.current_state import read_current, version_metadata
-from holdfast.state.document import Revision
+from holdfast.state.document import Revision, StateDocument
 from holdfast.state.guards import Upload
 from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import LockIdentity, identity
@@ -57,6 +57,7 @@ def write(
     retention: Retention | None = None,
     memory: Memory | None = None,
     upload: Upload | None = None,
+    parsed: StateDocument | None = None,
 ) -> Written:
     """Write the state, fenced.
 
@@ -72,6 +73,7 @@ def write(
         memory: of this process, if it has one: what it remembers of the state is taken for the current
             version until S3 says otherwise.
         upload: what the write was created on, if it came in several requests.
+        parsed: what `document.parse` returned for this body, if it was parsed before.
 
     Raises:
         NotAllowed: the caller may not write this state.
@@ -85,7 +87,7 @@ def write(
         OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     caller.require(Action.WRITE, name)
-    new = document.parse(body)
+    new = parsed or document.parse(body)
     if name.is_probe:
         document.require_nothing_tracked(body)
         retention = None
