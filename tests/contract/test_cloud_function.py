@@ -328,14 +328,21 @@ def test_a_safe_delete_says_what_clients_look_for(cloud: Handle, moto: Server) -
     assert keys(moto) == []
 
 
-def test_a_workspace_that_was_made_anew_is_not_deleted_by_a_repeat(cloud: Handle) -> None:
+def test_a_workspace_that_was_made_anew_is_not_deleted_by_a_repeat(cloud: Handle, moto: Server) -> None:
     anew = {"type": "workspaces", "attributes": {"name": "anew"}}
     data(ask(cloud, "POST", f"{ORGANIZATION}/workspaces", ADA, anew), 201)
     for _ in range(2):
         assert ask(cloud, "DELETE", f"{ORGANIZATION}/workspaces/anew", OPERATOR)["statusCode"] == 204
-    data(ask(cloud, "POST", f"{ORGANIZATION}/workspaces", ADA, anew), 201)
+    workspace = data(ask(cloud, "POST", f"{ORGANIZATION}/workspaces", ADA, anew), 201)["id"]
     refused = ask(cloud, "DELETE", f"{ORGANIZATION}/workspaces/anew", OPERATOR)
     assert error(refused) == (409, "just_deleted")
+    # The state that it has since: none was deleted before.
+    ask(cloud, "POST", f"workspaces/{workspace}/actions/lock")
+    write(cloud, workspace, state(1))
+    ask(cloud, "POST", f"workspaces/{workspace}/actions/unlock")
+    refused = ask(cloud, "DELETE", f"{ORGANIZATION}/workspaces/anew", OPERATOR)
+    assert error(refused) == (409, "just_deleted")
+    assert keys(moto) == ["states/network/anew.tfstate", "workspaces/network/anew.json"]
 
 
 OUTPUTS = """{
@@ -759,20 +766,6 @@ def test_a_log_line_names_the_state_whether_a_name_or_an_id_was_given(cloud: Han
     assert [line["message"] for line in found] == [
         *("workspace.absent", "lock.acquired", "lock.released", *refused)
     ]
-
-
-def test_a_repeated_delete_leaves_what_was_made_since(cloud: Handle, moto: Server) -> None:
-    path = "organizations/network/workspaces/anew"
-    document = {"type": "workspaces", "attributes": {"name": "anew"}}
-    maintainer = Caller("token:maintainer", Role.MAINTAINER, ("*",))
-    data(ask(cloud, "POST", "organizations/network/workspaces", ADA, document), 201)
-    assert ask(cloud, "DELETE", path, maintainer)["statusCode"] == 204
-    workspace = data(ask(cloud, "POST", "organizations/network/workspaces", ADA, document), 201)["id"]
-    ask(cloud, "POST", f"workspaces/{workspace}/actions/lock")
-    write(cloud, workspace, state(1))
-    ask(cloud, "POST", f"workspaces/{workspace}/actions/unlock")
-    assert error(ask(cloud, "DELETE", path, maintainer)) == (409, "just_deleted")
-    assert keys(moto) == ["states/network/anew.tfstate", "workspaces/network/anew.json"]
 
 
 def test_a_commit_of_what_another_upload_wrote_may_be_repeated(cloud: Handle) -> None:
