@@ -92,7 +92,7 @@ def test_the_lock_of_another_protocol_is_respected(loose: Team, state: str, new_
     assert under_cloud.lock(workspace).status == 200
     native = new_project(loose, None, loose.token("writer"))
     native.environment.update(loose.environment)
-    native.write(main=SECOND, backend=native_backend(loose, state))
+    native.write(main=SECOND, backend=native_backend(loose, state, "use_lockfile = true"))
     native.ok("init")
     assert "Error acquiring the state lock" in native.refused("plan")
     assert under_cloud.unlock(workspace).status == 200
@@ -102,14 +102,14 @@ def test_the_lock_of_another_protocol_is_respected(loose: Team, state: str, new_
     assert len(loose.versions(state)) == 1
 
 
-def native_backend(team: Team, state: str) -> str:
-    """A block of `backend "s3"` for a state of a team."""
+def native_backend(team: Team, state: str, option: str = "") -> str:
+    """A block of `backend "s3"` for a state of a team; without `use_lockfile` it locks nothing."""
     return f"""
 terraform {{
   backend "s3" {{
     bucket                      = "{team.bucket}"
     key                         = "states/{state}.tfstate"
-    use_lockfile                = true
+    {option}
     use_path_style              = true
     skip_credentials_validation = true
     skip_requesting_account_id  = true
