@@ -417,7 +417,14 @@ def _read_output(request: Request, output_id: str) -> Response:
 
 
 def _of_outputs(request: Request, document: bytes, said: Mapping[str, Any]) -> Response:
-    encoded = payload.encode(document, accepts_gzip=request.accepts_gzip)
+    try:
+        encoded = payload.encode(document, accepts_gzip=request.accepts_gzip)
+    except TooLarge:
+        raise TooLarge(
+            f"The outputs have {len(document)} bytes; the platform carries {payload.MAX_BYTES} bytes a "
+            "response. Read the whole state, by 'terraform state pull' and with a token that has the role "
+            "'reader'."
+        ) from None
     body = Payload(
         encoded.text, is_base64=encoded.is_base64, headers={**documents.HEADERS, **encoded.headers}
     )

@@ -795,7 +795,9 @@ def test_outputs_that_no_response_carries_have_the_client_read_the_state(cloud: 
     path = f"workspaces/{opened(cloud)}/current-state-version-outputs"
     (output,) = data(ask(cloud, "GET", path))
     assert "detailed-type" not in output["attributes"]
-    assert error(ask(cloud, "GET", path, ONLY_OUTPUTS)) == (413, "too_large")
+    refused = ask(cloud, "GET", path, ONLY_OUTPUTS)
+    assert error(refused) == (413, "too_large")
+    assert "terraform state pull" in refused["body"]
 
 
 def test_a_list_by_tags_keeps_its_connections(
