@@ -612,10 +612,11 @@ def test_what_is_no_version_id_reads_as_no_version(bucket: Bucket) -> None:
     create(bucket)
     text = b"<Error><Code>InvalidArgument</Code><Message>Invalid version id specified</Message></Error>"
     raw = SimpleNamespace(stream=lambda: iter([text]))
+    length: Any = {"content-length": str(len(text))}
 
     # As AWS responds; the servers take every text for a version ID.
-    def refuse(**_: object) -> AWSResponse:
-        return AWSResponse("http://s3", 400, {"content-length": str(len(text))}, raw)
+    def refuse(**_: object) -> Any:
+        return AWSResponse("http://s3", 400, length, raw)
 
     bucket.s3.meta.events.register("before-send.s3.GetObject", refuse)
     try:
