@@ -208,6 +208,7 @@ def _create_workspace(request: Request, organization: str) -> Response:
 def _change_workspace(request: Request, workspace_id: str) -> Response:
     workspace = WorkspaceId.parse(workspace_id)
     name = documents.changed_workspace(request.body())
+    request.caller.require(Action.WRITE, workspace.name)
     found = workspaces.read_by_id(request.store, workspace, request.caller)
     if name is not None and (organization_and_workspace(workspace.name) or ("", ""))[1] != name:
         raise InvalidDocument(
