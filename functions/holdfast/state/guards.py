@@ -155,14 +155,16 @@ def check_succession(
     if not new.same_lineage(base):
         raise LineageChanged(
             f"This write has the lineage {new.lineage!r}, the current state {base.lineage!r}: they are "
-            "different states. Check the address; to replace the state on purpose use "
-            "'terraform state push -force'."
+            "different states. Check the address. To replace the state on purpose use "
+            "'terraform state push -force'; with cloud {}, which does not send -force, write the current "
+            "lineage into the file first."
         )
     if new.serial <= base.serial:
         raise SerialNotNewer(
             f"This write has the serial {new.serial}, the current state {base.serial}: it was made from an "
-            "older state. Pull the current state and apply again; to go back on purpose use "
-            "'terraform state push -force'."
+            "older state. Pull the current state and apply again. To go back on purpose use "
+            "'terraform state push -force'; with cloud {}, which does not send -force, write a serial "
+            f"above {base.serial} into the file first."
         )
 
 
