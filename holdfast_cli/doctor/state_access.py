@@ -127,7 +127,8 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
             return problem(
                 "api.role",
                 f"The credentials may read {state} and not lock it: {asked.text('message')}",
-                "Use others to apply; to plan, `holdfast backend-config --read-only` or -lock=false.",
+                "Use others to apply. To plan, use -lock=false or, with the http backend, "
+                "`holdfast backend-config --read-only`.",
             )
         case 403:
             return ok(
