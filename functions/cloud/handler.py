@@ -208,6 +208,7 @@ def _create_workspace(request: Request, organization: str) -> Response:
 def _change_workspace(request: Request, workspace_id: str) -> Response:
     workspace = WorkspaceId.parse(workspace_id)
     name = documents.changed_workspace(request.body())
+    request.caller.require(Action.WRITE, workspace.name)
     found = workspaces.read_by_id(request.store, workspace, request.caller)
     if name is not None and (organization_and_workspace(workspace.name) or ("", ""))[1] != name:
         raise InvalidDocument(
@@ -417,7 +418,14 @@ def _read_output(request: Request, output_id: str) -> Response:
 
 
 def _of_outputs(request: Request, document: bytes, said: Mapping[str, Any]) -> Response:
-    encoded = payload.encode(document, accepts_gzip=request.accepts_gzip)
+    try:
+        encoded = payload.encode(document, accepts_gzip=request.accepts_gzip)
+    except TooLarge:
+        raise TooLarge(
+            f"The outputs have {len(document)} bytes; the platform carries {payload.MAX_BYTES} bytes a "
+            "response. Read the whole state, by 'terraform state pull' and with a token that has the role "
+            "'reader'."
+        ) from None
     body = Payload(
         encoded.text, is_base64=encoded.is_base64, headers={**documents.HEADERS, **encoded.headers}
     )

@@ -328,6 +328,13 @@ def test_a_safe_delete_says_what_clients_look_for(cloud: Handle, moto: Server) -
     assert keys(moto) == []
 
 
+def test_a_workspace_without_a_state_is_not_deleted_while_its_first_is_on_the_way(cloud: Handle) -> None:
+    mine = locked(cloud)
+    for method, path in (("DELETE", BY_NAME), ("POST", f"workspaces/{mine}/actions/safe-delete")):
+        assert error(ask(cloud, method, path, OPERATOR)) == (409, "locked")
+    assert ask(cloud, "GET", BY_NAME)["statusCode"] == 200
+
+
 def test_a_workspace_that_was_made_anew_is_not_deleted_by_a_repeat(cloud: Handle, moto: Server) -> None:
     anew = {"type": "workspaces", "attributes": {"name": "anew"}}
     data(ask(cloud, "POST", f"{ORGANIZATION}/workspaces", ADA, anew), 201)
@@ -579,7 +586,7 @@ CALLS: list[tuple[str, str, object, set[str]]] = [
     ("DELETE", BY_NAME, None, WRITERS),
     ("POST", f"{BY_NAME}/actions/safe-delete", None, WRITERS),
     ("GET", f"workspaces/{WS}", None, NOBODY),
-    ("PATCH", f"workspaces/{WS}", WORKSPACE, NOBODY),
+    ("PATCH", f"workspaces/{WS}", WORKSPACE, READERS),
     ("GET", f"workspaces/{WS}/tag-bindings", None, NOBODY),
     ("PATCH", f"workspaces/{WS}/tag-bindings", [], READERS),
     ("POST", f"workspaces/{WS}/relationships/tags", [], READERS),
@@ -795,7 +802,9 @@ def test_outputs_that_no_response_carries_have_the_client_read_the_state(cloud: 
     path = f"workspaces/{opened(cloud)}/current-state-version-outputs"
     (output,) = data(ask(cloud, "GET", path))
     assert "detailed-type" not in output["attributes"]
-    assert error(ask(cloud, "GET", path, ONLY_OUTPUTS)) == (413, "too_large")
+    refused = ask(cloud, "GET", path, ONLY_OUTPUTS)
+    assert error(refused) == (413, "too_large")
+    assert "terraform state pull" in refused["body"]
 
 
 def test_a_list_by_tags_keeps_its_connections(
@@ -805,6 +814,8 @@ def test_a_list_by_tags_keeps_its_connections(
     for number in range(30):
         key = f"workspaces/network/w{number}.json"
         moto.direct.put_object(Bucket=BUCKET, Key=key, Body=json.dumps(record))
+    # One that is damaged hides no other.
+    moto.direct.put_object(Bucket=BUCKET, Key="workspaces/network/damaged.json", Body=b"{}")
     query = {"search[tags]": "team"}
     assert len(data(ask(cloud, "GET", "organizations/network/workspaces", query=query))) == 30
     assert "pool is full" not in caplog.text

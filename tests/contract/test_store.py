@@ -576,11 +576,13 @@ def test_every_request_names_the_account_that_must_own_the_bucket(bucket: Bucket
         assert store.read(KEY)
         assert store.read(KEY, stored.version_id)
         assert store.read_version(KEY)
+        assert store.read_at_most(KEY, 0)
         assert len(list(store.versions(KEY, page_size=1))) == 2
         put(store, b"other", IfAbsent())
         assert list(store.list_keys("states/", page_size=1)) == [KEY]
         assert store.delete(KEY, IfMatch(replaced.etag)) == Deleted()
         assert store.remove_version(KEY, replaced.version_id) == Deleted()
+        assert store.discard(KEY) == Deleted()
 
     assert [owner for _, owner in requests] == [ACCOUNT] * len(store.requests)
     operations = {"GetObject", "PutObject", "DeleteObject", "ListObjectVersions", "ListObjectsV2"}
@@ -588,7 +590,8 @@ def test_every_request_names_the_account_that_must_own_the_bucket(bucket: Bucket
 
 
 def test_what_the_test_before_drives_is_all_that_a_store_can_do() -> None:
-    driven = {"write", "read", "read_version", "versions", "list_keys", "delete", "remove_version"}
+    driven = {"write", "read", "read_version", "read_at_most", "versions", "list_keys"}
+    driven |= {"delete", "remove_version", "discard"}
     without_requests = {"prolong"}
     public = {name for name in vars(Store) if not name.startswith("_")}
     assert public == driven | without_requests
@@ -609,10 +612,11 @@ def test_what_is_no_version_id_reads_as_no_version(bucket: Bucket) -> None:
     create(bucket)
     text = b"<Error><Code>InvalidArgument</Code><Message>Invalid version id specified</Message></Error>"
     raw = SimpleNamespace(stream=lambda: iter([text]))
+    length: Any = {"content-length": str(len(text))}
 
     # As AWS responds; the servers take every text for a version ID.
-    def refuse(**_: object) -> AWSResponse:
-        return AWSResponse("http://s3", 400, {"content-length": str(len(text))}, raw)
+    def refuse(**_: object) -> Any:
+        return AWSResponse("http://s3", 400, length, raw)
 
     bucket.s3.meta.events.register("before-send.s3.GetObject", refuse)
     try:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -104,9 +104,16 @@ def record_key(name: str) -> str:
     return f"{FOLDER}{name}{_SUFFIX}"
 
 
-def state_of(key: str) -> str:
-    """Return the name of the state whose workspace's record has this key."""
-    return key.removeprefix(FOLDER).removesuffix(_SUFFIX)
+def listed(store: Store, prefix: str) -> Iterator[str]:
+    """List the names of the states whose workspaces have a record.
+
+    Args:
+        store: the bucket.
+        prefix: what the names begin with, such as `network/`.
+    """
+    for key in store.list_keys(FOLDER + prefix):
+        if key.endswith(_SUFFIX):
+            yield key.removeprefix(FOLDER).removesuffix(_SUFFIX)
 
 
 def read(store: Store, name: StateName) -> StoredRecord | None:

@@ -19,9 +19,11 @@ from holdfast.cloud.names import organization_and_workspace, require_organizatio
 from holdfast.errors import (
     InvalidName,
     JustDeleted,
+    Locked,
     NoWorkspace,
     RacedWriter,
     ResourcesTracked,
+    UnreadableRecord,
     WorkspaceExists,
 )
 from holdfast.names import StateName
@@ -169,7 +171,7 @@ def listed(store: Store, organization: str, wanted: Wanted, caller: Caller) -> l
     """
     require_organization(organization, caller)
     prefix = f"{organization}/"
-    with_record = _in_scope(map(records.state_of, store.list_keys(records.FOLDER + prefix)), wanted, caller)
+    with_record = _in_scope(records.listed(store, prefix), wanted, caller)
     if wanted.tags:
         return [one for one in _with_tags(store, with_record) if _has(one.tags, wanted.tags)]
     with_state = _in_scope((name.value for name in catalog.states(store, prefix)), wanted, caller)
@@ -201,6 +203,7 @@ def delete(store: Store, organization: str, workspace: str, caller: Caller) -> R
         _check_not_just_deleted(store, record_key, current)
 
     removed = state_delete.delete(store, name, caller, check=check_state)
+    _check_not_locked(store, name, removed)
     records.delete(store, name, check=check_record)
     return removed
 
@@ -223,6 +226,7 @@ def safe_delete(store: Store, workspace: WorkspaceId, caller: Caller) -> Removed
 
     # The state first: one without a record is a workspace still, a record without a state is an empty one.
     removed = state_delete.delete(store, workspace.name, caller, check=check)
+    _check_not_locked(store, workspace.name, removed)
     records.delete(store, workspace.name)
     return removed
 
@@ -230,6 +234,16 @@ def safe_delete(store: Store, workspace: WorkspaceId, caller: Caller) -> Removed
 def _found(store: Store, name: StateName, tags: Mapping[str, str]) -> Workspace:
     lock = locks.read(store, name)
     return Workspace(WorkspaceId.mint(name, lock.identity.version_id if lock else ""), tags, lock)
+
+
+def _check_not_locked(store: Store, name: StateName, removed: Removed) -> None:
+    """Check that nobody is about to write the first state of a workspace that had none to delete.
+
+    Raises:
+        Locked: somebody holds the lock.
+    """
+    if removed.version_id is None and (lock := locks.read(store, name)):
+        raise Locked(lock.info.for_client())
 
 
 def _check_not_just_deleted(store: Store, key: str, current: Object) -> None:
@@ -260,7 +274,9 @@ def _in_scope(found: Iterable[str], wanted: Wanted, caller: Caller) -> list[Stat
 
 def _with_tags(store: Store, states: list[StateName]) -> Iterable[Workspace]:
     def read_one(name: StateName) -> Workspace:
-        record = records.read(store, name)
+        record = None
+        with suppress(UnreadableRecord):  # one must not hide all others; it is named where it is read alone
+            record = records.read(store, name)
         return Workspace(WorkspaceId.mint(name), record.record.tags if record else {})
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
