@@ -392,7 +392,7 @@ def _commit(request: Request, upload: UploadId) -> Response:
 
 @contextmanager
 def _lock_stays(name: names.StateName) -> Iterator[None]:
-    """Say in a refusal that clients keep the lock after a write that failed, and show it as the user's own."""
+    """Say in a refusal that clients keep the lock after a write that failed: they show it as the user's."""
     try:
         yield
     except HoldfastError as error:

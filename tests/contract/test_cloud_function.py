@@ -281,6 +281,12 @@ def test_tags_come_as_list_and_as_map_and_filter_the_workspaces(cloud: Handle) -
     }
 
 
+def test_tags_make_no_workspace_of_an_id_whose_workspace_is_gone(cloud: Handle, moto: Server) -> None:
+    for method, path in (("PATCH", "tag-bindings"), ("DELETE", "relationships/tags")):
+        assert error(ask(cloud, method, f"workspaces/{WS}/{path}", ADA, []))[0] == 409
+    assert keys(moto) == []
+
+
 def test_a_change_of_a_workspace_keeps_nothing_and_a_rename_is_refused(cloud: Handle) -> None:
     path = f"workspaces/{created(cloud)}"
     version = {"type": "workspaces", "attributes": {"terraform-version": "1.15.5", "name": "prod"}}
@@ -429,7 +435,9 @@ def test_a_state_is_downloaded_compressed_or_by_a_redirect_to_that_very_version(
 
 def test_an_upload_that_never_comes_is_refused(cloud: Handle, moto: Server, before: int) -> None:
     version = upload(cloud, locked(cloud), state(1))
-    assert error(commit(cloud, version["id"])) == (409, "upload_missing")
+    refused = commit(cloud, version["id"])
+    assert error(refused) == (409, "upload_missing")
+    assert "terraform force-unlock network/prod" in refused["body"]
     assert versions(moto, before) == 0
 
 
