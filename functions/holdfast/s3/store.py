@@ -317,7 +317,7 @@ class Store:
         absent: dict[int, Object | Larger | None] = {404: None}
 
         def get() -> Object | Larger:
-            response = self._client.get_object(**self._where, Key=key)
+            response = self._begun(key)
             size = response.get("ContentLength", 0)
             if size > limit:
                 response["Body"].close()
@@ -344,7 +344,14 @@ class Store:
 
     def _get(self, key: str, **which: Any) -> Object:
         """Read an object, or the part of it that is asked for."""
-        return _object(self._client.get_object(**self._where, Key=key, **which))
+        return _object(self._begun(key, **which))
+
+    def _begun(self, key: str, **which: Any) -> "GetObjectOutputTypeDef":
+        """Return a response whose body is still to be read."""
+        try:
+            return self._client.get_object(**self._where, Key=key, **which)
+        except (KeyError, ValueError) as error:  # a field is cut
+            raise ResponseCutShortError from error
 
     def versions(self, key: str, *, page_size: int = 1000) -> Iterator[HistoryEntry]:
         """List the history of exactly this key, newest first, page by page as it is asked for.
