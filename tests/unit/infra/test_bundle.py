@@ -124,7 +124,7 @@ def test_a_bundle_holds_the_packages_that_the_function_imports_and_no_test(
 
 def test_the_health_ships_its_own_code_and_nothing_else() -> None:
     assert contents(bundle("health", "aws").path) == {
-        *("health/__init__.py", "health/handler.py"),
+        *("health/__init__.py", "health/handler.py", "health/tokens.html"),
         *("holdfast/__init__.py", "holdfast/errors.py"),
     }
 
@@ -380,7 +380,7 @@ def test_the_health_answers_with_nothing_but_what_is_in_its_bundle_and_loads_lit
 import json, os  # which Lambda's own runtime has loaded
 before = set(sys.modules)
 from health.handler import handle
-print(handle({"requestContext": {"http": {"method": "GET"}}}, None)["body"])
+print(handle({"routeKey": "ANY /health", "requestContext": {"http": {"method": "GET"}}}, None)["body"])
 print(sorted({name.partition(".")[0] for name in set(sys.modules) - before} - sys.stdlib_module_names))
 """
     assert run_alone(code, bundle("health", "local").path).splitlines() == [
