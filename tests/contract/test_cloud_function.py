@@ -4,7 +4,6 @@ import base64
 import gzip
 import hashlib
 import json
-import logging
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -14,7 +13,6 @@ from typing import Any, cast
 import pytest
 import urllib3
 
-from gateway.log import JsonLine
 from holdfast.access import Caller, Role
 from holdfast.cloud.ids import OutputId, UploadId, VersionId, WorkspaceId
 from holdfast.names import parse
@@ -148,20 +146,6 @@ def write(cloud: Handle, workspace: str, body: bytes, serial: int = 1) -> None:
     version = upload(cloud, workspace, body, serial)
     put(version["attributes"]["hosted-state-upload-url"], body)
     assert commit(cloud, version["id"])["statusCode"] == 200
-
-
-@pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The lines that are logged, as they are written."""
-    lines: list[str] = []
-    written = JsonLine.format
-
-    def record(formatter: JsonLine, entry: logging.LogRecord) -> str:
-        lines.append(written(formatter, entry))
-        return lines[-1]
-
-    monkeypatch.setattr(JsonLine, "format", record)
-    return lines
 
 
 @pytest.fixture
