@@ -238,7 +238,9 @@ def test_the_table_has_every_verb_of_every_route() -> None:
     routes = {row.route for row in ROWS}
 
     assert all([role for role, _ in row.inside] == list(Role) for row in ROWS)
-    paths = {path.removesuffix("/{name}") for path in DOCUMENT["paths"]}
+    # The calls of `cloud {}` have a table of their own, and what anybody may ask has no roles.
+    others = ("/api/v2/", "/.well-known/", "/app/")
+    paths = {path.removesuffix("/{name}") for path in DOCUMENT["paths"] if not path.startswith(others)}
     assert routes == {*paths, "/stats"}
     for route in routes:
         assert {row.method for row in ROWS if row.route == route} == verbs, route
