@@ -269,6 +269,6 @@ def main(parts: Sequence[Sequence[Part]] = PARTS) -> int:
 
 if __name__ == "__main__":
     print(
-        "This takes 20 to 25 minutes on two cores; `make lint` and `make unit` are parts of it.", flush=True
+        "This takes 25 to 30 minutes on two cores; `make lint` and `make unit` are parts of it.", flush=True
     )
     sys.exit(main())
