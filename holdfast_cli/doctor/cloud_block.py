@@ -200,7 +200,7 @@ def _workspace(used: _Configuration, state: StateName, organization: str, worksp
     try:
         found = state_name(used.organization.text, used.workspace.text)
     except InvalidName as error:
-        return problem("backend.workspace", f"{said} is no state: {error.message}", do)
+        return problem("backend.workspace", f"{said} is not a state: {error.message}", do)
     if found != state:
         return problem("backend.workspace", f"{said} is the state {found}, not {state}.", do)
     return ok("backend.workspace", f"{said} is the state {state}.")

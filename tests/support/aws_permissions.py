@@ -226,7 +226,7 @@ TABLE: Final = (
         "ListObjectVersions",
         "s3:ListBucketVersions",
         On.BUCKET,
-        "a workspace that was deleted moments ago and made anew is not deleted again",
+        "a workspace that was deleted moments ago and re-created is not deleted again",
         LIST_VERSIONS,
     ),
     Row("PutObject", "s3:PutObject", On.OBJECT, "writes it", PUT_OBJECT),

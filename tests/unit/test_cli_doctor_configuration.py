@@ -609,7 +609,7 @@ CLOUD_FAULTS: Mapping[str, tuple[dict[str, str | None], dict[str, str], str, str
         "backend.workspace",
         "network/eu/prod, not network/prod",
     ),
-    "no valid workspace": ({"workspaces": 'name = "eu/prod"'}, {}, "backend.workspace", "is no state"),
+    "no valid workspace": ({"workspaces": 'name = "eu/prod"'}, {}, "backend.workspace", "is not a state"),
     "a variable against the name": ({}, {"TF_WORKSPACE": "dev"}, "backend.workspace", "Unset TF_WORKSPACE"),
     "a variable that selects another": (
         {"workspaces": 'tags = ["a"]'},

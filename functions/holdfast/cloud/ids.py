@@ -28,7 +28,7 @@ _TIME_END: Final = 253_402_300_800
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceId:
-    """The ID of a workspace, made anew for every read by name: one command of a client has one.
+    """The ID of a workspace, minted for every read by name: one command of a client has one.
 
     Attributes:
         name: of the state.

@@ -185,12 +185,12 @@ def delete(store: Store, organization: str, workspace: str, caller: Caller) -> R
     """Delete a workspace and its state by name, whatever the state tracks. The versions stay.
 
     The request names no version, so a retry could mean what was made since. So for some minutes after it was
-    deleted, a workspace that was made anew is not.
+    deleted, a workspace that was re-created is not.
 
     Raises:
         InvalidName: it can have no state.
         NotAllowed: the caller may not delete its state.
-        JustDeleted: it was deleted moments ago, and was made anew.
+        JustDeleted: it was deleted moments ago, and was re-created.
         Locked, RacedWriter, DeleteOutcomeUnknown, OutcomeUnknown: as `holdfast.state.delete`.
     """
     name = state_name(organization, workspace)
@@ -254,7 +254,7 @@ def _check_not_just_deleted(store: Store, key: str, current: Object) -> None:
             return
         if entry.is_delete_marker:
             raise JustDeleted(
-                "This workspace was deleted moments ago, and was made anew since. Nothing was deleted: a "
+                "This workspace was deleted moments ago, and was re-created since. Nothing was deleted: a "
                 f"repeated request cannot be told from a new one for {JUST_DELETED.seconds // 60} minutes. "
                 "Run the command again after that."
             )
