@@ -290,7 +290,7 @@ def _change_tags(
 def _lock(request: Request, workspace_id: str) -> Response:
     workspace = WorkspaceId.parse(workspace_id)
     acquired = locking.lock(request.store, workspace, request.caller)
-    return _locked(request, Event.LOCK_ACQUIRED, workspace, logged.of_lock(acquired.info))
+    return _locked(request, Event.LOCK_ACQUIRED, workspace, logged.of_acquired(acquired))
 
 
 def _unlock(request: Request, workspace_id: str) -> Response:

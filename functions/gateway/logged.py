@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from holdfast.state.lock_info import LockInfo
+from holdfast.state.locks import LockIdentity
 from holdfast.state.write import Written
 
 # CloudWatch cuts long lines in two, and half a line is no event of the audit trail.
@@ -28,3 +29,8 @@ def of_write(written: Written) -> dict[str, Any]:
         "serial_before": written.superseded.serial if written.superseded else None,
         "version_id": written.version_id,
     }
+
+
+def of_acquired(acquired: LockIdentity) -> dict[str, str | None]:
+    """Return what is logged of a lock that was acquired, with the ended freeze that was lifted before."""
+    return {**of_lock(acquired.info), **({"freeze": acquired.lifted} if acquired.lifted else {})}

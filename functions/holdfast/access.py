@@ -18,6 +18,10 @@ class Action(Enum):
     WRITE = auto()
     FORCE_UNLOCK = auto()
     DELETE = auto()
+    UNDELETE = auto()
+    RESTORE = auto()
+    FREEZE = auto()
+    READ_ACTIVITY = auto()
 
 
 class Role(StrEnum):
@@ -32,7 +36,10 @@ class Role(StrEnum):
 _OUTPUTS = frozenset({Action.READ_OUTPUTS})
 _READER = _OUTPUTS | {Action.READ}
 _WRITER = _READER | {Action.LOCK, Action.UNLOCK, Action.WRITE}
-_MAINTAINER = _WRITER | {Action.FORCE_UNLOCK, Action.DELETE}
+_MAINTAINER = _WRITER | {
+    *(Action.FORCE_UNLOCK, Action.DELETE, Action.UNDELETE, Action.RESTORE),
+    *(Action.FREEZE, Action.READ_ACTIVITY),
+}
 
 
 def allowed(role: Role) -> frozenset[Action]:
@@ -106,14 +113,22 @@ class Caller:
         Raises:
             NotAllowed: the role or the scope does not cover it.
         """
+        self.require_role(action)
+        if not self.may(action, name):
+            raise NotAllowed(
+                f"The scope of {self.principal} does not cover the state '{name}'; use a token that does."
+            )
+
+    def require_role(self, action: Action) -> None:
+        """Check that this caller may do this to some state, whichever their scope covers.
+
+        Raises:
+            NotAllowed: the role does not cover it.
+        """
         if action not in allowed(self.role):
             enough = next(role for role in Role if action in allowed(role))
             verb = action.name.lower().replace("_", " ")
             raise NotAllowed(
                 f"The role '{self.role}' of {self.principal} does not allow to {verb}; "
                 f"use a token with the role '{enough}'."
-            )
-        if not self.may(action, name):
-            raise NotAllowed(
-                f"The scope of {self.principal} does not cover the state '{name}'; use a token that does."
             )

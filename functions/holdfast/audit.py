@@ -47,6 +47,18 @@ class Event(StrEnum):
     WORKSPACE_DELETED = "workspace.deleted"
     UPLOAD_CREATED = "upload.created"
     SERVICE_DESCRIBED = "service.described"
+    STATES_LISTED = "states.listed"
+    STATE_DESCRIBED = "state.described"
+    HISTORY_READ = "history.read"
+    STATE_COMPARED = "state.compared"
+    STATE_RESTORED = "state.restored"
+    STATE_UNDELETED = "state.undeleted"
+    STATE_DECLARED = "state.declared"
+    STATE_FROZEN = "state.frozen"
+    STATE_UNFROZEN = "state.unfrozen"
+    LOCKS_LISTED = "locks.listed"
+    ACTIVITY_READ = "activity.read"
+    CALLER_DESCRIBED = "caller.described"
     REQUEST_REFUSED = "request.refused"
     REQUEST_FAILED = "request.failed"
 
@@ -58,7 +70,7 @@ EVENTS: Final = tuple(Event)
 def changed_a_state(event: Event) -> bool:
     """Return whether an event says that a state's current version is another one than before, or gone."""
     match event:
-        case Event.STATE_WRITTEN | Event.STATE_DELETED:
+        case Event.STATE_WRITTEN | Event.STATE_DELETED | Event.STATE_RESTORED | Event.STATE_UNDELETED:
             return True
         case (
             Event.SIGN_IN_ACCEPTED
@@ -80,6 +92,16 @@ def changed_a_state(event: Event) -> bool:
             | Event.WORKSPACE_DELETED
             | Event.UPLOAD_CREATED
             | Event.SERVICE_DESCRIBED
+            | Event.STATES_LISTED
+            | Event.STATE_DESCRIBED
+            | Event.HISTORY_READ
+            | Event.STATE_COMPARED
+            | Event.STATE_DECLARED
+            | Event.STATE_FROZEN
+            | Event.STATE_UNFROZEN
+            | Event.LOCKS_LISTED
+            | Event.ACTIVITY_READ
+            | Event.CALLER_DESCRIBED
             | Event.REQUEST_REFUSED
             | Event.REQUEST_FAILED
         ):
@@ -92,7 +114,7 @@ WRITES: Final = tuple(filter(changed_a_state, Event))
 FIELDS: Final = (
     *("principal", "subject", "source", "role", "trust"),
     *("state", "lock_id", "held_by", "operation", "who"),
-    *("serial_before", "serial", "version_id", "marker_left"),
+    *("serial_before", "serial", "version_id", "marker_left", "restored_from", "freeze", "until"),
     *("token", "session", "reason", "error", "status", "source_ip", "request_id"),
 )
 """The fields of a log line that its event in the audit trail keeps. `ADDED_FIELDS` come with them."""

@@ -77,6 +77,13 @@ class InvalidDocument(HoldfastError):
     code = "invalid_document"
 
 
+class InvalidRequest(HoldfastError):
+    """A parameter or a member of a request of the management API breaks a rule."""
+
+    status = 400
+    code = "invalid_request"
+
+
 class UnknownRoute(HoldfastError):
     """No such route. Terraform would take a 404 for "no state yet"."""
 
@@ -113,10 +120,17 @@ class NoVersions(HoldfastError):
 
 
 class NoState(HoldfastError):
-    """The workspace has no state yet."""
+    """There is no state of this name, or the workspace has none yet."""
 
     status = 404
     code = "no_state"
+
+
+class NoSuchVersion(HoldfastError):
+    """The state has no version of this ID: it is another state's, a delete marker or gone."""
+
+    status = 404
+    code = "no_such_version"
 
 
 class NoWorkspace(HoldfastError):
@@ -267,6 +281,34 @@ class UnreadableVersion(HoldfastError):
     code = "unreadable_version"
 
 
+class StateDeleted(HoldfastError):
+    """The state is deleted, so there is no current version that could be restored to another."""
+
+    status = 409
+    code = "state_deleted"
+
+
+class EncryptedState(HoldfastError):
+    """The client encrypted the state: it cannot be read, and not be given another serial."""
+
+    status = 409
+    code = "encrypted_state"
+
+
+class RestoreOutcomeUnknown(HoldfastError):
+    """The lock of a restore was broken while it was under way."""
+
+    status = 409
+    code = "restore_undecided"
+
+
+class NotFrozen(HoldfastError):
+    """The lock that is held is not a freeze."""
+
+    status = 409
+    code = "not_frozen"
+
+
 class UndeleteOutcomeUnknown(HoldfastError):
     """The lock of an undelete was broken while it was under way."""
 
@@ -303,6 +345,21 @@ class Locked(HoldfastError):
     def body(self) -> Mapping[str, Any]:
         """Return the holder's lock info at the top level, always with an `ID`."""
         return self.holder
+
+
+class Frozen(Locked):
+    """The state is frozen. The body is the lock info of the freeze, as of any lock.
+
+    Attributes:
+        holder: the lock info.
+    """
+
+    code = "frozen"
+
+    def __init__(self, holder: Mapping[str, Any], message: str) -> None:
+        super().__init__(holder)
+        self.args = (message,)
+        self.message = message
 
 
 class LockRequired(HoldfastError):

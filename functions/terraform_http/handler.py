@@ -103,7 +103,7 @@ def _delete(request: Request) -> Response:
 def _acquire(request: Request) -> Response:
     name, caller = request.name, request.caller
     acquired = locks.acquire(request.store, name, request.body(), caller)
-    return Response(Event.LOCK_ACQUIRED, logged=logged.of_lock(acquired.info))
+    return Response(Event.LOCK_ACQUIRED, logged=logged.of_acquired(acquired))
 
 
 def _release(request: Request) -> Response:

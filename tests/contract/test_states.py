@@ -1129,7 +1129,7 @@ def test_an_encrypted_state_comes_back_byte_for_byte(team: Team) -> None:
 def test_a_state_that_is_not_deleted_stays_and_nothing_is_written(team: Team) -> None:
     team.write_unlocked(state(5))
     store = team.bucket.store()
-    with pytest.raises(NotDeleted, match="terraform state push"):
+    with pytest.raises(NotDeleted, match="holdfast state restore"):
         undelete(store, NAME, OPERATOR, None)
     assert store.requests == ["ListObjectVersions"]
     assert team.versions() == [state(5)]

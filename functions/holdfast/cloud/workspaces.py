@@ -19,7 +19,6 @@ from holdfast.cloud.names import organization_and_workspace, require_organizatio
 from holdfast.errors import (
     InvalidName,
     JustDeleted,
-    Locked,
     NoWorkspace,
     RacedWriter,
     ResourcesTracked,
@@ -245,7 +244,7 @@ def _check_not_locked(store: Store, name: StateName, removed: Removed) -> None:
         Locked: somebody holds the lock.
     """
     if removed.version_id is None and (lock := locks.read(store, name)):
-        raise Locked(lock.info.for_client())
+        raise locks.refusal(lock)
 
 
 def _check_not_just_deleted(store: Store, key: str, current: Object) -> None:

@@ -288,58 +288,61 @@ class Store:
             OutcomeUnknown: S3 did not respond in time.
             StorageRefused: S3 refuses the function.
         """
-        which = {} if version_id is None else {"VersionId": version_id}
-        # S3 answers 405 where the version asked for is a delete marker.
-        absent: dict[int, Object | None] = {404: None} if version_id is None else {404: None, 405: None}
+        which = _which(version_id)
 
         def get() -> Object | None:
-            try:
-                return self._get(key, **which)
-            except ClientError as error:
-                # S3 says 400 of a version ID that it cannot have given, and 404 of one that it could.
-                if which and error.response["Error"]["Code"] == "InvalidArgument":
-                    return None
-                raise
+            return self._get(key, **which)
 
-        return self._decided("GetObject", get, absent)
+        return self._decided("GetObject", _none_if_invalid(get, which), _absent(version_id))
 
-    def read_at_most(self, key: str, limit: int) -> Object | Larger | None:
+    def read_at_most(self, key: str, limit: int, version_id: str | None = None) -> Object | Larger | None:
         """Read an object, or None if there is none.
 
         Args:
             key: which object.
             limit: bytes; of an object with more, only the length is read.
+            version_id: as for `read`.
 
         Raises:
             OutcomeUnknown: S3 did not respond in time.
             StorageRefused: S3 refuses the function.
         """
-        absent: dict[int, Object | Larger | None] = {404: None}
+        which = _which(version_id)
 
-        def get() -> Object | Larger:
-            response = self._begun(key)
+        def get() -> Object | Larger | None:
+            response = self._begun(key, **which)
             size = response.get("ContentLength", 0)
             if size > limit:
                 response["Body"].close()
                 return Larger(size)
             return _object(response)
 
-        return self._decided("GetObject", get, absent)
+        absent: dict[int, Object | Larger | None] = {**_absent(version_id)}
+        return self._decided("GetObject", _none_if_invalid(get, which), absent)
 
-    def read_version(self, key: str) -> ObjectVersion | None:
-        """Read what S3 tells about the current version of an object, or None if there is none.
+    def read_version(self, key: str, version_id: str | None = None) -> ObjectVersion | None:
+        """Read what S3 tells about a version of an object, or None if there is none.
 
         By reading its first byte: that the byte came tells that all headers before it did. An object of zero
         bytes has none, and costs a second request.
+
+        Args:
+            key: which object.
+            version_id: as for `read`.
 
         Raises:
             OutcomeUnknown: S3 did not respond in time.
             StorageRefused: S3 refuses the function.
         """
-        outcomes: dict[int, Object | _Empty | None] = {404: None, 416: _Empty()}
-        found = self._decided("GetObject", lambda: self._get(key, Range="bytes=0-0"), outcomes)
+        which = _which(version_id)
+
+        def get() -> Object | _Empty | None:
+            return self._get(key, Range="bytes=0-0", **which)
+
+        outcomes: dict[int, Object | _Empty | None] = {**_absent(version_id), 416: _Empty()}
+        found = self._decided("GetObject", _none_if_invalid(get, which), outcomes)
         if isinstance(found, _Empty):
-            found = self.read(key)
+            found = self.read(key, version_id)
         return found.version if found else None
 
     def _get(self, key: str, **which: Any) -> Object:
@@ -443,7 +446,7 @@ class Store:
             OutcomeUnknown: S3 did not decide in time; the write may have taken effect.
             StorageRefused: S3 refuses the function.
         """
-        encoded = {name: object_metadata.encode(value) for name, value in metadata.items()}
+        encoded = {name: object_metadata.encode_named(name, value) for name, value in metadata.items()}
         request: dict[str, Any] = {
             **self._where,
             "Key": key,
@@ -537,6 +540,32 @@ class Store:
             before_each=lambda: self.requests.append(operation),
             unconfirmed=lambda: self.unconfirmed.append(operation),
         )
+
+
+def _which(version_id: str | None) -> Mapping[str, str]:
+    return {} if version_id is None else {"VersionId": version_id}
+
+
+def _absent(version_id: str | None) -> dict[int, None]:
+    """Return the statuses that say that there is none. S3 says 405 of a version that is a delete marker."""
+    return {404: None} if version_id is None else {404: None, 405: None}
+
+
+def _none_if_invalid(get: Callable[[], _T | None], which: Mapping[str, str]) -> Callable[[], _T | None]:
+    """Return a call that takes a version ID which S3 cannot have given for one of no version.
+
+    S3 says 400 of such a one, and 404 of one that it could have given.
+    """
+
+    def get_or_none() -> _T | None:
+        try:
+            return get()
+        except ClientError as error:
+            if which and error.response["Error"]["Code"] == "InvalidArgument":
+                return None
+            raise
+
+    return get_or_none
 
 
 def _object(response: "GetObjectOutputTypeDef") -> Object:

@@ -19,7 +19,7 @@ from holdfast.state.locks import HeldLock
 
 METADATA_NAMES: Final = (
     *("sha256", "serial", "lineage", "terraform-version", "lock-id", "who", "operation", "written-by"),
-    *("over-serial", "over-lineage", "upload"),
+    *("over-serial", "over-lineage", "upload", "restored-from", "reason"),
 )
 """The user metadata of a state version; `over-*` is the superseded revision. The names are stored."""
 
@@ -36,6 +36,7 @@ class CurrentState:
         lock_id: the lock under which it was written; empty for an unlocked write.
         fenced: whether Holdfast wrote it.
         upload: the key of the upload that it was committed from; empty if it came in one request.
+        restored_from: the version whose content a restore wrote again; empty if it was none.
     """
 
     version: ObjectVersion
@@ -45,6 +46,7 @@ class CurrentState:
     lock_id: str
     fenced: bool
     upload: str = ""
+    restored_from: str = ""
 
 
 def read_current(store: Store, name: StateName) -> CurrentState | None:
@@ -90,6 +92,7 @@ def noted(version: ObjectVersion) -> CurrentState | None:
         metadata.get("lock-id", ""),
         fenced=True,
         upload=metadata.get("upload", ""),
+        restored_from=metadata.get("restored-from", ""),
     )
 
 

@@ -108,6 +108,30 @@ def tracks_resources(body: bytes) -> bool:
     )
 
 
+def is_encrypted(body: bytes) -> bool:
+    """Return whether the client encrypted a state document.
+
+    Raises:
+        InvalidState: it is not a JSON object.
+    """
+    return "encrypted_data" in _members(body)
+
+
+def with_serial(body: bytes, serial: int) -> bytes:
+    """Return a state document in which the digits of the serial are others, and no other byte.
+
+    Raises:
+        InvalidState: it is not a state document with a serial.
+
+    >>> with_serial(b'{"version": 4, "serial": 9, "lineage": "a"}', 12)
+    b'{"version": 4, "serial": 12, "lineage": "a"}'
+    """
+    document = _members(body)
+    _read(_values(document))
+    old = document["serial"]
+    return b"%b%d%b" % (body[: old.start], serial, body[old.end :])
+
+
 def is_lineage(text: str) -> bool:
     """Return whether a text can be the lineage of a state that is stored."""
     return object_metadata.fits(text) and json_object.is_unicode(text)

@@ -10,7 +10,6 @@ from holdfast.access import Caller
 from holdfast.errors import (
     BaseChanged,
     LineageChanged,
-    Locked,
     LockLost,
     LockRequired,
     SerialNotNewer,
@@ -18,7 +17,7 @@ from holdfast.errors import (
 )
 from holdfast.state.current_state import CurrentState
 from holdfast.state.document import Revision
-from holdfast.state.locks import HeldLock, LockIdentity, identity
+from holdfast.state.locks import HeldLock, LockIdentity, identity, refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +58,9 @@ def check_lock(lock: HeldLock | None, lock_id: str | None, caller: Caller, *, re
         LockRequired: no lock is held and the team requires one.
     """
     if lock is not None:
-        # The ID alone proves nothing: everybody who is refused learns it.
-        if lock.info.id != lock_id or lock.principal != caller.principal:
-            raise Locked(lock.info.for_client())
+        # The ID alone proves nothing: everybody who is refused learns it. Nobody writes under a freeze.
+        if lock.freeze or lock.info.id != lock_id or lock.principal != caller.principal:
+            raise refusal(lock)
     elif lock_id is not None:
         raise _lock_lost(lock_id)
     elif require_lock:

@@ -21,6 +21,9 @@ from holdfast.s3 import object_metadata
 MAX_BYTES: Final = 64 * 1024
 """The most bytes that a lock info document may have; Terraform's have some 300."""
 
+FREEZE: Final = "freeze"
+"""The operation of a freeze. It is only shown: that a lock is a freeze, its metadata tells."""
+
 _FIELDS: Final = ("ID", "Operation", "Info", "Who", "Version", "Created", "Path")
 _ZERO_TIME: Final = "0001-01-01T00:00:00Z"
 _RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
@@ -50,6 +53,11 @@ class LockInfo:
     def who(self) -> str:
         """Return who the client says that it is, such as `ada@laptop`; empty if it does not say."""
         return _text(self.document, "Who")
+
+    @property
+    def text(self) -> str:
+        """Return the free text of the client; empty if it does not say anything."""
+        return _text(self.document, "Info")
 
     @property
     def names_only_its_id(self) -> bool:
@@ -92,6 +100,43 @@ def of_verb(version: str, caller: Caller, *, operation: str, info: str) -> LockI
             "Path": "",
         }
     )
+
+
+def of_freeze(freeze_id: str, reason: str, until: datetime | None, caller: Caller) -> LockInfo:
+    """Return the lock info of a freeze: every client shows its user `ID` and `Info`, older ones the ID alone.
+
+    It is a function of its arguments alone, so a retry of the freeze meets its own lock.
+
+    Args:
+        freeze_id: made by the command, the same in its retries.
+        reason: why, in one line.
+        until: when it ends, if it does.
+        caller: who freezes.
+    """
+    ends = f" until {until.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if until else ""
+    # An ID that is longer than metadata takes could not be sent back by a client that unlocks.
+    end = f"{ends} [{freeze_id}]"
+    shown = object_metadata.cut(f"frozen: {reason}", object_metadata.VALUE_LIMIT - _encoded_length(end))
+    return LockInfo(
+        {
+            "ID": f"{shown}{end}",
+            "Operation": FREEZE,
+            "Info": f"frozen{ends}: {reason}",
+            "Who": caller.principal,
+            "Version": "",
+            "Created": _ZERO_TIME,
+            "Path": "",
+        }
+    )
+
+
+def reason_of_freeze(info: LockInfo) -> str:
+    """Return the reason that the lock info of a freeze shows."""
+    return info.text.partition(": ")[2]
+
+
+def _encoded_length(text: str) -> int:
+    return len(object_metadata.encode(text, limit=None))
 
 
 def parse(body: bytes) -> LockInfo:

@@ -1,17 +1,30 @@
-"""Locks: acquire, release, force-unlock.
+"""Locks: acquire, release, force-unlock, break.
 
 A lock is an object that exists. It is acquired with a PutObject that only creates, and released with a
 DeleteObject that names the very version that was read before: whatever is lost, retried or late, nobody's
 lock is ever replaced or removed by mistake, and nothing of a lock stays in the bucket. Only where S3 does not
 let the version go is the lock deleted by its ETag, which leaves a version and a delete marker.
+
+A freeze is a lock that says so in its metadata, which no client can write through the API. Only `unfreeze`
+removes it, and once it has ended, an acquire.
 """
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from holdfast.access import Action, Caller
-from holdfast.errors import Locked, LockNotMatched, OutcomeUnknown, StorageRefused, UnlockOutcomeUnknown
+from holdfast.errors import (
+    Frozen,
+    InvalidLockInfo,
+    Locked,
+    LockNotMatched,
+    NotFrozen,
+    OutcomeUnknown,
+    StorageRefused,
+    UnlockOutcomeUnknown,
+)
 from holdfast.names import StateName
 from holdfast.s3.store import Deleted, IfAbsent, IfMatch, ObjectVersion, Store, Stored, is_unique
 from holdfast.state import lock_info
@@ -25,6 +38,8 @@ FORCE_UNLOCK_MIN_AGE: Final = timedelta(seconds=10)
 """How old a lock must be before a force-unlock that names no ID removes it."""
 
 _ATTEMPTS: Final = 5
+_UNTIL: Final = "%Y-%m-%dT%H:%M:%SZ"
+"""How the metadata of a freeze has the time when it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +53,33 @@ class LockIdentity:
         version_id: of the lock object.
         info: its lock info, as stored.
         principal: who acquired it, or None if another program than Holdfast did.
+        lifted: the ID of the freeze that had ended and was removed before; no part of the comparison.
     """
 
     version_id: str
     info: LockInfo
     principal: str | None
+    lifted: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """What makes a lock a freeze.
+
+    Attributes:
+        id: made by the command that froze, 32 hexadecimal digits.
+        reason: why, in one line.
+        until: when it ends, in whole seconds; None if it does not.
+    """
+
+    id: str
+    reason: str
+    until: datetime | None
+
+    def metadata(self) -> dict[str, str]:
+        """Return the metadata of the lock object by which it is a freeze."""
+        ends = {"freeze-until": self.until.astimezone(UTC).strftime(_UNTIL)} if self.until else {}
+        return {"freeze": self.id, **ends}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +97,24 @@ class HeldLock:
     read_at: datetime
 
     @property
+    def freeze(self) -> Freeze | None:
+        """The freeze, if it is one. Metadata alone tells: a client can send any operation."""
+        metadata = self.version.metadata
+        if "freeze" not in metadata:
+            return None
+        until = None
+        # A time that cannot be read is none: such a freeze ends when somebody unfreezes.
+        with suppress(ValueError):
+            until = datetime.strptime(metadata.get("freeze-until", ""), _UNTIL).replace(tzinfo=UTC)
+        return Freeze(metadata["freeze"], lock_info.reason_of_freeze(self.info), until)
+
+    @property
+    def is_ended_freeze(self) -> bool:
+        """Whether it is a freeze that had ended when it was read, by S3's clock."""
+        freeze = self.freeze
+        return freeze is not None and freeze.until is not None and freeze.until <= self.read_at
+
+    @property
     def info(self) -> LockInfo:
         """The holder's lock info."""
         return self.identity.info
@@ -68,6 +123,20 @@ class HeldLock:
     def principal(self) -> str | None:
         """Who acquired it, or None if another program than Holdfast did."""
         return self.identity.principal
+
+
+def refusal(held: HeldLock) -> Locked:
+    """Return the error for a request that the lock refuses."""
+    holder = held.info.for_client()
+    freeze = held.freeze
+    if freeze is None:
+        return Locked(holder)
+    if held.is_ended_freeze:
+        then = "It has ended: the next command that acquires the lock lifts it."
+    else:
+        ends = f" It ends at {freeze.until.strftime(_UNTIL)}." if freeze.until else ""
+        then = f"{ends} 'holdfast state unfreeze' lifts it; no force-unlock does.".lstrip()
+    return Frozen(holder, f"The state is frozen by {held.principal or 'somebody'}: {freeze.reason}. {then}")
 
 
 def identity(lock: HeldLock | None) -> LockIdentity | None:
@@ -132,39 +201,61 @@ def acquire(store: Store, name: StateName, body: bytes, caller: Caller) -> LockI
     Raises:
         NotAllowed: the caller may not lock this state.
         InvalidLockInfo, TooLarge: the body is not lock info.
-        Locked: somebody else holds it.
+        Locked: somebody else holds it, or it is frozen.
         OutcomeUnknown: S3 did not decide in time.
     """
     caller.require(Action.LOCK, name)
-    return acquire_own(store, name, lock_info.parse(body), caller)
+    info = lock_info.parse(body)
+    if info.operation == lock_info.FREEZE:
+        raise InvalidLockInfo(
+            f"The operation '{lock_info.FREEZE}' is not for clients; 'holdfast state freeze' freezes a state."
+        )
+    return acquire_own(store, name, info, caller)
 
 
-def acquire_own(store: Store, name: StateName, info: LockInfo, caller: Caller) -> LockIdentity:
-    """Acquire the lock for a verb whose caller is allowed to.
+def acquire_own(
+    store: Store, name: StateName, info: LockInfo, caller: Caller, freeze: Freeze | None = None
+) -> LockIdentity:
+    """Acquire the lock for a verb whose caller is allowed to. A freeze that has ended is lifted before.
+
+    Args:
+        store: the bucket.
+        name: of the state.
+        info: the lock info; a retry has the same.
+        caller: who acquires it.
+        freeze: makes the lock a freeze.
 
     Raises:
-        Locked: somebody else holds it.
+        Locked: somebody else holds it, or it is frozen.
         OutcomeUnknown: S3 did not decide in time.
     """
     info = _with_path(info, store, name)
+    freeze_id = freeze.id if freeze else None
+    lifted = ""
     for _ in range(_ATTEMPTS):
         # It only creates, so of several clients one acquires the lock and none replaces another's.
         stored = store.write(
             name.lock_key,
             info.to_json(),
             IfAbsent(),
-            metadata={"locked-by": caller.principal},
+            metadata={"locked-by": caller.principal, **(freeze.metadata() if freeze else {})},
             tags=TAGS,
         )
         if isinstance(stored, Stored):
-            return LockIdentity(stored.version_id, info, caller.principal)
+            return LockIdentity(stored.version_id, info, caller.principal, lifted)
         # The precondition failed: our own first attempt, whose response was lost, or somebody else's lock.
         held = read(store, name)
         if held is None:
             continue  # released in between
-        if _was_acquired_with(held, info, caller):
+        found = held.freeze
+        if found and held.is_ended_freeze:
+            # That very object, so that one which was put there since stays. The next round only creates.
+            _remove(store, name, held)
+            lifted = found.id
+            continue
+        if _was_acquired_with(held, info, caller) and (found.id if found else None) == freeze_id:
             return held.identity
-        raise Locked(held.info.for_client())
+        raise refusal(held)
     raise OutcomeUnknown("The lock keeps changing hands. A retry is safe.")
 
 
@@ -203,6 +294,7 @@ def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Relea
         NotAllowed: the caller may not unlock this state, or not force it.
         InvalidLockInfo, TooLarge: the body is neither empty nor lock info.
         LockNotMatched: a force-unlock does not mean the lock that is held now.
+        Frozen: the lock that it means is a freeze.
         UnlockOutcomeUnknown: S3 did not decide a force-unlock that names no ID.
         OutcomeUnknown: S3 did not decide in time.
     """
@@ -215,7 +307,7 @@ def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Relea
     held = read(store, name)
     if held is None:
         return Released(info.id)  # a retry, or somebody removed it: nothing is left to release
-    if _was_acquired_with(held, info, caller):
+    if held.freeze is None and _was_acquired_with(held, info, caller):
         # Should it be gone by now, somebody removed it: there is nothing left to release.
         return Released(info.id, marker_created=_remove(store, name, held))
     if info.id != held.info.id and not received.names_only_its_id:
@@ -238,7 +330,7 @@ def release_exactly(store: Store, name: StateName, info: LockInfo, caller: Calle
     held = read(store, name)
     if held is None:
         return Released(info.id)  # a retry, or somebody removed it: nothing is left to release
-    if not _was_acquired_with(held, _with_path(info, store, name), caller):
+    if held.freeze or not _was_acquired_with(held, _with_path(info, store, name), caller):
         raise LockNotMatched(
             f"The lock {info.id} is gone, and {held.info.who or 'somebody'} has locked the state since, lock "
             f"ID {held.info.id}; their lock stays."
@@ -261,6 +353,7 @@ def force_unlock_version(store: Store, name: StateName, version_id: str, caller:
     Raises:
         NotAllowed: the caller may not force-unlock this state.
         LockNotMatched: another lock is held, or this one is too young; nothing was unlocked.
+        Frozen: it is a freeze.
         OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     caller.require(Action.FORCE_UNLOCK, name)
@@ -278,6 +371,85 @@ def force_unlock_version(store: Store, name: StateName, version_id: str, caller:
             f"locked the state since, lock ID {held.info.id}; their lock stays."
         )
     return _force_unlock(store, name, held, None, retry_is_safe=True)
+
+
+def break_exactly(
+    store: Store, name: StateName, lock_id: str, version_id: str, caller: Caller
+) -> ForceUnlocked:
+    """Remove the lock that is named by ID and version, and no other, however late the request arrives.
+
+    IDs recur: an acquire can arrive late, and some verbs make theirs of what they are about.
+
+    Args:
+        store: the bucket.
+        name: of the state.
+        lock_id: the ID of the lock.
+        version_id: of the lock object.
+        caller: a maintainer.
+
+    Returns:
+        `ForceUnlocked` also when the state is not locked any more.
+
+    Raises:
+        NotAllowed: the caller may not force-unlock this state.
+        LockNotMatched: another lock is held, or the bucket does not tell them apart. Nothing was removed.
+        Frozen: it is a freeze.
+        OutcomeUnknown: S3 did not decide in time; a retry is safe.
+    """
+    caller.require(Action.FORCE_UNLOCK, name)
+    held = read(store, name)
+    if held is None:
+        return ForceUnlocked(None, None)
+    if held.freeze:
+        raise refusal(held)
+    if not is_unique(held.identity.version_id):
+        raise LockNotMatched(
+            "The versioning of the bucket is off, so that this lock cannot be told from the next one. "
+            "Nothing was removed; switch the versioning on."
+        )
+    if (held.info.id, held.identity.version_id) != (lock_id, version_id):
+        raise LockNotMatched(
+            "The lock that is held is another one than the one that was named. "
+            f"{held.info.who or 'Somebody'} holds it, lock ID {held.info.id}; it stays."
+        )
+    try:
+        marker_created = _remove(store, name, held)
+    except (OutcomeUnknown, StorageRefused) as error:
+        error.logged = {"lock_id": held.info.id, "held_by": held.principal}
+        raise
+    return ForceUnlocked(held.info, held.principal, marker_created)
+
+
+def unfreeze(store: Store, name: StateName, freeze_id: str) -> HeldLock | None:
+    """Remove the freeze that is named for a caller who is allowed to, and nothing else.
+
+    Returns:
+        The freeze; None if the state is not locked any more.
+
+    Raises:
+        NotFrozen: the lock that is held is not a freeze. It stays.
+        LockNotMatched: the state is frozen by another command. That freeze stays.
+        OutcomeUnknown: S3 did not decide in time; a retry is safe.
+    """
+    held = read(store, name)
+    if held is None:
+        return None
+    if held.freeze is None:
+        raise NotFrozen(
+            f"The state is not frozen. {held.info.who or 'Somebody'} holds its lock, lock ID "
+            f"{held.info.id}; it stays."
+        )
+    if held.freeze.id != freeze_id:
+        raise LockNotMatched(
+            f"The state is frozen by another command than the one that was named: {held.freeze.reason}. "
+            "That freeze stays."
+        )
+    try:
+        _remove(store, name, held)
+    except (OutcomeUnknown, StorageRefused) as error:
+        error.logged = {"freeze": freeze_id}
+        raise
+    return held
 
 
 def _with_path(info: LockInfo, store: Store, name: StateName) -> LockInfo:
@@ -325,8 +497,11 @@ def _check_force_unlock(held: HeldLock, lock_id: str | None) -> None:
     """Decide whether a force-unlock means the lock that is held.
 
     Raises:
+        Frozen: the lock is a freeze.
         LockNotMatched: it names another ID, or none and the lock is too young.
     """
+    if held.freeze:
+        raise refusal(held)
     if lock_id is None:
         age = held.read_at - held.version.last_modified
         # Both times are cut to the second, so that the lock can be up to a second younger than this.

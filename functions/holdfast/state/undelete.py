@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from holdfast.access import Caller
+from holdfast.access import Action, Caller
 from holdfast.errors import (
     InvalidState,
     LockLeft,
@@ -26,9 +26,10 @@ from holdfast.s3.store import HistoryEntry, IfAbsent, Store, Stored
 from holdfast.state import document, lock_info, locks
 from holdfast.state.current_state import read_current, version_metadata
 from holdfast.state.document import Revision
+from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import LockIdentity, identity
 
-_RELEASE_SECONDS: Final = 10.0
+_RELEASE_SECONDS: Final = 3.0
 """The least time that an undelete has to release its lock, however long the rest took."""
 
 
@@ -52,19 +53,20 @@ class Undeleted:
 def undelete(store: Store, name: StateName, caller: Caller, retention: Retention | None) -> Undeleted:
     """Restore the newest version of a deleted state by writing it again, under a lock of its own.
 
-    It only ever creates: where a state is current, whoever made it and whenever, it stays. No role is asked
-    for: whoever can do this can do it in the bucket, too.
+    It only ever creates: where a state is current, whoever made it and whenever, it stays. A retry finds what
+    this very undelete made.
 
     An error has a note where this lock may be left.
 
     Args:
         store: the bucket.
         name: of the state.
-        caller: whose lock it is.
+        caller: a maintainer.
         retention: how long S3 keeps the new version from being deleted; None leaves that to the bucket. It is
             never asked for a probe, which is removed.
 
     Raises:
+        NotAllowed: the caller may not undelete this state.
         NotDeleted: there is a current state.
         NoVersions: there is no version of this state.
         UnreadableVersion: the newest version is not a state document.
@@ -74,17 +76,11 @@ def undelete(store: Store, name: StateName, caller: Caller, retention: Retention
         LockLeft: the state is restored, and the lock of the undelete may be left.
         OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
-    marker, _ = _deleted(store, name)
-    # The same lock info for every try of this caller to undo this deletion: a retry meets its own lock.
-    info = lock_info.of_verb(
-        f"{store.bucket}/{name.state_key}?versionId={marker.id}",
-        caller,
-        operation="undelete",
-        info="holdfast state undelete",
-    )
+    caller.require(Action.UNDELETE, name)
+    info = _lock_info(store, name, _marker(store, name, caller), caller)
     may_be_left = (
         f"The lock {info.id} of this undelete may be left: run the command again, which takes it up, or, if "
-        f"it still is held, free it with 'terraform force-unlock {info.id}'."
+        "it still is held, remove it with 'holdfast lock break'."
     )
     try:
         acquired = locks.acquire_own(store, name, info, caller)
@@ -100,9 +96,47 @@ def undelete(store: Store, name: StateName, caller: Caller, retention: Retention
     if not _was_released(store, name, acquired):
         raise LockLeft(
             f"The state '{name}' is restored as version {undeleted.version_id}, but the lock {info.id} of "
-            f"this undelete may be left: if it still is held, run 'terraform force-unlock {info.id}'."
+            "this undelete may be left: if it still is held, run 'holdfast lock break'."
         )
     return undeleted
+
+
+def _lock_info(store: Store, name: StateName, marker: HistoryEntry, caller: Caller) -> LockInfo:
+    """Return the lock info of every try of this caller to undo this deletion: a retry meets its own lock."""
+    return lock_info.of_verb(
+        f"{store.bucket}/{name.state_key}?versionId={marker.id}",
+        caller,
+        operation="undelete",
+        info="holdfast state undelete",
+    )
+
+
+def _marker(store: Store, name: StateName, caller: Caller) -> HistoryEntry:
+    """Return the delete marker that is undone, or that an earlier try of this caller has undone.
+
+    Raises:
+        NotDeleted, NoVersions: there is none.
+    """
+    try:
+        return _deleted(store, name)[0]
+    except NotDeleted:
+        beneath = _beneath(store, name)
+        made = read_current(store, name) if beneath else None
+        if not beneath or not made or made.lock_id != _lock_info(store, name, beneath[0], caller).id:
+            raise
+        return beneath[0]
+
+
+def _beneath(store: Store, name: StateName) -> tuple[HistoryEntry, HistoryEntry] | None:
+    """Return the delete marker beneath the current version and the version beneath that; None if there is
+    another version in between."""
+    history = [entry for entry in store.versions(name.state_key) if not entry.is_current]
+    marker = next((entry for entry in history if entry.is_delete_marker), None)
+    newest = next((entry for entry in history if not entry.is_delete_marker), None)
+    # Of the same second, S3 does not tell the order of a version and a marker.
+    if marker is None or newest is None or marker.last_modified < newest.last_modified:
+        return None
+    return marker, newest
 
 
 def _was_released(store: Store, name: StateName, acquired: LockIdentity) -> bool:
@@ -136,7 +170,7 @@ def _deleted(store: Store, name: StateName) -> tuple[HistoryEntry, HistoryEntry]
 def _not_deleted(name: StateName, version_id: str) -> NotDeleted:
     return NotDeleted(
         f"The state '{name}' is not deleted: its version {version_id} is current, and stays. To go back to "
-        "an earlier version, push it with 'terraform state push'."
+        "an earlier version, use 'holdfast state restore'."
     )
 
 
@@ -145,7 +179,10 @@ def _write_again(
 ) -> Undeleted:
     """Create the state from its newest version, under the lock that was acquired."""
     # Only what is found under the lock stays the newest.
-    _, newest = _deleted(store, name)
+    try:
+        _, newest = _deleted(store, name)
+    except NotDeleted:
+        return _made_before(store, name, acquired)
     old = store.read(name.state_key, newest.id)
     if old is None:
         raise NoVersions(
@@ -156,7 +193,7 @@ def _write_again(
     except InvalidState:
         raise UnreadableVersion(
             f"The newest version of the state '{name}', {newest.id}, is not a state document, so it "
-            "is not restored. Fetch an earlier one with 'aws s3api get-object --version-id' and push it "
+            "is not restored. Fetch an earlier one with 'holdfast state get --version' and push it "
             "with 'terraform state push'."
         ) from None
     sha256 = hashlib.sha256(old.body).hexdigest()
@@ -187,6 +224,25 @@ def _write_again(
     if identity(locks.read(store, name)) != acquired:
         raise _outcome_unknown(name)
     return Undeleted(new.revision, newest.id, newest.last_modified, version_id)
+
+
+def _made_before(store: Store, name: StateName, acquired: LockIdentity) -> Undeleted:
+    """Return what an earlier try made under a lock with the same document, if it still is current.
+
+    Raises:
+        NotDeleted: the current version is another one.
+        UndeleteOutcomeUnknown: the lock was broken meanwhile.
+    """
+    beneath = _beneath(store, name)
+    current = read_current(store, name)
+    if identity(locks.read(store, name)) != acquired:
+        raise _outcome_unknown(name)
+    if not current or not current.revision or not beneath or current.lock_id != acquired.info.id:
+        raise _not_deleted(name, current.version.version_id if current else "")
+    from_version = beneath[1]
+    return Undeleted(
+        current.revision, from_version.id, from_version.last_modified, current.version.version_id
+    )
 
 
 def _outcome_unknown(name: StateName) -> UndeleteOutcomeUnknown:

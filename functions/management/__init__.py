@@ -1,0 +1,6 @@
+"""The function behind the routes of the management API."""
+
+import gc
+
+# What imports make is no garbage, and looking for it takes a tenth of a cold start. The handler ends this.
+gc.disable()

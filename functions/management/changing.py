@@ -1,0 +1,178 @@
+"""What the management API changes: declare, restore, delete, undelete, break a lock, freeze, unfreeze."""
+
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from gateway import logged
+from gateway.responses import Response
+from holdfast.audit import Event
+from holdfast.errors import BaseChanged, InvalidRequest
+from holdfast.s3.store import Object
+from holdfast.state import freeze as freezing
+from holdfast.state import locks
+from holdfast.state.delete import delete as delete_state
+from holdfast.state.restore import Wanted
+from holdfast.state.restore import restore as restore_state
+from holdfast.state.undelete import undelete as undelete_state
+from management import documents, environment
+from management.requests import Request, text
+
+
+def create(request: Request) -> Response:
+    """Declare the name of a state."""
+    raise NotImplementedError
+
+
+def restore(request: Request) -> Response:
+    """Write the content of an earlier version again."""
+    request.parameters()
+    asked = request.document("version", "reason", "id", "current")
+    restored = restore_state(
+        request.store,
+        request.name,
+        Wanted(
+            text(asked, "version"),
+            text(asked, "reason"),
+            text(asked, "id"),
+            text(asked, "current") if "current" in asked else None,
+        ),
+        request.caller,
+        limit=environment.LARGEST_STATE,
+        retention=environment.RETENTION,
+    )
+    return Response(
+        Event.STATE_RESTORED if restored.changed else Event.STATE_UNCHANGED,
+        body=documents.answer(
+            {
+                "name": request.name.value,
+                "version": restored.version_id,
+                "serial": restored.revision.serial,
+                "restored_from": restored.restored_from,
+                "restored_serial": restored.restored.serial,
+                "changed": restored.changed,
+            }
+        ),
+        logged={
+            "operation": "restore",
+            "serial": restored.revision.serial,
+            "serial_before": restored.superseded.serial if restored.superseded else None,
+            "version_id": restored.version_id,
+            "restored_from": restored.restored_from,
+            "reason": asked["reason"],
+        },
+    )
+
+
+def delete(request: Request) -> Response:
+    """Delete a state, if the version that the operator saw still is current."""
+    request.parameters()
+    seen = text(request.document("version"), "version")
+
+    def check(current: Object) -> None:
+        if current.version.version_id != seen:
+            raise BaseChanged(
+                f"The state has changed since you looked: its version {current.version.version_id} is "
+                f"current, not {seen[:60]}. Nothing was deleted; look at it, then run the command again."
+            )
+
+    removed = delete_state(request.store, request.name, request.caller, check=check)
+    return Response(
+        Event.STATE_DELETED,
+        body=documents.answer({"name": request.name.value, "version": removed.version_id}),
+        logged={"version_id": removed.version_id},
+    )
+
+
+def undelete(request: Request) -> Response:
+    """Bring a deleted state back."""
+    request.parameters()
+    request.document()
+    undeleted = undelete_state(request.store, request.name, request.caller, environment.RETENTION)
+    return Response(
+        Event.STATE_UNDELETED,
+        body=documents.answer(
+            {
+                "name": request.name.value,
+                "version": undeleted.version_id,
+                "serial": undeleted.revision.serial,
+                "lineage": undeleted.revision.lineage,
+                "from_version": undeleted.from_version,
+                "from_time": documents.time(undeleted.from_time),
+            }
+        ),
+        logged={
+            "operation": "undelete",
+            "serial": undeleted.revision.serial,
+            "version_id": undeleted.version_id,
+            "restored_from": undeleted.from_version,
+        },
+    )
+
+
+def break_lock(request: Request) -> Response:
+    """Remove the very lock that is named."""
+    asked = request.parameters("id", "version")
+    request.document()
+    removed = locks.break_exactly(
+        request.store, request.name, text(asked, "id"), text(asked, "version"), request.caller
+    )
+    return Response(
+        Event.LOCK_FORCE_UNLOCKED,
+        body=documents.answer({"name": request.name.value, "removed": removed.info is not None}),
+        logged={
+            **logged.of_lock(removed.info),
+            "held_by": removed.principal,
+            "marker_left": removed.marker_created,
+        },
+    )
+
+
+def freeze(request: Request) -> Response:
+    """Freeze a state."""
+    request.parameters()
+    asked = request.document("reason", "until", "id")
+    until = _time(asked["until"]) if "until" in asked else None
+    frozen = freezing.freeze(
+        request.store,
+        request.name,
+        text(asked, "id"),
+        text(asked, "reason"),
+        until,
+        request.caller,
+        now=datetime.now(UTC),
+    )
+    ends = documents.time(until) if until else None
+    return Response(
+        Event.STATE_FROZEN,
+        body=documents.answer({"name": request.name.value, "freeze": documents.freeze(frozen)}),
+        logged={"freeze": frozen.id, "reason": frozen.reason, "until": ends},
+    )
+
+
+def unfreeze(request: Request) -> Response:
+    """Remove the very freeze that is named."""
+    asked = request.parameters("id")
+    request.document()
+    removed = freezing.unfreeze(request.store, request.name, text(asked, "id"), request.caller)
+    said = {"freeze": removed.freeze.id, "held_by": removed.principal} if removed and removed.freeze else {}
+    return Response(
+        Event.STATE_UNFROZEN,
+        body=documents.answer({"name": request.name.value, "removed": removed is not None}),
+        logged=said,
+    )
+
+
+def _time(value: object) -> datetime:
+    """Return a time of the form of RFC 3339, cut to whole seconds.
+
+    Raises:
+        InvalidRequest: it is not one.
+    """
+    found = None
+    if isinstance(value, str):
+        with suppress(ValueError, OverflowError):
+            found = datetime.fromisoformat(value)
+            found = found.astimezone(UTC).replace(microsecond=0) if found.tzinfo else None
+    if found is None:
+        raise InvalidRequest("'until' must be a time with an offset, as in '2026-11-20T14:00:00Z'.")
+    return found
