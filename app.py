@@ -33,6 +33,7 @@ def main() -> None:
         bundles = Bundles(
             backend=bundle("terraform_http", target.name),
             cloud=bundle("cloud", target.name),
+            management=bundle("management", target.name),
             authorizer=bundle("authorizer", target.name),
             sessions=bundle("session_exchange", target.name),
             health=bundle("health", target.name),

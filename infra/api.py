@@ -16,11 +16,16 @@ from constructs import Construct
 
 from gateway import authorizer_context
 from holdfast import audit
-from infra.config import Target, TeamConfig
+from infra.config import Target, TeamConfig, Throttling
 from infra.lambdas import Functions, audit_log
 
 AUTHORIZER_CACHE = Duration.seconds(60)
 """How long API Gateway caches an authorizer's response: the time until a revocation takes effect."""
+
+MANAGEMENT = "/manage/v1/{path+}"
+"""The route of the management API."""
+_SHARE = 4
+"""The management API may have one request of this many that the team may have."""
 
 # Without the query string, which holds lock IDs, and without any header. API Gateway escapes nothing, so the
 # principal is percent-encoded.
@@ -62,7 +67,7 @@ class Api(Construct):
             http_api=api,
             stage_name="$default",
             auto_deploy=True,
-            # Of the whole team; a request above it gets 429, which Terraform retries.
+            # Of every route without one of its own; a request above it gets 429, which Terraform retries.
             throttle=apigatewayv2.ThrottleSettings(
                 rate_limit=team.throttling.rate, burst_limit=team.throttling.burst
             ),
@@ -82,6 +87,7 @@ class Api(Construct):
 
         backend = _integration("Backend", functions.backend)
         cloud = _integration("Cloud", functions.cloud)
+        management = _integration("Management", functions.management)
         sessions = _integration("Sessions", functions.sessions)
         token = HttpLambdaAuthorizer(
             "Token",
@@ -97,16 +103,19 @@ class Api(Construct):
             ("/locks/{name+}", backend, token),
             ("/unlocks/{name+}", backend, token),
             ("/api/v2/{path+}", cloud, token),
+            (MANAGEMENT, management, token),
             ("/sessions", sessions, token),
             # Lets in every identity of this AWS account; the function decides by its trust records.
             ("/sessions/aws", sessions, HttpIamAuthorizer()),
         ):
-            api.add_routes(
+            (route,) = api.add_routes(
                 path=path,
                 methods=[apigatewayv2.HttpMethod.ANY],
                 integration=integration,
                 authorizer=authorizer,
             )
+            if path == MANAGEMENT:
+                _throttle_apart(stage, route, path, management_throttling(team.throttling))
         # Every other path. The gateway's own 404 would read as "no state yet", and Terraform would create
         # everything anew.
         apigatewayv2.HttpRoute(
@@ -132,6 +141,26 @@ class Api(Construct):
             self.address = api.api_endpoint
         else:
             self.address = f"{target.api_endpoint}/_aws/execute-api/{api.api_id}/$default"
+
+
+def management_throttling(throttling: Throttling) -> Throttling:
+    """Return how many requests the management API accepts: a share, so that lists leave room for an apply.
+
+    >>> management_throttling(Throttling(rate=100, burst=2))
+    Throttling(rate=25, burst=1)
+    """
+    return Throttling(rate=max(1, throttling.rate // _SHARE), burst=max(1, throttling.burst // _SHARE))
+
+
+def _throttle_apart(
+    stage: apigatewayv2.HttpStage, route: apigatewayv2.HttpRoute, path: str, throttling: Throttling
+) -> None:
+    """Give a route limits of its own."""
+    cast("apigatewayv2.CfnStage", stage.node.default_child).route_settings = {
+        f"ANY {path}": {"ThrottlingRateLimit": throttling.rate, "ThrottlingBurstLimit": throttling.burst}
+    }
+    # API Gateway refuses settings of a route that is not there ("Unable to find Route by key").
+    stage.node.add_dependency(route)
 
 
 def _integration(name: str, function: lambda_.IFunction) -> HttpLambdaIntegration:

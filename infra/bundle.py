@@ -23,8 +23,8 @@ _FOR_LAMBDA: Final = (
     *("--implementation", "cp", "--python-version", LAMBDA_PYTHON),
 )
 
-_BOTOCORE_SERVICES: Final = {"audit_trail": "logs"}
-"""The service that a function calls, if not S3; models of all 400 services are nine tenths of botocore."""
+_BOTOCORE_SERVICES: Final = {"audit_trail": ("logs",), "management": ("logs", "s3")}
+"""The services that a function calls, if not S3 alone; models of all 400 are nine tenths of botocore."""
 _BOTOCORE_MODELS: Final = ("service-2", "endpoint-rule-set-1")
 """Of a service; its paginators, waiters and examples are for others."""
 _BOTOCORE_COMMON: Final = ("endpoints.json", "partitions.json", "sdk-default-configuration.json")
@@ -81,7 +81,7 @@ def bundle(
     Raises:
         BundleError: a source is missing or wrong, or pip failed.
     """
-    service = _BOTOCORE_SERVICES.get(function, "s3")
+    services = _BOTOCORE_SERVICES.get(function, ("s3",))
     requirements = functions / function / "requirements.txt"
     if not requirements.is_file():
         requirements = functions / "requirements.txt"
@@ -92,14 +92,14 @@ def bundle(
     compiler = lambda_python() if target == "aws" else sys.executable
     environment = _environment(target, compiler)
     inputs = {"requirements.txt": requirements.read_bytes(), "bundle.py": Path(__file__).read_bytes()}
-    dependencies_digest = _digest(f"{environment} {service}", inputs)
+    dependencies_digest = _digest(f"{environment} {' '.join(services)}", inputs)
     digest = _digest(environment, inputs | {path.as_posix(): source for path, source in sources.items()})
 
     def install(folder: Path) -> None:
         if not _names_a_package(requirements):
             return
         _install(requirements, target, folder)
-        _trim(folder, service)
+        _trim(folder, services)
         _compile(folder, compiler)
 
     dependencies = _built(build / f"deps-{target}-{dependencies_digest[:12]}", install)
@@ -229,24 +229,15 @@ def _install(requirements: Path, target: Literal["aws", "local"], folder: Path) 
         )
 
 
-def _trim(folder: Path, service: str) -> None:
+def _trim(folder: Path, services: Sequence[str]) -> None:
     """Remove what the functions never load. What names the packages stays: scanners for faults read it."""
     models = folder / "botocore" / "data"
     for entry in models.iterdir():
-        if entry.name not in (service, *_BOTOCORE_COMMON):
+        if entry.name not in (*services, *_BOTOCORE_COMMON):
             _remove(entry)
-    _cut_endpoints(models / "endpoints.json", service)
-    *outdated, newest = sorted((models / service).iterdir())
-    for version in outdated:
-        _remove(version)
-    for model in newest.iterdir():
-        if model.name.partition(".")[0] not in _BOTOCORE_MODELS:
-            _remove(model)
-        elif model.suffix == ".gz":
-            _write_json(
-                model.with_suffix(""), _without_texts(json.loads(gzip.decompress(model.read_bytes())))
-            )
-            _remove(model)
+    _cut_endpoints(models / "endpoints.json", services)
+    for service in services:
+        _trim_models(models / service)
     swagger = folder / "aws_lambda_powertools" / "event_handler" / "openapi" / "swagger_ui"
     for unused in (
         *(folder / "bin", folder / "boto3" / "data", folder / "boto3" / "examples"),
@@ -258,12 +249,27 @@ def _trim(folder: Path, service: str) -> None:
         _remove(unused)
 
 
-def _cut_endpoints(path: Path, service: str) -> None:
-    """Cut botocore's endpoints to those of one service, in all partitions. Each cold start reads them."""
+def _trim_models(folder: Path) -> None:
+    """Remove what the functions never load of one service's models."""
+    *outdated, newest = sorted(folder.iterdir())
+    for version in outdated:
+        _remove(version)
+    for model in newest.iterdir():
+        if model.name.partition(".")[0] not in _BOTOCORE_MODELS:
+            _remove(model)
+        elif model.suffix == ".gz":
+            _write_json(
+                model.with_suffix(""), _without_texts(json.loads(gzip.decompress(model.read_bytes())))
+            )
+            _remove(model)
+
+
+def _cut_endpoints(path: Path, kept: Sequence[str]) -> None:
+    """Cut botocore's endpoints to those of some services, in all partitions. Each cold start reads them."""
     document = json.loads(path.read_bytes())
     for partition in document["partitions"]:
         services = partition["services"]
-        partition["services"] = {name: services[name] for name in services if name == service}
+        partition["services"] = {name: services[name] for name in services if name in kept}
     _write_json(path, document)
 
 

@@ -152,6 +152,12 @@ class Memory:
         deployed=_ANY_TIME,
         default=1769,
     )
+    management: int = setting(
+        whole_number(256, 10240),
+        "of the function that handles operators' requests, as of `holdfast state`; it holds whole states",
+        deployed=_ANY_TIME,
+        default=1769,
+    )
     authorizer: int = setting(
         whole_number(256, 10240),
         "of the functions that verify credentials and create sessions; "
@@ -177,7 +183,7 @@ def snap_start_price(memory: Memory) -> float:
     17.62
     """
     # Twice, because the function for sessions has as much as the authorizer.
-    megabytes = memory.backend + memory.cloud + 2 * memory.authorizer
+    megabytes = memory.backend + memory.cloud + memory.management + 2 * memory.authorizer
     return megabytes / 1024 * _SNAPSHOT_PRICE * _SECONDS_OF_A_MONTH
 
 
@@ -226,6 +232,13 @@ class TeamConfig:
     )
     require_lock: bool = setting(
         flag(), "whether a write needs the state's lock", deployed=_ANY_TIME, default=True
+    )
+    new_states: Literal["any", "declared"] = setting(
+        word("any", "declared"),
+        "whether a state is made by its first lock or write, or its name must be declared first with "
+        "`holdfast state create`",
+        deployed=_ANY_TIME,
+        default="any",
     )
     native_clients: bool = setting(
         flag(),
@@ -295,7 +308,7 @@ class TeamConfig:
         default=Throttling(),
     )
     memory: Memory = setting(
-        Table(Memory, "{ backend = 1769, cloud = 1769, authorizer = 1769 }"),
+        Table(Memory, "{ backend = 1769, cloud = 1769, management = 1769, authorizer = 1769 }"),
         "megabytes of each function; 1769 are one whole vCPU, and a new AWS account may allow 3008 at most",
         deployed=_ANY_TIME,
         default=Memory(),

@@ -35,6 +35,7 @@ class Bundles:
 
     backend: Bundle
     cloud: Bundle
+    management: Bundle
     authorizer: Bundle
     sessions: Bundle
     health: Bundle
@@ -47,6 +48,7 @@ class Functions(Construct):
     Attributes:
         backend: the alias that handles Terraform's requests.
         cloud: the alias that handles those of `cloud {}` and `backend "remote"`.
+        management: the alias that handles those of operators: lists, histories, restores, freezes.
         authorizer: the alias that verifies credentials.
         sessions: the alias that creates sessions.
         health: the alias that tells, without credentials, the version of the backend and where `cloud` is.
@@ -78,6 +80,7 @@ class Functions(Construct):
             "EncryptAndDecrypt", ["kms:GenerateDataKey", "kms:Decrypt"], key
         )
         retention = retention_of_each_write(team)
+        declared = team.new_states == "declared"
 
         backend, backend_log = self._function(
             "Backend",
@@ -89,6 +92,7 @@ class Functions(Construct):
                 "HOLDFAST_BUCKET": bucket.bucket_name,
                 "HOLDFAST_ACCOUNT": Stack.of(self).account,
                 "HOLDFAST_REQUIRE_LOCK": "true" if team.require_lock else "false",
+                "HOLDFAST_NEW_STATES": team.new_states,
                 **({"HOLDFAST_RETENTION": retention} if retention else {}),
             },
             statements=[
@@ -101,12 +105,16 @@ class Functions(Construct):
                 _allow("RemoveLocks", ["s3:DeleteObjectVersion"], [locks, probes]),
                 _allow("TagLocks", ["s3:PutObjectTagging"], [locks, probes]),
                 *([_allow("RetainStates", ["s3:PutObjectRetention"], [states])] if retention else []),
+                *([_allow("DeclaredNames", ["s3:GetObject"], [workspaces])] if declared else []),
                 missing_keys_are_404,
                 *encrypt_and_decrypt,
             ],
             acknowledged=[
                 _pattern(pattern, "All states of the team: the token's scope says who may use which.")
-                for pattern in (keys.STATES, keys.LOCKS, keys.PROBES)
+                for pattern in (
+                    *(keys.STATES, keys.LOCKS, keys.PROBES),
+                    *([keys.WORKSPACES] if declared else []),
+                )
             ],
         )
         self.backend = self._live(backend)
@@ -124,6 +132,7 @@ class Functions(Construct):
                 "HOLDFAST_ACCOUNT": Stack.of(self).account,
                 "HOLDFAST_STAGING_BUCKET": staging.bucket.bucket_name,
                 "HOLDFAST_MAX_STATE_MB": str(team.max_state_mb),
+                "HOLDFAST_NEW_STATES": team.new_states,
                 **({"HOLDFAST_RETENTION": retention} if retention else {}),
                 **({"HOLDFAST_PRESIGN_ENDPOINT": target.presign_endpoint} if target.presign_endpoint else {}),
             },
@@ -161,6 +170,46 @@ class Functions(Construct):
         self.cloud = self._live(cloud)
         if bucket.policy:
             self.cloud.node.add_dependency(bucket.policy)
+        self.audit = audit_log(self, "Audit", audit_log_group(team.name), days=team.audit_retention)
+        management, management_log = self._function(
+            "Management",
+            team,
+            bundles.management,
+            memory_mb=team.memory.management,
+            timeout=Duration.seconds(29),
+            environment={
+                "HOLDFAST_BUCKET": bucket.bucket_name,
+                "HOLDFAST_ACCOUNT": Stack.of(self).account,
+                "HOLDFAST_MAX_STATE_MB": str(team.max_state_mb),
+                "HOLDFAST_AUDIT_GROUP": self.audit.log_group_name,
+                "HOLDFAST_NEW_STATES": team.new_states,
+                **({"HOLDFAST_RETENTION": retention} if retention else {}),
+                **({"HOLDFAST_PRESIGN_ENDPOINT": target.presign_endpoint} if target.presign_endpoint else {}),
+            },
+            statements=[
+                _allow(
+                    "StatesAndLocks", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], [states, locks]
+                ),
+                # Earlier versions are read, and the role signs the presigned address of a large one.
+                _allow("ReadVersions", ["s3:GetObjectVersion"], [states]),
+                _allow("RemoveLocks", ["s3:DeleteObjectVersion"], [locks]),
+                _allow("TagLocks", ["s3:PutObjectTagging"], [locks]),
+                *([_allow("RetainStates", ["s3:PutObjectRetention"], [states])] if retention else []),
+                _allow("DeclareNames", ["s3:GetObject", "s3:PutObject"], [workspaces]),
+                _allow(
+                    "ListStatesAndVersions", ["s3:ListBucket", "s3:ListBucketVersions"], [bucket.bucket_arn]
+                ),
+                _allow("ReadAuditTrail", ["logs:FilterLogEvents"], [self.audit.log_group_arn]),
+                *encrypt_and_decrypt,
+            ],
+            acknowledged=[
+                _pattern(pattern, "All states of the team: the token's scope says who may use which.")
+                for pattern in (keys.STATES, keys.LOCKS, keys.WORKSPACES)
+            ],
+        )
+        self.management = self._live(management)
+        if bucket.policy:
+            self.management.node.add_dependency(bucket.policy)
         authorizer, authorizer_log = self._function(
             "Authorizer",
             team,
@@ -212,22 +261,21 @@ class Functions(Construct):
         self.health = self._live(health)
         # It tells a version once requests get that one.
         self.health.node.add_dependency(self.backend)
-        self.audit = self._audit_trail(
+        self._audit_trail(
             team,
             bundles.audit_trail,
             {
                 "Backend": backend_log,
                 "Cloud": cloud_log,
+                "Management": management_log,
                 "Authorizer": authorizer_log,
                 "Sessions": sessions_log,
             },
         )
 
-    def _audit_trail(
-        self, team: TeamConfig, bundle: Bundle, audited: Mapping[str, logs.LogGroup]
-    ) -> logs.LogGroup:
-        """Make the log group of the audit trail, and the function that fills it from the functions' logs."""
-        trail = audit_log(self, "Audit", audit_log_group(team.name), days=team.audit_retention)
+    def _audit_trail(self, team: TeamConfig, bundle: Bundle, audited: Mapping[str, logs.LogGroup]) -> None:
+        """Make the function that fills the audit trail from the functions' logs."""
+        trail = self.audit
         copying, _ = self._function(
             "AuditTrail",
             team,
@@ -260,7 +308,6 @@ class Functions(Construct):
             )
             # CloudWatch tries the function when the filter is made.
             marked_lines.node.add_dependency(copying.node.find_child(f"{name}Log"))
-        return trail
 
     def _function(
         self,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from gateway import requests
 from holdfast import json_object, names
-from holdfast.errors import HoldfastError, InvalidRequest, TooLarge
+from holdfast.errors import HoldfastError, InvalidName, InvalidRequest, TooLarge
 from holdfast.names import StateName
 
 _MAX_BYTES: Final = 64 * 1024
@@ -32,9 +32,14 @@ class Request(requests.Request):
         """The name of the state.
 
         Raises:
-            InvalidName: it breaks a rule.
+            InvalidName: it breaks a rule, or is that of a probe, which this function's role does not reach.
         """
-        return names.parse(self.route[1])
+        name = names.parse(self.route[1])
+        if name.is_probe:
+            raise InvalidName(
+                "This is a probe of 'holdfast doctor', which makes and removes it; no operator works on it."
+            )
+        return name
 
     @property
     def state(self) -> str | None:

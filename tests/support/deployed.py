@@ -21,6 +21,7 @@ Credentials = Mapping[str, str]
 HANDLERS = {
     "backend": "terraform_http",
     "cloud": "cloud",
+    "management": "management",
     "authorizer": "authorizer",
     "sessions": "session_exchange",
     "health": "health",

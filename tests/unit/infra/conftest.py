@@ -36,6 +36,7 @@ EVERY_SETTING = TeamConfig(
     account="123456789012",
     region="eu-central-1",
     require_lock=False,
+    new_states="declared",
     native_clients=True,
     max_state_mb=250,
     retention=Retention(mode="compliance", days=30, bucket_default=True),
@@ -46,7 +47,7 @@ EVERY_SETTING = TeamConfig(
     audit_retention=731,
     token_trail=True,
     throttling=Throttling(rate=5, burst=7),
-    memory=Memory(backend=1024, cloud=3008, authorizer=256),
+    memory=Memory(backend=1024, cloud=3008, management=2048, authorizer=256),
     snap_start=True,
     tags={"cost-center": "42"},
 )
@@ -123,6 +124,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> Bundles:
     return Bundles(
         backend=Bundle("terraform_http", code, "b" * 64),
         cloud=Bundle("cloud", code, "f" * 64),
+        management=Bundle("management", code, "9" * 64),
         authorizer=Bundle("authorizer", code, "a" * 64),
         sessions=Bundle("session_exchange", code, "c" * 64),
         health=Bundle("health", code, "e" * 64),
