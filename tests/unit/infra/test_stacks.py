@@ -133,6 +133,24 @@ CLOUD_ALONE = [
     },
     {"Effect": "Allow", "Action": "s3:ListBucketVersions", "Resource": "<StateBucket.Arn>"},
 ]
+MANAGEMENT_ALONE = [
+    {
+        "Effect": "Allow",
+        "Action": ["s3:GetObject", "s3:PutObject"],
+        "Resource": "<StateBucket.Arn>/workspaces/*.json",
+    },
+    {
+        "Effect": "Allow",
+        "Action": ["s3:ListBucket", "s3:ListBucketVersions"],
+        "Resource": "<StateBucket.Arn>",
+    },
+    {"Effect": "Allow", "Action": "logs:FilterLogEvents", "Resource": "<Audit.Arn>"},
+]
+DECLARED_NAMES = {
+    "Effect": "Allow",
+    "Action": "s3:GetObject",
+    "Resource": "<StateBucket.Arn>/workspaces/*.json",
+}
 
 
 def test_the_backend_may_use_states_and_locks_and_nothing_else(default: Synthesized) -> None:
@@ -171,9 +189,33 @@ def test_the_cloud_function_may_use_states_workspaces_and_uploads_and_nothing_el
     ]
 
 
+@pytest.mark.parametrize("retention", [None, Retention(mode="governance", days=30)])
+def test_the_management_may_use_states_and_names_and_read_the_trail_and_nothing_else(
+    synthesize: Synthesize, retention: Retention | None
+) -> None:
+    (stack,) = synthesize([TeamConfig(name="ops", retention=retention)], AWS).values()
+    retains = {"Effect": "Allow", "Action": "s3:PutObjectRetention", "Resource": STATES}
+    assert statements_of(stack, "management.handler.handle") == [
+        *CLOUD_STATES,
+        *([retains] if retention else []),
+        *MANAGEMENT_ALONE,
+        USE_THE_KEY,
+        may_log("ManagementLog"),
+    ]
+
+
+def test_the_backend_reads_records_of_names_only_where_they_must_be_declared(
+    synthesize: Synthesize, default: Synthesized
+) -> None:
+    (stack,) = synthesize([TeamConfig(name="ops", new_states="declared")], AWS).values()
+    assert DECLARED_NAMES in statements_of(stack, "terraform_http.handler.handle")
+    assert DECLARED_NAMES not in statements_of(default, "terraform_http.handler.handle")
+
+
 def test_the_functions_need_no_key_and_no_retention_that_s3_sees_to(settled: Synthesized) -> None:
     assert statements_of(settled, "terraform_http.handler.handle") == [
         *STATES_AND_LOCKS,
+        DECLARED_NAMES,
         MISSING_KEYS_ARE_404,
         OWN_LOG,
     ]
@@ -181,6 +223,11 @@ def test_the_functions_need_no_key_and_no_retention_that_s3_sees_to(settled: Syn
         *CLOUD_STATES,
         *CLOUD_ALONE,
         may_log("CloudLog"),
+    ]
+    assert statements_of(settled, "management.handler.handle") == [
+        *CLOUD_STATES,
+        *MANAGEMENT_ALONE,
+        may_log("ManagementLog"),
     ]
     assert statements_of(settled, "authorizer.handler.handle") == [
         READ_RECORDS,
@@ -235,7 +282,7 @@ def test_the_health_may_write_to_its_own_log_and_nothing_else(
 
 
 def test_no_permission_stands_anywhere_else(stack: Synthesized) -> None:
-    assert len(stack.resources("AWS::IAM::Role")) == len(stack.resources("AWS::Lambda::Function")) == 6
+    assert len(stack.resources("AWS::IAM::Role")) == len(stack.resources("AWS::Lambda::Function")) == 7
     for elsewhere in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy"):
         assert not stack.resources(elsewhere)
 
@@ -269,6 +316,7 @@ def test_no_role_has_a_wildcard_action_or_the_bare_resource(stack: Synthesized, 
     [
         ("terraform_http.handler.handle", 1769, 25),
         ("cloud.handler.handle", 1769, 25),
+        ("management.handler.handle", 1769, 29),
         ("authorizer.handler.handle", 1769, 10),
         ("session_exchange.handler.handle", 1769, 25),
     ],
@@ -289,6 +337,7 @@ def test_a_function_runs_python_3_14_on_arm64_and_keeps_no_snapshot(
     [
         ("terraform_http.handler.handle", 1024),
         ("cloud.handler.handle", 3008),
+        ("management.handler.handle", 2048),
         ("authorizer.handler.handle", 256),
         ("session_exchange.handler.handle", 256),
     ],
@@ -335,6 +384,7 @@ def test_the_functions_know_their_bucket_its_account_and_their_version(default: 
         **bucket,
         **powertools,
         "HOLDFAST_REQUIRE_LOCK": "true",
+        "HOLDFAST_NEW_STATES": "any",
         "HOLDFAST_VERSION": f"{__version__}+bbbbbbbbbbbb",
     }
     _, cloud = default.function("cloud.handler.handle")
@@ -343,7 +393,17 @@ def test_the_functions_know_their_bucket_its_account_and_their_version(default: 
         **powertools,
         "HOLDFAST_STAGING_BUCKET": "<StagingBucket>",
         "HOLDFAST_MAX_STATE_MB": "100",
+        "HOLDFAST_NEW_STATES": "any",
         "HOLDFAST_VERSION": f"{__version__}+ffffffffffff",
+    }
+    _, management = default.function("management.handler.handle")
+    assert default.resolve(management["Environment"]["Variables"]) == {
+        **bucket,
+        **powertools,
+        "HOLDFAST_AUDIT_GROUP": "<Audit>",
+        "HOLDFAST_MAX_STATE_MB": "100",
+        "HOLDFAST_NEW_STATES": "any",
+        "HOLDFAST_VERSION": f"{__version__}+999999999999",
     }
     assert default.resolve(authorizer["Environment"]["Variables"]) == {
         **bucket,
@@ -374,9 +434,16 @@ def test_a_team_may_do_without_locks(settled: Synthesized) -> None:
     assert backend["Environment"]["Variables"]["HOLDFAST_REQUIRE_LOCK"] == "false"
 
 
-def test_a_team_may_have_larger_states(settled: Synthesized) -> None:
-    _, cloud = settled.function("cloud.handler.handle")
-    assert cloud["Environment"]["Variables"]["HOLDFAST_MAX_STATE_MB"] == "250"
+@pytest.mark.parametrize("function", ["cloud", "management"])
+def test_a_team_may_have_larger_states(settled: Synthesized, function: str) -> None:
+    _, properties = settled.function(f"{function}.handler.handle")
+    assert properties["Environment"]["Variables"]["HOLDFAST_MAX_STATE_MB"] == "250"
+
+
+@pytest.mark.parametrize("function", ["terraform_http", "cloud", "management"])
+def test_a_team_may_have_names_declared(settled: Synthesized, function: str) -> None:
+    _, properties = settled.function(f"{function}.handler.handle")
+    assert properties["Environment"]["Variables"]["HOLDFAST_NEW_STATES"] == "declared"
 
 
 @pytest.mark.parametrize(
@@ -395,8 +462,10 @@ def test_who_writes_states_and_the_command_line_know_the_retention_of_each_write
     _, backend = stack.function("terraform_http.handler.handle")
     _, authorizer = stack.function("authorizer.handler.handle")
     _, cloud = stack.function("cloud.handler.handle")
+    _, management = stack.function("management.handler.handle")
     assert backend["Environment"]["Variables"].get("HOLDFAST_RETENTION") == asked
     assert cloud["Environment"]["Variables"].get("HOLDFAST_RETENTION") == asked
+    assert management["Environment"]["Variables"].get("HOLDFAST_RETENTION") == asked
     assert "HOLDFAST_RETENTION" not in authorizer["Environment"]["Variables"]
     assert stack.template["Outputs"].get("StateRetention", {}).get("Value") == asked
 
@@ -410,6 +479,7 @@ def test_each_function_logs_to_a_group_of_its_own_for_90_days_and_the_trail_stay
     } == {
         "BackendLog": (f"/holdfast/{team}/backend", 90),
         "CloudLog": (f"/holdfast/{team}/cloud", 90),
+        "ManagementLog": (f"/holdfast/{team}/management", 90),
         "AuthorizerLog": (f"/holdfast/{team}/authorizer", 90),
         "SessionsLog": (f"/holdfast/{team}/sessions", 90),
         "HealthLog": (f"/holdfast/{team}/health", 90),
@@ -420,6 +490,7 @@ def test_each_function_logs_to_a_group_of_its_own_for_90_days_and_the_trail_stay
     for handler, log in (
         ("terraform_http", "BackendLog"),
         ("cloud", "CloudLog"),
+        ("management", "ManagementLog"),
         ("authorizer", "AuthorizerLog"),
         ("session_exchange", "SessionsLog"),
         ("health", "HealthLog"),
@@ -438,10 +509,10 @@ def test_a_team_may_keep_its_logs_for_another_time(settled: Synthesized) -> None
 
 # --- the audit trail ------------------------------------------------------------------------------
 
-AUDITED = ("BackendLog", "CloudLog", "AuthorizerLog", "SessionsLog")
+AUDITED = ("BackendLog", "CloudLog", "ManagementLog", "AuthorizerLog", "SessionsLog")
 
 
-def test_the_marked_lines_of_four_logs_go_to_the_function_that_keeps_the_trail(stack: Synthesized) -> None:
+def test_the_marked_lines_of_five_logs_go_to_the_function_that_keeps_the_trail(stack: Synthesized) -> None:
     copying, _ = stack.function("audit_trail.handler.handle")
     filters = [
         stack.resolve(one["Properties"]) for one in stack.resources("AWS::Logs::SubscriptionFilter").values()
@@ -460,7 +531,7 @@ def test_the_marked_lines_of_four_logs_go_to_the_function_that_keeps_the_trail(s
     )
 
 
-def test_only_the_four_logs_of_this_account_may_call_it_and_may_before_they_try(stack: Synthesized) -> None:
+def test_only_the_five_logs_of_this_account_may_call_it_and_may_before_they_try(stack: Synthesized) -> None:
     copying, _ = stack.function("audit_trail.handler.handle")
     permissions = {
         name: stack.resolve(permission["Properties"])
@@ -505,7 +576,7 @@ def test_new_code_answers_only_once_the_bucket_policy_is_the_new_one(stack: Synt
         for name, policy in stack.resources("AWS::S3::BucketPolicy").items()
         if policy["Properties"]["Bucket"] == {"Ref": "StateBucket"}
     )
-    for handler in ("terraform_http.handler.handle", "cloud.handler.handle"):
+    for handler in ("terraform_http.handler.handle", "cloud.handler.handle", "management.handler.handle"):
         assert policy in stack.template["Resources"][live_alias(stack, handler)]["DependsOn"]
 
 
@@ -521,9 +592,9 @@ def test_each_route_goes_to_a_published_function_and_lets_in_whom_it_is_for(stac
     routes = [
         stack.resolve(route["Properties"]) for route in stack.resources("AWS::ApiGatewayV2::Route").values()
     ]
-    backend, cloud, sessions, health = (
+    backend, cloud, management, sessions, health = (
         f"<{live_alias(stack, f'{name}.handler.handle')}>"
-        for name in ("terraform_http", "cloud", "session_exchange", "health")
+        for name in ("terraform_http", "cloud", "management", "session_exchange", "health")
     )
     assert {
         route["RouteKey"]: (
@@ -539,6 +610,7 @@ def test_each_route_goes_to_a_published_function_and_lets_in_whom_it_is_for(stac
         "ANY /unlocks/{name+}": (backend, "CUSTOM", f"<{authorizer}>"),
         "$default": (backend, "CUSTOM", f"<{authorizer}>"),
         "ANY /api/v2/{path+}": (cloud, "CUSTOM", f"<{authorizer}>"),
+        "ANY /manage/v1/{path+}": (management, "CUSTOM", f"<{authorizer}>"),
         "ANY /sessions": (sessions, "CUSTOM", f"<{authorizer}>"),
         "ANY /sessions/aws": (sessions, "AWS_IAM", None),
         "ANY /health": (health, "NONE", None),
@@ -585,6 +657,7 @@ def test_only_this_api_may_call_the_functions_and_only_their_aliases(stack: Synt
             for path in ("/states/{name+}", "/outputs/{name+}", "/locks/{name+}", "/unlocks/{name+}", "")
         ),
         (f"<{live_alias(stack, 'cloud.handler.handle')}>", f"{here}/*/*/api/v2/{{path+}}"),
+        (f"<{live_alias(stack, 'management.handler.handle')}>", f"{here}/*/*/manage/v1/{{path+}}"),
         *(
             (f"<{live_alias(stack, 'health.handler.handle')}>", f"{here}/*/*{path}")
             for path in ("/health", "/.well-known/terraform.json", "/app/settings/tokens")
@@ -619,6 +692,34 @@ def test_the_stage_throttles_and_logs_no_secret(stack: Synthesized) -> None:
 def test_a_team_may_have_other_limits(settled: Synthesized) -> None:
     stage = settled.only("AWS::ApiGatewayV2::Stage")["Properties"]
     assert stage["DefaultRouteSettings"] == {"ThrottlingRateLimit": 5, "ThrottlingBurstLimit": 7}
+
+
+@pytest.mark.parametrize(
+    ("throttling", "rate", "burst"),
+    [(Throttling(), 25, 50), (Throttling(rate=7, burst=8), 1, 2), (Throttling(rate=1, burst=3), 1, 1)],
+)
+def test_the_management_api_has_a_quarter_of_the_teams_limits_to_itself(
+    synthesize: Synthesize, throttling: Throttling, rate: int, burst: int
+) -> None:
+    (stack,) = synthesize([TeamConfig(name="ops", throttling=throttling)], AWS).values()
+    stage = stack.only("AWS::ApiGatewayV2::Stage")["Properties"]
+    (route,) = (
+        one["Properties"]["RouteKey"]
+        for one in stack.resources("AWS::ApiGatewayV2::Route").values()
+        if "/manage/" in one["Properties"]["RouteKey"]
+    )
+    # The key of the route itself: API Gateway refuses settings of a route that it does not know.
+    assert stage["RouteSettings"] == {route: {"ThrottlingRateLimit": rate, "ThrottlingBurstLimit": burst}}
+
+
+def test_the_stage_comes_after_the_route_whose_limits_it_has(stack: Synthesized) -> None:
+    stage = stack.only("AWS::ApiGatewayV2::Stage")
+    (route,) = (
+        name
+        for name, one in stack.resources("AWS::ApiGatewayV2::Route").items()
+        if one["Properties"]["RouteKey"] in stage["Properties"]["RouteSettings"]
+    )
+    assert route in stage["DependsOn"]
 
 
 def test_the_outputs_are_the_address_and_the_bucket(
@@ -724,20 +825,26 @@ def test_the_local_aws_gets_the_same_stack_but_for_place_address_and_protection(
 ) -> None:
     team = replace(EVERY_SETTING, account="000000000000", region="us-east-1")
     on_aws = synthesize([team], AWS)["Holdfast-ops"]
-    name, cloud = on_this_machine.function("cloud.handler.handle")
-    environment = f"/Resources/{name}/Properties/Environment/Variables"
+    signing = [on_this_machine.function(f"{name}.handler.handle") for name in ("cloud", "management")]
     different = set(differing_paths(on_aws.template, on_this_machine.template))
     # A version's logical ID has a digest of the function's settings in it.
-    versions = {path for path in different if re.fullmatch(r"/Resources/\w+CloudCurrentVersion\w+", path)}
-    assert len(versions) == 2
+    versions = {path for path in different if re.fullmatch(r"/Resources/\w+CurrentVersion\w+", path)}
+    assert len(versions) == 2 * len(signing)
     assert different - versions == {
         "/Outputs/ApiAddress/Value/Fn::GetAtt",
         "/Outputs/ApiAddress/Value/Fn::Join",
-        f"{environment}/HOLDFAST_PRESIGN_ENDPOINT",
-        f"/Resources/{live_alias(on_aws, 'cloud.handler.handle')}/Properties/FunctionVersion/Fn::GetAtt",
+        *(
+            f"/Resources/{name}/Properties/Environment/Variables/HOLDFAST_PRESIGN_ENDPOINT"
+            for name, _ in signing
+        ),
+        *(
+            f"/Resources/{live_alias(on_aws, function['Handler'])}/Properties/FunctionVersion/Fn::GetAtt"
+            for _, function in signing
+        ),
     }
     # Clients send no credentials along to another host name than the API's.
-    assert cloud["Environment"]["Variables"]["HOLDFAST_PRESIGN_ENDPOINT"] == "https://localhost:4566"
+    for _, function in signing:
+        assert function["Environment"]["Variables"]["HOLDFAST_PRESIGN_ENDPOINT"] == "https://localhost:4566"
     assert on_this_machine.environment == "aws://000000000000/us-east-1"
     assert (on_aws.termination_protection, on_this_machine.termination_protection) == (True, False)
     assert on_this_machine.tags == on_aws.tags
