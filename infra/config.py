@@ -169,7 +169,7 @@ class Memory:
 
 _MEMORY_OF_A_FUNCTION = 128
 _MEMORY_OF_A_STATE = 4
-"""Of a commit: megabytes, and times the size of the state. It was measured; see docs/limits.md."""
+"""Of a commit or a restore: megabytes, and times the size of the state. Measured; see docs/limits.md."""
 
 _SNAPSHOT_PRICE = 0.0000015046
 """Dollars for a GB and second of a cached snapshot (AWS Lambda pricing, US East)."""
@@ -179,8 +179,8 @@ _SECONDS_OF_A_MONTH = 730 * 3600
 def snap_start_price(memory: Memory) -> float:
     """Return what snapshots of a team's functions cost when nobody calls them, in dollars a month.
 
-    >>> round(snap_start_price(Memory(backend=1769, cloud=1769, authorizer=512)), 2)
-    17.62
+    >>> round(snap_start_price(Memory(backend=1769, cloud=1769, management=1769, authorizer=512)), 2)
+    24.45
     """
     # Twice, because the function for sessions has as much as the authorizer.
     megabytes = memory.backend + memory.cloud + memory.management + 2 * memory.authorizer
@@ -235,8 +235,8 @@ class TeamConfig:
     )
     new_states: Literal["any", "declared"] = setting(
         word("any", "declared"),
-        "whether a state is made by its first lock or write, or its name must be declared first with "
-        "`holdfast state create`",
+        "any: the first lock or write makes a state; declared: a name without a state is refused until "
+        "`holdfast state create` has declared it, when it is read, too",
         deployed=_ANY_TIME,
         default="any",
     )
@@ -248,8 +248,9 @@ class TeamConfig:
     )
     max_state_mb: int = setting(
         whole_number(1, 500),
-        'the largest state, in megabytes, that `cloud {}` and `backend "remote"` write; `memory.cloud` must '
-        "be at least four times that and 128 more; [what each size takes](limits.md#states-through-cloud)",
+        'the largest state, in megabytes, that `cloud {}`, `backend "remote"` and a restore write; '
+        "`memory.cloud` and `memory.management` must be at least four times that and 128 more; "
+        "[what each size takes](limits.md#states-through-cloud)",
         deployed=_ANY_TIME,
         default=100,
     )
@@ -303,7 +304,8 @@ class TeamConfig:
     )
     throttling: Throttling = setting(
         Table(Throttling, "{ rate = 100, burst = 200 }"),
-        "how many requests the API accepts; those above get `429`, which Terraform retries",
+        "how many requests the API accepts; those above get `429`, which Terraform retries; the management "
+        "API has [a quarter of these numbers](limits.md#requests-of-operators) as limits of its own",
         deployed=_ANY_TIME,
         default=Throttling(),
     )
@@ -440,11 +442,12 @@ def _team(path: Path, name: str, settings: object) -> TeamConfig:
             f"{team.retention.days} or more"
         )
     needed = _MEMORY_OF_A_FUNCTION + _MEMORY_OF_A_STATE * team.max_state_mb
-    if team.memory.cloud < needed:
-        raise ConfigError(
-            f"{path}: team '{name}': memory.cloud = {team.memory.cloud} is too little for states of "
-            f"max_state_mb = {team.max_state_mb}; write memory.cloud = {needed} or more"
-        )
+    for function, megabytes in (("cloud", team.memory.cloud), ("management", team.memory.management)):
+        if megabytes < needed:
+            raise ConfigError(
+                f"{path}: team '{name}': memory.{function} = {megabytes} is too little for states of "
+                f"max_state_mb = {team.max_state_mb}; write memory.{function} = {needed} or more"
+            )
     if team.token_trail is True and not (team.account and team.region):
         raise ConfigError(
             f"{path}: team '{name}': token_trail = true is for one account and region, whose teams share a "

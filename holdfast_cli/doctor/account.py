@@ -271,7 +271,7 @@ class _At:
                 yield note(
                     "snap_start",
                     f"{team} has snap_start = true. Lambda bills snapshots around the clock: about "
-                    f"{_SNAPSHOT_DOLLARS:.2f} dollars a month for each GB of memory of its four functions.",
+                    f"{_SNAPSHOT_DOLLARS:.2f} dollars a month for each GB of memory of its five functions.",
                     "Leave it out unless cold starts matter that much.",
                 )
             else:

@@ -170,6 +170,14 @@ def _ten_minutes(memory: Memory) -> float:
     return saved * _API_REQUEST + invocations * _INVOCATION + asked + (warm + audit) / 1024 * GB_SECOND
 
 
+def _operators(memory: Memory) -> float:
+    """Return what a request to the management API costs whose function starts as the backend does."""
+    seconds = cost(_COLD_MS["backend"], _WARM_MS, memory.management).ms / 1000
+    audit = _AUDIT_COLD_SECONDS * _AUDIT_MEGABYTES
+    billed = (seconds * memory.management + audit) / 1024 * GB_SECOND
+    return _API_REQUEST + _AND_ITS_AUDIT * _INVOCATION + billed
+
+
 def cents() -> float:
     """Return what 100 runs cost, without the key."""
     return sum(month(100).parts()) * 100
@@ -253,6 +261,9 @@ Code, records and the bucket that `cdk bootstrap` makes are some megabytes, less
 `retention` keeps each until it ends |
 | a larger state | "Data out" and "Versions" grow with its size: ten times as much for 1 MB; \
 API Gateway bills each 512 KB of it as a request |
+| operators' commands | {1_000 * _operators(memory):.2f} dollars for 1,000 requests to the management API, if each \
+meets a cold start; S3's requests come to it: one for each 1,000 states that are listed, and one for each version, \
+lock or state that is read |
 | a long apply | {_ten_minutes(memory):.4f} dollars for ten minutes: Terraform saves about every 20 seconds |
 | `log_retention`, `audit_retention` | {_LOG_GB_MONTH} dollars a month for each GB that is kept; \
 {_LOG_GB:.2f} dollars to write it |

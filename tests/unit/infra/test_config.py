@@ -188,6 +188,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         account = "012345678901"
         region = "eu-central-1"
         require_lock = false
+        new_states = "declared"
         native_clients = true
         retention = { mode = "compliance", days = 36500, bucket_default = true }
         history = { days = 36500, keep_versions = 1 }
@@ -195,7 +196,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         access_logs = { bucket = "acme.s3-logs", prefix = "holdfast/" }
         log_retention = 3653
         throttling = { rate = 10000, burst = 5000 }
-        memory = { backend = 10240, cloud = 2128, authorizer = 256 }
+        memory = { backend = 10240, cloud = 2128, management = 2128, authorizer = 256 }
         max_state_mb = 500
         snap_start = true
         token_trail = "acme-security"
@@ -209,6 +210,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             account="012345678901",
             region="eu-central-1",
             require_lock=False,
+            new_states="declared",
             native_clients=True,
             retention=Retention(mode="compliance", days=36500, bucket_default=True),
             history=History(days=36500, keep_versions=1),
@@ -216,7 +218,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             access_logs=AccessLogs(bucket="acme.s3-logs", prefix="holdfast/"),
             log_retention=3653,
             throttling=Throttling(rate=10000, burst=5000),
-            memory=Memory(backend=10240, cloud=2128, authorizer=256),
+            memory=Memory(backend=10240, cloud=2128, management=2128, authorizer=256),
             max_state_mb=500,
             snap_start=True,
             token_trail="acme-security",
@@ -236,7 +238,8 @@ def test_each_default_is_the_safe_one(tmp_path: Path) -> None:
     assert team.access_logs is None  # the stack makes a bucket for them
     assert team.log_retention == 90
     assert (team.throttling.rate, team.throttling.burst) == (100, 200)
-    assert (team.memory.backend, team.memory.cloud, team.memory.authorizer) == (1769, 1769, 1769)
+    assert team.memory == Memory(backend=1769, cloud=1769, management=1769, authorizer=1769)
+    assert team.new_states == "any"
     assert team.max_state_mb == 100
     assert not team.snap_start  # which is billed around the clock
     assert team.token_trail is False
@@ -258,7 +261,7 @@ def test_members_that_are_left_out_have_the_safe_default(tmp_path: Path) -> None
     assert team.history == History(days=1, keep_versions=100)
     assert team.access_logs == AccessLogs(bucket="logs", prefix="")
     assert team.throttling == Throttling(rate=1, burst=200)
-    assert team.memory == Memory(backend=1769, cloud=1769, authorizer=1024)
+    assert team.memory == Memory(backend=1769, cloud=1769, management=1769, authorizer=1024)
 
 
 def test_a_table_can_be_written_in_each_of_its_forms(tmp_path: Path) -> None:
@@ -313,6 +316,11 @@ NO_TEAM = "names no team; write a table [teams.<name>] for each"
             "team 'a': memory.cloud = 527 is too little for states of max_state_mb = 100; "
             "write memory.cloud = 528 or more",
         ),
+        (
+            "[teams.a]\nmemory.management = 527",
+            "team 'a': memory.management = 527 is too little for states of max_state_mb = 100; "
+            "write memory.management = 528 or more",
+        ),
     ],
 )
 def test_a_wrong_file_is_named_in_one_line(tmp_path: Path, text: str, message: str) -> None:
@@ -320,7 +328,7 @@ def test_a_wrong_file_is_named_in_one_line(tmp_path: Path, text: str, message: s
 
 
 def test_the_memory_may_be_just_enough_for_the_largest_state(tmp_path: Path) -> None:
-    assert load_teams(write(tmp_path, "[teams.a]\nmemory.cloud = 528"))
+    assert load_teams(write(tmp_path, "[teams.a]\nmemory = { cloud = 528, management = 528 }"))
 
 
 def test_history_may_end_with_the_retention(tmp_path: Path) -> None:
@@ -421,12 +429,18 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         not_allowed("memory.backend", "255", "a whole number from 256 to 10240"),
         not_allowed("memory.backend", "10241", "a whole number from 256 to 10240"),
         not_allowed("memory.cloud", "255", "a whole number from 256 to 10240"),
+        not_allowed("memory.management", "255", "a whole number from 256 to 10240"),
+        not_allowed("new_states", '"all"', '"any" or "declared"'),
         not_allowed("max_state_mb", "0", "a whole number from 1 to 500"),
         not_allowed("max_state_mb", "501", "a whole number from 1 to 500"),
         not_allowed("max_state_mb", "1.5", "a whole number from 1 to 500"),
         not_allowed("memory.authorizer", "255", "a whole number from 256 to 10240"),
         not_allowed("memory.authorizer", "10241", "a whole number from 256 to 10240"),
-        not_allowed("memory", "1769", "a table, as in { backend = 1769, cloud = 1769, authorizer = 1769 }"),
+        not_allowed(
+            "memory",
+            "1769",
+            "a table, as in { backend = 1769, cloud = 1769, management = 1769, authorizer = 1769 }",
+        ),
         not_allowed("tags", '["a"]', 'a table of at most 48, as in { cost-center = "42" }'),
         not_allowed("tags.cost-center", "42", '"42"'),
         not_allowed("tags.a", '""', TAG_VALUE),
@@ -468,9 +482,9 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         ),
         (
             "zone = 1",
-            "unknown setting 'zone'; there are account, region, require_lock, native_clients, max_state_mb, "
-            "retention, history, key, access_logs, log_retention, audit_retention, token_trail, throttling, "
-            "memory, snap_start, tags",
+            "unknown setting 'zone'; there are account, region, require_lock, new_states, native_clients, "
+            "max_state_mb, retention, history, key, access_logs, log_retention, audit_retention, "
+            "token_trail, throttling, memory, snap_start, tags",
         ),
     ],
 )
