@@ -94,7 +94,7 @@ def states(store: Store, prefix: str) -> Iterator[StateName]:
     """
     for key in store.list_keys(_FOLDER + prefix):
         name = _state_of(key)
-        if name:
+        if name and name.value.startswith(prefix):
             yield name
 
 
@@ -120,10 +120,10 @@ def page_of_states(
     page = store.keys_page(_FOLDER + prefix, after=after, page_size=page_size)
     found = dict(pending)
     for entry in page.keys:
-        _add(found, entry, prefix)
+        _add(found, entry)
     undecided = _take_undecided(found, page.last)
     return Page(
-        _with_locks(store, found.values(), caller),
+        _with_locks(store, found.values(), prefix, caller),
         None if page.last is None else _cursor("states", page.last, "", undecided),
     )
 
@@ -159,7 +159,7 @@ def page_of_deleted(
     last = page.last[0] if page.last else None
     undecided = _take_undecided(found, last)
     return Page(
-        _with_locks(store, found.values(), caller),
+        _with_locks(store, found.values(), prefix, caller),
         None if page.last is None else _cursor("deleted", *page.last, undecided),
     )
 
@@ -187,9 +187,9 @@ def page_of_locks(
     found = [
         _Found(Listed(name, None, None), is_locked=True)
         for name in (_locked_by(entry.key) for entry in page.keys)
-        if name and name.value.startswith(prefix)
+        if name
     ]
-    held = _with_locks(store, found, caller)
+    held = _with_locks(store, found, prefix, caller)
     return Page(
         sorted(held, key=lambda one: one.lock.version.last_modified.timestamp() if one.lock else 0),
         None if page.last is None else _cursor("locks", page.last, "", {}),
@@ -256,10 +256,10 @@ def _named(key: str, suffix: str) -> StateName | None:
     return None
 
 
-def _add(found: dict[StateName, _Found], entry: ListedKey, prefix: str) -> None:
+def _add(found: dict[StateName, _Found], entry: ListedKey) -> None:
     if name := _state_of(entry.key):
         found[name] = _Found(Listed(name, entry.size, entry.last_modified))
-    elif (name := _locked_by(entry.key)) and name.value.startswith(prefix):
+    elif name := _locked_by(entry.key):
         met = found.get(name, _Found(Listed(name, None, None)))
         found[name] = replace(met, is_locked=True)
 
@@ -289,9 +289,16 @@ def _take_undecided(found: dict[StateName, _Found], last: str | None) -> Mapping
     return undecided
 
 
-def _with_locks(store: Store, found: Iterable[_Found], caller: Caller) -> list[Listed]:
-    """Return what the caller may see, with the locks, read as few at a time as the SDK keeps connections."""
-    seen = [one for one in found if caller.may(Action.READ_OUTPUTS, one.listed.name)]
+def _with_locks(store: Store, found: Iterable[_Found], prefix: str, caller: Caller) -> list[Listed]:
+    """Return what the caller may see, with the locks, read as few at a time as the SDK keeps connections.
+
+    A key can begin with a prefix where the name that it has does not: that of the state `a` with `a.tf`.
+    """
+    seen = [
+        one
+        for one in found
+        if one.listed.name.value.startswith(prefix) and caller.may(Action.READ_OUTPUTS, one.listed.name)
+    ]
     locked = [one.listed.name for one in seen if one.is_locked]
     held = dict(zip(locked, _at_once(lambda name: locks.read(store, name), locked), strict=True))
     listed = (
