@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 _s3 = connect()
-snapshot.prepare(_s3, environment.BUCKET, environment.ACCOUNT, names.StateName("").state_key)
+snapshot.prepare(
+    _s3, environment.BUCKET, environment.ACCOUNT, names.StateName("").state_key, load=reading.signer
+)
 gc.freeze()  # nor is anything of it looked at later
 gc.enable()
 

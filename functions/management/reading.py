@@ -1,27 +1,75 @@
 """What the management API reads: states, history, content, differences, locks, the caller."""
 
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from gateway import payload
+from gateway.payload import Payload
 from gateway.responses import Response
+from holdfast.access import Action
+from holdfast.audit import Event
+from holdfast.cloud import records
+from holdfast.errors import InvalidRequest, NoState, TooLarge
+from holdfast.s3.presigned import Presigned, Signer
+from holdfast.s3.store import Object, ObjectVersion
+from holdfast.state import catalog, description, history, read
+from holdfast.state import locks as state_locks
+from management import documents, environment
 from management.requests import Request
+
+_DOWNLOAD_SECONDS: Final = 60
+"""How long a client may take from a redirect to S3."""
+_LONGEST_VERSION_ID: Final = 200
+
+
+@cache
+def signer() -> Signer:
+    """Return what signs the addresses of redirects; made when the first one is needed."""
+    return Signer(endpoint_url=environment.PRESIGN_ENDPOINT)
 
 
 def states(request: Request) -> Response:
     """Respond with a page of the states."""
-    raise NotImplementedError
+    asked = request.parameters("prefix", "cursor", "deleted")
+    list_page = catalog.page_of_deleted if _flag(asked, "deleted") else catalog.page_of_states
+    page = list_page(request.store, asked.get("prefix", ""), asked.get("cursor"), request.caller)
+    return _listed(request, Event.STATES_LISTED, documents.states(page))
 
 
 def state(request: Request) -> Response:
     """Respond with one state."""
-    raise NotImplementedError
+    request.parameters()
+    found = description.describe(request.store, request.name, request.caller)
+    has_record = request.store.read_version(records.record_key(request.name.value)) is not None
+    if not (found.current or found.lock or has_record):
+        raise _no_state(request)
+    return Response(
+        Event.STATE_DESCRIBED,
+        body=documents.answer(documents.state(request.name, found, has_record=has_record)),
+        logged=_version_read(found.current.version if found.current else None),
+    )
 
 
 def versions(request: Request) -> Response:
     """Respond with a page of the history of a state."""
-    raise NotImplementedError
+    cursor = request.parameters("cursor").get("cursor")
+    page = history.page(request.store, request.name, cursor, request.caller)
+    if not page.versions and cursor is None and not _is_known(request):
+        raise _no_state(request)
+    return _listed(request, Event.HISTORY_READ, documents.history(request.name, page))
 
 
 def content(request: Request) -> Response:
-    """Respond with the bytes of a version."""
-    raise NotImplementedError
+    """Respond with the bytes of a version, or where they are; with its outputs to who reads no more."""
+    version_id = request.parameters("version").get("version")
+    if version_id and len(version_id) > _LONGEST_VERSION_ID:
+        raise InvalidRequest(f"The ID of a version has at most {_LONGEST_VERSION_ID} characters.")
+    whole = request.caller.may(Action.READ, request.name)
+    try:
+        return _whole(request, version_id) if whole else _outputs(request, version_id)
+    except NoState:
+        raise _no_state(request) from None
 
 
 def diff(request: Request) -> Response:
@@ -31,14 +79,98 @@ def diff(request: Request) -> Response:
 
 def locks(request: Request) -> Response:
     """Respond with the locks that are held."""
-    raise NotImplementedError
+    asked = request.parameters("prefix", "cursor")
+    page = catalog.page_of_locks(request.store, asked.get("prefix", ""), asked.get("cursor"), request.caller)
+    return _listed(request, Event.LOCKS_LISTED, documents.locks(page))
 
 
 def lock(request: Request) -> Response:
     """Respond with the lock of one state."""
-    raise NotImplementedError
+    request.parameters()
+    request.caller.require(Action.READ_OUTPUTS, request.name)
+    held = state_locks.read(request.store, request.name)
+    document = {"name": request.name.value, "lock": documents.lock(held) if held else None}
+    return _listed(request, Event.LOCKS_LISTED, document)
 
 
 def whoami(request: Request) -> Response:
     """Respond with who the caller is."""
-    raise NotImplementedError
+    request.parameters()
+    document = documents.caller(request.require_authenticated())
+    return Response(Event.CALLER_DESCRIBED, body=documents.answer(document))
+
+
+def _listed(request: Request, event: Event, document: Mapping[str, Any]) -> Response:
+    return Response(event, body=documents.large(document, accepts_gzip=request.accepts_gzip))
+
+
+def _whole(request: Request, version_id: str | None) -> Response:
+    found = read.read_version(
+        request.store, request.name, version_id, request.caller, limit=payload.MAX_BYTES
+    )
+    if isinstance(found, Object):
+        try:
+            encoded = payload.encode(found.body, accepts_gzip=request.accepts_gzip)
+        except TooLarge:
+            pass  # so the client gets it from S3
+        else:
+            return _content(Event.STATE_READ, found.version, encoded)
+        found = found.version
+    address = Presigned(signer().client(), environment.BUCKET).get(
+        request.name.state_key, found.version_id, _DOWNLOAD_SECONDS
+    )
+    elsewhere = Payload("", is_base64=False, headers={"Location": address})
+    return _content(Event.STATE_READ, found, elsewhere, status=307)
+
+
+def _outputs(request: Request, version_id: str | None) -> Response:
+    version, reduced = read.read_outputs_of_version(
+        request.store, request.name, version_id, request.caller, limit=description.LARGEST_READ
+    )
+    try:
+        encoded = payload.encode(reduced, accepts_gzip=request.accepts_gzip)
+    except TooLarge:
+        raise TooLarge(
+            f"The outputs have {len(reduced)} bytes; the platform carries {payload.MAX_BYTES} bytes a "
+            "response. Read the whole state, with a token that has the role 'reader'."
+        ) from None
+    return _content(Event.OUTPUTS_READ, version, encoded)
+
+
+def _content(event: Event, version: ObjectVersion, body: Payload, *, status: int = 200) -> Response:
+    headers = {**body.headers, "Holdfast-Version": version.version_id}
+    return Response(
+        event,
+        status,
+        Payload(body.text, is_base64=body.is_base64, headers=headers),
+        {**_version_read(version), "bytes": version.size},
+    )
+
+
+def _version_read(version: ObjectVersion | None) -> Mapping[str, str]:
+    return {"version_id": version.version_id} if version else {}
+
+
+def _is_known(request: Request) -> bool:
+    """Return whether a name without any version is a state's all the same: it is locked, or declared."""
+    return (
+        state_locks.read(request.store, request.name) is not None
+        or request.store.read_version(records.record_key(request.name.value)) is not None
+    )
+
+
+def _no_state(request: Request) -> NoState:
+    """Return the error for a name that is no state's, with what may have been meant."""
+    said = [f"There is no state '{request.name}'."]
+    if deleted := description.deleted_at(request.store, request.name):
+        said.append(f"It was deleted at {documents.time(deleted)}; 'holdfast state undelete' brings it back.")
+    elif like := catalog.nearest(request.store, request.name, request.caller):
+        said.append(f"There is {', '.join(map(str, like))}.")
+    return NoState(" ".join(said))
+
+
+def _flag(asked: Mapping[str, str], name: str) -> bool:
+    value = asked.get(name, "false")
+    if value not in ("true", "false"):
+        raise InvalidRequest(f"'{name}' must be 'true' or 'false'.")
+    return value == "true"

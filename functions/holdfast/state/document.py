@@ -4,6 +4,7 @@ Version 4 of Terraform's and OpenTofu's format, and OpenTofu's encrypted form, w
 stay readable.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard, TypeVar
@@ -51,6 +52,36 @@ class StateDocument:
 
     revision: Revision
     terraform_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much a state document tracks.
+
+    Attributes:
+        managed: instances of resources.
+        data: instances of data sources.
+        outputs: of the root module.
+    """
+
+    managed: int
+    data: int
+    outputs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is told of a state document without its content.
+
+    Attributes:
+        document: revision and writer.
+        is_encrypted: whether its client encrypted it.
+        counts: None if it is encrypted, or its resources are not where version 4 has them.
+    """
+
+    document: StateDocument
+    is_encrypted: bool
+    counts: Counts | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +161,47 @@ def with_serial(body: bytes, serial: int) -> bytes:
     _read(_values(document))
     old = document["serial"]
     return b"%b%d%b" % (body[: old.start], serial, body[old.end :])
+
+
+def summary(body: bytes) -> Summary:
+    """Return what is told of a state document without its content, and hold little of that.
+
+    Raises:
+        InvalidState: it is not a state document.
+    """
+    members = _members(body)
+    parsed = _read(_values(members))
+    encrypted = "encrypted_data" in members
+    if encrypted or ("resources" not in members and "modules" in members):
+        return Summary(parsed, encrypted, None)
+    resources = _counted(body, members.get("resources"), _INSTANCES)
+    outputs = _counted(body, members.get("outputs"), _MEMBERS)
+    if not isinstance(resources, list | None) or not isinstance(outputs, int | None):
+        return Summary(parsed, encrypted, None)
+    modes = dict.fromkeys(("managed", "data"), 0)
+    for resource in resources or ():
+        mode, instances = resource if isinstance(resource, tuple) else (None, 0)
+        if isinstance(mode, str) and mode in modes:
+            modes[mode] += instances
+    return Summary(parsed, encrypted, Counts(**modes, outputs=outputs or 0))
+
+
+def _counted(body: bytes, member: Member | None, decoder: json.JSONDecoder) -> Any:
+    # A character for each byte, as names of members are ASCII where they mean something here.
+    return decoder.decode(member.written(body).decode("latin-1")) if member else None
+
+
+def _instances(pairs: list[tuple[str, Any]]) -> tuple[Any, int] | None:
+    """Return the mode of a resource and how many instances it has; None for another object."""
+    members = dict(pairs)
+    instances = members.get("instances")
+    return (members.get("mode"), len(instances)) if isinstance(instances, list) else None
+
+
+_INSTANCES: Final = json.JSONDecoder(object_pairs_hook=_instances)
+"""Reads an array of resources as a list of their modes and numbers of instances, and keeps no attributes."""
+_MEMBERS: Final = json.JSONDecoder(object_pairs_hook=len)
+"""Reads an object as how many members it has."""
 
 
 def is_lineage(text: str) -> bool:

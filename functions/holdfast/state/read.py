@@ -1,9 +1,9 @@
-"""Read the current state, whole or reduced to its outputs."""
+"""Read a state or one of its versions, whole or reduced to its outputs."""
 
 from holdfast.access import Action, Caller
-from holdfast.errors import InvalidState, NotAllowed, UnreadableState
+from holdfast.errors import InvalidState, NoState, NoSuchVersion, NotAllowed, TooLarge, UnreadableState
 from holdfast.names import StateName
-from holdfast.s3.store import Store
+from holdfast.s3.store import Larger, Object, ObjectVersion, Store
 from holdfast.state import document
 from holdfast.state.memory import Memory
 
@@ -63,14 +63,83 @@ def read_outputs(store: Store, name: StateName, caller: Caller, memory: Memory |
     """
     caller.require(Action.READ_OUTPUTS, name)
     body = _current(store, name, memory)
-    if body is None:
-        return None
+    return None if body is None else _reduced(body)
+
+
+def read_version(
+    store: Store, name: StateName, version_id: str | None, caller: Caller, *, limit: int
+) -> Object | ObjectVersion:
+    """Read a version, byte for byte.
+
+    Args:
+        store: the bucket.
+        name: of the state.
+        version_id: which version; None for the current one.
+        caller: who reads.
+        limit: bytes; of a larger version, only what S3 tells about it is read.
+
+    Raises:
+        NotAllowed: the caller may not read this state.
+        NoState, NoSuchVersion: there is none.
+        OutcomeUnknown: S3 did not respond in time.
+    """
+    require_read(name, caller)
+    found: Object | Larger | ObjectVersion | None = store.read_at_most(name.state_key, limit, version_id)
+    if isinstance(found, Larger):
+        found = store.read_version(name.state_key, version_id)
+    if found is None:
+        raise _missing(name, version_id)
+    return found
+
+
+def read_outputs_of_version(
+    store: Store, name: StateName, version_id: str | None, caller: Caller, *, limit: int
+) -> tuple[ObjectVersion, bytes]:
+    """Read a version reduced to its outputs.
+
+    Args:
+        store: the bucket.
+        name: of the state.
+        version_id: which version; None for the current one.
+        caller: who reads.
+        limit: bytes of the largest version that is reduced.
+
+    Returns:
+        What S3 tells about the version, and the reduced document.
+
+    Raises:
+        NotAllowed: the caller may not read the outputs of this state, or its client encrypted it.
+        NoState, NoSuchVersion: there is none.
+        TooLarge: it has more bytes than the limit.
+        UnreadableState: it is not a state document.
+        OutcomeUnknown: S3 did not respond in time.
+    """
+    caller.require(Action.READ_OUTPUTS, name)
+    found = store.read_at_most(name.state_key, limit, version_id)
+    if found is None:
+        raise _missing(name, version_id)
+    if isinstance(found, Larger):
+        raise TooLarge(
+            f"The state has {found.size} bytes; one of at most {limit} is reduced to its outputs. Read it "
+            "whole, with a token that has the role 'reader'."
+        )
+    return found.version, _reduced(found.body)
+
+
+def _missing(name: StateName, version_id: str | None) -> NoState | NoSuchVersion:
+    if version_id is None:
+        return NoState(f"There is no state '{name}'.")
+    return NoSuchVersion(
+        f"The state '{name}' has no version {version_id[:60]}: it is a delete marker, another state's, or "
+        "was removed by a lifecycle rule. 'holdfast state history' shows the versions that there are."
+    )
+
+
+def _reduced(body: bytes) -> bytes:
     try:
         return document.outputs_only(body)
     except InvalidState as error:
-        raise UnreadableState(
-            f"The current state cannot be reduced to its outputs. {error.message}"
-        ) from None
+        raise UnreadableState(f"The state cannot be reduced to its outputs. {error.message}") from None
 
 
 def _current(store: Store, name: StateName, memory: Memory | None) -> bytes | None:

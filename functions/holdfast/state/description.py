@@ -1,0 +1,87 @@
+"""One state as it is now, described without its content."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from holdfast.access import Action, Caller
+from holdfast.errors import InvalidState
+from holdfast.names import StateName
+from holdfast.s3.store import Object, ObjectVersion, Store
+from holdfast.state import document, locks
+from holdfast.state.current_state import CurrentState, noted
+from holdfast.state.document import Summary
+from holdfast.state.history import Status, status_of_current
+from holdfast.state.locks import HeldLock
+
+LARGEST_READ: Final = 20_000_000
+"""Bytes of the largest state whose document is read to describe it, or to take its outputs from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """The current version of a state.
+
+    Attributes:
+        version: what S3 tells about it.
+        noted: what Holdfast noted with it; None for another program's.
+        summary: what its document tells; None if that was not read, or is not a state document.
+        status: what became of its write.
+    """
+
+    version: ObjectVersion
+    noted: CurrentState | None
+    summary: Summary | None
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A state as it is now.
+
+    Attributes:
+        current: the current version, None if there is none.
+        lock: the lock that is held, None if none is.
+    """
+
+    current: Current | None
+    lock: HeldLock | None
+
+
+def describe(store: Store, name: StateName, caller: Caller) -> Description:
+    """Describe a state. For a caller who may read it, the document is read, if it is not too large.
+
+    Raises:
+        NotAllowed: the caller may not read the outputs of this state.
+        OutcomeUnknown: S3 did not respond in time.
+    """
+    caller.require(Action.READ_OUTPUTS, name)
+    version, summary = _current(store, name, caller)
+    # The state before the lock, as in `write`: a version is judged by a lock that came after it.
+    lock = locks.read(store, name)
+    if version is None:
+        return Description(None, lock)
+    return Description(Current(version, noted(version), summary, status_of_current(version, lock)), lock)
+
+
+def deleted_at(store: Store, name: StateName) -> datetime | None:
+    """Return when a state was deleted; None if its newest version is current, or there never was one.
+
+    Raises:
+        OutcomeUnknown: S3 did not respond in time.
+    """
+    newest = next(store.versions(name.state_key, page_size=1), None)
+    return newest.last_modified if newest and newest.is_delete_marker else None
+
+
+def _current(store: Store, name: StateName, caller: Caller) -> tuple[ObjectVersion | None, Summary | None]:
+    if caller.may(Action.READ, name):
+        found = store.read_at_most(name.state_key, LARGEST_READ)
+        if found is None:
+            return None, None
+        if isinstance(found, Object):
+            try:
+                return found.version, document.summary(found.body)
+            except InvalidState:
+                return found.version, None
+    return store.read_version(name.state_key), None

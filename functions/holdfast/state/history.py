@@ -1,0 +1,218 @@
+"""The history of a state: its versions, and which of them were acknowledged.
+
+A writer that lost its lock was refused although its version is there. That shows only later: the version that
+follows notes what it replaced, which is then not what such a version has, but what that one replaced itself.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from holdfast.access import Action, Caller
+from holdfast.names import StateName
+from holdfast.s3.store import HistoryEntry, ObjectVersion, Store
+from holdfast.state import cursor as cursors
+from holdfast.state import guards, locks
+from holdfast.state.current_state import CurrentState, noted
+from holdfast.state.locks import HeldLock
+
+PAGE: Final = 20
+"""Versions and delete markers of a page."""
+
+_AT_ONCE: Final = 8
+"""How many versions are read at the same time."""
+
+_LONGEST_ID: Final = 200
+"""Characters of the ID of a version; S3's have 32."""
+
+
+class Status(StrEnum):
+    """What became of the write that made a version. Clients read the values."""
+
+    ACKNOWLEDGED = "acknowledged"
+    """Its writer was told that it counts, or nothing says otherwise."""
+    NEVER_ACKNOWLEDGED = "never_acknowledged"
+    """Its writer had lost the lock, and was refused."""
+    OTHER_PROGRAM = "other_program"
+    """Another program than Holdfast wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of a state, or a delete marker.
+
+    Attributes:
+        entry: what the list of versions tells.
+        metadata: what Holdfast noted with the version; empty for a delete marker and another program's.
+        noted: the same, parsed; None for a delete marker and another program's.
+        status: None for a delete marker.
+    """
+
+    entry: HistoryEntry
+    metadata: Mapping[str, str]
+    noted: CurrentState | None
+    status: Status | None
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A page of the history of a state.
+
+    Attributes:
+        versions: newest first.
+        next: the cursor of the next page; None if there is none.
+    """
+
+    versions: Sequence[Version]
+    next: str | None
+
+
+@dataclass(slots=True)
+class _Newer:
+    """What is newer than the entry that is looked at.
+
+    Attributes:
+        version: the next newer version, if Holdfast wrote it; None if nothing tells.
+        version_id: of the next newer version, whoever wrote it; empty if there is none.
+        was_deleted: whether the state may have been deleted before that version was written.
+    """
+
+    version: CurrentState | None = None
+    version_id: str = ""
+    was_deleted: bool = False
+
+
+def page(
+    store: Store, name: StateName, cursor: str | None, caller: Caller, *, page_size: int = PAGE
+) -> History:
+    """Read a page of the history.
+
+    It takes one request for the list, one for each version on the page, and one for the lock or, on a later
+    page, for the version before the page's first.
+
+    Args:
+        store: the bucket.
+        name: of the state.
+        cursor: `next` of the page before; None for the first.
+        caller: a reader.
+        page_size: versions and delete markers of the page.
+
+    Returns:
+        The page. Versions that S3 removes meanwhile are left out.
+
+    Raises:
+        NotAllowed: the caller may not read this state.
+        InvalidRequest: no page gave this cursor.
+        OutcomeUnknown: S3 did not respond in time.
+    """
+    caller.require(Action.READ, name)
+    newer, after = _begin(name, cursor)
+    entries, last = _list(store, name, after, page_size)
+    wanted = [entry.id for entry in entries if not entry.is_delete_marker]
+    if newer.version_id:
+        wanted.append(newer.version_id)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        # Of what was current when the list was made, the lock must be the one after that.
+        lock = pool.submit(locks.read, store, name) if cursor is None else None
+        read = dict(
+            zip(wanted, pool.map(lambda each: store.read_version(name.state_key, each), wanted), strict=True)
+        )
+        held = lock.result() if lock else None
+    newer.version = _noted(read.get(newer.version_id))
+    versions = list(_judged(entries, read, newer, held))
+    return History(versions, _cursor(name, last, newer) if last else None)
+
+
+def status_of_current(version: ObjectVersion, lock: HeldLock | None) -> Status:
+    """Return what became of the write that made the current version.
+
+    Args:
+        version: the current version.
+        lock: the lock that was read after it, None if none is held.
+    """
+    found = noted(version)
+    if found is None:
+        return Status.OTHER_PROGRAM
+    return Status.NEVER_ACKNOWLEDGED if guards.was_never_acknowledged(found, lock) else Status.ACKNOWLEDGED
+
+
+def _list(store: Store, name: StateName, after: str, page_size: int) -> tuple[list[HistoryEntry], str | None]:
+    """Return the entries of a page, and the ID after which the next one begins; None if there is none."""
+    key = name.state_key
+    found = store.versions_page(key, after=(key, after) if after else None, page_size=page_size)
+    if found is None:
+        raise cursors.invalid()
+    entries = [entry for of, entry in found.entries if of == key]
+    # Keys come in order: of those that begin with this one, it is the first itself.
+    ended = found.last is None or len(entries) < len(found.entries) or found.last[0] != key
+    return entries, None if ended or found.last is None else found.last[1]
+
+
+def _judged(
+    entries: Sequence[HistoryEntry],
+    read: Mapping[str, ObjectVersion | None],
+    newer: _Newer,
+    lock: HeldLock | None,
+) -> Iterator[Version]:
+    """Yield the versions with what became of their writes; afterwards `newer` is what the next page needs."""
+    deletions = [_second(entry.last_modified) for entry in entries if entry.is_delete_marker]
+    for entry in entries:
+        if entry.is_delete_marker:
+            newer.was_deleted = True
+            yield Version(entry, {}, None, None)
+            continue
+        found = read[entry.id]
+        this = _noted(found)
+        # Of the same second, S3 does not tell the order of a version and a delete marker.
+        since = _second(entry.last_modified)
+        until = _second(newer.version.version.last_modified) if newer.version else since
+        deleted = newer.was_deleted or any(since <= each <= until for each in deletions)
+        if found is not None:
+            if this is None:
+                status = Status.OTHER_PROGRAM
+            elif entry.is_current:
+                status = status_of_current(found, lock)
+            else:
+                status = _status(this, newer.version, was_deleted=deleted)
+            yield Version(entry, found.metadata if this else {}, this, status)
+        newer.version, newer.version_id, newer.was_deleted = this, entry.id, False
+
+
+def _status(this: CurrentState, newer: CurrentState | None, *, was_deleted: bool) -> Status:
+    """Decide what became of the write of a version, by what the next newer one notes that it replaced.
+
+    That is the revision of this version if it counted, and what this one replaced itself if it did not. It
+    is neither where the newer one replaced another version, which is gone, or none at all.
+    """
+    if newer is None or newer.superseded == this.revision or newer.superseded != this.superseded:
+        return Status.ACKNOWLEDGED
+    if newer.superseded is None and was_deleted:
+        return Status.ACKNOWLEDGED
+    return Status.NEVER_ACKNOWLEDGED
+
+
+def _noted(version: ObjectVersion | None) -> CurrentState | None:
+    return noted(version) if version else None
+
+
+def _second(moment: datetime) -> int:
+    return int(moment.timestamp())
+
+
+# Cursors. The entry after which the next page begins, and what that page must know of what is newer.
+
+
+def _cursor(name: StateName, last: str, newer: _Newer) -> str:
+    return cursors.encode("versions", [name.value, last, newer.version_id, newer.was_deleted])
+
+
+def _begin(name: StateName, cursor: str | None) -> tuple[_Newer, str]:
+    if cursor is None:
+        return _Newer(), ""
+    of, after, version_id, was_deleted = cursors.decode("versions", cursor, str, str, str, bool)
+    if of != name.value or not 0 < len(after) <= _LONGEST_ID or len(version_id) > _LONGEST_ID:
+        raise cursors.invalid()
+    return _Newer(None, version_id, was_deleted), after

@@ -1,0 +1,261 @@
+"""Lists of states and locks on real S3 servers: what the pages hold together, and what they cost."""
+
+import base64
+import json
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from holdfast import names
+from holdfast.access import Caller, Role
+from holdfast.errors import InvalidRequest, StorageRefused
+from holdfast.s3.store import Store
+from holdfast.state import catalog, locks
+from holdfast.state.catalog import Listed, Page
+from tests.contract.conftest import Bucket
+from tests.support.documents import ADA, lock_info, state
+from tests.support.s3_fault_proxy import Fault
+
+NETWORK = Caller("token:network", Role.OUTPUTS, ("network/*",))
+
+UNLOCKED = ("a-x", "a.tfstate-x", "a.tfstate.a", "b")
+LOCKED = ("a", "a.tfstate.b", "a.tfstate", "ab")
+WITHOUT_A_STATE = ("a.tfstat", "a.tfstate.tfl", "c")
+"""Keys of other states lie between that of `a` and that of its lock, and lock keys within other locks'."""
+
+Pages = Callable[..., Page]
+
+
+def put(bucket: Bucket, *states: str) -> None:
+    for name in states:
+        bucket.s3.put_object(Bucket=bucket.name, Key=names.parse(name).state_key, Body=state(1))
+
+
+def lock(bucket: Bucket, *states: str) -> None:
+    for name in states:
+        locks.acquire(bucket.direct_store(), names.parse(name), lock_info(f"of {name}"), ADA)
+
+
+def delete(bucket: Bucket, *states: str) -> None:
+    for name in states:
+        bucket.s3.delete_object(Bucket=bucket.name, Key=names.parse(name).state_key)
+
+
+def entangled(bucket: Bucket) -> None:
+    put(bucket, *UNLOCKED, *LOCKED)
+    lock(bucket, *LOCKED, *WITHOUT_A_STATE)
+    for key in ("states/.tfstate", "states/é.tfstate", "states/notes.txt", "states/a.tfstate.tflock.bak"):
+        bucket.s3.put_object(Bucket=bucket.name, Key=key, Body=b"another program's")
+
+
+def every_page(
+    bucket: Bucket, pages: Pages, page_size: int, prefix: str = "", caller: Caller = ADA
+) -> list[Listed]:
+    items: list[Listed] = []
+    cursor = None
+    while True:
+        page = pages(bucket.store(), prefix, cursor, caller, page_size=page_size)
+        items += page.items
+        cursor = page.next
+        if cursor is None:
+            return items
+
+
+def shown(items: Iterable[Listed]) -> list[tuple[str, bool, str | None]]:
+    """Of each its name, whether it has a state, and the ID of its lock."""
+    return sorted(
+        (one.name.value, one.size is not None, one.lock.info.id if one.lock else None) for one in items
+    )
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 3, 4, 5, 1000])
+def test_wherever_a_page_ends_each_state_is_shown_once_with_its_lock(bucket: Bucket, page_size: int) -> None:
+    entangled(bucket)
+    assert shown(every_page(bucket, catalog.page_of_states, page_size)) == sorted(
+        [
+            *((name, True, None) for name in UNLOCKED),
+            *((name, True, f"of {name}") for name in LOCKED),
+            *((name, False, f"of {name}") for name in WITHOUT_A_STATE),
+        ]
+    )
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 3, 1000])
+def test_a_prefix_lists_what_begins_so_and_no_lock_of_another_name(bucket: Bucket, page_size: int) -> None:
+    entangled(bucket)
+    names_shown = [
+        one.name.value for one in every_page(bucket, catalog.page_of_states, page_size, "a.tfstate.")
+    ]
+    assert sorted(names_shown) == ["a.tfstate.a", "a.tfstate.b", "a.tfstate.tfl"]
+    # The key of the lock of 'a' begins so, too.
+    locked = every_page(bucket, catalog.page_of_locks, page_size, "a.tfstate.tf")
+    assert [one.name.value for one in locked] == ["a.tfstate.tfl"]
+
+
+def test_a_state_has_the_size_and_the_time_of_its_current_version_on_every_page(bucket: Bucket) -> None:
+    put(bucket, "a", "b")
+    lock(bucket, "a")
+    for page_size in (1, 1000):
+        for one in every_page(bucket, catalog.page_of_states, page_size):
+            version = bucket.store().read_version(one.name.state_key)
+            assert version is not None
+            assert one.modified is not None
+            assert (one.size, one.modified.replace(microsecond=0)) == (version.size, version.last_modified)
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 3, 5, 1000])
+def test_a_deleted_state_is_listed_until_it_has_a_version_again(bucket: Bucket, page_size: int) -> None:
+    put(bucket, *UNLOCKED, *LOCKED)
+    delete(bucket, "a", "a.tfstate", "b", "a-x")
+    put(bucket, "a-x")
+    delete(bucket, "ab")
+    delete(bucket, "ab")  # again, which makes another marker
+    lock(bucket, *LOCKED, "c")
+    # A marker of a lock that S3 did not let go is no state.
+    bucket.s3.put_object(Bucket=bucket.name, Key="states/b.tfstate.tflock", Body=b"{}")
+    bucket.s3.delete_object(Bucket=bucket.name, Key="states/b.tfstate.tflock")
+    found = every_page(bucket, catalog.page_of_deleted, page_size)
+    assert shown(found) == [
+        ("a", False, "of a"),
+        ("a.tfstate", False, "of a.tfstate"),
+        ("ab", False, "of ab"),
+        ("b", False, None),
+    ]
+    assert all(one.deleted and one.modified for one in found)
+    # The list of states has the locks of those.
+    assert ("a", False, "of a") in shown(every_page(bucket, catalog.page_of_states, page_size))
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 1000])
+def test_the_locks_are_all_there_and_the_oldest_comes_first(bucket: Bucket, page_size: int) -> None:
+    entangled(bucket)
+    found = every_page(bucket, catalog.page_of_locks, page_size)
+    assert sorted(one.name.value for one in found) == sorted([*LOCKED, *WITHOUT_A_STATE])
+    if page_size == 1000:
+        times = [one.lock.version.last_modified for one in found if one.lock]
+        assert times == sorted(times)
+
+
+def test_a_list_shows_only_what_the_callers_scope_covers_and_reads_no_other_lock(bucket: Bucket) -> None:
+    put(bucket, "network/prod", "billing/prod", "network")
+    lock(bucket, "network/prod", "billing/prod", "billing/new")
+    for pages in (catalog.page_of_states, catalog.page_of_locks):
+        store = bucket.store()
+        page = pages(store, "", None, NETWORK)
+        assert [one.name.value for one in page.items] == ["network/prod"]
+        assert store.requests == ["ListObjectsV2", "GetObject"]
+    delete(bucket, "network/prod", "billing/prod")
+    assert [one.name.value for one in every_page(bucket, catalog.page_of_deleted, 1, caller=NETWORK)] == [
+        "network/prod"
+    ]
+
+
+def test_a_list_costs_one_request_and_one_for_each_lock(bucket: Bucket) -> None:
+    put(bucket, *(f"network/{number}" for number in range(12)))
+    lock(bucket, *(f"network/{number}" for number in range(0, 12, 3)))
+    for pages in (catalog.page_of_states, catalog.page_of_locks):
+        store = bucket.store()
+        pages(store, "", None, ADA)
+        assert store.requests == ["ListObjectsV2", *["GetObject"] * 4]
+    delete(bucket, "network/1", "network/3")
+    store = bucket.store()
+    catalog.page_of_deleted(store, "", None, ADA)
+    assert store.requests == ["ListObjectVersions", "GetObject"]
+
+
+def test_a_lock_that_was_released_since_it_was_listed_is_not_shown(bucket: Bucket) -> None:
+    put(bucket, "a")
+    lock(bucket, "a", "b")
+
+    def release() -> None:
+        for name in ("a", "b"):
+            bucket.s3.delete_object(Bucket=bucket.name, Key=names.parse(name).lock_key)
+
+    bucket.proxy.before("GET", "a.tfstate.tflock", release)
+    page = catalog.page_of_states(bucket.store(), "", None, ADA)
+    bucket.proxy.end_rules()
+    assert ("a", True, None) in shown(page.items)
+
+
+@pytest.mark.parametrize("fault", [Fault.SERVER_ERROR, Fault.NEVER_ARRIVES, Fault.HALF_AN_ANSWER])
+def test_a_list_and_its_locks_survive_lost_answers(bucket: Bucket, fault: Fault) -> None:
+    entangled(bucket)
+    wanted = shown(every_page(bucket, catalog.page_of_states, 1000))
+    bucket.proxy.fail("GET", bucket.name, fault)
+    bucket.proxy.fail("GET", ".tflock", fault, times=3)
+    assert shown(every_page(bucket, catalog.page_of_states, 1000)) == wanted
+
+
+def test_a_lock_that_cannot_be_read_fails_the_list_and_is_never_shown_as_none(bucket: Bucket) -> None:
+    put(bucket, "a")
+    lock(bucket, "a")
+    bucket.proxy.fail("GET", ".tflock", Fault.DENIED)
+    with pytest.raises(StorageRefused):
+        catalog.page_of_states(bucket.store(), "", None, ADA)
+
+
+@pytest.mark.parametrize(
+    "prefix", ["/", "a//b", "-a", "a/-", "é", "a b", "x" * 201, "/".join("abcdefghi"), "a\n"]
+)
+@pytest.mark.parametrize("pages", [catalog.page_of_states, catalog.page_of_deleted, catalog.page_of_locks])
+def test_a_prefix_with_which_no_name_begins_is_refused(pages: Pages, prefix: str) -> None:
+    with pytest.raises(InvalidRequest, match="prefix"):
+        pages(never_asked(), prefix, None, ADA)
+
+
+def never_asked() -> Store:
+    return Store(None, "none", "none", deadline=0)  # type: ignore[arg-type] # nobody sends anything by it
+
+
+def test_every_beginning_of_a_name_is_a_prefix(bucket: Bucket) -> None:
+    longest = "/".join(["n" * 24] * 8)
+    put(bucket, longest)
+    for length in range(len(longest) + 1):
+        page = catalog.page_of_states(bucket.store(), longest[:length], None, ADA)
+        assert [one.name.value for one in page.items] == [longest]
+
+
+def coded(*fields: object) -> str:
+    document = json.dumps(fields, separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(document).decode().rstrip("=")
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "",
+        "1",
+        "not a cursor",
+        "é",
+        "x" * 10_000,
+        coded(),
+        coded("locks", "states/a", "", []),
+        coded("states", "states/a", ""),
+        coded("states", "states/a", "", [], 1),
+        coded("states", "tokens/a", "", []),
+        coded("states", 1, "", []),
+        coded("states", "states/\ud800", "", []),
+        coded("states", "states/" + "a" * 2000, "", []),
+        coded("states", "states/a.tfstate", "", [[0, 1, 1]]),
+        coded("states", "states/a.tfstate", "", [[99, 1, 1]]),
+        coded("states", "states/a.tfstate", "", [[15, 1, 1]]),
+        coded("states", "states/a.tfstate", "", [[16, -1, 1]]),
+        coded("states", "states/a.tfstate", "", [[16, 1, 10**30]]),
+        coded("states", "states/a.tfstate", "", [[16, 1]]),
+        coded("states", "states/a.tfstate", "", [16]),
+        coded("states", "states/a.tfstate", "", [])[:-1],
+        coded("states", "states/a.tfstate", "", []) + "=",
+        "[" * 5000,
+    ],
+)
+def test_a_cursor_that_no_page_gave_is_refused(cursor: str) -> None:
+    with pytest.raises(InvalidRequest, match="cursor"):
+        catalog.page_of_states(never_asked(), "", cursor, ADA)
+
+
+def test_the_cursor_of_another_prefix_is_refused(bucket: Bucket) -> None:
+    put(bucket, "a/1", "a/2", "b/1")
+    cursor = catalog.page_of_states(bucket.store(), "a/", None, ADA, page_size=1).next
+    assert cursor
+    with pytest.raises(InvalidRequest, match="cursor"):
+        catalog.page_of_states(bucket.store(), "b/", cursor, ADA)
