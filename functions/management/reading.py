@@ -1,6 +1,7 @@
 """What the management API reads: states, history, content, differences, locks, the caller."""
 
 from gateway.responses import Response
+from management import differences
 from management.requests import Request
 
 
@@ -26,7 +27,7 @@ def content(request: Request) -> Response:
 
 def diff(request: Request) -> Response:
     """Respond with the differences between two versions."""
-    raise NotImplementedError
+    return differences.respond(request)
 
 
 def locks(request: Request) -> Response:
