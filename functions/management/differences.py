@@ -110,7 +110,8 @@ def _before(store: Store, name: StateName, version_id: str) -> str:
 
 def _too_large(before: int, after: int) -> TooLarge:
     return TooLarge(
-        f"The versions have {before} and {after} bytes; only those of up to {diff.MAX_BYTES} bytes are compared. {diff.INSTEAD}"
+        f"The versions have {before} and {after} bytes; only those of up to {diff.MAX_BYTES} bytes are "
+        f"compared. {diff.INSTEAD}"
     )
 
 

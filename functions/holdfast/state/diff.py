@@ -414,7 +414,7 @@ class _Part:
         """Yield what differs within objects or lists, of which one may be nothing."""
         old: Mapping[Any, Any]
         new: Mapping[Any, Any]
-        steps: Sequence[str | int]
+        steps: Sequence[Any]
         if isinstance(before, list) or isinstance(after, list):
             old, new = (dict(enumerate(side)) if isinstance(side, list) else {} for side in (before, after))
             steps = range(max(len(old), len(new)))

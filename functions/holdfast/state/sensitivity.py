@@ -38,7 +38,7 @@ def marks(attributes: Mapping[str, Any], sensitive: object) -> Marks:
         sensitive: its `sensitive_attributes`, as the document has it.
     """
     found: Marks = {}
-    if not sensitive:
+    if sensitive is None or sensitive == []:
         return found
     try:
         for path in _list(sensitive):
