@@ -3,6 +3,7 @@
 import codecs
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, NoReturn
 
 
@@ -14,6 +15,8 @@ _PIECE: Final = 64 * 1024
 _OPENING: Final = re.compile(r"[ \t\n\r]*\{")
 _NAME: Final = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+)"[ \t\n\r]*:[ \t\n\r]*')
 _COMMA: Final = re.compile(r"[ \t\n\r]*,")
+_ARRAY: Final = re.compile(r"[ \t\n\r]*\[[ \t\n\r]*")
+_NEXT: Final = re.compile(r"[ \t\n\r]*,?[ \t\n\r]*")
 _CLOSING: Final = re.compile(r"[ \t\n\r]*\}[ \t\n\r]*")
 _SHALLOW: Final = json.JSONDecoder(object_pairs_hook=bool, parse_constant=_refuse)
 """Reads an object within the document as whether it has members, and keeps none of them."""
@@ -96,6 +99,29 @@ def members(body: bytes) -> dict[str, Member]:
     except (ValueError, RecursionError):
         raise ValueError("is not a JSON document") from None
     raise ValueError("is not a JSON object")
+
+
+def elements(array: bytes) -> Iterator[bytes]:
+    """Return the elements of a JSON array one after the other, as the text writes them.
+
+    Args:
+        array: a well-formed one, such as `Member.written` returns.
+
+    Raises:
+        ValueError: it is another value than an array.
+
+    >>> list(elements(b'[{"a": 1}, 2.0]'))
+    [b'{"a": 1}', b'2.0']
+    """
+    text = array.decode("latin-1")
+    after = _ARRAY.match(text)
+    if not after:
+        raise ValueError("is not a JSON array")
+    at = after.end()
+    while text[at] != "]":
+        end = _SHALLOW.raw_decode(text, at)[1]
+        yield array[at:end]
+        at = _expect(_NEXT, text, end).end()
 
 
 def _members(body: bytes, text: str, at: int) -> dict[str, Member]:

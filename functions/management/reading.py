@@ -15,7 +15,7 @@ from holdfast.s3.presigned import Presigned, Signer
 from holdfast.s3.store import Object, ObjectVersion
 from holdfast.state import catalog, description, history, read
 from holdfast.state import locks as state_locks
-from management import documents, environment
+from management import differences, documents, environment
 from management.requests import Request
 
 _DOWNLOAD_SECONDS: Final = 60
@@ -74,7 +74,7 @@ def content(request: Request) -> Response:
 
 def diff(request: Request) -> Response:
     """Respond with the differences between two versions."""
-    raise NotImplementedError
+    return differences.respond(request)
 
 
 def locks(request: Request) -> Response:

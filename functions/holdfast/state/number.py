@@ -1,0 +1,40 @@
+"""Numbers of JSON documents by their value: neither rounded, nor equal to true or false."""
+
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import NamedTuple
+
+_LARGEST_INDEX = 2**31
+
+
+class Number(NamedTuple):
+    """A number.
+
+    Attributes:
+        value: exact; the text of a number whose exponent is beyond all measure.
+
+    >>> parse("1.0") == parse("1"), parse("1") == True, str(parse("12345678901234567890.10"))
+    (True, False, '12345678901234567890.10')
+    """
+
+    value: Decimal | str
+
+    def __str__(self) -> str:
+        """Return it as JSON, with the digits that were written."""
+        return str(self.value)
+
+    def as_index(self) -> int | None:
+        """Return it as the index of a list; None if it cannot be one."""
+        value = self.value
+        if isinstance(value, str) or not 0 <= value < _LARGEST_INDEX or value != int(value):
+            return None
+        return int(value)
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> Number:
+    """Parse a number of a JSON document."""
+    try:
+        return Number(Decimal(text))
+    except InvalidOperation:
+        return Number(text)

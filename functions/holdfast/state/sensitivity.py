@@ -1,0 +1,103 @@
+"""What a state document marks as sensitive within the attributes of a resource.
+
+`sensitive_attributes` of version 4 of the format is a list of paths. A step of a path is the name of an
+attribute (`get_attr`), or an index with its type (`index`).
+
+An attribute of any type is stored as an object of its `value` and its `type`. Paths do not mention that
+object, so it is passed through here, too.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias, TypeGuard
+
+from holdfast.state.number import Number
+
+_Step: TypeAlias = str | int
+Marks: TypeAlias = dict[_Step, "Marks"]
+"""Step -> what is marked below it. `WHOLE` is among the steps where all is."""
+
+WHOLE: Final = -1
+"""The step that says that all is sensitive here; an index is never negative."""
+
+_SIMPLE_TYPES: Final = ("string", "number", "bool", "dynamic")
+_TYPES_OF_PARTS: Final = ("object", "map", "list", "set", "tuple")
+
+
+class _MalformedError(Exception):
+    """A path breaks a rule."""
+
+
+def marks(attributes: Mapping[str, Any], sensitive: object) -> Marks:
+    """Return what is sensitive of the attributes of a resource.
+
+    A path that leads to nothing marks all of the last value that it reached. If one path is malformed, all
+    attributes are sensitive.
+
+    Args:
+        attributes: of a resource.
+        sensitive: its `sensitive_attributes`, as the document has it.
+    """
+    found: Marks = {}
+    if sensitive is None or sensitive == []:
+        return found
+    try:
+        for path in _list(sensitive):
+            _mark(found, attributes, _steps(path))
+    except _MalformedError:
+        return {WHOLE: {}}
+    return found
+
+
+def is_dynamic(value: object) -> TypeGuard[dict[str, Any]]:
+    """Return whether this is how a value of any type is stored: an object of the value and its type."""
+    if not isinstance(value, dict) or len(value) != 2 or "value" not in value:
+        return False
+    type_ = value.get("type")
+    if isinstance(type_, list):
+        return len(type_) > 1 and type_[0] in _TYPES_OF_PARTS
+    return type_ in _SIMPLE_TYPES
+
+
+def _mark(found: Marks, attributes: Mapping[str, Any], steps: list[_Step]) -> None:
+    here = found
+    value: Any = attributes
+    for step in steps:
+        inner = value["value"] if value is not attributes and is_dynamic(value) else None
+        if inner is not None and step in ("value", "type"):
+            break  # nobody can tell which of the two objects is meant
+        within = value if inner is None else inner
+        if not _has(within, step):
+            break
+        here, value = here.setdefault(step, {}), within[step]
+    here[WHOLE] = {}
+
+
+def _has(value: object, step: _Step) -> bool:
+    if isinstance(value, dict):
+        return step in value
+    return isinstance(value, list) and isinstance(step, int) and step < len(value)
+
+
+def _steps(path: object) -> list[_Step]:
+    return [_step(step) for step in _list(path)]
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list) or not value:
+        raise _MalformedError
+    return value
+
+
+def _step(step: object) -> _Step:
+    match step:
+        case {"type": "get_attr", "value": str(name)}:
+            return name
+        case {"type": "index", "value": {"type": "string", "value": str(key)}}:
+            return key
+        case {"type": "index", "value": {"type": "number", "value": Number() as number}}:
+            index = number.as_index()
+            if index is not None:
+                return index
+        case _:
+            pass
+    raise _MalformedError

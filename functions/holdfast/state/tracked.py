@@ -1,0 +1,240 @@
+"""The objects that a state document tracks: what is there at each address.
+
+The resources of a document are parsed one after the other, so that those which two documents have in common
+need not be held.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeVar
+
+from holdfast import json_object
+from holdfast.errors import InvalidState
+from holdfast.state import number, sensitivity
+from holdfast.state.number import Number
+from holdfast.state.sensitivity import Marks
+
+_FORMAT: Final = 4
+_MANAGED: Final = "managed"
+_DATA: Final = "data"
+_PROVIDER: Final = re.compile(r'provider\["([^"]*)"\]')
+_NO_ID: Final = frozenset({"", "-", "none"})
+"""What providers store as `id` of what has none; each resource of a type then has the same."""
+_LONGEST_QUOTED: Final = 200
+
+_T = TypeVar("_T")
+
+
+class Address(NamedTuple):
+    """Where an object is, in the order in which people look for it.
+
+    Attributes:
+        module: path of the module; empty for the root.
+        mode: `managed` or `data`.
+        type: of the resource.
+        name: of the resource.
+        key: of the instance: its rank among keys of several types, its number, its text.
+        deposed: ID of a deposed object; empty for the current one.
+    """
+
+    module: str
+    mode: str
+    type: str
+    name: str
+    key: tuple[int, int, str]
+    deposed: str
+
+    def __str__(self) -> str:
+        """Return it as clients print it."""
+        parts = [self.type, self.name]
+        if self.mode != _MANAGED:
+            parts.insert(0, self.mode)
+        if self.module:
+            parts.insert(0, self.module)
+        rank, index, text = self.key
+        key = ("", f"[{index}]", f"[{json.dumps(text, ensure_ascii=False)}]")[rank]
+        return ".".join(parts) + key + (f" (deposed {self.deposed})" if self.deposed else "")
+
+
+class Identity(NamedTuple):
+    """What tells that an object under another address is the same one.
+
+    Attributes:
+        type: of the resource.
+        provider: whose type it is.
+        id: the attribute.
+    """
+
+    type: str
+    provider: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tracked:
+    """An object that a state tracks.
+
+    Attributes:
+        identity: None if nothing tells it from others.
+        is_managed: whether it is a resource and not a data source.
+        is_tainted: whether the next apply replaces it.
+        attributes: as the document has them; numbers are exact.
+        marks: what is sensitive of them.
+    """
+
+    identity: Identity | None
+    is_managed: bool
+    is_tainted: bool
+    attributes: Mapping[str, Any]
+    marks: Marks
+
+    @property
+    def id(self) -> object:
+        """The attribute `id`; None if it has none."""
+        return self.attributes.get("id")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output of a state document.
+
+    Attributes:
+        value: numbers are exact.
+        is_sensitive: whether a client shows it only when asked.
+    """
+
+    value: object
+    is_sensitive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tracking:
+    """What a state document tracks.
+
+    Attributes:
+        objects: by address, without those that both documents write alike.
+        identities: how many objects have each, all of them.
+    """
+
+    objects: Mapping[Address, Tracked]
+    identities: Counter[Identity]
+
+
+def outline(body: bytes) -> tuple[list[bytes], Mapping[str, Output]]:
+    """Return the resources of a state document as it writes them, and its outputs.
+
+    Raises:
+        InvalidState: it is not of version 4 of the format, or its resources are no list.
+    """
+    try:
+        members = json_object.members(body)
+    except ValueError as error:
+        raise InvalidState(f"It {error}.") from None
+    version = members["version"].value if "version" in members else None
+    if type(version) is not int or version != _FORMAT:
+        said = (
+            f"is of version {version}" if type(version) is int and version < 100 else "has no known version"
+        )
+        raise InvalidState(f"It {said} of the state format; only version {_FORMAT} can be compared.")
+    resources: list[bytes] = []
+    if "resources" in members and members["resources"].value is not None:
+        try:
+            resources = list(json_object.elements(members["resources"].written(body)))
+        except ValueError:
+            raise InvalidState("Its 'resources' are not a list.") from None
+    outputs = _parsed(members["outputs"].written(body)) if "outputs" in members else None
+    return resources, {name: _output(output) for name, output in _object(outputs, "outputs").items()}
+
+
+def tracking(resources: Sequence[bytes], common: frozenset[bytes]) -> Tracking:
+    """Return what the resources of a state document track.
+
+    Args:
+        resources: as the document writes them.
+        common: the resources that the other document writes alike, each once.
+
+    Raises:
+        InvalidState: a member is missing or of a wrong type, or an address occurs twice.
+    """
+    objects: dict[Address, Tracked] = {}
+    seen: set[Address] = set()
+    identities: Counter[Identity] = Counter()
+    for written in resources:
+        for address, tracked in _tracked(_parsed(written)):
+            if address in seen:
+                raise InvalidState(f"It has {str(address)[:_LONGEST_QUOTED]} more than once.")
+            seen.add(address)
+            if tracked.identity:
+                identities[tracked.identity] += 1
+            if written not in common:
+                objects[address] = tracked
+    return Tracking(objects, identities)
+
+
+def _tracked(resource: object) -> Iterator[tuple[Address, Tracked]]:
+    whole = _object(resource, "resources")
+    mode, type_, name = (_member(whole, member, str) for member in ("mode", "type", "name"))
+    module = _optional(whole, "module", str) or ""
+    for item in _optional(whole, "instances", list) or ():
+        instance = _object(item, "instances")
+        deposed = _optional(instance, "deposed", str) or ""
+        address = Address(module, mode, type_, name, _key(instance.get("index_key")), deposed)
+        attributes = _optional(instance, "attributes", dict)
+        if attributes is None:
+            attributes = _optional(instance, "attributes_flat", dict) or {}
+        provider = _optional(instance, "provider", str) or _optional(whole, "provider", str) or ""
+        source = _PROVIDER.search(provider)
+        id_ = attributes.get("id")
+        identity = None
+        if mode == _MANAGED and isinstance(id_, str) and id_ not in _NO_ID:
+            identity = Identity(type_, source[1] if source else provider, id_)
+        marks = sensitivity.marks(attributes, instance.get("sensitive_attributes"))
+        is_tainted = _optional(instance, "status", str) == "tainted"
+        yield address, Tracked(identity, mode == _MANAGED, is_tainted, attributes, marks)
+
+
+def _key(index: object) -> tuple[int, int, str]:
+    match index:
+        case None:
+            return 0, 0, ""
+        case str():
+            return 2, 0, index
+        case Number() if (position := index.as_index()) is not None:
+            return 1, position, ""
+    raise InvalidState("It has an instance whose 'index_key' is neither a text nor a whole number.")
+
+
+def _output(output: object) -> Output:
+    members = _object(output, "outputs")
+    # What nobody should write there is not taken for "not sensitive".
+    return Output(members.get("value"), members.get("sensitive") not in (None, False))
+
+
+def _parsed(written: bytes) -> Any:
+    return json.loads(written, parse_int=number.parse, parse_float=number.parse)
+
+
+def _object(value: object, where: str) -> Mapping[str, Any]:
+    if value is None and where == "outputs":
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidState(f"Something in its '{where}' is not an object.")
+    return value
+
+
+def _member(members: Mapping[str, Any], name: str, kind: type[_T]) -> _T:
+    value = _optional(members, name, kind)
+    if value is None:
+        raise InvalidState(f"A resource has no '{name}'.")
+    return value
+
+
+def _optional(members: Mapping[str, Any], name: str, kind: type[_T]) -> _T | None:
+    """Return a member; None if it is missing or null."""
+    value = members.get(name)
+    if value is not None and not isinstance(value, kind):
+        raise InvalidState(f"The '{name}' of a resource is of a wrong type.")
+    return value

@@ -1,0 +1,165 @@
+"""What differs between two versions of a state, for the management API."""
+
+import json
+from collections.abc import Mapping
+from itertools import dropwhile
+from typing import Any, Final
+
+from gateway import payload
+from gateway.responses import Response
+from holdfast.audit import Event
+from holdfast.errors import InvalidRequest, NoState, NoSuchVersion, TooLarge, UnreadableVersion
+from holdfast.names import StateName
+from holdfast.s3.store import Larger, Object, Store
+from holdfast.state import diff
+from holdfast.state.diff import Attribute, Diff, OutputChange, ResourceChange
+from holdfast.state.document import StateDocument
+from holdfast.state.read import require_read
+from management import documents
+from management.requests import Request
+
+_LONGEST_VERSION_ID: Final = 200
+_HISTORY_PAGE: Final = 20
+"""Entries of the history that one request asks for: the version before the current one is among the first."""
+_SWITCHES: Final = {"true": True, "false": False}
+
+
+def respond(request: Request) -> Response:
+    """Respond with what differs between two versions of a state.
+
+    Raises:
+        NotAllowed: the caller may not read the state.
+        InvalidRequest: a parameter breaks a rule.
+        NoState, NoSuchVersion: there is no such version, or none before it.
+        TooLarge: a version is too large to be compared, or what differs is to be told.
+        UnreadableVersion: a version is not a state document of version 4 of the format.
+    """
+    asked = request.parameters("from", "to", "values")
+    name = request.name
+    require_read(name, request.caller)
+    values = _SWITCHES.get(asked.get("values", "false"))
+    if values is None:
+        raise InvalidRequest("'values' must be true or false.")
+    before, after = _versions(request.store, name, asked.get("from"), asked.get("to"))
+    found = diff.compare(before.body, after.body, values=values)
+    body = json.dumps(_document(name, before, after, found)).encode()
+    try:
+        encoded = payload.encode(body, accepts_gzip=request.accepts_gzip)
+    except TooLarge:
+        raise TooLarge(
+            f"What differs takes {len(body)} bytes, more than one response carries ({payload.MAX_BYTES}). "
+            f"{diff.INSTEAD}"
+        ) from None
+    return Response(
+        Event.STATE_COMPARED,
+        body=encoded,
+        logged={
+            "serial_before": found.before.revision.serial,
+            "serial": found.after.revision.serial,
+            "version_id": after.version.version_id,
+        },
+    )
+
+
+def _versions(store: Store, name: StateName, older: str | None, newer: str | None) -> tuple[Object, Object]:
+    """Return the two versions; a version that is too large is not read, nor is the other one before it."""
+    after = _read(store, name, newer)
+    if isinstance(after, Larger):
+        # Both sizes are told, so that one sees whether another version would do.
+        seen = store.read_version(name.state_key, newer)
+        if older is None and seen:
+            older = _before(store, name, seen.version_id)
+        smaller = store.read_version(name.state_key, older)
+        raise _too_large(smaller.size if smaller else 0, after.size)
+    before = _read(store, name, older or _before(store, name, after.version.version_id))
+    if isinstance(before, Larger):
+        raise _too_large(before.size, len(after.body))
+    for side, found in (("from", before), ("to", after)):
+        if not found.body:
+            raise UnreadableVersion(f"The state at '{side}' has zero bytes, so it cannot be compared.")
+    return before, after
+
+
+def _read(store: Store, name: StateName, version_id: str | None) -> Object | Larger:
+    """Read a version, the current one by default, unless it is too large."""
+    if version_id and len(version_id) > _LONGEST_VERSION_ID:
+        raise InvalidRequest(f"The ID of a version has at most {_LONGEST_VERSION_ID} characters.")
+    found = store.read_at_most(name.state_key, diff.MAX_BYTES, version_id)
+    if found is None and version_id is None:
+        raise NoState(f"There is no state '{name}'; compare two of its versions, as 'from' and 'to'.")
+    if found is None:
+        raise NoSuchVersion(
+            f"The state '{name}' has no version {version_id}; it may be of another state, a delete marker, "
+            f"or removed by now. 'holdfast state history {name}' lists what there is."
+        )
+    return found
+
+
+def _before(store: Store, name: StateName, version_id: str) -> str:
+    """Return the ID of the newest version before one."""
+    history = store.versions(name.state_key, page_size=_HISTORY_PAGE)
+    from_it = dropwhile(lambda entry: entry.id != version_id, history)
+    next(from_it, None)
+    for entry in from_it:
+        if not entry.is_delete_marker:
+            return entry.id
+    raise NoSuchVersion(
+        f"The state '{name}' has no version before {version_id} that it could be compared with."
+    )
+
+
+def _too_large(before: int, after: int) -> TooLarge:
+    return TooLarge(
+        f"The versions have {before} and {after} bytes; only those of up to {diff.MAX_BYTES} bytes are "
+        f"compared. {diff.INSTEAD}"
+    )
+
+
+# --- documents -----------------------------------------------------------------------------------
+
+
+def _document(name: StateName, before: Object, after: Object, found: Diff) -> Mapping[str, Any]:
+    return {
+        "name": name.value,
+        "from": _side(before, found.before),
+        "to": _side(after, found.after),
+        "encrypted": found.encrypted,
+        "lineage_changed": found.lineage_changed,
+        "resources": [_resource(resource) for resource in found.resources],
+        "outputs": [_output(output) for output in found.outputs],
+        "summary": found.summary,
+    }
+
+
+def _side(version: Object, head: StateDocument) -> Mapping[str, Any]:
+    return {
+        "version": version.version.version_id,
+        "serial": head.revision.serial,
+        "terraform_version": head.terraform_version,
+        "time": documents.time(version.version.last_modified),
+        "size": len(version.body),
+    }
+
+
+def _resource(resource: ResourceChange) -> Mapping[str, Any]:
+    return {
+        "address": resource.address,
+        "change": resource.change,
+        "moved_from": resource.moved_from,
+        "type": resource.type,
+        "tainted": resource.tainted,
+        "attributes": [{"path": attribute.path, **_values(attribute)} for attribute in resource.attributes],
+    }
+
+
+def _output(output: OutputChange) -> Mapping[str, Any]:
+    return {"name": output.name, **_values(output)}
+
+
+def _values(differing: Attribute | OutputChange) -> Mapping[str, Any]:
+    return {
+        "change": differing.change,
+        "before": differing.before,
+        "after": differing.after,
+        "sensitive": differing.is_sensitive,
+    }

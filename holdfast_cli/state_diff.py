@@ -1,0 +1,159 @@
+"""Renders what differs between two versions of a state, as people read it.
+
+A state does not know everything that a provider's schema calls sensitive, so values are shown only on demand.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from holdfast_cli.output import coloured, plain, wrapped
+
+NOTE: Final = (
+    "Values are hidden unless --show-values is given. With it, values that the state marks as sensitive stay "
+    "hidden. A state does not know everything that a provider's schema calls sensitive, so other secrets may "
+    "be shown."
+)
+"""What the help of the command says of values."""
+
+_SIGNS: Final = {
+    "added": ("+", "green"),
+    "removed": ("-", "red"),
+    "changed": ("~", "yellow"),
+    "replaced": ("-+", "magenta"),
+    "moved": ("→", "cyan"),
+}
+"""Kind of change -> its sign, and the colour of that."""
+_ARROW: Final = "→"
+_ASCII: Final = {_ARROW: "->", "…": "..."}
+_LONGEST_VALUE: Final = 120
+"""Characters of a value that are shown."""
+_CONTEXT: Final = 20
+"""Characters before the first difference of two long values that are shown."""
+_HIDDEN: Final = "(sensitive)"
+
+_Item = Mapping[str, Any]
+
+
+def text(document: Mapping[str, Any], *, show_values: bool = False) -> str:
+    """Return what differs, as it is printed on standard output.
+
+    Args:
+        document: the response of the management API.
+        show_values: whether its values were asked for.
+    """
+    return "\n".join(_lines(document, show_values=show_values))
+
+
+def _lines(document: _Item, *, show_values: bool) -> Iterator[str]:
+    signs = {change: coloured(_fit(sign), colour) for change, (sign, colour) in _SIGNS.items()}
+    line = partial(_line, signs)
+    yield wrapped(_fit(plain(f"{document['name']}:")))
+    for side in ("from", "to"):
+        yield wrapped(_fit(plain(_version(document[side]))), head=f"  {side:<4}  ")
+    if document["lineage_changed"]:
+        yield wrapped("The lineages differ: these are states of two histories.")
+    yield ""
+    if document["encrypted"]:
+        yield wrapped(
+            "Terraform or OpenTofu encrypted the state before it was stored, so only serial, time and size "
+            "can be compared. To see more, save both versions with 'holdfast state get' and decrypt them "
+            "where the key is."
+        )
+        return
+    resources, outputs = document["resources"], document["outputs"]
+    if not resources and not outputs:
+        yield wrapped("No differences in resources and outputs.")
+        return
+    for resource in resources:
+        yield line(resource["change"], _resource(resource), indent=2)
+        for attribute in resource["attributes"]:
+            yield line(attribute["change"], _valued("path", attribute, show_values=show_values), indent=6)
+    if outputs:
+        if resources:
+            yield ""
+        yield "Outputs:"
+        for output in outputs:
+            yield line(output["change"], _valued("name", output, show_values=show_values), indent=2)
+    yield ""
+    yield wrapped(_summary(document["summary"]))
+    if not show_values:
+        yield wrapped(
+            "Values are hidden; --show-values shows those that the state does not mark as sensitive."
+        )
+
+
+def _line(signs: Mapping[str, str], change: str, said: str, *, indent: int) -> str:
+    sign = _fit(_SIGNS[change][0]) if change in _SIGNS else "?"
+    head = f"{' ' * indent}{sign:<2} "
+    whole = wrapped(_fit(plain(said)), head=head, hanging=2)
+    # Colours come last: they have no width.
+    return f"{' ' * indent}{signs.get(change, sign)}{whole[indent + len(sign) :]}"
+
+
+def _version(side: _Item) -> str:
+    said = [f"serial {side['serial']}", str(side["time"]), f"{side['size']:,} bytes"]
+    if side.get("terraform_version"):
+        said.append(f"client {side['terraform_version']}")
+    return f"{', '.join(said)}, version {side['version']}"
+
+
+def _resource(resource: _Item) -> str:
+    said = [str(resource["address"])]
+    if resource["moved_from"] is not None:
+        said.append(f"moved from {resource['moved_from']}")
+    if resource["change"] == "replaced":
+        said.append("replaced")
+    if resource.get("tainted") is not None:
+        said.append("now tainted" if resource["tainted"] else "no longer tainted")
+    return ", ".join(said)
+
+
+def _valued(name: str, item: _Item, *, show_values: bool) -> str:
+    """Return the name of an attribute or an output, with what is known of its values."""
+    if item["sensitive"]:
+        return f"{item[name]}  {_HIDDEN}"
+    before, after = item["before"], item["after"]
+    known = [value for value in (before, after) if value is not None]
+    if not show_values or not known:
+        return str(item[name])
+    return f"{item[name]}  {f' {_ARROW} '.join(_shortened(known))}"
+
+
+def _shortened(values: Sequence[str]) -> list[str]:
+    """Return values so short that they can be read, with what differs in them."""
+    if all(len(value) <= _LONGEST_VALUE for value in values):
+        return list(values)
+    start = 0
+    if len(values) > 1:
+        pairs = zip(*values, strict=False)
+        same = next((place for place, (a, b) in enumerate(pairs) if a != b), min(map(len, values)))
+        start = max(0, same - _CONTEXT)
+    return [_cut(value, start) for value in values]
+
+
+def _cut(value: str, start: int) -> str:
+    end = start + _LONGEST_VALUE
+    shown = f"{'…' if start else ''}{value[start:end]}{'…' if end < len(value) else ''}"
+    return shown if shown == value else f"{shown} ({len(value):,} characters)"
+
+
+def _summary(summary: Mapping[str, int]) -> str:
+    counted = [
+        f"{summary.get(change, 0)} {change}"
+        for change in ("added", "removed", "moved", "replaced", "changed")
+    ]
+    return f"Resources: {', '.join(counted)}. Outputs: {summary['outputs']} changed."
+
+
+def _fit(said: str) -> str:
+    """Return a text in which signs that standard output has no letter for are written with others."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        said.encode(encoding)
+    except UnicodeEncodeError:
+        for sign, instead in _ASCII.items():
+            said = said.replace(sign, instead)
+        said = said.encode(encoding, "replace").decode(encoding)
+    return said
