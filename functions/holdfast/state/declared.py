@@ -18,6 +18,8 @@ from holdfast.state.lock_info import LockInfo
 _PAGE: Final = 1000
 """Keys of one list request. At most four requests look for the nearest names."""
 _NEAREST: Final = 3
+_SIMILAR: Final = 0.7
+"""The least similarity of a name that is shown, of 1: more than a long first segment in common."""
 
 
 def require(store: Store, name: StateName, caller: Caller) -> None:
@@ -71,7 +73,7 @@ def nearest(store: Store, name: StateName, caller: Caller) -> list[str]:
     first, slash, _ = name.value.partition("/")
     places: tuple[Callable[[StateName], str], ...] = (_state_key, _record_key)
     found = {one for place in places for one in _listed(store, place, first + slash if slash else "", caller)}
-    return get_close_matches(name.value, sorted(found), n=_NEAREST)
+    return get_close_matches(name.value, sorted(found), n=_NEAREST, cutoff=_SIMILAR)
 
 
 def _state_key(name: StateName) -> str:
