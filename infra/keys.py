@@ -3,7 +3,6 @@
 from typing import Final
 
 from holdfast.cloud import staging
-from holdfast.cloud.records import record_key
 from holdfast.identity import trust
 from holdfast.identity.sessions import session_key
 from holdfast.identity.tokens import token_key
@@ -28,7 +27,7 @@ TOKENS: Final = token_key("*")
 SESSIONS: Final = session_key("*")
 TRUST: Final = trust.KEY
 """The one object with all trust records."""
-WORKSPACES: Final = record_key("*")
+WORKSPACES: Final = StateName("*").record_key
 
 UPLOADS: Final = f"{folder(staging.state_key('*', '*', '*'))}*"
 """States that were sent and not written yet; in the staging bucket, as the next ones."""

@@ -19,7 +19,7 @@ from holdfast.cloud.ids import OutputId, UploadId, VersionId
 from holdfast.cloud.names import organization_and_workspace
 from holdfast.cloud.versions import Outputs, Version
 from holdfast.cloud.workspaces import Wanted, Workspace
-from holdfast.errors import Frozen, HoldfastError, InvalidDocument, Locked, TooLarge
+from holdfast.errors import HoldfastError, InvalidDocument, Locked, TooLarge
 from holdfast.state import document
 from holdfast.state.document import SERIAL_END, Output, Revision
 
@@ -54,10 +54,10 @@ def error(raised: HoldfastError) -> tuple[int, Payload]:
     """Return the status and the document of an error.
 
     The clients show title, blank line, detail. A held lock is 409: the only status for which they wait.
-    Nobody waits for a freeze, and its text is shown only with another status.
+    Nobody waits for a freeze or a declaration, and their texts are shown only with another status.
     """
     status, title, detail = raised.status, raised.code.replace("_", " ").capitalize(), raised.message
-    if isinstance(raised, Locked) and not isinstance(raised, Frozen):
+    if isinstance(raised, Locked) and raised.is_released:
         status, title = 409, raised.message
         detail = (
             f"Its operation is '{raised.holder['Operation']}', since {raised.holder['Created']}. Wait until "

@@ -50,6 +50,7 @@ _BUCKET: Final = os.environ["HOLDFAST_BUCKET"]
 _ACCOUNT: Final = os.environ["HOLDFAST_ACCOUNT"]
 _STAGING_BUCKET: Final = os.environ["HOLDFAST_STAGING_BUCKET"]
 _LARGEST_STATE: Final = int(os.environ.get("HOLDFAST_MAX_STATE_MB", "100")) * 1_000_000
+_DECLARED_ONLY: Final = settings.declared_only()
 _RETENTION: Final = settings.write_retention()
 
 _DOWNLOAD_SECONDS: Final = 60
@@ -205,7 +206,7 @@ def _create_workspace(request: Request, organization: str) -> Response:
     caller = request.caller
     require_organization(organization, caller)
     name, tags = documents.new_workspace(request.body())
-    created = workspaces.create(request.store, organization, name, tags, caller)
+    created = workspaces.create(request.store, organization, name, tags, caller, declared_only=_DECLARED_ONLY)
     return _workspace(request, Event.WORKSPACE_CREATED, created, 201)
 
 
@@ -289,7 +290,7 @@ def _change_tags(
 
 def _lock(request: Request, workspace_id: str) -> Response:
     workspace = WorkspaceId.parse(workspace_id)
-    acquired = locking.lock(request.store, workspace, request.caller)
+    acquired = locking.lock(request.store, workspace, request.caller, declared_only=_DECLARED_ONLY)
     return _locked(request, Event.LOCK_ACQUIRED, workspace, logged.of_acquired(acquired))
 
 
@@ -323,7 +324,7 @@ def _locked(request: Request, event: Event, workspace: WorkspaceId, said: Mappin
 def _current_version(request: Request, workspace_id: str) -> Response:
     workspace = WorkspaceId.parse(workspace_id)
     try:
-        found = versions.current(request.store, workspace.name, request.caller)
+        found = versions.current(request.store, workspace.name, request.caller, declared_only=_DECLARED_ONLY)
     except NoState as error:
         status, document = documents.error(error)
         return Response(Event.STATE_ABSENT, status, document)
@@ -363,7 +364,14 @@ def _create_version(request: Request, workspace_id: str) -> Response:
     new = documents.new_version(request.body())
     with _lock_stays(workspace.name):
         upload = uploads.create(
-            request.store, workspace, new.announced, new.md5, caller, force=new.force, body=new.state
+            request.store,
+            workspace,
+            new.announced,
+            new.md5,
+            caller,
+            force=new.force,
+            body=new.state,
+            declared_only=_DECLARED_ONLY,
         )
     if new.state is None:
         presigned = Presigned(_signer().client(), _STAGING_BUCKET)
@@ -372,7 +380,13 @@ def _create_version(request: Request, workspace_id: str) -> Response:
         return Response(Event.UPLOAD_CREATED, 201, documents.upload(upload, *addresses), said)
     with _lock_stays(workspace.name):
         written = uploads.write_at_once(
-            request.store, upload, new.state, caller, limit=_LARGEST_STATE, retention=_RETENTION
+            request.store,
+            upload,
+            new.state,
+            caller,
+            limit=_LARGEST_STATE,
+            retention=_RETENTION,
+            declared_only=_DECLARED_ONLY,
         )
     return _written(upload, written, 201)
 
@@ -386,6 +400,7 @@ def _commit(request: Request, upload: UploadId) -> Response:
             request.caller,
             limit=_LARGEST_STATE,
             retention=_RETENTION,
+            declared_only=_DECLARED_ONLY,
         )
     return _written(upload, written, 200)
 
@@ -417,7 +432,7 @@ def _version_id(text: str) -> VersionId | UploadId:
 def _read_outputs(request: Request, workspace_id: str) -> Response:
     workspace = WorkspaceId.parse(workspace_id)
     try:
-        found = versions.outputs(request.store, workspace, request.caller)
+        found = versions.outputs(request.store, workspace, request.caller, declared_only=_DECLARED_ONLY)
     except NoState:
         return Response(Event.STATE_ABSENT, 200, documents.answer([]))
     said = {"version_id": found.version.version_id}

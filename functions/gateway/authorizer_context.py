@@ -24,6 +24,7 @@ class Key(StrEnum):
     TRUST_ID = "trust_id"
     SUBJECT = "subject"
     ENDS = "ends"
+    EXPIRES = "expires"
     ACCESS_LOG = "access_log"
 
 
@@ -39,6 +40,7 @@ def encode(authenticated: Authenticated) -> dict[str, str]:
         Key.TRUST_ID.value: authenticated.trust_id,
         Key.SUBJECT.value: authenticated.subject,
         Key.ENDS.value: str(authenticated.ends),
+        Key.EXPIRES.value: str(authenticated.expires),
         # API Gateway puts it into its access log as it is, and a principal may hold quotes.
         Key.ACCESS_LOG.value: object_metadata.encode(caller.principal),
     }
@@ -63,6 +65,8 @@ def decode(context: object) -> Authenticated | None:
             trust_id=_text(context, Key.TRUST_ID, nothing),
             subject=_text(context, Key.SUBJECT, nothing),
             ends=int(_text(context, Key.ENDS, never)),
+            # API Gateway may have cached a context without it, of an authorizer before version 0.2.0.
+            expires=int(_text(context, Key.EXPIRES, "0")),
         )
     except (KeyError, TypeError, ValueError, RecursionError):
         return None

@@ -331,14 +331,20 @@ class TooLarge(HoldfastError):
 
 
 class Locked(HoldfastError):
-    """Somebody else holds the lock. The body is the holder's lock info, as Terraform expects it."""
+    """Somebody else holds the lock. The body is the holder's lock info, as Terraform expects it.
+
+    Attributes:
+        is_released: whether waiting helps, because somebody will release the lock.
+        holder: the lock info.
+    """
 
     status = 423
     code = "locked"
+    is_released: ClassVar[bool] = True
 
-    def __init__(self, holder: Mapping[str, Any]) -> None:
+    def __init__(self, holder: Mapping[str, Any], message: str | None = None) -> None:
         super().__init__(
-            f"The state is locked by {holder['Who'] or 'somebody else'}, lock ID {holder['ID']}."
+            message or f"The state is locked by {holder['Who'] or 'somebody else'}, lock ID {holder['ID']}."
         )
         self.holder = holder
 
@@ -348,18 +354,20 @@ class Locked(HoldfastError):
 
 
 class Frozen(Locked):
-    """The state is frozen. The body is the lock info of the freeze, as of any lock.
-
-    Attributes:
-        holder: the lock info.
-    """
+    """The state is frozen. The body is the lock info of the freeze, as of any lock."""
 
     code = "frozen"
+    is_released = False
 
-    def __init__(self, holder: Mapping[str, Any], message: str) -> None:
-        super().__init__(holder)
-        self.args = (message,)
-        self.message = message
+
+class NotDeclared(Locked):
+    """The name has no state, and nobody declared it. The body is a lock info document that says so.
+
+    It is the one form of a refusal whose text every client shows.
+    """
+
+    code = "not_declared"
+    is_released = False
 
 
 class LockRequired(HoldfastError):

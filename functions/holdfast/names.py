@@ -12,6 +12,9 @@ MAX_SEGMENTS = 8
 RESERVED: Final = "holdfast-doctor"
 """The first segment of every probe's name, and of no other state's."""
 
+RECORDS: Final = "workspaces/"
+"""The folder of the records."""
+
 _PROBE_FOLDER: Final = f"{RESERVED}/"
 _PROBE_ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
@@ -43,6 +46,11 @@ class StateName:
     def lock_key(self) -> str:
         """Return the key of the lock; `backend "s3"` with `use_lockfile` uses the same."""
         return f"{self.state_key}.tflock"
+
+    @property
+    def record_key(self) -> str:
+        """Return the key of the record by which the name is declared, and a workspace exists."""
+        return f"{RECORDS}{self.value}.json"
 
     def __str__(self) -> str:
         return self.value

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from gateway import logged
 from gateway.responses import Response
 from holdfast.audit import Event
+from holdfast.cloud import workspaces
 from holdfast.errors import BaseChanged, InvalidRequest
 from holdfast.s3.store import Object
 from holdfast.state import freeze as freezing
@@ -20,7 +21,13 @@ from management.requests import Request, text
 
 def create(request: Request) -> Response:
     """Declare the name of a state."""
-    raise NotImplementedError
+    request.parameters()
+    request.document()
+    created = workspaces.declare(request.store, request.name, request.caller)
+    return Response(
+        Event.STATE_DECLARED,
+        body=documents.answer({"name": request.name.value, "created": created}),
+    )
 
 
 def restore(request: Request) -> Response:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _BUCKET: Final = os.environ["HOLDFAST_BUCKET"]
 _ACCOUNT: Final = os.environ["HOLDFAST_ACCOUNT"]
 _REQUIRE_LOCK: Final = {"true": True, "false": False}[os.environ["HOLDFAST_REQUIRE_LOCK"]]
+_DECLARED_ONLY: Final = settings.declared_only()
 _RETENTION: Final = settings.write_retention()
 
 _s3 = connect()
@@ -61,11 +62,12 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
 
 
 def _read(request: Request) -> Response:
-    return _found(request, Event.STATE_READ, read(request.store, request.name, request.caller, _memory))
+    body = read(request.store, request.name, request.caller, _memory, declared_only=_DECLARED_ONLY)
+    return _found(request, Event.STATE_READ, body)
 
 
 def _read_outputs(request: Request) -> Response:
-    body = read_outputs(request.store, request.name, request.caller, _memory)
+    body = read_outputs(request.store, request.name, request.caller, _memory, declared_only=_DECLARED_ONLY)
     return _found(request, Event.OUTPUTS_READ, body)
 
 
@@ -86,6 +88,7 @@ def _write(request: Request) -> Response:
         request.lock_id,
         caller,
         require_lock=_REQUIRE_LOCK,
+        declared_only=_DECLARED_ONLY,
         retention=_RETENTION,
         memory=_memory,
     )
@@ -102,7 +105,7 @@ def _delete(request: Request) -> Response:
 
 def _acquire(request: Request) -> Response:
     name, caller = request.name, request.caller
-    acquired = locks.acquire(request.store, name, request.body(), caller)
+    acquired = locks.acquire(request.store, name, request.body(), caller, declared_only=_DECLARED_ONLY)
     return Response(Event.LOCK_ACQUIRED, logged=logged.of_acquired(acquired))
 
 

@@ -205,6 +205,7 @@ def test_a_token_is_authenticated_with_one_request(functions: Functions) -> None
                 "trust_id": "",
                 "subject": "",
                 "ends": "0",
+                "expires": "0",
                 "access_log": f"token:{token.id}",
             },
         }
@@ -232,6 +233,7 @@ def test_a_session_is_authenticated_with_two_requests(functions: Functions) -> N
                 "trust_id": granted_by.id,
                 "subject": ARN,
                 "ends": "0",
+                "expires": str(int(session.expires.timestamp())),
                 "access_log": ARN,
             },
         }
@@ -269,8 +271,9 @@ def test_an_id_token_is_authenticated_with_one_request_and_asks_its_issuer_once(
     header = form()
     for _ in range(2):
         assert functions.sent("authorizer", lambda: answers.append(functions.authorize(header))) == ["GET"]
-    ends = int(answers[0]["context"].pop("ends"))
-    assert ends == int(answers[1]["context"].pop("ends"))
+    ends, expires = (int(answers[0]["context"].pop(name)) for name in ("ends", "expires"))
+    assert (ends, expires) == tuple(int(answers[1]["context"].pop(name)) for name in ("ends", "expires"))
+    assert expires == ends - verify.LEEWAY
     assert 0 < ends - time.time() - verify.LEEWAY <= 300
     assert len(issuer.asked) == 2
     assert (

@@ -1,5 +1,8 @@
 """The authorizer's context: what API Gateway carries, and what is no context at all."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 import pytest
 
 from gateway import authorizer_context
@@ -15,6 +18,7 @@ BEARER = Authenticated(
     trust_id="t" * 20,
     subject=SUBJECT,
     ends=1_790_000_000,
+    expires=1_789_999_940,
 )
 
 
@@ -28,6 +32,7 @@ def test_the_context_has_these_names_and_texts() -> None:
         "trust_id": "t" * 20,
         "subject": SUBJECT,
         "ends": "1790000000",
+        "expires": "1789999940",
         "access_log": "oidc:https://issuer.example%23repo:acme/%22x%22",
     }
     assert set(encode(BEARER)) == set(Key)
@@ -54,9 +59,22 @@ def test_what_is_not_a_context_stands_for_nobody(context: object) -> None:
 NEEDED = (Key.PRINCIPAL, Key.ROLE, Key.SOURCE, Key.SCOPE)
 
 
-@pytest.mark.parametrize("key", [key for key in Key if key is not Key.ACCESS_LOG])
+@pytest.mark.parametrize("key", [key for key in Key if key not in (Key.ACCESS_LOG, Key.EXPIRES)])
 def test_a_context_without_a_needed_value_stands_for_nobody(key: Key) -> None:
     assert decode({name: value for name, value in encode(BEARER).items() if name != key}) is None
+
+
+def test_a_context_of_an_older_authorizer_does_not_say_when_the_credentials_end() -> None:
+    older = {name: value for name, value in encode(BEARER).items() if name != Key.EXPIRES}
+    assert decode(older) == replace(BEARER, expires=0)
+
+
+@pytest.mark.parametrize(
+    ("expires", "at"),
+    [(0, None), (1_790_000_000, datetime(2026, 9, 21, 14, 13, 20, tzinfo=UTC)), (10**17, None)],
+)
+def test_when_the_credentials_end_is_a_time_of_the_calendar(expires: int, at: datetime | None) -> None:
+    assert replace(BEARER, expires=expires).expires_at == at
 
 
 @pytest.mark.parametrize("key", NEEDED)
@@ -95,6 +113,7 @@ def test_a_context_with_a_wrong_value_stands_for_nobody(key: Key) -> None:
         {"ends": ""},
         {"ends": "soon"},
         {"ends": "1.5"},
+        {"expires": "never"},
     ],
 )
 def test_a_garbled_context_stands_for_nobody(garbled: dict[str, str]) -> None:

@@ -74,6 +74,7 @@ def test_a_genuine_token_gets_what_its_trust_record_says(published: Issuer) -> N
         trust_id=trusted.id,
         subject=f"{ISSUER}#{SUBJECT}",
         ends=ends + LEEWAY,
+        expires=ends,
     )
     assert published.asked == [f"{ISSUER}{DISCOVERY}", f"{ISSUER}/keys"]
 

@@ -51,7 +51,8 @@ def test_a_session_has_the_role_and_scope_that_its_trust_record_has_now() -> Non
     changed = replace(one, role=Role.READER, scope=("dns",))
     for record_now in (one, changed):
         outcome = authenticate(credentials, stored, Records((record_now,)), now=NOW)
-        assert outcome == bearer(record_now, AuthMethod.SESSION)
+        ends = int(session.expires.timestamp())
+        assert outcome == replace(bearer(record_now, AuthMethod.SESSION), expires=ends)
 
 
 def test_the_record_holds_no_secret() -> None:

@@ -75,7 +75,12 @@ def test_a_tokens_record_decides_alone() -> None:
 def test_a_sessions_record_and_the_trust_records_decide() -> None:
     bucket = Bucket(EVERYTHING)
     assert outcome(SessionCredentials(SESSION.id, SESSION_SECRET), bucket) == Authenticated(
-        BEARER.caller, AuthMethod.SESSION, trust=TRUST.name, trust_id=TRUST.id, subject="somebody"
+        BEARER.caller,
+        AuthMethod.SESSION,
+        trust=TRUST.name,
+        trust_id=TRUST.id,
+        subject="somebody",
+        expires=int(SESSION.expires.timestamp()),
     )
     assert bucket.reads == [SESSION.key, trust.KEY]
 

@@ -51,6 +51,16 @@ def test_the_secret_that_was_shown_once_authenticates_a_tokens_bearer() -> None:
     assert token.key == f"tokens/{token.id}.json"
 
 
+@pytest.mark.parametrize("expires", [None, NOW + DAY])
+def test_a_tokens_bearer_learns_when_the_secret_that_was_sent_ends(expires: datetime | None) -> None:
+    token, old = new_token(expires)
+    token, new = rotated(token)
+    for secret, end in ((new, expires), (old, NOW + HOUR)):
+        outcome = authenticate(TokenCredentials(token.id, secret), token, now=NOW)
+        assert isinstance(outcome, Authenticated)
+        assert outcome.expires_at == end
+
+
 def test_the_record_holds_no_secret_and_says_who_made_it() -> None:
     token, secret = new_token()
     later, new_secret = rotated(token)

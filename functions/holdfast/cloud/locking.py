@@ -6,7 +6,7 @@ from typing import Final
 from holdfast.access import Action, Caller
 from holdfast.cloud.ids import WorkspaceId
 from holdfast.s3.store import Store
-from holdfast.state import locks
+from holdfast.state import declared, locks
 from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import ForceUnlocked, LockIdentity, Released
 
@@ -32,15 +32,26 @@ def lock_info(workspace: WorkspaceId, caller: Caller) -> LockInfo:
     )
 
 
-def lock(store: Store, workspace: WorkspaceId, caller: Caller) -> LockIdentity:
+def lock(
+    store: Store, workspace: WorkspaceId, caller: Caller, *, declared_only: bool = False
+) -> LockIdentity:
     """Acquire the lock.
+
+    Args:
+        store: the bucket.
+        workspace: whose.
+        caller: who acquires it.
+        declared_only: whether a name that is not declared is refused; costs a request, without a state two.
 
     Raises:
         NotAllowed: the caller may not lock this state.
+        NotDeclared: the name is not declared.
         Locked: somebody else holds it.
         OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     caller.require(Action.LOCK, workspace.name)
+    if declared_only:
+        declared.require(store, workspace.name, caller)
     return locks.acquire_own(store, workspace.name, lock_info(workspace, caller), caller)
 
 

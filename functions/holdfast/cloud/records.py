@@ -9,16 +9,14 @@ from typing import Any, Final
 
 from holdfast import json_object
 from holdfast.errors import InvalidDocument, UnreadableRecord, WorkspaceExists
-from holdfast.names import StateName
+from holdfast.names import RECORDS, StateName
 from holdfast.s3.store import IfAbsent, IfMatch, Object, PreconditionFailed, Store
-
-FOLDER: Final = "workspaces/"
 
 MAX_TAGS: Final = 50
 """How many tags a workspace may have."""
 
 _SCHEMA: Final = 1
-_SUFFIX: Final = ".json"
+_SUFFIX: Final = StateName("").record_key.removeprefix(RECORDS)
 # What HCP Terraform takes as a tag's key and value, ASCII.
 _KEY: Final = re.compile(r"[A-Za-z0-9_.:@=+\- ]{1,128}", re.ASCII)
 _VALUE: Final = re.compile(r"[A-Za-z0-9_.:@=+/\- ]{0,256}", re.ASCII)
@@ -99,11 +97,6 @@ def check_tags(tags: object) -> Mapping[str, str]:
     return tags
 
 
-def record_key(name: str) -> str:
-    """Return the key of the record of the workspace whose state has this name."""
-    return f"{FOLDER}{name}{_SUFFIX}"
-
-
 def listed(store: Store, prefix: str) -> Iterator[str]:
     """List the names of the states whose workspaces have a record.
 
@@ -111,9 +104,9 @@ def listed(store: Store, prefix: str) -> Iterator[str]:
         store: the bucket.
         prefix: what the names begin with, such as `network/`.
     """
-    for key in store.list_keys(FOLDER + prefix):
+    for key in store.list_keys(RECORDS + prefix):
         if key.endswith(_SUFFIX):
-            yield key.removeprefix(FOLDER).removesuffix(_SUFFIX)
+            yield key.removeprefix(RECORDS).removesuffix(_SUFFIX)
 
 
 def read(store: Store, name: StateName) -> StoredRecord | None:
@@ -123,7 +116,7 @@ def read(store: Store, name: StateName) -> StoredRecord | None:
         UnreadableRecord: what lies there is no record.
         OutcomeUnknown: S3 did not respond in time.
     """
-    found = store.read(record_key(name.value))
+    found = store.read(name.record_key)
     return _stored(found, name) if found else None
 
 
@@ -135,7 +128,7 @@ def create(store: Store, name: StateName, tags: Mapping[str, str], principal: st
         OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     record = Record(tags, principal, datetime.now(UTC).replace(microsecond=0))
-    key = record_key(name.value)
+    key = name.record_key
     if isinstance(store.write(key, record.to_json(), IfAbsent(), metadata={}), PreconditionFailed):
         # Our own first attempt, whose response was lost, or somebody else's workspace.
         found = read(store, name)
@@ -152,7 +145,7 @@ def change(store: Store, name: StateName, found: StoredRecord, tags: Mapping[str
         OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     record = Record(tags, found.record.created_by, found.record.created_at)
-    stored = store.write(record_key(name.value), record.to_json(), IfMatch(found.etag), metadata={})
+    stored = store.write(name.record_key, record.to_json(), IfMatch(found.etag), metadata={})
     return None if isinstance(stored, PreconditionFailed) else record
 
 
@@ -169,12 +162,12 @@ def delete(store: Store, name: StateName, *, check: Callable[[Object], None] | N
     Raises:
         OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
-    found = store.read(record_key(name.value))
+    found = store.read(name.record_key)
     if found is None:
         return
     if check:
         check(found)
-    store.delete(record_key(name.value), IfMatch(found.version.etag))
+    store.delete(name.record_key, IfMatch(found.version.etag))
 
 
 def _stored(found: Object, name: StateName) -> StoredRecord:
@@ -182,6 +175,6 @@ def _stored(found: Object, name: StateName) -> StoredRecord:
         return StoredRecord(Record.from_json(found.body), found.version.etag)
     except ValueError:
         raise UnreadableRecord(
-            f"The object {record_key(name.value)} in the bucket is not a workspace's record. Delete it; its "
+            f"The object {name.record_key} in the bucket is not a workspace's record. Delete it; its "
             "earlier versions stay."
         ) from None

@@ -14,7 +14,7 @@ from holdfast.cloud.ids import Base, UploadId, WorkspaceId
 from holdfast.errors import TooLarge, UploadAltered, UploadMissing
 from holdfast.s3.retention import Retention
 from holdfast.s3.store import Larger, Store
-from holdfast.state import document, guards, locks, write
+from holdfast.state import declared, document, guards, locks, write
 from holdfast.state.current_state import read_current
 from holdfast.state.document import Revision, StateDocument
 from holdfast.state.guards import Upload
@@ -32,6 +32,7 @@ def create(
     *,
     force: bool,
     body: bytes | None = None,
+    declared_only: bool = False,
 ) -> UploadId:
     """Decide whether a write may be uploaded, and return what its commit has to know. Nothing is changed.
 
@@ -42,9 +43,12 @@ def create(
         md5: of the document, hexadecimal.
         caller: who writes.
         force: whether serial and lineage need not follow the current state.
+        body: the document, if it came with the request.
+        declared_only: whether a first write is refused if the name is not declared.
 
     Raises:
         NotAllowed: the caller may not write this state.
+        NotDeclared: there is no state, and the name is not declared.
         Locked: somebody else holds the lock.
         LockLost: the lock is not held.
         SerialNotNewer, LineageChanged, UnreadableState: it does not follow the current state.
@@ -59,6 +63,8 @@ def create(
     # The same bytes may be this very write, repeated because its response was lost: the write tells.
     if body is None or current is None or current.sha256 != hashlib.sha256(body).hexdigest():
         guards.check_succession(announced, current, lock, force=force)
+    if declared_only and current is None:
+        declared.require_record(store, name, caller)
     return UploadId(
         name=name,
         lock_id=workspace.lock_id,
@@ -80,6 +86,7 @@ def commit(
     *,
     limit: int,
     retention: Retention | None,
+    declared_only: bool = False,
 ) -> Written:
     """Write what was uploaded, fenced; success also if it was written already. A retry is safe.
 
@@ -90,9 +97,11 @@ def commit(
         caller: who writes.
         limit: bytes of the largest document.
         retention: how long S3 keeps the new version from being deleted; None leaves that to the bucket.
+        declared_only: whether a first write is refused if the name is not declared.
 
     Raises:
         NotAllowed: the caller may not write this state.
+        NotDeclared: there is no state, and the name is not declared.
         UploadMissing: nothing was uploaded.
         TooLarge: the document is larger than the limit.
         UploadAltered: it is not the document that was announced.
@@ -126,6 +135,7 @@ def commit(
         upload_id.lock_id,
         caller,
         require_lock=True,
+        declared_only=declared_only,
         retention=retention,
         upload=upload,
         parsed=parsed,
@@ -145,6 +155,7 @@ def write_at_once(
     *,
     limit: int,
     retention: Retention | None,
+    declared_only: bool = False,
 ) -> Written:
     """Write a document that came with the creation of its upload, as clients before Terraform 1.6 send it.
 
@@ -161,6 +172,7 @@ def write_at_once(
         upload_id.lock_id,
         caller,
         require_lock=True,
+        declared_only=declared_only,
         retention=retention,
         upload=_upload(upload_id),
         parsed=parsed,

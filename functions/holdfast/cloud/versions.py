@@ -9,7 +9,7 @@ from holdfast.cloud.names import organization_and_workspace
 from holdfast.errors import InvalidState, NoState, NoVersion, UnreadableState
 from holdfast.names import StateName
 from holdfast.s3.store import Object, Store
-from holdfast.state import document
+from holdfast.state import declared, document
 from holdfast.state.current_state import noted
 from holdfast.state.document import Output, Revision
 from holdfast.state.read import require_not_empty, require_read
@@ -41,11 +41,18 @@ class Outputs:
     values: Mapping[str, Output] | None
 
 
-def current(store: Store, name: StateName, caller: Caller) -> Version:
+def current(store: Store, name: StateName, caller: Caller, *, declared_only: bool = False) -> Version:
     """Return which version is current.
+
+    Args:
+        store: the bucket.
+        name: of the state.
+        caller: who reads.
+        declared_only: whether a name without a state is refused if it is not declared; costs one request.
 
     Raises:
         NotAllowed: the caller may not read this state.
+        NotDeclared: there is no state, and the name is not declared.
         NoState: there is none.
         UnreadableState: the current object has zero bytes.
         OutcomeUnknown: S3 did not respond in time.
@@ -53,7 +60,7 @@ def current(store: Store, name: StateName, caller: Caller) -> Version:
     require_read(name, caller)
     version = store.read_version(name.state_key)
     if version is None:
-        raise _no_state(name)
+        raise _no_state(store, name, caller, declared_only=declared_only)
     require_not_empty(version.size)
     state = noted(version)
     return Version(VersionId(name, version.version_id, version.size), state.revision if state else None)
@@ -71,11 +78,18 @@ def read(store: Store, version: VersionId, caller: Caller) -> bytes:
     return _read(store, version).body
 
 
-def outputs(store: Store, workspace: WorkspaceId, caller: Caller) -> Outputs:
+def outputs(store: Store, workspace: WorkspaceId, caller: Caller, *, declared_only: bool = False) -> Outputs:
     """Read the outputs of the current version.
+
+    Args:
+        store: the bucket.
+        workspace: whose.
+        caller: who reads.
+        declared_only: whether a name without a state is refused if it is not declared; costs one request.
 
     Raises:
         NotAllowed: the caller may not read them.
+        NotDeclared: there is no state, and the name is not declared.
         NoState: there is no state.
         UnreadableState: the current object is not a state document.
         OutcomeUnknown: S3 did not respond in time.
@@ -84,7 +98,7 @@ def outputs(store: Store, workspace: WorkspaceId, caller: Caller) -> Outputs:
     caller.require(Action.READ_OUTPUTS, name)
     found = store.read(name.state_key)
     if found is None:
-        raise _no_state(name)
+        raise _no_state(store, name, caller, declared_only=declared_only)
     version = VersionId(name, found.version.version_id, found.version.size)
     return Outputs(version, _outputs(found))
 
@@ -121,6 +135,8 @@ def _read(store: Store, version: VersionId) -> Object:
     return found
 
 
-def _no_state(name: StateName) -> NoState:
+def _no_state(store: Store, name: StateName, caller: Caller, *, declared_only: bool) -> NoState:
+    if declared_only:
+        declared.require_record(store, name, caller)
     organization, workspace = organization_and_workspace(name) or ("", name.value)
     return NoState(f"The workspace '{workspace}' of the organization '{organization}' has no state yet.")

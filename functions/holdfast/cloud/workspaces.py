@@ -27,7 +27,7 @@ from holdfast.errors import (
 )
 from holdfast.names import StateName
 from holdfast.s3.store import Object, Store
-from holdfast.state import catalog, document, locks
+from holdfast.state import catalog, declared, document, locks
 from holdfast.state import delete as state_delete
 from holdfast.state.delete import Removed
 from holdfast.state.locks import HeldLock
@@ -103,21 +103,67 @@ def read_by_id(store: Store, workspace: WorkspaceId, caller: Caller) -> Workspac
 
 
 def create(
-    store: Store, organization: str, workspace: str, tags: Mapping[str, str], caller: Caller
+    store: Store,
+    organization: str,
+    workspace: str,
+    tags: Mapping[str, str],
+    caller: Caller,
+    *,
+    declared_only: bool = False,
 ) -> Workspace:
     """Create a workspace, which has no state yet. A retry is safe.
+
+    Args:
+        store: the bucket.
+        organization: as the gateway has decoded it.
+        workspace: as the gateway has decoded it.
+        tags: value by key.
+        caller: a writer.
+        declared_only: whether a name that is not declared is refused. Clients create what they do not find:
+            otherwise each would declare its own typing error.
 
     Raises:
         InvalidName: it can have no state.
         InvalidDocument: a tag breaks a rule.
         NotAllowed: the caller may not write its state.
+        NotDeclared: the name is not declared.
         WorkspaceExists: it exists.
         OutcomeUnknown: S3 did not decide in time.
     """
     name = state_name(organization, workspace)
     caller.require(Action.WRITE, name)
-    record = records.create(store, name, records.check_tags(tags), caller.principal)
+    checked = records.check_tags(tags)
+    if declared_only:
+        declared.require(store, name, caller)
+    record = records.create(store, name, checked, caller.principal)
     return _found(store, name, record.tags)
+
+
+def declare(store: Store, name: StateName, caller: Caller) -> bool:
+    """Declare the name of a state, by a record without tags. A retry is safe.
+
+    Args:
+        store: the bucket.
+        name: of the state, which may also have one segment.
+        caller: a writer.
+
+    Returns:
+        Whether the name was declared just now: False if it has a state or a record.
+
+    Raises:
+        NotAllowed: the caller may not write this state.
+        InvalidName: it is a probe's.
+        OutcomeUnknown: S3 did not decide in time.
+    """
+    caller.require(Action.WRITE, name)
+    if name.is_probe:
+        raise InvalidName("This is a probe of 'holdfast doctor', which needs no declaration.")
+    if any(store.read_version(key) for key in (name.state_key, name.record_key)):
+        return False
+    with suppress(WorkspaceExists, UnreadableRecord):  # since it was looked for
+        records.create(store, name, {}, caller.principal)
+        return True
+    return False
 
 
 def change_tags(
@@ -193,7 +239,7 @@ def delete(store: Store, organization: str, workspace: str, caller: Caller) -> R
         Locked, RacedWriter, DeleteOutcomeUnknown, OutcomeUnknown: as `holdfast.state.delete`.
     """
     name = state_name(organization, workspace)
-    record_key = records.record_key(name.value)
+    record_key = name.record_key
 
     def check_state(current: Object) -> None:
         _check_not_just_deleted(store, name.state_key, current)

@@ -1,6 +1,8 @@
 """The outcome of an authentication: who the caller is and how they proved it, or why they are denied."""
 
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
@@ -48,6 +50,7 @@ class Authenticated:
         trust_id: the ID of that record.
         subject: who they are in full: `<issuer>#<subject>` or an ARN; empty for a token.
         ends: when an ID token ends, in seconds since 1970, as API Gateway may cache this for longer; else 0.
+        expires: when the credentials end, in seconds since 1970; 0 if they do not, or nobody knows.
     """
 
     caller: Caller
@@ -56,6 +59,15 @@ class Authenticated:
     trust_id: str = ""
     subject: str = ""
     ends: int = 0
+    expires: int = 0
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When the credentials end; None if they do not, nobody knows, or no calendar has that day."""
+        if self.expires:
+            with suppress(OSError, OverflowError, ValueError):
+                return datetime.fromtimestamp(self.expires, UTC)
+        return None
 
     def log_fields(self) -> dict[str, str]:
         """Return the `LOGGED` fields."""

@@ -197,6 +197,7 @@ def authenticate(
         trust=session.trust,
         trust_id=session.trust_id,
         subject=session.subject,
+        expires=int(session.expires.timestamp()),
     )
 
 

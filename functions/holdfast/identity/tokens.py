@@ -281,11 +281,19 @@ def authenticate(
         return Denied(DenialReason.UNKNOWN_OR_WRONG)
     match token.status(now):
         case "active":
-            return Authenticated(token.caller, AuthMethod.TOKEN)
+            return Authenticated(token.caller, AuthMethod.TOKEN, expires=_end_of(credentials, token))
         case "expired":
             return Denied(DenialReason.EXPIRED)
         case "revoked":
             return Denied(DenialReason.REVOKED)
+
+
+def _end_of(credentials: TokenCredentials, token: Token) -> int:
+    """Return when the secret that was sent ends, in seconds since 1970; 0 if it does not."""
+    previous = token.previous
+    is_previous = previous and hmac.compare_digest(secret_sha256(credentials.secret), previous.secret_sha256)
+    end = previous.until if previous and is_previous else token.expires
+    return int(end.timestamp()) if end else 0
 
 
 def _has_secret(credentials: TokenCredentials, token: Token | None, now: datetime) -> bool:

@@ -27,7 +27,7 @@ from holdfast.errors import (
 )
 from holdfast.names import StateName
 from holdfast.s3.store import Deleted, IfAbsent, IfMatch, ObjectVersion, Store, Stored, is_unique
-from holdfast.state import lock_info
+from holdfast.state import declared, lock_info
 from holdfast.state.lock_info import LockInfo
 
 TAGS: Final = {"holdfast": "lock"}
@@ -189,7 +189,9 @@ def read(store: Store, name: StateName) -> HeldLock | None:
     return HeldLock(lock, version, found.read_at)
 
 
-def acquire(store: Store, name: StateName, body: bytes, caller: Caller) -> LockIdentity:
+def acquire(
+    store: Store, name: StateName, body: bytes, caller: Caller, *, declared_only: bool = False
+) -> LockIdentity:
     """Acquire the lock for a client.
 
     Args:
@@ -197,10 +199,12 @@ def acquire(store: Store, name: StateName, body: bytes, caller: Caller) -> LockI
         name: of the state.
         body: the lock info as received.
         caller: who acquires it.
+        declared_only: whether a name that is not declared is refused; costs a request, without a state two.
 
     Raises:
         NotAllowed: the caller may not lock this state.
         InvalidLockInfo, TooLarge: the body is not lock info.
+        NotDeclared: the name is not declared.
         Locked: somebody else holds it, or it is frozen.
         OutcomeUnknown: S3 did not decide in time.
     """
@@ -210,6 +214,8 @@ def acquire(store: Store, name: StateName, body: bytes, caller: Caller) -> LockI
         raise InvalidLockInfo(
             f"The operation '{lock_info.FREEZE}' is not for clients; 'holdfast state freeze' freezes a state."
         )
+    if declared_only:
+        declared.require(store, name, caller)
     return acquire_own(store, name, info, caller)
 
 

@@ -4,11 +4,18 @@ from holdfast.access import Action, Caller
 from holdfast.errors import InvalidState, NoState, NoSuchVersion, NotAllowed, TooLarge, UnreadableState
 from holdfast.names import StateName
 from holdfast.s3.store import Larger, Object, ObjectVersion, Store
-from holdfast.state import document
+from holdfast.state import declared, document
 from holdfast.state.memory import Memory
 
 
-def read(store: Store, name: StateName, caller: Caller, memory: Memory | None = None) -> bytes | None:
+def read(
+    store: Store,
+    name: StateName,
+    caller: Caller,
+    memory: Memory | None = None,
+    *,
+    declared_only: bool = False,
+) -> bytes | None:
     """Read the current state, byte for byte.
 
     Args:
@@ -16,6 +23,7 @@ def read(store: Store, name: StateName, caller: Caller, memory: Memory | None = 
         name: of the state.
         caller: who reads.
         memory: of this process, if it has one; it learns which version is current.
+        declared_only: whether a name without a state is refused if it is not declared; costs one request.
 
     Returns:
         The document, or None if there is no state yet. It is never empty.
@@ -23,11 +31,12 @@ def read(store: Store, name: StateName, caller: Caller, memory: Memory | None = 
     Raises:
         NotAllowed: the caller may not read this state; the message says where its outputs are, if it may
             read those.
+        NotDeclared: there is no state, and the name is not declared.
         UnreadableState: the current object has zero bytes.
         OutcomeUnknown: S3 did not answer in time.
     """
     require_read(name, caller)
-    return _current(store, name, memory)
+    return _current(store, name, caller, memory, declared_only=declared_only)
 
 
 def require_read(name: StateName, caller: Caller) -> None:
@@ -44,7 +53,14 @@ def require_read(name: StateName, caller: Caller) -> None:
     caller.require(Action.READ, name)
 
 
-def read_outputs(store: Store, name: StateName, caller: Caller, memory: Memory | None = None) -> bytes | None:
+def read_outputs(
+    store: Store,
+    name: StateName,
+    caller: Caller,
+    memory: Memory | None = None,
+    *,
+    declared_only: bool = False,
+) -> bytes | None:
     """Read the current state reduced to its outputs, whoever the caller is.
 
     Args:
@@ -52,17 +68,19 @@ def read_outputs(store: Store, name: StateName, caller: Caller, memory: Memory |
         name: of the state.
         caller: who reads.
         memory: of this process, if it has one; it learns which version is current.
+        declared_only: whether a name without a state is refused if it is not declared; costs one request.
 
     Returns:
         The reduced document, or None if there is no state yet.
 
     Raises:
         NotAllowed: the caller may not read the outputs of this state, or its client encrypted it.
+        NotDeclared: there is no state, and the name is not declared.
         UnreadableState: the current object is not a state document, so it cannot be reduced.
         OutcomeUnknown: S3 did not answer in time.
     """
     caller.require(Action.READ_OUTPUTS, name)
-    body = _current(store, name, memory)
+    body = _current(store, name, caller, memory, declared_only=declared_only)
     return None if body is None else _reduced(body)
 
 
@@ -142,11 +160,15 @@ def _reduced(body: bytes) -> bytes:
         raise UnreadableState(f"The state cannot be reduced to its outputs. {error.message}") from None
 
 
-def _current(store: Store, name: StateName, memory: Memory | None) -> bytes | None:
+def _current(
+    store: Store, name: StateName, caller: Caller, memory: Memory | None, *, declared_only: bool
+) -> bytes | None:
     found = store.read(name.state_key)
     if memory:
         memory.learn(name, found.version if found else None)
     if found is None:
+        if declared_only:
+            declared.require_record(store, name, caller)
         return None
     require_not_empty(len(found.body))
     return found.body

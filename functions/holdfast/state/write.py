@@ -16,7 +16,7 @@ from holdfast.errors import LineageChanged, RacedWriter, SerialNotNewer
 from holdfast.names import StateName
 from holdfast.s3.retention import Retention
 from holdfast.s3.store import IfAbsent, IfMatch, Store, Stored
-from holdfast.state import document, guards, locks
+from holdfast.state import declared, document, guards, locks
 from holdfast.state.current_state import read_current, version_metadata
 from holdfast.state.document import Revision, StateDocument
 from holdfast.state.guards import Upload
@@ -56,6 +56,7 @@ def write(
     caller: Caller,
     *,
     require_lock: bool,
+    declared_only: bool = False,
     retention: Retention | None = None,
     memory: Memory | None = None,
     upload: Upload | None = None,
@@ -70,6 +71,7 @@ def write(
         lock_id: the ID of the lock that the client says it holds, None if it names none.
         caller: who writes.
         require_lock: whether a write without a lock is refused.
+        declared_only: whether a first write is refused if the name is not declared.
         retention: how long S3 keeps the new version from being deleted; None leaves that to the bucket. It is
             never asked for a probe, which is removed.
         memory: of this process, if it has one: what it remembers of the state is taken for the current
@@ -84,6 +86,7 @@ def write(
         LockRequired: no lock is held and the team requires one.
         LockLost: the lock that was held is gone; the write does not count.
         BaseChanged: the state is another one than the one on which the upload builds.
+        NotDeclared: there is no state, and the name is not declared.
         SerialNotNewer, LineageChanged, UnreadableState: it does not follow the current state.
         RacedWriter: somebody else kept writing.
         OutcomeUnknown: S3 did not decide in time; a retry is safe.
@@ -133,6 +136,8 @@ def write(
                 if guess:
                     continue  # what is remembered refuses nothing: it may be long superseded
                 raise
+        if declared_only and current is None:
+            declared.require_record(store, name, caller)
         stored = store.write(
             name.state_key,
             body,

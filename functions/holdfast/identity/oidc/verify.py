@@ -113,6 +113,7 @@ def _verified(jwt: str, issuer: str, algorithm: str, jwk: Jwk, records: Records)
         trust_id=record.id,
         subject=subject,
         ends=int(claims["exp"]) + LEEWAY,
+        expires=int(claims["exp"]),
     )
 
 

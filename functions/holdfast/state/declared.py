@@ -1,0 +1,122 @@
+"""Names that must be declared: a name without a state and without a record is refused.
+
+So a typing error in an address finds no empty state, for which a plan would create everything. A name is
+declared by the record that a workspace has, too; a state declares its name without one.
+"""
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Final
+
+from holdfast import names
+from holdfast.access import Action, Caller
+from holdfast.errors import InvalidName, NotDeclared
+from holdfast.names import StateName
+from holdfast.s3.store import Store
+from holdfast.state.lock_info import LockInfo
+
+_PAGE: Final = 1000
+"""Keys of one list request. At most four requests look for the nearest names."""
+_NEAREST: Final = 3
+_SIMILAR: Final = 0.7
+"""The least similarity of a name that is shown, of 1: more than a long first segment in common."""
+
+
+def require(store: Store, name: StateName, caller: Caller) -> None:
+    """Check that a name is declared: one request if it has a state, else two.
+
+    Args:
+        store: the bucket.
+        name: of the state; a probe needs no declaration.
+        caller: who asks, and may ask about this state.
+
+    Raises:
+        NotDeclared: it has neither a state nor a record.
+        OutcomeUnknown: S3 did not respond in time.
+    """
+    if not name.is_probe and store.read_version(name.state_key) is None:
+        require_record(store, name, caller)
+
+
+def require_record(store: Store, name: StateName, caller: Caller) -> None:
+    """Check that a name without a state is declared: one request if it is.
+
+    Args:
+        store: the bucket.
+        name: of the state; a probe needs no declaration.
+        caller: who asks, and may ask about this state.
+
+    Raises:
+        NotDeclared: it has no record.
+        OutcomeUnknown: S3 did not respond in time.
+    """
+    if not name.is_probe and store.read_version(name.record_key) is None:
+        raise _not_declared(name, nearest(store, name, caller))
+
+
+def nearest(store: Store, name: StateName, caller: Caller) -> list[str]:
+    """Return the names within the caller's scope that are most similar to one that is not there.
+
+    Of a bucket with many states not all are looked at: some, and some that begin with the same segment.
+
+    Args:
+        store: the bucket.
+        name: the name.
+        caller: who asks.
+
+    Raises:
+        OutcomeUnknown: S3 did not respond in time.
+    """
+    # Here, because who writes a name right never needs it.
+    from difflib import get_close_matches
+
+    first, slash, _ = name.value.partition("/")
+    places: tuple[Callable[[StateName], str], ...] = (_state_key, _record_key)
+    found = {one for place in places for one in _listed(store, place, first + slash if slash else "", caller)}
+    return get_close_matches(name.value, sorted(found), n=_NEAREST, cutoff=_SIMILAR)
+
+
+def _state_key(name: StateName) -> str:
+    return name.state_key
+
+
+def _record_key(name: StateName) -> str:
+    return name.record_key
+
+
+def _listed(store: Store, place: Callable[[StateName], str], beginning: str, caller: Caller) -> set[str]:
+    """Return names that have an object of a kind, and that the caller may see."""
+    folder, _, suffix = place(StateName("*")).partition("*")
+    keys = list(islice(store.list_keys(folder, page_size=_PAGE), _PAGE))
+    if len(keys) == _PAGE and beginning:
+        keys += islice(store.list_keys(folder + beginning, page_size=_PAGE), _PAGE)
+    found = set()
+    for key in keys:
+        if key.endswith(suffix):
+            try:
+                name = names.parse(key[len(folder) : -len(suffix)])
+            except InvalidName:
+                continue
+            if caller.may(Action.READ_OUTPUTS, name):
+                found.add(name.value)
+    return found
+
+
+def _not_declared(name: StateName, similar: list[str]) -> NotDeclared:
+    declare = f"holdfast state create {name}"
+    near = f" (nearest: {', '.join(similar)})" if similar else ""
+    then = f"Check the name, or declare it with '{declare}', which takes the role 'writer'."
+    holder = LockInfo(
+        {
+            # The one field that every client shows, also older ones.
+            "ID": f"no such state: {name}{near}",
+            "Operation": "",
+            "Info": f"The names of this team's states must be declared. {then}",
+            "Who": "Holdfast",
+        }
+    ).for_client()
+    listed = f" The nearest names are: {', '.join(similar)}." if similar else ""
+    return NotDeclared(
+        holder,
+        f"There is no state '{name}', and the names of this team's states must be declared.{listed} {then}",
+    )

@@ -1,0 +1,364 @@
+"""Names that must be declared: what is refused, what it costs, and how a name is declared."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from gateway import settings
+from holdfast import names
+from holdfast.access import Caller, Role
+from holdfast.cloud import locking, records
+from holdfast.cloud.ids import WorkspaceId
+from holdfast.errors import NotDeclared
+from holdfast.state import declared, locks
+from holdfast.state.read import read, read_outputs
+from holdfast.state.write import write
+from tests.contract.conftest import ACCOUNT, Bucket, Server
+from tests.support.documents import ADA, LINEAGE, OPERATOR, lock_info, state
+from tests.support.events import Context, cloud_request, request
+from tests.support.request_budget import ACQUIRE, READ, WRITE
+
+BUCKET = "holdfast-declared"
+READER = Caller("token:reader", Role.READER, ("*",))
+STATE = "states/network/prod.tfstate"
+RECORD = "workspaces/network/prod.json"
+LOCK = lock_info("one").decode()
+HANDLERS = ("terraform_http.handler", "cloud.handler", "management.handler")
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Api:
+    """The functions of a team whose names must be declared, and its bucket."""
+
+    handlers: dict[str, Callable[[dict[str, Any], Context], Answer]]
+    bucket: Bucket
+
+    def http(self, method: str, route: str, name: str, **more: Any) -> Answer:
+        more.setdefault("caller", ADA)
+        return self.handlers[HANDLERS[0]](request(method, f"/{route}/{{name+}}", name, **more), Context())
+
+    def cloud(self, method: str, path: str, data: object = None) -> Answer:
+        body = None if data is None else json.dumps({"data": data})
+        return self.handlers[HANDLERS[1]](cloud_request(method, path, caller=ADA, body=body), Context())
+
+    def manage(self, path: str, caller: Caller = ADA, body: str | None = None) -> Answer:
+        event = request("POST", "/manage/v1/{path+}", caller=caller, body=body)
+        event["pathParameters"] = {"path": path}
+        return self.handlers[HANDLERS[2]](event, Context())
+
+    def put(self, key: str, body: bytes = b"") -> None:
+        self.bucket.s3.put_object(Bucket=BUCKET, Key=key, Body=body or state(1))
+
+    def stored(self) -> list[str]:
+        listed = self.bucket.s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])
+        return [found["Key"] for found in listed]
+
+
+@pytest.fixture(scope="module")
+def functions(moto: Server) -> Iterator[Api]:
+    moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
+    moto.direct.create_bucket(Bucket=f"{BUCKET}-staging")
+    loaded = {name: sys.modules.pop(name) for name in HANDLERS if name in sys.modules}
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in {
+            "HOLDFAST_ACCOUNT": ACCOUNT,
+            "HOLDFAST_BUCKET": BUCKET,
+            "HOLDFAST_STAGING_BUCKET": f"{BUCKET}-staging",
+            "HOLDFAST_AUDIT_GROUP": "/holdfast/payments/audit",
+            "HOLDFAST_REQUIRE_LOCK": "false",
+            "HOLDFAST_NEW_STATES": "declared",
+            "POWERTOOLS_SERVICE_NAME": "holdfast",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL_S3": moto.proxy.endpoint,
+        }.items():
+            environment.setenv(name, value)
+        yield Api({name: import_module(name).handle for name in HANDLERS}, Bucket(BUCKET, moto))
+    for name in HANDLERS:
+        del sys.modules[name]
+    sys.modules.update(loaded)
+
+
+@pytest.fixture
+def api(functions: Api) -> Iterator[Api]:
+    yield functions
+    for key in functions.stored():
+        functions.bucket.s3.delete_object(Bucket=BUCKET, Key=key)
+
+
+# --- what is refused ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "route", "body"),
+    [
+        ("PUT", "locks", LOCK),
+        ("LOCK", "states", LOCK),
+        ("GET", "states", None),
+        ("GET", "outputs", None),
+        ("POST", "states", state(1).decode()),
+    ],
+)
+def test_a_name_that_nobody_declared_is_refused_with_a_lock_document_that_says_so(
+    api: Api, method: str, route: str, body: str | None
+) -> None:
+    api.put(STATE)
+    refused = api.http(method, route, "network/prdo", body=body)
+
+    assert refused["statusCode"] == 423
+    holder = json.loads(refused["body"])
+    assert holder["ID"] == "no such state: network/prdo (nearest: network/prod)"
+    assert "'holdfast state create network/prdo'" in holder["Info"]
+    # A time that Go cannot parse would make it a fault for the client.
+    assert holder["Created"] == "0001-01-01T00:00:00Z"
+    assert api.stored() == [STATE]
+
+
+def test_the_log_names_the_refusal(api: Api, log: list[str]) -> None:
+    api.http("GET", "states", "network/prdo")
+    line = json.loads(log[-1])
+    assert (line["message"], line["error"], line["status"]) == ("request.refused", "not_declared", 423)
+
+
+@pytest.mark.parametrize("declared_by", [STATE, RECORD])
+def test_a_state_or_a_record_declares_a_name(api: Api, declared_by: str) -> None:
+    api.put(declared_by)
+    assert api.http("PUT", "locks", "network/prod", body=LOCK)["statusCode"] == 200
+    body = state(2).decode()
+    assert api.http("POST", "states", "network/prod", body=body, lock_id="one")["statusCode"] == 200
+    assert api.http("GET", "outputs", "network/prod")["statusCode"] == 200
+
+
+def test_a_declared_name_without_a_state_reads_as_no_state_yet(api: Api) -> None:
+    api.put(RECORD)
+    assert api.http("GET", "states", "network/prod")["statusCode"] == 204
+
+
+def test_a_probe_of_the_doctor_needs_no_declaration(api: Api) -> None:
+    probe = f"holdfast-doctor/{uuid4().hex}"
+    assert api.http("GET", "states", probe)["statusCode"] == 204
+    assert api.http("PUT", "locks", probe, body=LOCK)["statusCode"] == 200
+    body = json.dumps({**json.loads(state(1)), "outputs": {}})
+    assert api.http("POST", "states", probe, body=body, lock_id="one")["statusCode"] == 200
+
+
+def test_who_may_not_use_a_name_does_not_learn_whether_it_is_declared(api: Api) -> None:
+    api.put(RECORD)
+    outside = Caller("token:x", Role.WRITER, ("app/*",))
+    for name in ("network/prod", "network/prdo"):
+        assert api.http("GET", "states", name, caller=outside)["statusCode"] == 403
+
+
+def test_cloud_refuses_to_create_what_a_typing_error_does_not_find(api: Api) -> None:
+    api.put(STATE)
+    # The client takes this for "create it", and shows what comes of that.
+    assert api.cloud("GET", "organizations/network/workspaces/prdo")["statusCode"] == 404
+    document = {"type": "workspaces", "attributes": {"name": "prdo"}}
+    refused = api.cloud("POST", "organizations/network/workspaces", document)
+
+    # 409 is what clients wait for.
+    assert refused["statusCode"] == 423
+    (error,) = json.loads(refused["body"])["errors"]
+    assert (error["status"], error["code"], error["title"]) == ("423", "not_declared", "Not declared")
+    assert "'holdfast state create network/prdo'" in error["detail"]
+    assert "network/prod." in error["detail"]
+    assert api.stored() == [STATE]
+
+
+@pytest.mark.parametrize(
+    ("method", "call", "data"),
+    [
+        ("POST", "actions/lock", None),
+        ("GET", "current-state-version", None),
+        ("GET", "current-state-version-outputs", None),
+        (
+            "POST",
+            "state-versions",
+            {
+                "type": "state-versions",
+                "attributes": {"serial": 1, "md5": "0" * 32, "lineage": LINEAGE},
+            },
+        ),
+    ],
+)
+def test_cloud_refuses_by_id_what_it_refuses_by_name(api: Api, method: str, call: str, data: object) -> None:
+    workspace = WorkspaceId.mint(names.parse("network/prdo"))
+    if data:  # by somebody who acquired the lock before names had to be declared
+        store = api.bucket.direct_store()
+        locks.acquire_own(store, workspace.name, locking.lock_info(workspace, ADA), ADA)
+    refused = api.cloud(method, f"workspaces/{workspace}/{call}", data)
+    (error,) = json.loads(refused["body"])["errors"]
+    assert (refused["statusCode"], error["code"]) == (423, "not_declared")
+
+
+def test_cloud_creates_the_workspace_of_a_state_that_is_there(api: Api) -> None:
+    api.put(STATE)
+    document = {"type": "workspaces", "attributes": {"name": "prod"}}
+    assert api.cloud("POST", "organizations/network/workspaces", document)["statusCode"] == 201
+
+
+# --- the nearest names ----------------------------------------------------------------------------------
+
+
+def nearest(bucket: Bucket, name: str, caller: Caller = ADA) -> list[str]:
+    return declared.nearest(bucket.store(), names.parse(name), caller)
+
+
+def test_the_nearest_names_are_of_states_and_records_in_the_callers_scope(bucket: Bucket) -> None:
+    for key in (
+        STATE,
+        "workspaces/network/prod2.json",
+        "states/secret/prod.tfstate",
+        "states/odd key.tfstate",
+    ):
+        bucket.s3.put_object(Bucket=bucket.name, Key=key, Body=b"{}")
+    assert nearest(bucket, "network/prdo")[:2] == ["network/prod", "network/prod2"]
+    assert nearest(bucket, "secret/prdo")[0] == "secret/prod"
+    assert nearest(bucket, "something/else") == []
+    scope = Caller("token:x", Role.OUTPUTS, ("network/*",))
+    assert set(nearest(bucket, "secret/prdo", scope)) <= {"network/prod", "network/prod2"}
+
+
+def test_of_many_states_some_are_looked_at_first_those_that_begin_alike(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(declared, "_PAGE", 2)
+    for name in ("app/a", "app/b", "app/c", "network/prod", "network/zzzzzz"):
+        for key in (f"states/{name}.tfstate", f"workspaces/{name}.json"):
+            bucket.s3.put_object(Bucket=bucket.name, Key=key, Body=b"{}")
+    with bucket.sent("host") as sent:
+        assert nearest(bucket, "network/prdo") == ["network/prod"]
+    assert len(sent) == 4
+
+
+# --- what it costs --------------------------------------------------------------------------------------
+
+NAME = names.parse("network/prod")
+PROBE = names.parse(f"holdfast-doctor/{uuid4().hex}")
+
+Step = Callable[[Bucket], object]
+
+
+def acquire(bucket: Bucket, name: names.StateName = NAME) -> None:
+    locks.acquire(bucket.store(), name, lock_info("one"), ADA, declared_only=True)
+
+
+def first_write(bucket: Bucket) -> None:
+    write(bucket.store(), NAME, state(1), None, ADA, require_lock=False, declared_only=True)
+
+
+def next_write(bucket: Bucket) -> None:
+    write(bucket.store(), NAME, state(2), None, ADA, require_lock=False, declared_only=True)
+
+
+def declare(bucket: Bucket) -> None:
+    records.create(bucket.store(), NAME, {}, "token:ada")
+
+
+def read_it(bucket: Bucket) -> None:
+    read(bucket.store(), NAME, ADA, declared_only=True)
+    read_outputs(bucket.store(), NAME, ADA, declared_only=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "verb", "requests"),
+    [
+        pytest.param([declare, first_write], acquire, ["GET", *ACQUIRE], id="acquire, with a state"),
+        pytest.param([declare], acquire, ["GET", "GET", *ACQUIRE], id="acquire, without a state"),
+        pytest.param([], lambda bucket: acquire(bucket, PROBE), ACQUIRE, id="acquire, of a probe"),
+        pytest.param([declare, first_write], read_it, [*READ, *READ], id="read"),
+        pytest.param([declare], read_it, [*READ, "GET", *READ, "GET"], id="read, without a state"),
+        pytest.param([declare], first_write, ["GET", "GET", "GET", "PUT", "GET"], id="first write"),
+        pytest.param([declare, first_write], next_write, WRITE, id="next write"),
+    ],
+)
+def test_a_verb_sends_no_more_requests_than_promised(
+    bucket: Bucket, before: list[Step], verb: Step, requests: Sequence[str]
+) -> None:
+    for step in before:
+        step(bucket)
+    with bucket.sent("host") as sent:
+        verb(bucket)
+    assert [method for method, _ in sent] == list(requests)
+
+
+def test_a_first_write_under_a_lock_is_refused_if_the_record_is_gone(bucket: Bucket) -> None:
+    declare(bucket)
+    acquire(bucket)
+    records.delete(bucket.store(), NAME)
+    with pytest.raises(NotDeclared):
+        write(bucket.store(), NAME, state(1), "one", ADA, require_lock=True, declared_only=True)
+    assert bucket.bodies(NAME.state_key) == []
+
+
+# --- how a name is declared -----------------------------------------------------------------------------
+
+
+def answer(found: Answer, status: int = 200) -> Any:
+    assert found["statusCode"] == status, found
+    return json.loads(found["body"])
+
+
+@pytest.mark.parametrize("name", ["network/prod", "prod"])
+def test_a_writer_declares_a_name_once(api: Api, log: list[str], name: str) -> None:
+    assert answer(api.manage(f"create/{name}")) == {"name": name, "created": True}
+    assert api.stored() == [f"workspaces/{name}.json"]
+    assert json.loads(log[-1])["message"] == "state.declared"
+    for caller in (ADA, OPERATOR):
+        assert answer(api.manage(f"create/{name}", caller, "{}")) == {"name": name, "created": False}
+    assert api.http("PUT", "locks", name, body=LOCK)["statusCode"] == 200
+
+
+def test_a_state_that_is_there_is_declared_without_a_record(api: Api) -> None:
+    api.put(STATE)
+    assert answer(api.manage("create/network/prod"))["created"] is False
+    assert api.stored() == [STATE]
+
+
+@pytest.mark.parametrize(
+    ("path", "caller", "status", "code"),
+    [
+        ("create/network/prod", READER, 403, "not_allowed"),
+        ("create/network/prod", Caller("token:x", Role.WRITER, ("app/*",)), 403, "not_allowed"),
+        (f"create/{PROBE}", ADA, 400, "invalid_state_name"),
+        ("create/network//prod", ADA, 400, "invalid_state_name"),
+        ("create", ADA, 400, "invalid_request"),
+    ],
+)
+def test_what_cannot_be_declared(api: Api, path: str, caller: Caller, status: int, code: str) -> None:
+    assert answer(api.manage(path, caller), status)["error"] == code
+    assert api.stored() == []
+
+
+def test_a_state_that_was_deleted_is_declared_by_its_record_alone_and_comes_back_without(api: Api) -> None:
+    for name in ("network/prod", "network/other"):
+        api.put(f"states/{name}.tfstate")
+    api.put(RECORD)
+    for name, status in (("network/prod", 204), ("network/other", 423)):
+        assert api.http("DELETE", "states", name, caller=OPERATOR)["statusCode"] == 200
+        assert api.http("GET", "states", name)["statusCode"] == status
+        assert answer(api.manage(f"undelete/{name}", OPERATOR))["serial"] == 1
+        assert api.http("GET", "states", name)["statusCode"] == 200
+
+
+# --- the setting ----------------------------------------------------------------------------------------
+
+
+def test_names_need_no_declaration_unless_the_team_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOLDFAST_NEW_STATES", raising=False)
+    assert settings.declared_only() is False
+    monkeypatch.setenv("HOLDFAST_NEW_STATES", "any")
+    assert settings.declared_only() is False
+    monkeypatch.setenv("HOLDFAST_NEW_STATES", "Declared")
+    with pytest.raises(ValueError, match="HOLDFAST_NEW_STATES"):
+        settings.declared_only()
