@@ -85,19 +85,23 @@ def test_every_status_of_an_error_is_in_the_table_for_people() -> None:
 
 
 def test_the_query_for_a_states_versions_leaves_out_those_of_its_lock() -> None:
-    [query] = re.findall(
-        r'--prefix states/<name>.tfstate \\\n  --query "(.+)" --output table', text(DOCS / "errors.md")
-    )
-    key = "states/<name>.tfstate"
+    [query] = re.findall(r'--query "(Versions.+)"', text(DOCS / "without-the-api.md"))
+    key = "states/network/prod.tfstate"
     versions = [
-        {"Key": listed, "LastModified": f"{number}", "VersionId": f"{listed} {number}", "Size": 1}
+        {
+            "Key": listed,
+            "LastModified": f"{number}",
+            "VersionId": f"{listed} {number}",
+            "Size": 1,
+            "IsLatest": number == 0,
+        }
         for listed in (key, f"{key}.tflock", f"{key}2")
         for number in range(7)
     ]
 
-    found = jmespath.search(query, {"Versions": versions})
+    found = jmespath.search(query.replace("$key", key), {"Versions": versions})
 
-    assert found == [[f"{number}", f"{key} {number}", 1] for number in range(5)]
+    assert found == [[f"{number}", f"{key} {number}", 1, number == 0] for number in range(7)]
 
 
 def test_every_role_is_in_the_table_of_roles_and_no_other() -> None:

@@ -1,0 +1,386 @@
+"""Operators at work on a deployed stack: the `holdfast` command, beside every Terraform that there is.
+
+The command has what Terraform signs in with, and the API's address: no AWS credentials, no profile, no clone.
+"""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_aws.server import Certificates
+from local_aws.terraform import terraforms
+from tests.support import documents
+from tests.support.cloud_client import place
+from tests.support.project import WAITS, NewProject, Project, backend, clean_environment, cloud, sign_in
+from tests.support.team import HOLDFAST, Team
+from tests.support.waiting import wait_until
+
+REASON = "wrong subnets, see INC-42"
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """Somebody with a token and the command.
+
+    Attributes:
+        principal: as whom the API knows them.
+        environment: everything that the command sees.
+    """
+
+    principal: str
+    environment: Mapping[str, str] = field(repr=False)
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [HOLDFAST, *arguments],
+            env=dict(self.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        """Exit code, standard output and standard error."""
+        with self.start(*arguments) as process:
+            out, err = process.communicate(timeout=60)
+        assert "Traceback" not in err
+        return process.returncode, out, err
+
+    def ok(self, *arguments: str) -> str:
+        """Run a command that must succeed, and return what it prints."""
+        code, out, err = self.run(*arguments)
+        assert code == 0, err
+        return out
+
+    def json(self, *arguments: str) -> Any:
+        """What a command prints with `--json`."""
+        return json.loads(self.ok(*arguments, "--json"))
+
+    def refused(self, *arguments: str) -> str:
+        """Run a command that must fail, and return the last line that it says."""
+        code, out, err = self.run(*arguments)
+        assert (code, out) == (1, ""), (code, out, err)
+        return err.splitlines()[-1]
+
+
+NewOperator = Callable[..., Operator]
+
+
+@pytest.fixture
+def operator(certificates: Certificates, tmp_path: Path) -> NewOperator:
+    def make(team: Team, role: str, *scope: str) -> Operator:
+        token = team.token(role, *scope)
+        return Operator(
+            f"token:{token.username}",
+            {
+                "PATH": os.environ["PATH"],
+                "HOME": str(tmp_path),
+                "AWS_CA_BUNDLE": str(certificates.ca),  # the certificate of this local AWS is its own
+                "HOLDFAST_ADDRESS": team.gateway.address,
+                "TF_HTTP_USERNAME": token.username,
+                "TF_HTTP_PASSWORD": token.password,
+            },
+        )
+
+    return make
+
+
+@pytest.fixture
+def state(state: str) -> str:
+    """A name of two segments: not every client of `cloud` takes the `:` in the workspace of a longer one."""
+    organization, _, rest = state.partition("/")
+    return f"{organization}/{rest.replace('/', '-')}"
+
+
+@pytest.fixture
+def one_project(certificates: Certificates, tmp_path: Path) -> Callable[[Team, str, str], Project]:
+    """Makes a project of one Terraform: what it does does not depend on its version."""
+
+    def make(team: Team, state: str, main: str) -> Project:
+        folder = tmp_path / "project"
+        folder.mkdir()
+        environment = clean_environment(tmp_path, certificates.ca, sign_in(team, team.token("writer")))
+        project = Project(terraforms()[0], folder, environment)
+        project.write(backend=backend(team, state), main=main)
+        project.ok("init")
+        return project
+
+    return make
+
+
+NewOneProject = Callable[[Team, str, str], Project]
+
+SUBNET = 'resource "terraform_data" "subnet" { input = "10.0.1.0/24" }\n'
+GATEWAY = 'resource "terraform_data" "gateway" { input = "in 10.0.1.0/24" }\n'
+
+
+def native(team: Team, state: str) -> str:
+    """A block of `backend "s3"` on the same state."""
+    return f"""
+terraform {{
+  backend "s3" {{
+    bucket                      = "{team.bucket}"
+    key                         = "states/{state}.tfstate"
+    use_lockfile                = true
+    use_path_style              = true
+    skip_credentials_validation = true
+    skip_requesting_account_id  = true
+    skip_metadata_api_check     = true
+  }}
+}}
+"""
+
+
+def test_every_client_prints_why_a_state_is_frozen_and_only_unfreeze_lifts_it(
+    loose: Team, state: str, new_project: NewProject, operator: NewOperator
+) -> None:
+    maintainer = operator(loose, "maintainer")
+    http, remote, s3 = (new_project(loose, None, loose.token("maintainer")) for _ in range(3))
+    organization, workspace = place(state)
+    http.write(main=SUBNET, backend=backend(loose, state))
+    remote.write(main=SUBNET, backend=cloud(loose, organization, f'name = "{workspace}"'))
+    s3 = replace(s3, environment={**s3.environment, **loose.environment})
+    s3.write(main=SUBNET, backend=native(loose, state))
+    for project in (http, remote, s3):
+        project.ok("init")
+    http.ok("apply", "-auto-approve")
+
+    maintainer.ok("state", "freeze", state, "--reason", REASON)
+
+    with loose.unchanged():
+        for project in (http, remote, s3):
+            said = project.refused("plan")
+            assert f"frozen: {REASON}" in said or ("Frozen" in said and REASON in said), said
+        [held] = maintainer.json("lock", "list", state)
+        assert (held["freeze"]["reason"], held["freeze"]["by"]) == (REASON, maintainer.principal)
+        http.refused("force-unlock", "-force", held["id"])
+        if not http.terraform.client.encrypts:
+            remote.refused("force-unlock", "-force", state)
+        assert "holdfast state unfreeze" in maintainer.refused("lock", "break", state, held["id"])
+        assert REASON in maintainer.refused("state", "delete", state, "--yes")
+        assert http.run("plan", "-lock=false", "-detailed-exitcode").code == 0
+
+    maintainer.ok("state", "unfreeze", state)
+    assert loose.lock(state) is None
+    assert remote.run("plan", "-detailed-exitcode").code == 0
+
+
+def test_a_state_goes_back_and_a_plan_shows_the_difference(
+    strict: Team, state: str, one_project: NewOneProject, operator: NewOperator
+) -> None:
+    reader, maintainer = operator(strict, "reader"), operator(strict, "maintainer")
+    project = one_project(strict, state, SUBNET)
+    project.ok("apply", "-auto-approve")
+    project.write(gateway=GATEWAY)
+    project.ok("apply", "-auto-approve")
+    first, second = strict.versions(state)
+
+    history = reader.json("state", "history", state)
+    assert [(version["version"], version["status"]) for version in history] == [
+        (second.id, "acknowledged"),
+        (first.id, "acknowledged"),
+    ]
+    assert "terraform_data.gateway" in reader.ok("state", "diff", state)
+    assert "10.0.1.0" not in reader.ok("state", "diff", state)
+    assert "in 10.0.1.0/24" in reader.ok("state", "diff", state, "--show-values")
+    restored = maintainer.json("state", "restore", state, f"@{first.serial}", "--reason", REASON)
+
+    assert restored["restored_from"] == first.id
+    *_, newest = strict.versions(state)
+    assert (newest.id, newest.serial) == (restored["version"], second.serial + 1)
+    old, new = (f'"serial": {version.serial},'.encode() for version in (first, newest))
+    assert newest.body == first.body.replace(old, new)
+    assert reader.json("state", "history", state)[0]["reason"] == REASON
+    assert project.run("plan", "-detailed-exitcode").code == 2
+    with strict.unchanged():
+        again = maintainer.json("state", "restore", state, first.id, "--reason", "once more")
+    assert (again["changed"], again["version"]) == (False, newest.id)
+    maintainer.ok("state", "restore", state, second.id, "--reason", "the other way")
+    assert project.run("plan", "-detailed-exitcode").code == 0
+
+
+def test_the_lock_of_a_killed_apply_is_found_and_broken_and_no_other(
+    strict: Team, state: str, one_project: NewOneProject, operator: NewOperator
+) -> None:
+    reader, maintainer = operator(strict, "reader"), operator(strict, "maintainer")
+    client = strict.client("writer")
+    project = one_project(strict, state, WAITS)
+    with project.applying() as apply:
+        apply.kill()
+    lock = strict.lock(state)
+    assert lock is not None
+
+    assert lock["ID"] in reader.ok("lock", "list")
+    shown = reader.json("lock", "show", state)["lock"]
+    assert (shown["id"], shown["who"], shown["operation"]) == (lock["ID"], lock["Who"], "OperationTypeApply")
+    with strict.unchanged():
+        assert lock["ID"] in maintainer.refused("lock", "break", state, "another")
+    maintainer.ok("lock", "break", state, lock["ID"])
+
+    assert strict.lock(state) is None
+    assert client.write(state, documents.state(1), lock["ID"]).error == (409, "lock_lost")
+    # The same document once more is another lock: what was seen before does not name it.
+    again = json.dumps(lock).encode()
+    assert client.lock(state, again).status == 200
+    path = f"/manage/v1/locks/{state}?id={lock['ID']}&version={shown['version']}"
+    with strict.unchanged():
+        assert strict.client("maintainer").request("DELETE", path).error == (409, "lock_not_matched")
+    assert client.unlock(state, again).status == 200
+
+
+def test_a_deleted_state_is_listed_and_comes_back(
+    kept: Team, state: str, one_project: NewOneProject, operator: NewOperator
+) -> None:
+    maintainer = operator(kept, "maintainer")
+    project = one_project(kept, state, SUBNET)
+    project.ok("apply", "-auto-approve")
+    before = kept.current(state)
+
+    maintainer.ok("state", "delete", state, "--yes")
+
+    assert state not in maintainer.ok("state", "list")
+    assert state in maintainer.ok("state", "list", "--deleted")
+    assert project.run("plan", "-detailed-exitcode").code == 2
+    maintainer.ok("state", "undelete", state)
+    assert kept.current(state) == before
+    assert project.run("plan", "-detailed-exitcode").code == 0
+    assert "is not deleted" in maintainer.refused("state", "undelete", state)
+    events = f'"{state}"'
+    wait_until(
+        lambda: (
+            {"state.deleted", "state.undeleted"}
+            <= {event["event"] for event in maintainer.json("activity", state)}
+        ),
+        f"the activity has what happened to {events}",
+    )
+
+
+CHANGES: Sequence[tuple[str, ...]] = (
+    ("state", "restore", "{state}", "{version}", "--reason", REASON),
+    ("state", "delete", "{state}", "--yes"),
+    ("state", "undelete", "{state}"),
+    ("state", "freeze", "{state}", "--reason", REASON),
+    ("activity", "{state}"),
+)
+
+
+def test_a_role_that_is_not_enough_is_refused_with_the_one_that_is(
+    strict: Team, state: str, operator: NewOperator
+) -> None:
+    client = strict.client("writer")
+    lock = documents.lock_info()
+    assert client.lock(state, lock).status == 200
+    assert client.write(state, documents.state(1), documents.lock_id(lock)).status == 200
+    [version] = strict.versions(state)
+
+    with strict.unchanged():
+        outputs, writer = operator(strict, "outputs"), operator(strict, "writer")
+        assert "role 'reader'" in outputs.refused("state", "history", state)
+        assert json.loads(outputs.ok("state", "get", state)).keys() >= {"outputs"}
+        assert json.loads(outputs.ok("state", "get", state)).get("resources", []) == []
+        assert "role 'writer'" in operator(strict, "reader").refused("state", "create", state)
+        for command in (*CHANGES, ("lock", "break", "{state}", documents.lock_id(lock))):
+            arguments = [word.format(state=state, version=version.id) for word in command]
+            assert "role 'maintainer'" in writer.refused(*arguments), command
+    for role in ("outputs", "reader", "writer", "maintainer"):
+        assert operator(strict, role).json("whoami")["role"] == role
+    assert client.unlock(state, lock).status == 200
+
+
+def test_a_list_shows_what_the_scope_covers_and_nothing_else(
+    strict: Team, state: str, operator: NewOperator
+) -> None:
+    for name in (f"{state}/mine", f"{state}-theirs"):
+        strict.put(f"states/{name}.tfstate", documents.state(1))
+        strict.put(f"states/{name}.tfstate.tflock", documents.lock_info(f"lock of {name}"))
+    mine = operator(strict, "maintainer", f"{state}/*")
+
+    for command in (("state", "list"), ("lock", "list"), ("state", "list", state)):
+        names = {item["name"] for item in mine.json(*command)}
+        assert names == {f"{state}/mine"}, command
+    for command in (
+        ("state", "show", f"{state}-theirs"),
+        ("lock", "show", f"{state}-theirs"),
+        ("state", "get", f"{state}-theirs"),
+        ("activity", f"{state}-theirs"),
+    ):
+        assert "scope" in mine.refused(*command), command
+    for name in (f"{state}/mine", f"{state}-theirs"):
+        strict.s3.delete_object(Bucket=strict.bucket, Key=f"states/{name}.tfstate.tflock")
+
+
+def test_a_large_state_is_fetched_from_where_it_is_stored(
+    strict: Team, state: str, operator: NewOperator, tmp_path: Path
+) -> None:
+    body = documents.state(1, content="x" * 8_000_000)
+    strict.put(f"states/{state}.tfstate", body)
+
+    with strict.gateway.recording() as exchanges:
+        operator(strict, "reader").ok("state", "get", state, "--output", str(tmp_path / "large.tfstate"))
+
+    assert (tmp_path / "large.tfstate").read_bytes() == body
+    assert [exchange.status for exchange in exchanges] == [307]
+
+
+def test_of_two_operators_at_the_same_moment_one_is_told_of_the_other(
+    strict: Team, state: str, operator: NewOperator
+) -> None:
+    client = strict.client("writer")
+    for serial in (1, 2):
+        lock = documents.lock_info()
+        assert client.lock(state, lock).status == 200
+        assert client.write(state, documents.state(serial), documents.lock_id(lock)).status == 200
+        assert client.unlock(state, lock).status == 200
+    first, _ = strict.versions(state)
+    operators = operator(strict, "maintainer"), operator(strict, "maintainer", "*", "other/*")
+
+    def both(*arguments: str) -> list[tuple[int, str, str]]:
+        with ThreadPoolExecutor() as threads:
+            return list(threads.map(lambda one: one.run(*arguments), operators))
+
+    restored = both("state", "restore", state, first.id, "--reason", REASON)
+    assert len(strict.versions(state)) == 3
+    assert 0 in [code for code, _, _ in restored]
+    assert strict.lock(state) is None
+
+    frozen = both("state", "freeze", state, "--reason", REASON)
+    assert sorted(code for code, _, _ in frozen) == [0, 1]
+    winner = operators[[code for code, _, _ in frozen].index(0)]
+    [loser] = [err for code, _, err in frozen if code]
+    assert winner.principal in loser
+    operators[0].ok("state", "unfreeze", state)
+    assert strict.lock(state) is None
+
+
+def test_a_pattern_freezes_what_there_is_and_reports_each(
+    strict: Team, state: str, operator: NewOperator
+) -> None:
+    maintainer = operator(strict, "maintainer")
+    client = strict.client("writer")
+    names = [f"{state}/{number}" for number in range(3)]
+    for name in names:
+        strict.put(f"states/{name}.tfstate", documents.state(1))
+    lock = documents.lock_info()
+    assert client.lock(names[1], lock).status == 200
+
+    code, out, err = maintainer.run("state", "freeze", f"{state}/*", "--reason", REASON)
+    assert code == 1
+    assert all(name in out + err for name in names)
+    assert "ada@laptop" in out + err
+    assert client.unlock(names[1], lock).status == 200
+    maintainer.ok("state", "freeze", f"{state}/*", "--reason", REASON)
+
+    held = maintainer.json("lock", "list", f"{state}/")
+    assert {(item["name"], item["freeze"]["reason"]) for item in held} == {(name, REASON) for name in names}
+    maintainer.ok("state", "unfreeze", f"{state}/*")
+    assert [strict.lock(name) for name in names] == [None, None, None]
+    assert re.search("matches no state", maintainer.refused("state", "freeze", "none/*", "--reason", REASON))
