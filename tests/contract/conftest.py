@@ -13,8 +13,14 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from gateway.log import JsonLine
+from holdfast import names
+from holdfast.access import Caller, Role
 from holdfast.s3.store import Store, connect
+from holdfast.state import locks
+from holdfast.state.read import read
+from holdfast.state.write import Written, write
 from local_aws.server import LocalAws
+from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id
 from tests.support.free_port import free_port
 from tests.support.s3_fault_proxy import S3FaultProxy, running
 
@@ -25,6 +31,14 @@ if TYPE_CHECKING:
 
 ACCOUNT = "123456789012"
 """Owns the buckets; moto takes it for its own account, and neither server compares it."""
+
+
+NAME = names.parse("network/prod")
+KEY = NAME.state_key
+LOCK_KEY = NAME.lock_key
+READER = Caller("token:reader", Role.READER, ("*",))
+ONE = lock_info("one")
+TWO = lock_info("two", who="bob@desk")
 
 
 @dataclass(frozen=True)
@@ -174,6 +188,66 @@ def bucket(request: pytest.FixtureRequest) -> Iterator[Bucket]:
     server.direct.create_bucket(Bucket=name, ObjectLockEnabledForBucket=True)
     yield Bucket(name, server)
     assert server.proxy.end_rules() == 0, "a fault that the test asked for did not happen"
+
+
+@dataclass(frozen=True)
+class Team:
+    """What people do to one state, each through a store of their own that no fault touches."""
+
+    bucket: Bucket
+
+    def lock(self, body: bytes = ONE, caller: Caller = ADA) -> None:
+        locks.acquire(self.bucket.direct_store(), NAME, body, caller)
+
+    def unlock(self, body: bytes = ONE, caller: Caller = ADA) -> None:
+        locks.release(self.bucket.direct_store(), NAME, body, caller)
+
+    def write(self, body: bytes, lock_id: str | None = "one", caller: Caller = ADA) -> Written:
+        return write(self.bucket.direct_store(), NAME, body, lock_id, caller, require_lock=True)
+
+    def write_through_faults(
+        self, body: bytes, lock_id: str | None = "one", caller: Caller = ADA, *, seconds: float = 20.0
+    ) -> Written:
+        store = self.bucket.store(seconds=seconds)
+        return write(store, NAME, body, lock_id, caller, require_lock=True)
+
+    def write_unlocked(self, body: bytes, caller: Caller = ADA) -> Written:
+        return write(self.bucket.store(), NAME, body, None, caller, require_lock=False)
+
+    def write_beside(self, body: bytes) -> None:
+        """Somebody else's unlocked write."""
+        write(self.bucket.direct_store(), NAME, body, None, BOB, require_lock=False)
+
+    def put_beside(self, body: bytes) -> None:
+        """A write of another program, which knows no lock."""
+        self.bucket.s3.put_object(Bucket=self.bucket.name, Key=KEY, Body=body)
+
+    def break_lock(self, lock_id: str = "one") -> None:
+        locks.release(self.bucket.direct_store(), NAME, only_id(lock_id), OPERATOR)
+
+    def current(self) -> bytes | None:
+        return read(self.bucket.direct_store(), NAME, READER)
+
+    def versions(self) -> list[bytes]:
+        return self.bucket.bodies(KEY)
+
+    def next_second(self) -> None:
+        """S3's times have whole seconds; what is later by one is later for sure."""
+        limit = time.monotonic() + 5
+        first = self.bucket.s3.head_bucket(Bucket=self.bucket.name)["ResponseMetadata"]["HTTPHeaders"]["date"]
+        while time.monotonic() < limit:
+            now = self.bucket.s3.head_bucket(Bucket=self.bucket.name)["ResponseMetadata"]["HTTPHeaders"][
+                "date"
+            ]
+            if now != first:
+                return
+            time.sleep(0.05)
+        pytest.fail("the server's clock stands still")
+
+
+@pytest.fixture
+def team(bucket: Bucket) -> Team:
+    return Team(bucket)
 
 
 @pytest.fixture(params=["off", "suspended"])

@@ -84,6 +84,25 @@ def cloud_request(
     return event
 
 
+def manage_request(
+    method: str,
+    path: str,
+    *,
+    caller: Caller | None = None,
+    body: str | None = None,
+    query: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Return the event of a request to `/manage/v1/{path+}`; `path` is what follows, decoded."""
+    event = request(
+        method, "/manage/v1/{path+}", caller=caller, body=body, headers=headers, path=f"/manage/v1/{path}"
+    )
+    event["pathParameters"] = {"path": path}
+    if query:
+        event["queryStringParameters"] = dict(query)
+    return event
+
+
 def sign_in(authorization: str) -> dict[str, Any]:
     """Return a REQUEST authorizer's event."""
     return {

@@ -1,0 +1,486 @@
+"""The function of the management API, event in and response out, on a real S3 server: what it changes."""
+
+import json
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any, cast
+
+import pytest
+
+from holdfast import audit
+from holdfast.access import Caller, Role
+from holdfast.names import parse
+from holdfast.state import locks
+from holdfast.state.write import write
+from tests.contract.conftest import ACCOUNT, ONE, Bucket, Server, noted
+from tests.support.documents import ADA, LINEAGE, OPERATOR, encrypted_state, state
+from tests.support.events import Context, manage_request
+from tests.support.s3_fault_proxy import Fault
+
+BUCKET = "holdfast-management"
+NAME = parse("network/prod")
+COMMAND = "0123456789abcdef" * 2
+ANOTHER_COMMAND = "f" * 32
+RESTORE, DELETE, UNDELETE = "restore/network/prod", "delete/network/prod", "undelete/network/prod"
+LOCK, FREEZE = "locks/network/prod", "freeze/network/prod"
+
+Answer = dict[str, Any]
+Handle = Callable[[dict[str, Any], Context], Answer]
+
+
+@pytest.fixture(scope="module")
+def function(moto: Server) -> Iterator[Handle]:
+    """The function as Lambda starts it: from its environment."""
+    moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
+    Bucket(BUCKET, moto).encrypt_with_kms()
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in {
+            "HOLDFAST_ACCOUNT": ACCOUNT,
+            "HOLDFAST_BUCKET": BUCKET,
+            "HOLDFAST_MAX_STATE_MB": "1",
+            "POWERTOOLS_SERVICE_NAME": "holdfast",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL_S3": moto.proxy.endpoint,
+        }.items():
+            environment.setenv(name, value)
+        yield cast("Handle", import_module("management.handler").handle)
+
+
+@pytest.fixture
+def bucket(function: Handle, moto: Server) -> Iterator[Bucket]:  # noqa: ARG001 it makes the bucket
+    """The bucket of the function; a test begins with nothing in it, not even a version."""
+    found = Bucket(BUCKET, moto)
+    yield found
+    assert moto.proxy.end_rules() == 0
+    for key, version in found.history(""):
+        moto.direct.delete_object(Bucket=BUCKET, Key=key, VersionId=version)
+
+
+@pytest.fixture
+def manage(function: Handle, bucket: Bucket) -> Handle:  # noqa: ARG001 it empties the bucket afterwards
+    return function
+
+
+def ask(
+    manage: Handle, method: str, path: str, body: object = None, caller: Caller = OPERATOR, **more: Any
+) -> Answer:
+    sent = body if isinstance(body, str) or body is None else json.dumps(body)
+    return manage(manage_request(method, path, caller=caller, body=sent, **more), Context())
+
+
+def done(answer: Answer) -> Any:
+    assert answer["statusCode"] == 200, answer
+    assert answer["headers"] == {"Content-Type": "application/json", "Cache-Control": "no-store"}
+    return json.loads(answer["body"])
+
+
+def error(answer: Answer) -> tuple[int, str]:
+    document = json.loads(answer["body"])
+    assert document["message"]
+    assert (document.keys() == {"error", "message", "lock"}) is (answer["statusCode"] == 423)
+    return answer["statusCode"], document["error"]
+
+
+def message(answer: Answer) -> str:
+    return str(json.loads(answer["body"])["message"])
+
+
+def written(bucket: Bucket, *bodies: bytes) -> list[str]:
+    """Write these versions; return their IDs."""
+    stores = [bucket.direct_store() for _ in bodies]
+    return [
+        write(store, NAME, body, None, ADA, require_lock=False).version_id
+        for store, body in zip(stores, bodies, strict=True)
+    ]
+
+
+def locked(bucket: Bucket) -> str:
+    """Acquire the lock as a client does; return its version."""
+    return locks.acquire(bucket.direct_store(), NAME, ONE, ADA).version_id
+
+
+def back_to(version: str, **more: object) -> dict[str, object]:
+    return {"version": version, "reason": "back to Tuesday", "id": COMMAND, **more}
+
+
+def frozen(**more: object) -> dict[str, object]:
+    return {"reason": "an incident", "id": COMMAND, **more}
+
+
+# --- what each route does --------------------------------------------------------------------------
+
+
+def test_an_incident_from_freeze_to_restore(manage: Handle, bucket: Bucket) -> None:
+    first, second = written(bucket, state(1, content="good"), state(2))
+    until = "2999-01-01T02:00:00.9+02:00"
+    freeze = {"id": COMMAND, "reason": "an incident", "until": "2999-01-01T00:00:00Z"}
+    for _ in range(2):
+        assert done(ask(manage, "PUT", FREEZE, frozen(until=until))) == {
+            "name": "network/prod",
+            "freeze": freeze,
+        }
+    refused = ask(manage, "POST", RESTORE, back_to(first))
+    assert error(refused) == (423, "frozen")
+    assert json.loads(refused["body"])["lock"]["Info"] == "frozen until 2999-01-01T00:00:00Z: an incident"
+    for removed in (True, False):
+        answer = ask(manage, "DELETE", FREEZE, query={"id": COMMAND})
+        assert done(answer) == {"name": "network/prod", "removed": removed}
+    restored = done(ask(manage, "POST", RESTORE, back_to(first, current=second)))
+    assert restored == {
+        "name": "network/prod",
+        "version": restored["version"],
+        "serial": 3,
+        "restored_from": first,
+        "restored_serial": 1,
+        "changed": True,
+    }
+    assert done(ask(manage, "POST", RESTORE, back_to(first, current=second))) == restored
+    again = done(ask(manage, "POST", RESTORE, back_to(first, id=ANOTHER_COMMAND)))
+    assert again == {**restored, "changed": False}
+    assert bucket.bodies(NAME.state_key) == [
+        state(1, content="good"),
+        state(2),
+        state(3, content="good"),
+    ]
+
+
+def test_only_the_version_that_the_operator_saw_is_deleted_and_it_comes_back(
+    manage: Handle, bucket: Bucket
+) -> None:
+    first, second = written(bucket, state(1), state(2))
+    refused = ask(manage, "POST", DELETE, {"version": first})
+    assert error(refused) == (409, "base_changed")
+    assert second in message(refused)
+    assert bucket.bodies(NAME.state_key) == [state(1), state(2)]
+    assert done(ask(manage, "POST", DELETE, {"version": second})) == {
+        "name": "network/prod",
+        "version": second,
+    }
+    assert done(ask(manage, "POST", DELETE, {"version": second})) == {"name": "network/prod", "version": None}
+    back = done(ask(manage, "POST", UNDELETE, {}))
+    assert back == {
+        "name": "network/prod",
+        "version": back["version"],
+        "serial": 2,
+        "lineage": LINEAGE,
+        "from_version": second,
+        "from_time": back["from_time"],
+    }
+    assert back["from_time"].endswith("Z")
+    assert done(ask(manage, "POST", UNDELETE)) == back
+    assert bucket.bodies(NAME.state_key) == [state(1), state(2), state(2)]
+    assert bucket.history(NAME.lock_key) == []
+
+
+def test_a_lock_is_broken_by_id_and_version_alone(manage: Handle, bucket: Bucket) -> None:
+    version = locked(bucket)
+    for query in ({"id": "two", "version": version}, {"id": "one", "version": "null"}):
+        refused = ask(manage, "DELETE", LOCK, query=query)
+        assert error(refused) == (409, "lock_not_matched")
+        assert "ada@laptop" in message(refused)
+    for removed in (True, False):
+        answer = ask(manage, "DELETE", LOCK, query={"id": "one", "version": version})
+        assert done(answer) == {"name": "network/prod", "removed": removed}
+    ask(manage, "PUT", FREEZE, frozen())
+    held = locks.read(bucket.direct_store(), NAME)
+    assert held is not None
+    refused = ask(manage, "DELETE", LOCK, query={"id": held.info.id, "version": held.identity.version_id})
+    assert error(refused) == (423, "frozen")
+
+
+def test_a_freeze_of_a_locked_state_and_an_unfreeze_of_a_lock_name_the_holder(
+    manage: Handle, bucket: Bucket
+) -> None:
+    locked(bucket)
+    refused = ask(manage, "PUT", FREEZE, frozen())
+    assert error(refused) == (423, "locked")
+    assert json.loads(refused["body"])["lock"]["Who"] == "ada@laptop"
+    refused = ask(manage, "DELETE", FREEZE, query={"id": COMMAND})
+    assert error(refused) == (409, "not_frozen")
+    assert "ada@laptop" in message(refused)
+
+
+@pytest.mark.parametrize(
+    ("bodies", "status", "code"),
+    [
+        ((encrypted_state(1, "AAAA"), encrypted_state(2, "BBBB")), 409, "encrypted_state"),
+        ((state(1, content="x" * 1_000_000), state(2)), 413, "too_large"),
+        ((b"[]", state(2)), 409, "unreadable_version"),
+        ((state(1, lineage="x"), state(2)), 409, "lineage_changed"),
+    ],
+)
+def test_what_is_not_restored_gets_its_code_and_changes_nothing(
+    manage: Handle, bucket: Bucket, bodies: tuple[bytes, bytes], status: int, code: str
+) -> None:
+    first, _ = (
+        bucket.s3.put_object(Bucket=BUCKET, Key=NAME.state_key, Body=body)["VersionId"] for body in bodies
+    )
+    assert error(ask(manage, "POST", RESTORE, back_to(first))) == (status, code)
+    assert bucket.bodies(NAME.state_key) == list(bodies)
+    assert bucket.history(NAME.lock_key) == []
+
+
+def test_what_there_is_not_gets_its_code(manage: Handle, bucket: Bucket) -> None:
+    assert error(ask(manage, "POST", RESTORE, back_to("x"))) == (404, "no_such_version")
+    assert error(ask(manage, "POST", UNDELETE)) == (404, "no_versions")
+    [only] = written(bucket, state(1))
+    assert error(ask(manage, "POST", UNDELETE)) == (409, "not_deleted")
+    done(ask(manage, "POST", DELETE, {"version": only}))
+    assert error(ask(manage, "POST", RESTORE, back_to(only))) == (409, "state_deleted")
+
+
+def test_every_request_of_the_function_to_s3_names_the_account_of_its_deployment(
+    manage: Handle, bucket: Bucket
+) -> None:
+    client = vars(import_module("management.handler"))["_s3"]
+    with noted(client, "x-amz-expected-bucket-owner") as requests:
+        test_an_incident_from_freeze_to_restore(manage, bucket)
+    assert {method for method, _ in requests} == {"GET", "PUT", "DELETE"}
+    assert {owner for _, owner in requests} == {ACCOUNT}
+
+
+# --- who may -------------------------------------------------------------------------------------
+
+CHANGES: list[tuple[str, str, object, dict[str, str]]] = [
+    ("POST", RESTORE, back_to("x"), {}),
+    ("POST", DELETE, {"version": "x"}, {}),
+    ("POST", UNDELETE, {}, {}),
+    ("DELETE", LOCK, None, {"id": "x", "version": "x"}),
+    ("PUT", FREEZE, frozen(), {}),
+    ("DELETE", FREEZE, None, {"id": COMMAND}),
+]
+
+
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize(("method", "path", "body", "query"), CHANGES)
+def test_only_a_maintainer_whose_scope_covers_the_state_changes_something_and_others_are_told_so(
+    manage: Handle, bucket: Bucket, role: Role, method: str, path: str, body: object, query: dict[str, str]
+) -> None:
+    outside = ask(manage, method, path, body, Caller("token:x", role, ("dns/*",)), query=query)
+    assert error(outside) == (403, "not_allowed")
+    assert bucket.history("") == []
+    inside = ask(manage, method, path, body, Caller("token:x", role, ("network/*",)), query=query)
+    if role is Role.MAINTAINER:
+        assert "scope" in message(outside)
+        assert inside["statusCode"] != 403
+    else:
+        assert error(inside) == (403, "not_allowed")
+        assert "with the role 'maintainer'" in message(inside)
+        assert bucket.history("") == []
+
+
+def test_a_request_without_a_verified_caller_gets_401_whatever_its_headers_say(manage: Handle) -> None:
+    forged = {"principal": "token:x", "role": "maintainer", "scope": '["*"]', "authorization": "Basic eDp5"}
+    refused = manage(manage_request("POST", UNDELETE, headers=forged), Context())
+    assert error(refused) == (401, "not_authenticated")
+
+
+# --- what breaks a rule --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        *(("GET", path, "POST") for path in (RESTORE, DELETE, UNDELETE, "create/network/prod")),
+        ("PUT", LOCK, "GET, DELETE"),
+        ("POST", FREEZE, "PUT, DELETE"),
+        ("HEAD", "states", "GET"),
+        ("PATCH", "states/network/prod", "GET"),
+        ("DELETE", "whoami", "GET"),
+    ],
+)
+def test_another_verb_gets_405_with_what_is_allowed(
+    manage: Handle, method: str, path: str, allowed: str
+) -> None:
+    refused = ask(manage, method, path)
+    assert error(refused) == (405, "method_not_allowed")
+    assert refused["headers"]["Allow"] == allowed
+
+
+@pytest.mark.parametrize("path", ["", "/", "stats/network/prod", "Restore/a", "restore/../a/x", "whoami/x"])
+def test_another_route_gets_400_and_never_404(manage: Handle, log: list[str], path: str) -> None:
+    refused = ask(manage, "POST", path)
+    assert refused["statusCode"] == 400
+    assert error(refused)[1] in ("unknown_route", "invalid_state_name")
+    assert json.loads(log[-1])["message"] == "request.refused"
+
+
+@pytest.mark.parametrize("path", ["restore", "restore/", "freeze", "undelete/"])
+def test_a_route_of_a_state_without_its_name_says_what_is_missing(manage: Handle, path: str) -> None:
+    refused = ask(manage, "POST", path)
+    assert error(refused) == (400, "invalid_request")
+    assert "Name the state" in message(refused)
+
+
+@pytest.mark.parametrize("name", ["..", "a//b", "a/", ".a", "ü", "a\x00", "a" * 201, "holdfast-doctor/x"])
+def test_a_name_that_breaks_a_rule_gets_400_before_s3_is_asked(
+    manage: Handle, log: list[str], name: str
+) -> None:
+    for method, path, body, query in CHANGES:
+        route = path.partition("/")[0]
+        refused = ask(manage, method, f"{route}/{name}", body, query=query)
+        assert error(refused) == (400, "invalid_state_name")
+    assert {json.loads(line)["s3_requests"] for line in log} == {0}
+
+
+REASONS: list[object] = ["", " ", "a\nb", "a\x00", "\x1b[31mred", "a\u2028b", "x" * 201, "x" * 10_000, 5, []]
+IDS: list[object] = ["", "x", COMMAND[1:], COMMAND + "0", COMMAND.upper(), "٣" * 32, 5, {"a": 1}]
+TIMES: list[object] = [
+    *("", "tomorrow", "2999-01-01", "2999-01-01T00:00:00", "2020-01-01T00:00:00Z"),
+    *("9999-12-31T23:59:59-01:00", "0001-01-01T00:00:00+01:00", 5, True, ["2999-01-01T00:00:00Z"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        *(("PUT", FREEZE, frozen(reason=reason)) for reason in REASONS),
+        *(("POST", RESTORE, back_to("x", reason=reason)) for reason in REASONS),
+        *(("PUT", FREEZE, frozen(id=odd)) for odd in IDS),
+        *(("POST", RESTORE, back_to("x", id=odd)) for odd in IDS),
+        *(("PUT", FREEZE, frozen(until=until)) for until in TIMES),
+        *(("POST", RESTORE, back_to(odd)) for odd in ("", 5, "x" * 201)),
+        *(("POST", RESTORE, back_to("x", current=odd)) for odd in ("", 5)),
+        *(("POST", DELETE, {"version": odd}) for odd in ("", 5)),
+        *(("POST", path, None) for path in (RESTORE, DELETE)),
+        ("PUT", FREEZE, None),
+        ("PUT", FREEZE, frozen(force=True)),
+        ("POST", RESTORE, back_to("x", serial=5)),
+        ("POST", DELETE, {"version": "x", "id": COMMAND}),
+        ("POST", UNDELETE, {"version": "x"}),
+        ("DELETE", FREEZE, {"id": COMMAND}),
+        *(("POST", UNDELETE, odd) for odd in ("[]", "null", "{", '{"a":1,"a":1}', "[" * 10_000, '"\ud800')),
+    ],
+)
+def test_a_document_that_breaks_a_rule_is_refused_before_s3_is_asked(
+    manage: Handle, log: list[str], method: str, path: str, body: object
+) -> None:
+    refused = ask(manage, method, path, body)
+    assert refused["statusCode"] == 400, refused
+    assert error(refused)[1] in ("invalid_request", "invalid_body")
+    (line,) = log
+    assert json.loads(line)["s3_requests"] == 0
+    assert len(line) < 2048
+
+
+def test_a_document_that_is_larger_than_any_is_refused(manage: Handle) -> None:
+    refused = ask(manage, "PUT", FREEZE, frozen(reason="x" * 70_000))
+    assert error(refused) == (413, "too_large")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query"),
+    [
+        ("DELETE", LOCK, {}),
+        ("DELETE", LOCK, {"id": "one"}),
+        ("DELETE", LOCK, {"id": "one", "version": ""}),
+        ("DELETE", LOCK, {"id": "one", "version": "x", "force": "true"}),
+        ("DELETE", FREEZE, {}),
+        ("DELETE", FREEZE, {"id": COMMAND[1:]}),
+        ("DELETE", FREEZE, {"ID": COMMAND}),
+        ("POST", UNDELETE, {"version": "x"}),
+        ("POST", RESTORE, {"version": "x"}),
+    ],
+)
+def test_a_parameter_that_is_missing_misspelled_or_too_many_removes_nothing(
+    manage: Handle, bucket: Bucket, method: str, path: str, query: dict[str, str]
+) -> None:
+    version = locked(bucket)
+    refused = ask(manage, method, path, back_to("x") if path == RESTORE else None, query=query)
+    assert error(refused) == (400, "invalid_request")
+    held = locks.read(bucket.direct_store(), NAME)
+    assert held is not None
+    assert held.identity.version_id == version
+
+
+def test_a_body_that_did_not_arrive_whole_changes_nothing(manage: Handle, bucket: Bucket) -> None:
+    refused = ask(manage, "PUT", FREEZE, frozen(), headers={"content-length": "5"})
+    assert error(refused) == (400, "invalid_body")
+    assert bucket.history("") == []
+
+
+# --- the log -------------------------------------------------------------------------------------
+
+
+def test_every_request_leaves_one_line_with_what_the_audit_trail_keeps_and_no_content(
+    manage: Handle, bucket: Bucket, log: list[str]
+) -> None:
+    first, second = written(bucket, state(1, content="confidential"), state(2, content="confidential"))
+    version = locked(bucket)
+    ask(manage, "DELETE", LOCK, query={"id": "one", "version": version})
+    ask(manage, "PUT", FREEZE, frozen(until="2999-01-01T00:00:00Z"))
+    ask(manage, "POST", DELETE, {"version": second})
+    ask(manage, "DELETE", FREEZE, query={"id": COMMAND})
+    restored = done(ask(manage, "POST", RESTORE, back_to(first, current=second)))
+    ask(manage, "POST", RESTORE, back_to(first, id=ANOTHER_COMMAND))
+    ask(manage, "POST", DELETE, {"version": restored["version"]})
+    back = done(ask(manage, "POST", UNDELETE))
+    lines = [json.loads(line) for line in log]
+    told = [{name: line[name] for name in line.keys() & set(audit.FIELDS)} for line in lines]
+    for line in told:
+        assert line.pop("request_id")
+        common = ("principal", "source", "role", "state", "source_ip", "token", "status", "trust")
+        who = {name: line.pop(name, None) for name in common}
+        assert (who["principal"], who["role"], who["state"]) == (
+            "token:operator",
+            "maintainer",
+            "network/prod",
+        )
+    assert [line["message"] for line in lines] == [
+        *("lock.force_unlocked", "state.frozen", "request.refused", "state.unfrozen"),
+        *("state.restored", "state.unchanged", "state.deleted", "state.undeleted"),
+    ]
+    restored_line = {
+        "operation": "restore",
+        "serial": 3,
+        "version_id": restored["version"],
+        "restored_from": first,
+        "reason": "back to Tuesday",
+    }
+    assert told == [
+        {
+            "lock_id": "one",
+            "operation": "OperationTypeApply",
+            "who": "ada@laptop",
+            "held_by": "token:ada",
+            "marker_left": False,
+        },
+        {"freeze": COMMAND, "reason": "an incident", "until": "2999-01-01T00:00:00Z"},
+        {"error": "frozen"},
+        {"freeze": COMMAND, "held_by": "token:operator"},
+        {**restored_line, "serial_before": 2},
+        {**restored_line, "serial_before": 2},
+        {"version_id": restored["version"]},
+        {
+            "operation": "undelete",
+            "serial": 3,
+            "version_id": back["version"],
+            "restored_from": restored["version"],
+        },
+    ]
+    assert {line["level"] for line in lines} == {"INFO", "WARNING"}
+    assert "confidential" not in "".join(log)
+
+
+def test_a_failure_is_logged_with_what_it_was_about_and_can_be_retried(
+    manage: Handle, bucket: Bucket, log: list[str]
+) -> None:
+    version = locked(bucket)
+    bucket.proxy.fail("DELETE", NAME.lock_key, Fault.DENIED, times=2)
+    refused = ask(manage, "DELETE", LOCK, query={"id": "one", "version": version})
+    assert error(refused) == (500, "storage_refused")
+    line = json.loads(log[-1])
+    assert (line["level"], line["lock_id"], line["held_by"]) == ("ERROR", "one", "token:ada")
+    assert "AccessDenied" in line["reason"]
+    ask(manage, "DELETE", LOCK, query={"id": "one", "version": version})
+
+    [only] = written(bucket, state(1))
+    done(ask(manage, "POST", DELETE, {"version": only}))
+    bucket.proxy.fail("DELETE", NAME.lock_key, Fault.DENIED, times=2)
+    left = ask(manage, "POST", UNDELETE)
+    assert error(left) == (500, "lock_left")
+    assert done(ask(manage, "POST", UNDELETE))["from_version"] == only
+    assert bucket.history(NAME.lock_key) == []
