@@ -191,7 +191,7 @@ class Api:
         raise CommandError(self._not_understood())
 
     def _send(self, method: str, path: str, body: bytes = b"", *, redirects: bool = False) -> Response:
-        headers = {"Authorization": self.authorization}
+        headers = {"Authorization": self.authorization, "Accept-Encoding": "gzip"}
         if body:
             headers["Content-Type"] = "application/json"
         return api.send(method, f"{self.address}{path}", headers=headers, body=body, redirects=redirects)

@@ -367,12 +367,10 @@ def _diff(asked: argparse.Namespace) -> None:
 
     api = management.sign_in(asked)
     named = [one for one in (asked.from_, asked.to) if one is not None]
-    # An ID needs no search.
-    searched = [one for one in named if one.id is None]
-    found = (
-        dict(zip(searched, state_versions.find(api, asked.state, searched), strict=True)) if searched else {}
-    )
-    ids = {one: one.id or management.text(found[one], "version") for one in named}
+    searched = [one for one in named if one.id is None]  # an ID needs no search
+    found = state_versions.find(api, asked.state, searched)
+    ids = {one: one.id for one in named}
+    ids |= {one: management.text(version, "version") for one, version in zip(searched, found, strict=True)}
     document = api.get(
         "diff",
         asked.state,
