@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -16,7 +17,9 @@ from urllib3.exceptions import HTTPError, LocationParseError, SSLError
 from urllib3.util import parse_url
 
 import holdfast
+from holdfast_cli import versions
 from holdfast_cli.errors import CommandError
+from holdfast_cli.output import plain
 
 Sign = Callable[[str, str, Mapping[str, str], bytes], Mapping[str, str]]
 """Takes method, URL, headers and body of a request, and returns the headers with a signature among them."""
@@ -70,6 +73,7 @@ def send(
     headers: Mapping[str, str],
     body: bytes = b"",
     sign: Sign | None = None,
+    redirects: bool = False,
 ) -> Response:
     """Send a request. Retry it if its response is lost or says that the server has a transient error.
 
@@ -83,12 +87,14 @@ def send(
         headers: beside those that HTTP demands.
         body: what to send.
         sign: adds a signature; called for each attempt, because a signature holds the time.
+        redirects: return a redirect as it is, for the caller to judge.
 
     Returns:
         The last response.
 
     Raises:
-        CommandError: no response comes, the certificate is not accepted, or the response is a redirect.
+        CommandError: no response comes, the certificate is not accepted, or the response is a redirect that
+            the caller does not want.
     """
     host = urlsplit(url).netloc
     response: Response | None = None
@@ -121,11 +127,29 @@ def send(
         raise CommandError(
             f"{host} does not respond; check the address and the network: {_line(lost)}"
         ) from lost
-    if 300 <= response.status < 400:
+    if 300 <= response.status < 400 and not redirects:
         raise CommandError(
             f"{host} responds with {response.status}, a redirect, which is never followed: check the address."
         )
     return response
+
+
+def version_skew(address: str) -> str:
+    """Say which is older, the command or the deployed code, if the API tells its version and they differ.
+
+    Args:
+        address: the API's base URL.
+
+    Returns:
+        Sentences with a space before them; empty if there is nothing to say.
+    """
+    try:
+        health = send("GET", f"{address}/health", headers={})
+    except CommandError:
+        return ""
+    version = health.text("version")
+    compared = versions.compare(version) if health.status == HTTPStatus.OK and version else None
+    return "" if compared is None else f" {plain(' '.join(compared))}"
 
 
 def _attempt(method: str, url: str, headers: Mapping[str, str], body: bytes, sign: Sign | None) -> Response:

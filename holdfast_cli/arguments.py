@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 from holdfast import names
 from holdfast import team as teams
 from holdfast.access import Role, check_pattern
-from holdfast.errors import InvalidName
+from holdfast.errors import InvalidName, InvalidRequest
 from holdfast.identity.credentials import is_token_id
+from holdfast.state import operator
 from holdfast_cli import backend_config
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 _DURATION = re.compile(r"([0-9]{1,10})([dhms])", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}", re.ASCII)
+_COUNT = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
+_SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)(B|KB|MB|GB)", re.ASCII | re.IGNORECASE)
+_BYTES = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3}
 _UNITS = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
 _LONGEST = timedelta(days=36500)
 
@@ -125,6 +130,48 @@ def _add_team(parser: "argparse._ActionsContainer") -> None:
         type=team,
         metavar="TEAM",
         help="whose stack; default: HOLDFAST_TEAM, else the profile's, else the only one that is deployed",
+    )
+
+
+def add_api(parser: argparse.ArgumentParser) -> None:
+    """Add the options for an API that is reached without AWS credentials: address and profile."""
+    parser.add_argument(
+        "--address",
+        type=address,
+        metavar="URL",
+        help=(
+            "the API's base URL; default: HOLDFAST_ADDRESS, else the profile's, else that of "
+            "TF_HTTP_ADDRESS or of the only TF_TOKEN_… of Holdfast"
+        ),
+    )
+    add_profile(parser)
+
+
+def add_state(parser: argparse.ArgumentParser) -> None:
+    """Add the name of a state."""
+    parser.add_argument("state", type=state, metavar="STATE", help="the state's name, such as network/prod")
+
+
+def add_prefix(parser: argparse.ArgumentParser) -> None:
+    """Add the beginning of the names of states, which may be left out."""
+    parser.add_argument(
+        "prefix",
+        nargs="?",
+        type=prefix,
+        default=None,
+        metavar="PREFIX",
+        help="only states whose names begin so, as network/",
+    )
+
+
+def add_reason(parser: argparse.ArgumentParser) -> None:
+    """Add the option for a reason."""
+    parser.add_argument(
+        "--reason",
+        required=True,
+        type=reason,
+        metavar="TEXT",
+        help=f"why, in one line of at most {operator.MAX_REASON} characters; others are shown it",
     )
 
 
@@ -248,6 +295,42 @@ def state(value: str) -> names.StateName:
         return names.parse(value)
     except InvalidName as error:
         raise argparse.ArgumentTypeError(error.message) from error
+
+
+def prefix(value: str) -> str:
+    """Check the beginning of a state's name."""
+    _refuse_secret(value)
+    if not _PREFIX.fullmatch(value):
+        raise argparse.ArgumentTypeError(
+            f"{value!r} is not the beginning of any state's name: letters, digits, '.', '_', '-' and '/'"
+        )
+    return value
+
+
+def reason(value: str) -> str:
+    """Check a reason, which everybody who meets the change is shown."""
+    _refuse_secret(value)
+    try:
+        return operator.check_reason(value)
+    except InvalidRequest as error:
+        raise argparse.ArgumentTypeError(error.message) from error
+
+
+def count(value: str) -> int:
+    """Parse how many to show."""
+    if not _COUNT.fullmatch(value):
+        raise argparse.ArgumentTypeError(f"{value!r} is not a valid count: a whole number from 1 on")
+    return int(value)
+
+
+def size(value: str) -> int:
+    """Parse a number of bytes such as `4MB` or `1.5GB`; a unit is a power of 1000, as in `max_state_mb`."""
+    parts = _SIZE.fullmatch(value)
+    if parts is None:
+        raise argparse.ArgumentTypeError(
+            f"{value!r} is not a valid size: a number with B, KB, MB or GB, as in 4MB"
+        )
+    return int(float(parts[1]) * _BYTES[parts[2].upper()])
 
 
 def tags(value: str) -> list[str]:

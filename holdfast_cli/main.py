@@ -13,6 +13,9 @@ from pathlib import Path
 import holdfast
 from holdfast_cli import output
 from holdfast_cli.commands import (
+    activity as activity_command,
+)
+from holdfast_cli.commands import (
     audit as audit_command,
 )
 from holdfast_cli.commands import (
@@ -28,6 +31,9 @@ from holdfast_cli.commands import (
     doctor as doctor_command,
 )
 from holdfast_cli.commands import (
+    lock as lock_commands,
+)
+from holdfast_cli.commands import (
     login as login_command,
 )
 from holdfast_cli.commands import (
@@ -38,6 +44,9 @@ from holdfast_cli.commands import (
 )
 from holdfast_cli.commands import (
     trust as trust_commands,
+)
+from holdfast_cli.commands import (
+    whoami as whoami_command,
 )
 from holdfast_cli.errors import CommandError, OutputClosedError, UsageError, with_notes
 from holdfast_cli.parser import Parser, hidden
@@ -93,7 +102,8 @@ examples:
   holdfast token create --role writer --scope 'network/*'
   holdfast backend-config network/prod > backend.tf
   holdfast backend-config network/prod --tfbackend > prod.tfbackend
-  holdfast state undelete network/prod
+  holdfast state history network/prod
+  holdfast lock list
   holdfast trust list
 """,
     )
@@ -101,11 +111,14 @@ examples:
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     configure_commands.add(commands)
     login_command.add(commands)
+    whoami_command.add(commands)
     backend_config_command.add(commands)
+    state_commands.add(commands)
+    lock_commands.add(commands)
+    activity_command.add(commands)
     token_commands.add(commands)
     trust_commands.add(commands)
     audit_command.add(commands)
-    state_commands.add(commands)
     doctor_command.add(commands)
     completion_command.add(commands)
     return top

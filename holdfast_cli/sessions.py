@@ -16,7 +16,7 @@ from holdfast import json_object
 from holdfast.identity import records as record_fields
 from holdfast.identity.credentials import is_secret, is_session_id
 from holdfast.identity.trust import LOOPBACK
-from holdfast_cli import api, id_tokens, versions
+from holdfast_cli import api, id_tokens
 from holdfast_cli.api import Response, Sign
 from holdfast_cli.aws_errors import as_command_errors
 from holdfast_cli.errors import CommandError
@@ -139,7 +139,7 @@ def _aws_denial(response: Response, address: str, region: str) -> str:
     return (
         "AWS does not let these credentials call the API: they must be valid, of the team's account, and "
         "allowed execute-api:Invoke on POST /sessions/aws (docs/access.md#permissions); the clock must be "
-        f"right, and the API in {region}, for which the request was signed.{_skew(address)}"
+        f"right, and the API in {region}, for which the request was signed.{api.version_skew(address)}"
     )
 
 
@@ -151,12 +151,12 @@ def _read(response: Response, address: str) -> Session:
         except (KeyError, TypeError, ValueError) as error:
             raise CommandError(
                 f"The response of {host} holds no session of Holdfast: check the address, and that this "
-                f"command has the version of what is deployed.{_skew(address)}"
+                f"command has the version of what is deployed.{api.version_skew(address)}"
             ) from error
     if response.status in (HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED):
         raise CommandError(
             f"{host} responds with {response.status}: check the address, and deploy the team's stack again "
-            f"if it is older than `holdfast login`.{_skew(address)}"
+            f"if it is older than `holdfast login`.{api.version_skew(address)}"
         )
     message = _message(response)
     transient = response.status >= HTTPStatus.INTERNAL_SERVER_ERROR
@@ -166,18 +166,7 @@ def _read(response: Response, address: str) -> Session:
             f"{host} responds with {response.status}, after retries too: run the command again.{reason}"
         )
     reason = message or "check the address."
-    raise CommandError(f"{host} responds with {response.status}: {reason}{_skew(address)}")
-
-
-def _skew(address: str) -> str:
-    """Say which is older, the command or the deployed code, if the API tells its version and they differ."""
-    try:
-        health = api.send("GET", f"{address}/health", headers={})
-    except CommandError:
-        return ""
-    version = health.text("version")
-    compared = versions.compare(version) if health.status == HTTPStatus.OK and version else None
-    return "" if compared is None else f" {plain(' '.join(compared))}"
+    raise CommandError(f"{host} responds with {response.status}: {reason}{api.version_skew(address)}")
 
 
 def _session(body: bytes) -> Session:

@@ -120,7 +120,7 @@ def _find(
     asked: argparse.Namespace, environment: Mapping[str, str], profile: Found, values: Mapping[str, str]
 ) -> dict[str, Found | None]:
     def typed(setting: str) -> Found | None:
-        value = getattr(asked, setting)
+        value = getattr(asked, setting, None)
         return None if value is None else Found(value, f"--{setting}")
 
     def of_profile(setting: str) -> Found | None:

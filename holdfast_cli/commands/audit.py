@@ -2,9 +2,9 @@
 
 import argparse
 import json
-import re
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _SINCE = timedelta(days=30)
 _PAUSE: Final = 2.0
 """Seconds between two looks for new events: CloudWatch Logs takes few requests a second from an account."""
-_COUNT: Final = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 _EVENT_WIDTH: Final = max(map(len, EVENTS))
 _OPTIONS = ("state", "event", "principal", "version_id", "lock_id")
 """Fields of an event that an option of the same name selects by."""
@@ -88,7 +87,7 @@ examples:
     )
     audit.add_argument(
         "--limit",
-        type=_count,
+        type=arguments.count,
         metavar="COUNT",
         help="only the newest COUNT of the selected events, oldest first",
     )
@@ -112,12 +111,6 @@ def _value(value: str) -> str:
     if not arguments.unicode_text(value):
         raise argparse.ArgumentTypeError("it is empty, and no event has an empty value")
     return value
-
-
-def _count(value: str) -> int:
-    if not _COUNT.fullmatch(value):
-        raise argparse.ArgumentTypeError(f"{value!r} is not a valid count: a whole number from 1 on")
-    return int(value)
 
 
 def _run(asked: argparse.Namespace) -> None:
@@ -146,7 +139,7 @@ def _run(asked: argparse.Namespace) -> None:
         if events:
             output.write("\n".join(json.dumps(event) for event in events))
     elif events:
-        output.write(_table(events))
+        output.write(table(events))
     else:
         output.write(
             f"The audit log of the team {team} has no such event since {output.moment(since)}; --since looks "
@@ -180,24 +173,25 @@ def _follow(log: "Log", search: "Search", asked: argparse.Namespace, waiting: st
             is_available = False
 
 
-def _line(event: dict[str, Any]) -> str:
+def _line(event: Mapping[str, Any]) -> str:
     """Return the line of an event whose neighbours are not known. On a terminal it is wrapped at spaces."""
     time_, kind, *rest = (output.plain(text) or "-" for text in _cells(event))
     line = "  ".join([time_, f"{kind:<{_EVENT_WIDTH}}", *rest])
     return output.wrapped(line, hanging=2)
 
 
-def _table(events: list[dict[str, Any]]) -> str:
+def table(events: Sequence[Mapping[str, Any]]) -> str:
+    """Lay out events of the audit trail as a table."""
     rows = [_cells(event) for event in events]
     headings = ("TIME", "EVENT", "PRINCIPAL", "STATE", "DETAILS")
     return output.table(headings, rows)
 
 
-def _cells(event: dict[str, Any]) -> list[str]:
+def _cells(event: Mapping[str, Any]) -> list[str]:
     return [_time(event), _text(event, "event"), _who(event), _text(event, "state"), _details(event)]
 
 
-def _time(event: dict[str, Any]) -> str:
+def _time(event: Mapping[str, Any]) -> str:
     try:
         time = datetime.fromisoformat(_text(event, "time"))
     except ValueError:
@@ -205,17 +199,17 @@ def _time(event: dict[str, Any]) -> str:
     return output.word(time) if time.tzinfo else _text(event, "time")
 
 
-def _who(event: dict[str, Any]) -> str:
+def _who(event: Mapping[str, Any]) -> str:
     """Return the principal, or the subject of a caller that was refused before it had a principal."""
     return _text(event, "principal") or _text(event, "subject")
 
 
-def _text(event: dict[str, Any], name: str) -> str:
+def _text(event: Mapping[str, Any], name: str) -> str:
     value = event.get(name)
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _details(event: dict[str, Any]) -> str:
+def _details(event: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={text}" for name in DETAILS if (text := _text(event, name)))

@@ -1,16 +1,25 @@
-"""`holdfast state`: operations on states that Terraform does not have."""
+"""`holdfast state`: states, their history, and what can be done about them without Terraform."""
 
 import argparse
 import json
-from typing import TYPE_CHECKING
+import os
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from holdfast_cli import arguments, output, settings
+from holdfast_cli import arguments, output, state_versions
+from holdfast_cli.commands import freeze, state_changes
+from holdfast_cli.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
-    from holdfast.names import StateName
-    from holdfast.state.undelete import Undeleted
     from holdfast_cli.arguments import Commands
-    from holdfast_cli.stack import Stack
+    from holdfast_cli.management import Document
+
+_LIMIT: Final = 20
+"""Versions of a history, as many as the API has in a page."""
 
 
 def add(commands: "Commands") -> None:
@@ -18,74 +27,432 @@ def add(commands: "Commands") -> None:
     state = arguments.group(
         commands,
         "state",
-        short="bring a deleted state back",
-        description="Operations on states that Terraform does not have.",
-        epilog="""\
-examples:
-  holdfast state undelete network/prod
-  holdfast state undelete --help
-""",
-    )
-    undelete = arguments.command(
-        state,
-        "undelete",
-        _undelete,
-        short="bring a deleted state back",
+        short="list states, show their history, go back, freeze",
         description="""\
-Write the newest version of a deleted state again, under a lock. A state that is
-not deleted stays as it is. Needs AWS credentials that may list, read and write
-the versions of the team's bucket; for the local AWS: set -a; . .local/aws.env;
-set +a.""",
+Operations on states that Terraform does not have. They use the credentials that
+Terraform uses: TF_HTTP_USERNAME and TF_HTTP_PASSWORD, or TF_TOKEN_… of the API's
+host, as `holdfast login` exports them; and no AWS credentials.""",
         epilog="""\
 examples:
-  holdfast state undelete network/prod
-  holdfast state undelete network/prod --team payments
-  holdfast state undelete network/prod --json
+  holdfast state list
+  holdfast state history network/prod
+  holdfast state diff network/prod @12
+  holdfast state restore network/prod @12 --reason 'the apply of Tuesday'
+  holdfast state freeze 'network/*' --reason 'incident 4711' --until 2h
 """,
     )
-    undelete.add_argument(
-        "state", type=arguments.state, metavar="STATE", help="the state's name, such as network/prod"
+    _add_list(state)
+    _add_show(state)
+    _add_history(state)
+    _add_diff(state)
+    _add_get(state)
+    state_changes.add(state)
+    freeze.add(state)
+
+
+def _add_list(group: "Commands") -> None:
+    listing = arguments.command(
+        group,
+        "list",
+        _list,
+        short="show which states there are",
+        description="Show the states in your scope, with their locks and freezes. Options narrow it down.",
+        epilog="""\
+examples:
+  holdfast state list
+  holdfast state list network/ --locked
+  holdfast state list --larger-than 4MB --older-than 30d
+  holdfast state list --deleted --json
+""",
     )
-    arguments.add_team(undelete)
-    arguments.add_json(undelete)
+    arguments.add_prefix(listing)
+    listing.add_argument("--locked", action="store_true", help="only those that are locked or frozen")
+    listing.add_argument("--deleted", action="store_true", help="only those that are deleted")
+    listing.add_argument(
+        "--larger-than", type=arguments.size, metavar="SIZE", help="only larger ones, as 4MB"
+    )
+    listing.add_argument(
+        "--older-than",
+        type=arguments.duration,
+        metavar="DURATION",
+        help="only those that were last written, or deleted, longer ago, as 30d",
+    )
+    arguments.add_api(listing)
+    arguments.add_json(listing, "one JSON array")
 
 
-def _undelete(asked: argparse.Namespace) -> None:
-    from holdfast_cli import stack, states  # the SDK is loaded only by what talks to AWS
+def _add_show(group: "Commands") -> None:
+    show = arguments.command(
+        group,
+        "show",
+        _show,
+        short="show one state",
+        description="""\
+Show the current version of a state, who wrote it, how many resources it has (to
+the role reader), and its lock.""",
+        epilog="""\
+examples:
+  holdfast state show network/prod
+  holdfast state show network/prod --json
+""",
+    )
+    arguments.add_state(show)
+    arguments.add_api(show)
+    arguments.add_json(show)
 
-    session, found = stack.open_team(settings.resolve(asked))
-    undeleted = states.undelete(session, found, asked.state)
-    with output.after(f"The state {asked.state} is back as version {undeleted.version_id}."):
-        output.write((_json if asked.json else _text)(found, asked.state, undeleted))
+
+def _add_history(group: "Commands") -> None:
+    history = arguments.command(
+        group,
+        "history",
+        _history,
+        short="show the versions of a state",
+        description="""\
+Show the versions of a state, newest first: who wrote which, and whether it was
+acknowledged. The writer of one that was never acknowledged was refused. Takes the
+role reader.""",
+        epilog="""\
+examples:
+  holdfast state history network/prod
+  holdfast state history network/prod --limit 100
+  holdfast state history network/prod --all --json
+""",
+    )
+    arguments.add_state(history)
+    many = history.add_mutually_exclusive_group()
+    many.add_argument(
+        "--limit",
+        type=arguments.count,
+        default=_LIMIT,
+        metavar="COUNT",
+        help=f"only the newest COUNT; default: {_LIMIT}",
+    )
+    many.add_argument("--all", action="store_true", help="all versions that there are")
+    arguments.add_api(history)
+    arguments.add_json(history, "one JSON array")
 
 
-def _json(stack: "Stack", name: "StateName", undeleted: "Undeleted") -> str:
-    return json.dumps(
-        {
-            "state": name.value,
-            "team": stack.team,
-            "serial": undeleted.revision.serial,
-            "lineage": undeleted.revision.lineage,
-            "from_version": undeleted.from_version,
-            "from_time": undeleted.from_time.isoformat(timespec="seconds"),
-            "version": undeleted.version_id,
-            "retention": None if stack.retention is None else str(stack.retention),
-        },
-        indent=2,
+def _add_diff(group: "Commands") -> None:
+    diff = arguments.command(
+        group,
+        "diff",
+        _diff,
+        short="show what differs between two versions",
+        description=f"""\
+Show which resources, attributes and outputs differ between two versions of a
+state. Without TO it is the current version, without FROM the version before TO.
+Takes the role reader.
+
+Values are masked unless --show-values; with it, what the state marks sensitive
+stays masked. A state does not know everything that a provider's schema calls
+sensitive.
+
+{state_versions.HELP}""",
+        epilog="""\
+examples:
+  holdfast state diff network/prod
+  holdfast state diff network/prod @12
+  holdfast state diff network/prod @2026-11-20T14:00 @2026-11-21 --show-values
+  holdfast state diff network/prod @12 @14 --json
+""",
+    )
+    arguments.add_state(diff)
+    for name, metavar, default in (
+        ("from_", "FROM", "the version before TO"),
+        ("to", "TO", "the current one"),
+    ):
+        diff.add_argument(
+            name,
+            nargs="?",
+            type=state_versions.reference,
+            default=None,
+            metavar=metavar,
+            help=f"a version; default: {default}",
+        )
+    diff.add_argument(
+        "--show-values", action="store_true", help="show values, except those that the state marks sensitive"
+    )
+    arguments.add_api(diff)
+    arguments.add_json(diff)
+
+
+def _add_get(group: "Commands") -> None:
+    get = arguments.command(
+        group,
+        "get",
+        _get,
+        short="print the content of a state",
+        description=f"""\
+Print a version of a state as it is stored, by default the current one. Takes the
+role reader; the role outputs gets it reduced to its outputs.
+
+{state_versions.HELP}""",
+        epilog="""\
+examples:
+  holdfast state get network/prod > now.tfstate
+  holdfast state get network/prod --version @12 --output old.tfstate
+""",
+    )
+    arguments.add_state(get)
+    get.add_argument(
+        "--version",
+        type=state_versions.reference,
+        metavar="VERSION",
+        help="which version; default: the current one",
+    )
+    get.add_argument("--output", type=Path, metavar="FILE", help="a new file, which only its owner can read")
+    arguments.add_api(get)
+    arguments.add_json(get, "one JSON object about what was written; goes with --output")
+
+
+# --- what they do --------------------------------------------------------------------------------
+
+
+def _list(asked: argparse.Namespace) -> None:
+    from holdfast_cli import management  # only what talks to the API loads it
+
+    api = management.sign_in(asked)
+    found = api.pages(
+        "states",
+        "states",
+        progress="states",
+        prefix=asked.prefix,
+        deleted="true" if asked.deleted else None,
+    )
+    states = [item for item in found if _is_wanted(item, asked)]
+    if asked.json:
+        output.write(json.dumps(states, indent=2))
+    elif states:
+        output.write(_table_of_states(states, deleted=asked.deleted))
+    else:
+        output.write("There are no such states in your scope.")
+
+
+def _is_wanted(item: "Document", asked: argparse.Namespace) -> bool:
+    from holdfast_cli.management import member, number, time
+
+    size, modified = number(item, "size"), time(item, "modified")
+    return (
+        (not asked.locked or bool(member(item, "lock")))
+        and (item.get("deleted") is True) == asked.deleted
+        and (asked.larger_than is None or (size is not None and size > asked.larger_than))
+        and (asked.older_than is None or (modified is not None and _age(modified) > asked.older_than))
     )
 
 
-def _text(stack: "Stack", name: "StateName", undeleted: "Undeleted") -> str:
-    fields = [
-        ("serial", str(undeleted.revision.serial)),
-        ("from version", f"{undeleted.from_version}, of {output.moment(undeleted.from_time)}"),
-        ("now version", undeleted.version_id),
+def _age(moment: datetime) -> timedelta:
+    return datetime.now(UTC) - moment
+
+
+def _table_of_states(states: "list[Document]", *, deleted: bool) -> str:
+    from holdfast_cli.management import member, number, text
+    from holdfast_cli.state_texts import lock_words, size, word
+
+    rows = [
+        [
+            text(item, "name"),
+            size(number(item, "size")),
+            word(item, "modified"),
+            lock_words(member(item, "lock")),
+        ]
+        for item in states
     ]
-    if stack.retention is not None:
-        fields.append(("retention", f"{stack.retention} days"))
-    return output.wrapped(f"""\
-The state {name} of the team {stack.team} is back.
+    return output.table(("STATE", "SIZE", "DELETED" if deleted else "MODIFIED", "LOCK"), rows)
 
-{output.listed(fields)}
 
-Run `terraform plan` to see whether it still matches what it describes.""")
+def _show(asked: argparse.Namespace) -> None:
+    from holdfast_cli import management
+
+    found = management.sign_in(asked).get("states", asked.state)
+    output.write(json.dumps(found, indent=2) if asked.json else output.listed(_fields(found)))
+
+
+def _fields(found: "Document") -> list[tuple[str, str]]:
+    from holdfast_cli.management import member, number, text
+    from holdfast_cli.state_texts import lock_fields, moment, size, whole
+
+    fields = [("state", text(found, "name"))]
+    if not text(found, "version"):
+        fields.append(("version", "none: there is no state of this name now"))
+    else:
+        counts = member(found, "resources")
+        resources = ", ".join(
+            f"{whole(counts, kind)} {kind}" for kind in ("managed", "data") if kind in counts
+        )
+        fields += [
+            ("version", text(found, "version")),
+            ("serial", whole(found, "serial")),
+            ("lineage", text(found, "lineage")),
+            ("size", size(number(found, "size"))),
+            ("written", moment(found, "modified")),
+            ("by", _writer(found)),
+            ("operation", text(found, "operation")),
+            ("status", state_versions.status_words(text(found, "status"))),
+            ("Terraform", text(found, "terraform_version")),
+            ("resources", resources),
+            ("outputs", whole(counts, "outputs")),
+        ]
+        if found.get("encrypted") is True:
+            fields.append(("encrypted", "by the client, so that its content is not shown"))
+    fields.append(("declared", "yes" if found.get("record") is True else ""))
+    fields = [(name, value) for name, value in fields if value]
+    lock = member(found, "lock")
+    return [*fields, *(lock_fields(lock) if lock else [("lock", "none")])]
+
+
+def _writer(version: "Document") -> str:
+    from holdfast_cli.management import text
+
+    principal, who = text(version, "principal"), text(version, "who")
+    return f"{principal} ({who})" if principal and who and who != principal else principal or who
+
+
+def _history(asked: argparse.Namespace) -> None:
+    from holdfast_cli import management
+
+    history = state_versions.all_of(management.sign_in(asked), asked.state)
+    versions = list(islice(history, None if asked.all else asked.limit))
+    history.close()
+    if asked.json:
+        output.write(json.dumps(versions, indent=2))
+    elif versions:
+        output.write(_table_of_versions(versions))
+    else:
+        output.write(output.wrapped(f"The state {asked.state} has no versions."))
+    if not asked.all and len(versions) == asked.limit:
+        output.tell(f"holdfast: These are the newest {asked.limit}; --all shows all that there are.")
+
+
+def _table_of_versions(versions: "list[Document]") -> str:
+    from holdfast_cli.management import number, text
+    from holdfast_cli.state_texts import size, whole, word
+
+    rows = [
+        [
+            whole(version, "serial"),
+            word(version, "time"),
+            _status(version),
+            text(version, "version"),
+            _writer(version),
+            text(version, "operation"),
+            size(number(version, "size")),
+            _note(version),
+        ]
+        for version in versions
+    ]
+    headings = ("SERIAL", "TIME", "STATUS", "VERSION", "BY", "OPERATION", "SIZE", "NOTE")
+    return output.table(headings, rows)
+
+
+def _status(version: "Document") -> str:
+    from holdfast_cli.management import text
+
+    status = state_versions.status_words(text(version, "status"))
+    words = ["deleted" if version.get("delete_marker") is True else status]
+    if version.get("current") is True:
+        words.insert(0, "current")
+    return ", ".join(filter(None, words))
+
+
+def _note(version: "Document") -> str:
+    from holdfast_cli.management import text
+
+    source, reason = text(version, "restored_from"), text(version, "reason")
+    restored = f"restored from {source}" if source else ""
+    return ": ".join(filter(None, (restored, reason)))
+
+
+def _diff(asked: argparse.Namespace) -> None:
+    from holdfast_cli import management
+
+    api = management.sign_in(asked)
+    named = [one for one in (asked.from_, asked.to) if one is not None]
+    searched = [one for one in named if one.id is None]  # an ID needs no search
+    found = state_versions.find(api, asked.state, searched)
+    ids = {one: one.id for one in named}
+    ids |= {one: management.text(version, "version") for one, version in zip(searched, found, strict=True)}
+    document = api.get(
+        "diff",
+        asked.state,
+        **{"from": ids.get(asked.from_), "to": ids.get(asked.to)},
+        values="true" if asked.show_values else None,
+    )
+    if asked.json:
+        output.write(json.dumps(document, indent=2))
+        return
+    from holdfast_cli import state_diff
+
+    output.write(state_diff.text(document))
+
+
+def _get(asked: argparse.Namespace) -> None:
+    if asked.json and asked.output is None:
+        raise UsageError("Without --output the content itself is printed: --json goes with --output.")
+    if asked.output is not None and os.path.lexists(asked.output):
+        raise CommandError(f"{asked.output} is there already: remove it, or name another file.")
+
+    from holdfast_cli import management
+
+    api, version = management.sign_in(asked), None
+    if asked.version is not None:
+        version = asked.version.id
+        if version is None:
+            [found] = state_versions.find(api, asked.state, [asked.version])
+            version = management.text(found, "version")
+    progress = output.Progress()
+    try:
+        progress.show(f"Reading {asked.state}")
+        content, read = api.content(asked.state, version)
+    finally:
+        progress.end()
+    if asked.output is None:
+        _print(content)
+        return
+    _write(asked.output, content)
+    done = f"Wrote {len(content)} bytes to {asked.output}."
+    with output.after(done):
+        if asked.json:
+            written = {
+                "name": asked.state.value,
+                "version": read or version,
+                "size": len(content),
+                "file": str(asked.output),
+            }
+            output.write(json.dumps(written, indent=2))
+        else:
+            output.tell(f"holdfast: {done}")
+
+
+def _print(content: bytes) -> None:
+    """Print the bytes as they are; on a terminal without characters that control it."""
+    with output.checked():
+        if sys.stdout.isatty():
+            lines = content.decode(errors="replace").split("\n")
+            print("\n".join(map(output.plain, lines)), end="")
+        else:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(content)
+            sys.stdout.buffer.flush()
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Create a file that only its owner can read.
+
+    Raises:
+        CommandError: it is there already, or cannot be written. A part of it is not left.
+    """
+    try:
+        number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as error:
+        raise CommandError(f"{file} is there already: remove it, or name another file.") from error
+    except OSError as error:
+        raise CommandError(f"{file} cannot be written: {error.strerror}.") from error
+    try:
+        with open(number, "wb") as stream:  # noqa: PTH123 it is open already
+            stream.write(content)
+    except BaseException as error:
+        with suppress(OSError):
+            file.unlink()
+        if isinstance(error, OSError):
+            raise CommandError(f"{file} cannot be written: {error.strerror}.") from error
+        raise

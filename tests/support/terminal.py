@@ -10,19 +10,40 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 
-def run(command: Sequence[str | Path], environment: Mapping[str, str], *, columns: int) -> str:
-    """Run a command, which must succeed, on a terminal of that width, and return what it printed there."""
+def run(
+    command: Sequence[str | Path],
+    environment: Mapping[str, str],
+    *,
+    columns: int,
+    typed: str | None = None,
+    code: int = 0,
+) -> str:
+    """Run a command on a terminal of that width, and return what was printed there.
+
+    Args:
+        command: the program and its arguments.
+        environment: its variables.
+        columns: of the terminal.
+        typed: what is typed there; None for nothing on its standard input.
+        code: how it must end.
+    """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
     with subprocess.Popen(
-        command, env=dict(environment), stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs
+        command,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL if typed is None else theirs,
+        stdout=theirs,
+        stderr=theirs,
     ) as process:
         os.close(theirs)
+        if typed is not None:
+            os.write(ours, typed.encode())
         printed = b""
         while part := _read(ours):
             printed += part
     os.close(ours)
-    assert process.returncode == 0, printed
+    assert process.returncode == code, printed
     return printed.decode().replace("\r\n", "\n")
 
 

@@ -1,0 +1,41 @@
+"""Asks on a terminal before something is done."""
+
+import sys
+from typing import TextIO
+
+from holdfast_cli import output
+from holdfast_cli.errors import CommandError, UsageError
+
+_NOTHING = "Nothing was changed."
+
+
+def for_word(question: str, word: str) -> None:
+    """Ask for a word, without which nothing is done.
+
+    Args:
+        question: one or more sentences about what will happen.
+        word: what must be typed.
+
+    Raises:
+        UsageError: there is no terminal to ask on.
+        CommandError: another word was typed, or none.
+        KeyboardInterrupt: with a note that nothing was changed.
+    """
+    if not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
+        raise UsageError(f"{question} Without a terminal to ask on, --yes says that it is meant. {_NOTHING}")
+    output.tell(f"{question} Type {word} to go on.")
+    try:
+        print("> ", end="", file=sys.stderr, flush=True)
+        typed = sys.stdin.readline().strip()
+    except KeyboardInterrupt as interrupt:
+        output.tell("")  # the line of the question
+        interrupt.add_note(_NOTHING)
+        raise
+    except (OSError, ValueError) as error:
+        raise CommandError(f"The answer cannot be read. {_NOTHING}") from error
+    if typed != word:
+        raise CommandError(f"That is not {word}. {_NOTHING}")
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()

@@ -1,0 +1,369 @@
+"""`holdfast state freeze` and `unfreeze`, of one state or of all that a pattern matches."""
+
+import argparse
+import json
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+from holdfast import names
+from holdfast.access import check_pattern, matches
+from holdfast.errors import HoldfastError, InvalidName
+from holdfast_cli import arguments, asking, output, state_versions
+from holdfast_cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from holdfast_cli.arguments import Commands
+    from holdfast_cli.management import Api, Document
+
+_PAUSE: Final = 5.0
+"""Seconds between two looks at a lock."""
+_DONE: Final = frozenset({"frozen", "already_frozen", "unfrozen", "not_frozen"})
+"""What counts as done."""
+_OF_ONE_STATE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.LOCKED})
+"""Refusals that do not keep from going on with the next state."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What became of one state.
+
+    Attributes:
+        name: of the state.
+        result: `frozen`, `already_frozen`, `unfrozen`, `not_frozen`, `locked` or `failed`.
+        said: a sentence about it.
+        freeze: the freeze that the state has, or had.
+    """
+
+    name: str
+    result: str
+    said: str
+    freeze: "Document | None" = None
+
+
+def add(state: "Commands") -> None:
+    """Add the commands to the group of states."""
+    _add_freeze(state)
+    _add_unfreeze(state)
+
+
+def _add_freeze(group: "Commands") -> None:
+    freeze = arguments.command(
+        group,
+        "freeze",
+        _freeze,
+        short="keep everybody from changing a state",
+        description="""\
+Freeze a state, or all that there are and match a pattern. A freeze is a lock:
+Terraform and OpenTofu print the reason at the next plan or apply, and no
+force-unlock through the API removes it. One whose time has come is lifted by the
+next command that acquires the lock. A state that is locked is not frozen. What is
+frozen already counts as done with a pattern, which can be repeated. Takes the role
+maintainer.""",
+        epilog="""\
+examples:
+  holdfast state freeze network/prod --reason 'incident 4711'
+  holdfast state freeze 'network/*' --reason 'release 8' --until 2h
+  holdfast state freeze network/prod --reason 'audit' --until 2099-11-20T14:00 --wait 15m
+""",
+    )
+    _add_states(freeze)
+    arguments.add_reason(freeze)
+    freeze.add_argument(
+        "--until",
+        type=_until,
+        metavar="WHEN",
+        help="when it ends: a duration from now on, as 2h, or a time, as 2099-11-20T14:00; default: never",
+    )
+    freeze.add_argument(
+        "--wait",
+        nargs="?",
+        type=arguments.duration,
+        const=timedelta.max,
+        metavar="DURATION",
+        help="wait until a lock is released, at most so long; without DURATION, until Ctrl-C",
+    )
+    freeze.add_argument("--yes", action="store_true", help="do not ask where all states would be frozen")
+    arguments.add_api(freeze)
+    arguments.add_json(freeze, "one JSON array, with an object for each state")
+
+
+def _add_unfreeze(group: "Commands") -> None:
+    unfreeze = arguments.command(
+        group,
+        "unfreeze",
+        _unfreeze,
+        short="lift a freeze",
+        description="""\
+Lift the freeze of a state, or of all that match a pattern. Other locks stay. Takes
+the role maintainer.""",
+        epilog="""\
+examples:
+  holdfast state unfreeze network/prod
+  holdfast state unfreeze 'network/*'
+  holdfast state unfreeze '*' --yes --json
+""",
+    )
+    _add_states(unfreeze)
+    unfreeze.add_argument("--yes", action="store_true", help="do not ask where all states would be unfrozen")
+    arguments.add_api(unfreeze)
+    arguments.add_json(unfreeze, "one JSON array, with an object for each state")
+
+
+def _add_states(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "states",
+        type=_state_or_pattern,
+        metavar="STATE|PATTERN",
+        help="a state's name, or a pattern as in a scope: 'a/*' is everything below a, '*' every state",
+    )
+
+
+def _state_or_pattern(value: str) -> str:
+    try:
+        return check_pattern(value) if "*" in value else names.parse(value).value
+    except InvalidName as error:
+        raise argparse.ArgumentTypeError(error.message) from error
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error).replace("scope pattern", "pattern")) from error
+
+
+def _until(value: str) -> datetime:
+    now = datetime.now(UTC)
+    if value[-1:] in ("d", "h", "m", "s"):
+        at = now + arguments.duration(value)
+    else:
+        at = state_versions.local_time(value)
+    at = at.replace(microsecond=0)
+    if at <= now:
+        raise argparse.ArgumentTypeError(f"{value!r} has passed already: it is {output.moment(at)}")
+    return at
+
+
+# --- what they do --------------------------------------------------------------------------------
+
+
+def _freeze(asked: argparse.Namespace) -> None:
+    from holdfast_cli import management  # only what talks to the API loads it
+
+    api = management.sign_in(asked)
+    wanted = {
+        "reason": asked.reason,
+        "until": None if asked.until is None else output.word(asked.until),
+        "id": secrets.token_hex(16),
+    }
+    if "*" not in asked.states:
+        _put(api, asked.states, wanted, asked)
+        return
+    states = _matching(api, asked, "freezes")
+    _each(states, lambda item: _freeze_one(api, item, wanted, asked), asked)
+
+
+def _put(api: "Api", name: str, wanted: "Document", asked: argparse.Namespace) -> None:
+    """Freeze the one state that was named. Whatever keeps from it is an error."""
+    found = _acquire(api, name, wanted, asked)
+    _tell([_frozen(name, found)], asked)
+
+
+def _freeze_one(api: "Api", item: "Document", wanted: "Document", asked: argparse.Namespace) -> _Outcome:
+    from holdfast_cli.management import ApiError, member, text
+    from holdfast_cli.state_texts import is_frozen
+
+    name, lock = text(item, "name"), member(item, "lock")
+    if is_frozen(lock):
+        return _already(name, lock)
+    try:
+        return _frozen(name, _acquire(api, name, wanted, asked))
+    except ApiError as error:
+        if error.code == "frozen":  # since it was listed
+            return _already(name, member(api.get("locks", name), "lock"))
+        if error.status not in _OF_ONE_STATE:
+            raise
+        return _Outcome(name, "locked" if error.code == "locked" else "failed", str(error))
+
+
+def _frozen(name: str, document: "Document") -> _Outcome:
+    from holdfast_cli.management import member
+    from holdfast_cli.state_texts import moment
+
+    freeze = member(document, "freeze")
+    until = moment(freeze, "until")
+    ends = f"until {until}" if until else f"until `holdfast state unfreeze {name}`"
+    return _Outcome(name, "frozen", f"{name} is frozen {ends}.", freeze)
+
+
+def _already(name: str, lock: "Document") -> _Outcome:
+    from holdfast_cli.management import member, text
+    from holdfast_cli.state_texts import holder, lock_words, moment
+
+    freeze = member(lock, "freeze")
+    by = text(freeze, "by") or holder(lock)
+    said = f"{name} was frozen already by {by}, since {moment(lock, 'since') or '-'}: {lock_words(lock)}."
+    return _Outcome(name, "already_frozen", said, freeze)
+
+
+def _acquire(api: "Api", name: str, wanted: "Document", asked: argparse.Namespace) -> "Document":
+    """Ask for a freeze, and wait for the lock if that is wanted.
+
+    Raises:
+        ApiError: the state is locked or frozen, also after the wait; or the API refuses it.
+        CommandError: the API does not respond.
+        KeyboardInterrupt: while it waits, with a note.
+    """
+    from holdfast_cli.management import ApiError, member
+    from holdfast_cli.state_texts import lock_words
+
+    began = time.monotonic()
+    progress = output.Progress()
+    try:
+        while True:
+            try:
+                return api.change("PUT", "freeze", name, wanted)
+            except ApiError as error:
+                if asked.wait is None or error.code != "locked":
+                    raise
+                refused = error
+            while lock := member(api.get("locks", name), "lock"):
+                if member(lock, "freeze"):
+                    raise refused
+                waited = time.monotonic() - began
+                if waited >= asked.wait.total_seconds():
+                    raise refused
+                progress.show(f"Waiting for {name}, {lock_words(lock)}: {int(waited)} s")
+                time.sleep(_PAUSE)
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(f"{name} is not frozen, or only if the request had arrived already.")
+        raise
+    finally:
+        progress.end()
+
+
+def _unfreeze(asked: argparse.Namespace) -> None:
+    from holdfast_cli import management
+
+    api = management.sign_in(asked)
+    if "*" not in asked.states:
+        lock = management.member(api.get("locks", asked.states), "lock")
+        _tell([_unfreeze_one(api, {"name": asked.states, "lock": lock})], asked)
+        return
+    states = _matching(api, asked, "unfreezes")
+    _each(states, lambda item: _unfreeze_one(api, item), asked)
+
+
+def _unfreeze_one(api: "Api", item: "Document") -> _Outcome:
+    from holdfast_cli.management import ApiError, member, text
+    from holdfast_cli.state_texts import lock_words
+
+    name, lock = text(item, "name"), member(item, "lock")
+    freeze = member(lock, "freeze")
+    if not freeze:
+        locked = f": it is {lock_words(lock)}, which stays" if lock else ""
+        return _Outcome(name, "not_frozen", f"{name} is not frozen{locked}.")
+    try:
+        removed = api.change("DELETE", "freeze", name, id=text(freeze, "id"))
+    except ApiError as error:
+        if error.status not in _OF_ONE_STATE:
+            raise
+        return _Outcome(name, "failed", str(error), freeze)
+    if removed.get("removed") is False:
+        return _Outcome(name, "not_frozen", f"{name} is not frozen any more.")
+    return _Outcome(
+        name, "unfrozen", f"{name} is not frozen any more; it was: {text(freeze, 'reason')}.", freeze
+    )
+
+
+def _matching(api: "Api", asked: argparse.Namespace, verb: str) -> "list[Document]":
+    """Return the states that a pattern matches. If these are all that there are, ask.
+
+    Raises:
+        CommandError: it matches none, or that was not meant.
+        UsageError: it matches all, and there is no terminal to ask on.
+    """
+    from holdfast_cli.management import text
+
+    listed = [
+        item for item in api.pages("states", "states", progress="states") if item.get("deleted") is not True
+    ]
+    found = [item for item in listed if _covers(asked.states, text(item, "name"))]
+    if not found:
+        raise CommandError(
+            f"No state in your scope matches {asked.states}: nothing was changed. `holdfast state list` "
+            f"shows the {len(listed)} that there are."
+        )
+    if len(found) == len(listed) and not asked.yes:
+        asking.for_word(
+            f"The pattern {asked.states} matches every state in your scope: this {verb} {len(found)}.",
+            str(len(found)),
+        )
+    return found
+
+
+def _covers(pattern: str, name: str) -> bool:
+    try:
+        return matches(pattern, names.parse(name))
+    except HoldfastError:  # what another program put there
+        return False
+
+
+def _each(
+    states: "Sequence[Document]", do: Callable[["Document"], _Outcome], asked: argparse.Namespace
+) -> None:
+    """Do it to each state, and print what became of them, also after an interrupt.
+
+    Raises:
+        CommandError: something remains to be done.
+        KeyboardInterrupt: with a note on what remains.
+    """
+    outcomes: list[_Outcome] = []
+    progress = output.Progress()
+    try:
+        for number, item in enumerate(states):
+            progress.show(f"{number} of {len(states)} states")
+            outcomes.append(do(item))
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(_remaining(states, outcomes))
+        raise
+    except CommandError as failure:
+        raise CommandError(f"{failure} {_remaining(states, outcomes)}") from failure
+    finally:
+        progress.end()
+    _tell(outcomes, asked)
+
+
+def _remaining(states: "Sequence[Document]", outcomes: Sequence[_Outcome]) -> str:
+    done = sum(outcome.result in _DONE for outcome in outcomes)
+    return f"It is done for {done} of {len(states)} states; the command can be repeated."
+
+
+def _tell(outcomes: Sequence[_Outcome], asked: argparse.Namespace) -> None:
+    """Print what became of the states.
+
+    Raises:
+        CommandError: something remains to be done.
+    """
+    left = [outcome for outcome in outcomes if outcome.result not in _DONE]
+    with output.after(_remaining_of(outcomes)):
+        if asked.json:
+            documents = [
+                {"name": one.name, "result": one.result, "message": one.said, "freeze": one.freeze or None}
+                for one in outcomes
+            ]
+            output.write(json.dumps(documents, indent=2))
+        else:
+            output.write("\n".join(output.wrapped(output.plain(one.said), hanging=2) for one in outcomes))
+    if left:
+        where = ", ".join(outcome.name for outcome in left[:5])
+        more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+        raise CommandError(
+            f"It is not done for {len(left)} of {len(outcomes)} states ({where}{more}): see above. The "
+            "command can be repeated."
+        )
+
+
+def _remaining_of(outcomes: Sequence[_Outcome]) -> str:
+    done = sum(outcome.result in _DONE for outcome in outcomes)
+    return f"It is done for {done} of {len(outcomes)} states."

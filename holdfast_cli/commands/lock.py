@@ -1,0 +1,179 @@
+"""`holdfast lock`: who holds which lock, and how to break one."""
+
+import argparse
+import json
+import shlex
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from holdfast_cli import arguments, output
+from holdfast_cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from holdfast_cli.arguments import Commands
+
+
+def add(commands: "Commands") -> None:
+    """Add the commands."""
+    lock = arguments.group(
+        commands,
+        "lock",
+        short="show locks, and break one that nobody holds any more",
+        description="Show who holds which lock, and break one whose holder is gone.",
+        epilog="""\
+examples:
+  holdfast lock list --older-than 1h
+  holdfast lock show network/prod
+  holdfast lock break --help
+""",
+    )
+    _add_list(lock)
+    _add_show(lock)
+    _add_break(lock)
+
+
+def _add_list(group: "Commands") -> None:
+    listing = arguments.command(
+        group,
+        "list",
+        _list,
+        short="show the locks that are held",
+        description="Show the locks and freezes of the states in your scope, the oldest first.",
+        epilog="""\
+examples:
+  holdfast lock list
+  holdfast lock list network/ --older-than 1h
+  holdfast lock list --json
+""",
+    )
+    arguments.add_prefix(listing)
+    listing.add_argument(
+        "--older-than",
+        type=arguments.duration,
+        metavar="DURATION",
+        help="only those that have been held for longer, as 1h",
+    )
+    arguments.add_api(listing)
+    arguments.add_json(listing, "one JSON array")
+
+
+def _add_show(group: "Commands") -> None:
+    show = arguments.command(
+        group,
+        "show",
+        _show,
+        short="show who holds the lock of a state",
+        description="Show who holds the lock of a state, since when and for what; or who froze it, and why.",
+        epilog="""\
+examples:
+  holdfast lock show network/prod
+  holdfast lock show network/prod --json
+""",
+    )
+    arguments.add_state(show)
+    arguments.add_api(show)
+    arguments.add_json(show)
+
+
+def _add_break(group: "Commands") -> None:
+    breaking = arguments.command(
+        group,
+        "break",
+        _break,
+        short="remove a lock that nobody holds any more",
+        description="""\
+Remove exactly the lock that is named. Another lock that somebody has acquired
+since stays, also if it has the same ID. Whoever still works under the removed lock
+cannot write any more. It takes the role maintainer. A freeze is not removed:
+`holdfast state unfreeze` does that.""",
+        epilog="""\
+examples:
+  holdfast lock show network/prod
+  holdfast lock break network/prod 0d9c1f2e-5b7a-4c1e-9d43-1f6f0b9f2c11
+""",
+    )
+    arguments.add_state(breaking)
+    breaking.add_argument(
+        "id", type=arguments.unicode_text, metavar="ID", help="the lock's ID, as `holdfast lock show` has it"
+    )
+    arguments.add_api(breaking)
+    arguments.add_json(breaking)
+
+
+# --- what they do --------------------------------------------------------------------------------
+
+
+def _list(asked: argparse.Namespace) -> None:
+    from holdfast_cli import management
+    from holdfast_cli.management import text
+    from holdfast_cli.state_texts import holder, lock_words, word
+
+    api = management.sign_in(asked)
+    locks = list(api.pages("locks", "locks", progress="locks", prefix=asked.prefix))
+    if asked.older_than is not None:
+        before = datetime.now(UTC) - asked.older_than
+        locks = [lock for lock in locks if (since := management.time(lock, "since")) and since <= before]
+    locks.sort(key=lambda lock: text(lock, "since"))
+    if asked.json:
+        output.write(json.dumps(locks, indent=2))
+        return
+    if not locks:
+        output.write(
+            "There are no such locks." if asked.prefix or asked.older_than else "No state is locked."
+        )
+        return
+    rows = [
+        [
+            text(lock, "name"),
+            word(lock, "since"),
+            holder(lock),
+            lock_words(lock) if management.member(lock, "freeze") else text(lock, "operation"),
+            text(lock, "id"),
+        ]
+        for lock in locks
+    ]
+    output.write(output.table(("STATE", "SINCE", "HELD BY", "FOR", "ID"), rows))
+
+
+def _show(asked: argparse.Namespace) -> None:
+    from holdfast_cli import management
+    from holdfast_cli.state_texts import lock_fields
+
+    found = management.sign_in(asked).get("locks", asked.state)
+    lock = management.member(found, "lock")
+    if asked.json:
+        output.write(json.dumps(found, indent=2))
+    elif lock:
+        output.write(output.listed(lock_fields(lock)))
+    else:
+        output.write(output.wrapped(f"The state {asked.state} is not locked."))
+
+
+def _break(asked: argparse.Namespace) -> None:
+    from holdfast_cli import management
+    from holdfast_cli.management import text
+    from holdfast_cli.state_texts import lock_words
+
+    api = management.sign_in(asked)
+    lock = management.member(api.get("locks", asked.state), "lock")
+    removed: management.Document = {"name": asked.state.value, "removed": False}
+    if lock:
+        if text(lock, "id") != asked.id:
+            raise CommandError(
+                f"The lock of the state {asked.state} is another one: it is {lock_words(lock)}, lock ID "
+                f"{shlex.quote(text(lock, 'id'))}. Nothing was removed."
+            )
+        version = text(lock, "version")
+        removed = api.change("DELETE", "locks", asked.state, id=asked.id, version=version)
+    is_removed = removed.get("removed") is True
+    done = (
+        f"The lock {asked.id} of the state {asked.state} is removed."
+        if is_removed
+        else f"The state {asked.state} is not locked any more: nothing was removed."
+    )
+    with output.after(done):
+        if asked.json:
+            output.write(json.dumps(removed, indent=2))
+        else:
+            plan = " Run `terraform plan` to see what its holder has left." if is_removed else ""
+            output.write(output.wrapped(output.plain(f"{done}{plan}")))

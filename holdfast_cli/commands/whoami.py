@@ -1,0 +1,55 @@
+"""`holdfast whoami`: who the API takes the credentials of the environment for."""
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from holdfast_cli import arguments, output
+
+if TYPE_CHECKING:
+    from holdfast_cli.arguments import Commands
+
+
+def add(commands: "Commands") -> None:
+    """Add the command."""
+    whoami = arguments.command(
+        commands,
+        "whoami",
+        _run,
+        short="show who the API takes you for",
+        description="""\
+Show as whom the credentials of the environment sign in: principal, role, scope and
+when they expire. They are those of Terraform: TF_HTTP_USERNAME and
+TF_HTTP_PASSWORD, or TF_TOKEN_… of the API's host. No AWS credentials are used.""",
+        epilog="""\
+examples:
+  holdfast whoami
+  holdfast whoami --json
+  holdfast whoami --address https://abc123.execute-api.eu-central-1.amazonaws.com
+""",
+    )
+    arguments.add_api(whoami)
+    arguments.add_json(whoami)
+
+
+def _run(asked: argparse.Namespace) -> None:
+    from holdfast_cli import management  # only what talks to the API loads it
+    from holdfast_cli.state_texts import moment
+
+    api = management.sign_in(asked)
+    found = api.get("whoami")
+    if asked.json:
+        output.write(json.dumps({**found, "address": api.address}, indent=2))
+        return
+    scope = found.get("scope")
+    fields = [
+        ("principal", management.text(found, "principal") or "-"),
+        ("role", management.text(found, "role") or "-"),
+        ("scope", ", ".join(map(str, scope)) if isinstance(scope, list) else "-"),
+        ("signed in", management.text(found, "method") or "-"),
+        *([("trust", management.text(found, "trust"))] if management.text(found, "trust") else []),
+        ("expires", moment(found, "expires") or "never"),
+        ("credentials", f"of {api.source}"),
+        ("address", api.address),
+    ]
+    output.write(output.listed(fields))

@@ -1,0 +1,402 @@
+"""Talks to the management API, with the credentials that Terraform and OpenTofu use from the environment."""
+
+import json
+import os
+import shlex
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+from holdfast.identity import credentials
+from holdfast.identity.trust import LOOPBACK
+from holdfast_cli import api, arguments, cloud_config, settings
+from holdfast_cli.api import Response
+from holdfast_cli.errors import CommandError, UsageError
+from holdfast_cli.output import Progress, moment, plain
+
+Document = Mapping[str, Any]
+"""A JSON object of the API. A newer API may send members and words that this command does not know."""
+
+_ROOT: Final = "/manage/v1"
+_TOKEN: Final = "TF_TOKEN_"  # noqa: S105 how the names of variables begin
+_STATES: Final = "/states/"
+_HOW_TO_SIGN_IN: Final = (
+    'eval "$(holdfast login)" signs in; or export TF_HTTP_USERNAME and TF_HTTP_PASSWORD, as `make up` and '
+    "`holdfast token create` print them"
+)
+_MOST_PAGES: Final = 100_000
+"""Of one list. A server whose pages have no end is not listened to for ever."""
+
+
+class ApiError(CommandError):
+    """The API refuses a request.
+
+    Attributes:
+        status: of HTTP.
+        code: its word for the reason.
+        said: the API's message.
+        lock: the lock that is in the way, with the fields of Terraform's lock info.
+    """
+
+    def __init__(self, line: str, response: Response) -> None:
+        super().__init__(line)
+        self.status = response.status
+        self.code = response.text("error")
+        self.said = plain(response.text("message"))
+        self.lock = member(response.json(), "lock")
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """The management API of a team.
+
+    Attributes:
+        address: the API's base URL, without a trailing slash.
+        authorization: the header that signs requests in.
+        source: where the credentials come from, for a sentence.
+    """
+
+    address: str
+    authorization: str = field(repr=False)
+    source: str
+
+    @property
+    def host(self) -> str:
+        """Return the host that the address names, with its port."""
+        return urlsplit(self.address).netloc
+
+    def get(self, route: str, name: object = None, **query: str | None) -> Document:
+        """Ask for a document.
+
+        Args:
+            route: below the root of the management API.
+            name: of the state, if the route is about one.
+            query: its parameters; those that are None or empty are left out.
+
+        Raises:
+            ApiError: the API refuses it.
+            CommandError: the API does not respond, or is not this one.
+        """
+        return self._document(self._send("GET", _path(route, name, query)), name)
+
+    def change(
+        self,
+        method: str,
+        route: str,
+        name: object,
+        document: Document | None = None,
+        **query: str | None,
+    ) -> Document:
+        """Ask for a change. It is sent again if its response is lost, with the same IDs.
+
+        Args:
+            method: of HTTP.
+            route: below the root of the management API.
+            name: of the state.
+            document: the body, if there is one.
+            query: as of `get`.
+
+        Raises:
+            ApiError: the API refuses it.
+            CommandError: as by `get`; the change may have been made.
+            KeyboardInterrupt: with a note that it may have been made.
+        """
+        body = b"" if document is None else json.dumps(document).encode()
+        look = f"`holdfast state show {name}` shows what is so now."
+        try:
+            return self._document(self._send(method, _path(route, name, query), body), name)
+        except ApiError:
+            raise
+        except CommandError as failure:
+            raise CommandError(f"{failure} The request may have taken effect: {look}") from failure
+        except KeyboardInterrupt as interrupt:
+            interrupt.add_note(f"The request may have taken effect: {look}")
+            raise
+
+    def content(self, name: object, version: str | None) -> tuple[bytes, str]:
+        """Return the bytes of a state, and the ID of their version.
+
+        A redirect is followed over https or to this machine only, and without the credentials.
+
+        Raises:
+            ApiError: the API refuses it.
+            CommandError: the API or what it leads to does not respond, or leads to where nothing is fetched.
+        """
+        found = self._send("GET", _path("content", name, {"version": version}), redirects=True)
+        version_id = plain(found.headers.get("holdfast-version", ""))
+        if not HTTPStatus.MULTIPLE_CHOICES <= found.status < HTTPStatus.BAD_REQUEST:
+            if found.status != HTTPStatus.OK:
+                raise self._refusal(found, name)
+            return found.body, version_id
+        location = found.headers.get("location", "")
+        if not _may_be_fetched(location):
+            raise CommandError(
+                f"{self.host} responds with {found.status}, which leads to an address that is not https://: "
+                "it is not followed."
+            )
+        stored = api.send("GET", location, headers={})
+        if stored.status != HTTPStatus.OK:
+            raise CommandError(
+                f"{urlsplit(location).netloc} responds with {stored.status} to the address that the API gave "
+                "for this version, which is valid for a minute: run the command again."
+            )
+        return stored.body, version_id
+
+    def pages(
+        self,
+        route: str,
+        member_name: str,
+        name: object = None,
+        *,
+        progress: str,
+        **query: str | None,
+    ) -> Generator[Document, None, None]:
+        """Yield the items of a list, a page at a time.
+
+        Args:
+            route: below the root of the management API.
+            member_name: of a page, which holds its items.
+            name: of the state, if the route is about one.
+            progress: what the items are called.
+            query: as of `get`.
+
+        Raises:
+            ApiError: the API refuses a page.
+            CommandError: as by `get`; or the pages have no end.
+        """
+        cursor, count, seen = None, 0, set[str]()
+        shown = Progress()
+        try:
+            for _ in range(_MOST_PAGES):
+                page = self.get(route, name, cursor=cursor, **query)
+                items = page.get(member_name)
+                if not isinstance(items, list):
+                    raise CommandError(self._not_understood())
+                for item in items:
+                    count += 1
+                    yield item if isinstance(item, dict) else {}
+                shown.show(f"{count} {progress} read")
+                cursor = text(page, "next")
+                if not cursor:
+                    return
+                if cursor in seen:
+                    break
+                seen.add(cursor)
+        finally:
+            shown.end()
+        raise CommandError(self._not_understood())
+
+    def _send(self, method: str, path: str, body: bytes = b"", *, redirects: bool = False) -> Response:
+        headers = {"Authorization": self.authorization, "Accept-Encoding": "gzip"}
+        if body:
+            headers["Content-Type"] = "application/json"
+        return api.send(method, f"{self.address}{path}", headers=headers, body=body, redirects=redirects)
+
+    def _document(self, response: Response, name: object) -> Document:
+        if response.status != HTTPStatus.OK:
+            raise self._refusal(response, name)
+        document = response.json()
+        if not document:
+            raise CommandError(self._not_understood())
+        return document
+
+    def _not_understood(self) -> str:
+        return (
+            f"{self.host} responds with something else than the management API does: check the address, and "
+            f"that this command has the version of what is deployed.{api.version_skew(self.address)}"
+        )
+
+    def _refusal(self, response: Response, name: object) -> CommandError:
+        """Return the error for a response that is none of success."""
+        status, code = response.status, response.text("error")
+        said = plain(response.text("message")) if code else ""
+        match status:
+            case _ if code == "unknown_route" or (
+                not code and status in (HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED)
+            ):
+                return CommandError(
+                    f"{self.host} has no such route of the management API: check the address, and deploy the "
+                    f"team's stack again if it is older than this command.{api.version_skew(self.address)}"
+                )
+            case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN if not code:
+                return CommandError(
+                    f"{self.host} does not accept the credentials of {self.source}: they are wrong, revoked "
+                    f"or expired, or of another team. {_HOW_TO_SIGN_IN}.{api.version_skew(self.address)}"
+                )
+            case HTTPStatus.LOCKED:
+                return ApiError(f"{said} {self._holder(response, name)}".strip(), response)
+            case HTTPStatus.TOO_MANY_REQUESTS:
+                return ApiError(
+                    f"{self.host} responds with {status}, after retries too: the management API has a "
+                    "throttle of its own. Run the command again in a moment.",
+                    response,
+                )
+            case _ if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                line = f"{self.host} responds with {status}, after retries too: run the command again."
+                return ApiError(f"{line} {said}".rstrip(), response)
+            case _ if said:
+                return ApiError(said, response)
+            case _:
+                return CommandError(f"{self.host} responds with {status}. {self._not_understood()}")
+
+    def _holder(self, response: Response, name: object) -> str:
+        """Return since when the lock that is in the way is held, and what to do."""
+        is_freeze = response.text("error") == "frozen"
+        since, operation = "", plain(text(member(response.json(), "lock"), "Operation"))
+        try:
+            lock = member(self.get("locks", name), "lock")
+        except CommandError:  # what the response says has to do
+            lock = {}
+        if found := time(lock, "since"):
+            since = f"since {moment(found)}"
+        if is_freeze:
+            return f"It is so {since}." if since else ""
+        held = ", ".join(part for part in (operation, since) if part)
+        lock_id = plain(text(member(response.json(), "lock"), "ID"))
+        return (
+            f"{f'It is held for {held}. ' if operation else f'It is held {held}. ' if held else ''}"
+            "Wait until it is released; or, if nobody uses it any more, `holdfast lock break "
+            f"{name} {shlex.quote(lock_id)}` breaks it."
+        )
+
+
+# --- which API, and as whom ----------------------------------------------------------------------
+
+
+def sign_in(asked: Namespace, environment: Mapping[str, str] = os.environ) -> Api:
+    """Find the API and the credentials. Nothing is asked of AWS, and nothing is stored.
+
+    Args:
+        asked: the options of the command.
+        environment: the variables.
+
+    Raises:
+        UsageError: a setting is not valid, or nothing tells the address or the credentials.
+    """
+    address = settings.resolve(asked, environment).address or _of_backend(environment)
+    if address is None:
+        address = _of_tokens(environment)
+    parts = urlsplit(address)
+    if parts.scheme != "https" and (parts.hostname or "") not in LOOPBACK:
+        raise UsageError(f"Credentials are sent over https:// only, and {address} does not begin so.")
+    return _with_credentials(address, environment)
+
+
+def _of_backend(environment: Mapping[str, str]) -> str | None:
+    """Return the API of the state that the variables of `backend "http"` name, if they name one."""
+    value = environment.get("TF_HTTP_ADDRESS", "")
+    base, found, _ = value.partition(_STATES)
+    if not found:
+        return None
+    try:
+        return arguments.address(base)
+    except ArgumentTypeError as error:
+        raise UsageError(f"TF_HTTP_ADDRESS: {error}") from error
+
+
+def _of_tokens(environment: Mapping[str, str]) -> str:
+    """Return the API of the only host that there is a token of Holdfast for."""
+    hosts = sorted(host for host, (_, token) in _tokens(environment).items() if _is_of_holdfast(token))
+    hosts = [host for host in hosts if host != cloud_config.STAND_IN]
+    if len(hosts) == 1:
+        try:
+            return arguments.address(f"https://{hosts[0]}")
+        except ArgumentTypeError as error:
+            raise UsageError(f"{cloud_config.token_variable(hosts[0])}: {error}") from error
+    several = f" There are tokens for several hosts: {', '.join(hosts)}." if hosts else ""
+    team = (
+        " The team's name alone is not enough: finding its stack needs AWS credentials, which these commands "
+        "do not use."
+        if environment.get("HOLDFAST_TEAM")
+        else ""
+    )
+    raise UsageError(
+        "Nothing tells the API's address: name it with --address, HOLDFAST_ADDRESS or a profile (`holdfast "
+        "configure --address URL`); TF_HTTP_ADDRESS and a single TF_TOKEN_… of Holdfast tell it too. "
+        f"`make up` and `cdk deploy` print it.{several}{team}"
+    )
+
+
+def _with_credentials(address: str, environment: Mapping[str, str]) -> Api:
+    username = environment.get("TF_HTTP_USERNAME", "")
+    password = environment.get("TF_HTTP_PASSWORD", "")
+    if username and password:
+        return Api(address, api.basic(username, password), "TF_HTTP_USERNAME and TF_HTTP_PASSWORD")
+    host = cloud_config.hostname(address)
+    name, token = _tokens(environment).get(host, ("", ""))
+    if token:
+        return Api(address, f"Bearer {token}", name)
+    half = ""
+    if username or password:
+        half = f" TF_HTTP_{'PASSWORD' if username else 'USERNAME'} is not set, the other one is."
+    raise UsageError(
+        f"There are no credentials for {urlsplit(address).netloc} in the environment: {_HOW_TO_SIGN_IN}; or "
+        f"{cloud_config.token_variable(host)}.{half}"
+    )
+
+
+def _tokens(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return host name -> the variable and its token."""
+    found = {}
+    for variable, value in environment.items():
+        if variable.startswith(_TOKEN) and value:
+            host = variable.removeprefix(_TOKEN).replace("__", "-").replace("_", ".").lower()
+            found[host] = (variable, value)
+    return found
+
+
+def _is_of_holdfast(token: str) -> bool:
+    return credentials.parse(f"Bearer {token}") is not None
+
+
+def _may_be_fetched(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname
+    except ValueError:
+        return False
+    if not host or parts.username is not None:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and host in LOOPBACK)
+
+
+def _path(route: str, name: object, query: Mapping[str, str | None]) -> str:
+    path = f"{_ROOT}/{route}" if name is None else f"{_ROOT}/{route}/{quote(str(name))}"
+    given = {key: value for key, value in query.items() if value}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+# --- members of its documents --------------------------------------------------------------------
+
+
+def text(document: Document, name: str) -> str:
+    """Return a member as a text; empty if it is null or missing, JSON if it is something else."""
+    value = document.get(name)
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def number(document: Document, name: str) -> int | None:
+    """Return a member that is a whole number; None for everything else."""
+    value = document.get(name)
+    return value if type(value) is int else None
+
+
+def time(document: Document, name: str) -> datetime | None:
+    """Return a member that is a time with an offset; None for everything else."""
+    try:
+        found = datetime.fromisoformat(text(document, name))
+        return found.astimezone(UTC) if found.tzinfo else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def member(document: Document, name: str) -> Document:
+    """Return a member that is an object; an empty one for everything else."""
+    value = document.get(name)
+    return value if isinstance(value, dict) else {}

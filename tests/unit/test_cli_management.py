@@ -1,0 +1,284 @@
+"""How commands find the management API, sign in to it, and tell what it refuses."""
+
+import json
+from argparse import Namespace
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from holdfast_cli import management
+from holdfast_cli.errors import UsageError
+from tests.support import api_stub
+from tests.support.api_stub import ApiStub, Reply
+from tests.support.free_port import free_port
+from tests.support.management import (
+    CREDENTIALS,
+    ID,
+    NAME,
+    SECRET,
+    answer,
+    failure,
+    held,
+    lock,
+    output,
+    page,
+    refusal,
+    state,
+)
+
+A, B = "https://a.example.com", "https://b.example.com"
+BASIC: Final = f"Basic {b64encode(f'{ID}:{SECRET}'.encode()).decode()}"
+BEARER: Final = f"{ID}.{SECRET}"
+OF_A: Final = {"TF_TOKEN_a_example_com": BEARER}
+NO_PROFILES: Final = {"HOLDFAST_CONFIG_FILE": "/dev/null"}
+WHO: Final = {
+    "principal": f"token:{ID}",
+    "role": "reader",
+    "scope": ["network/*"],
+    "method": "token",
+    "trust": None,
+    "expires": None,
+}
+
+
+@pytest.fixture
+def stub() -> Iterator[ApiStub]:
+    with api_stub.running() as running:
+        yield running
+
+
+def sign_in(environment: dict[str, str], **typed: str) -> management.Api:
+    asked = Namespace(**{"address": None, "profile": None} | typed)
+    return management.sign_in(asked, NO_PROFILES | environment)
+
+
+# --- which API, and as whom ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("typed", "environment", "address"),
+    [
+        ({"address": A}, {"HOLDFAST_ADDRESS": B}, A),
+        ({}, {"HOLDFAST_ADDRESS": A, "TF_HTTP_ADDRESS": f"{B}/states/network/prod"}, A),
+        ({}, {"TF_HTTP_ADDRESS": f"{A}/states/network/prod"}, A),
+        ({}, {"TF_HTTP_ADDRESS": f"{A}/below/states/states/x"}, f"{A}/below"),
+        # That of another program says nothing.
+        ({}, {"TF_HTTP_ADDRESS": "https://gitlab.example.com/api/v4/terraform/x", **OF_A}, A),
+        ({}, OF_A, A),
+        ({}, {"TF_TOKEN_eu__central_example_com": BEARER}, "https://eu-central.example.com"),
+        ({}, {**OF_A, "TF_TOKEN_app_terraform_io": "of another service"}, A),
+        ({}, {**OF_A, "TF_TOKEN_holdfast_local": BEARER}, A),
+        ({"address": "http://127.0.0.1:8080"}, {}, "http://127.0.0.1:8080"),
+        ({"address": "http://localhost"}, {}, "http://localhost"),
+    ],
+)
+def test_the_address_is_the_one_that_is_named_or_the_one_that_terraform_has(
+    typed: dict[str, str], environment: dict[str, str], address: str
+) -> None:
+    assert sign_in(CREDENTIALS | environment, **typed).address == address
+
+
+def test_a_profile_names_the_address_unless_a_team_was_named_with_precedence(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f'[profiles.default]\naddress = "{B}"\n')
+    terraforms = {"TF_HTTP_ADDRESS": f"{A}/states/x", "HOLDFAST_CONFIG_FILE": str(file)}
+
+    assert sign_in(CREDENTIALS | terraforms).address == B
+    assert sign_in(CREDENTIALS | terraforms | {"HOLDFAST_TEAM": "other"}).address == A
+
+
+@pytest.mark.parametrize(
+    ("environment", "authorization", "source"),
+    [
+        (CREDENTIALS, BASIC, "TF_HTTP_USERNAME and TF_HTTP_PASSWORD"),
+        (CREDENTIALS | {"TF_TOKEN_a_example_com": "other.token"}, BASIC, "TF_HTTP_USERNAME"),
+        (OF_A, f"Bearer {BEARER}", "TF_TOKEN_a_example_com"),
+        ({"TF_TOKEN_A_EXAMPLE_COM": BEARER}, f"Bearer {BEARER}", "TF_TOKEN_A_EXAMPLE_COM"),
+        ({"TF_HTTP_USERNAME": ID, **OF_A}, f"Bearer {BEARER}", "TF_TOKEN_a_example_com"),
+    ],
+)
+def test_the_credentials_are_those_of_terraform(
+    environment: dict[str, str], authorization: str, source: str
+) -> None:
+    api = sign_in(environment, address=A)
+
+    assert api.authorization == authorization
+    assert source in api.source
+    assert SECRET not in repr(api)
+
+
+def test_an_address_with_a_port_has_the_token_of_its_stand_in() -> None:
+    local = "http://127.0.0.1:8080"
+
+    assert sign_in({"TF_TOKEN_holdfast_local": BEARER}, address=local).authorization == f"Bearer {BEARER}"
+
+
+@pytest.mark.parametrize(
+    ("typed", "environment", "said"),
+    [
+        ({}, CREDENTIALS, ("--address", "HOLDFAST_ADDRESS", "holdfast configure", "TF_HTTP_ADDRESS")),
+        ({}, CREDENTIALS | {"HOLDFAST_TEAM": "payments"}, ("needs AWS credentials",)),
+        ({}, {**OF_A, "TF_TOKEN_b_example_com": BEARER}, ("a.example.com, b.example.com",)),
+        ({"address": A}, {}, ("holdfast login", "TF_HTTP_USERNAME", "TF_TOKEN_a_example_com")),
+        ({"address": A}, {"TF_TOKEN_b_example_com": BEARER}, ("TF_TOKEN_a_example_com",)),
+        ({"address": A}, {"TF_HTTP_USERNAME": ID}, ("TF_HTTP_PASSWORD is not set",)),
+        ({"address": "http://192.0.2.1"}, CREDENTIALS, ("https:// only",)),
+        ({}, CREDENTIALS | {"TF_HTTP_ADDRESS": "ftp://x/states/y"}, ("TF_HTTP_ADDRESS",)),
+        ({}, {"TF_TOKEN_a..b": BEARER}, ("not a valid URL",)),
+    ],
+)
+def test_what_is_missing_is_said_with_all_ways_to_give_it(
+    typed: dict[str, str], environment: dict[str, str], said: tuple[str, ...]
+) -> None:
+    with pytest.raises(UsageError) as raised:
+        sign_in(environment, **typed)
+
+    assert [part for part in said if part not in str(raised.value)] == []
+    assert SECRET not in str(raised.value)
+
+
+def test_a_command_without_credentials_is_wrong_usage_and_asks_nobody(stub: ApiStub) -> None:
+    line = failure(stub, "whoami", code=2, TF_HTTP_USERNAME=None)
+
+    assert "There are no credentials for 127.0.0.1" in line
+    assert stub.asked == []
+
+
+def test_whoami_shows_as_whom_the_credentials_sign_in(stub: ApiStub) -> None:
+    stub.reply(answer(WHO))
+
+    shown = dict(line.split(maxsplit=1) for line in output(stub, "whoami").splitlines())
+
+    assert shown["principal"] == f"token:{ID}"
+    assert (shown["role"], shown["scope"], shown["expires"]) == ("reader", "network/*", "never")
+    assert shown["address"] == stub.address
+    [asked] = stub.asked
+    assert (asked.method, asked.path) == ("GET", "/manage/v1/whoami")
+    assert asked.headers["authorization"] == BASIC
+    assert json.loads(output(stub, "whoami", "--json")) == {**WHO, "address": stub.address}
+
+
+def test_no_aws_setting_is_needed_or_looked_at(stub: ApiStub) -> None:
+    stub.reply(answer(WHO))
+
+    assert output(stub, "whoami", AWS_PROFILE="none", AWS_REGION="nowhere", AWS_ENDPOINT_URL="http://x")
+
+
+# --- what it refuses -----------------------------------------------------------------------------
+
+
+def test_what_a_role_may_not_do_is_said_in_the_words_of_the_api(stub: ApiStub) -> None:
+    said = "The role 'outputs' of token:x does not allow to read; use a token with the role 'reader'."
+    stub.reply(refusal(403, "not_allowed", said))
+
+    assert failure(stub, "state", "history", NAME) == f"holdfast: {said}"
+
+
+@pytest.mark.parametrize(("status", "word"), [(401, "Unauthorized"), (403, "Forbidden")])
+def test_credentials_that_are_not_accepted_are_told_by_where_they_come_from(
+    stub: ApiStub, status: int, word: str
+) -> None:
+    stub.reply(Reply(status, json.dumps({"message": word}).encode()))
+
+    line = failure(stub, "state", "list")
+
+    assert "does not accept the credentials of TF_HTTP_USERNAME and TF_HTTP_PASSWORD" in line
+    assert "holdfast login" in line
+    assert SECRET not in line
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        refusal(400, "unknown_route", "No such route."),
+        Reply(404, b'{"message":"Not Found"}'),
+        Reply(404, b"<html>"),
+    ],
+)
+def test_a_stack_without_the_route_is_told_with_its_version(stub: ApiStub, reply: Reply) -> None:
+    stub.reply(reply, answer({"version": "0.1.0+abc"}))
+
+    line = failure(stub, "lock", "list")
+
+    assert "deploy the team's stack again" in line
+    assert "The deployed code, 0.1.0+abc, is older than this command" in line
+    assert stub.asked[-1].path == "/health"
+    assert "authorization" not in stub.asked[-1].headers
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [Reply(200, b""), Reply(200, b"<html>"), Reply(200, b"[]"), answer({"states": 7}), answer({"x": []})],
+)
+def test_a_response_of_something_else_is_one_line(stub: ApiStub, reply: Reply) -> None:
+    stub.reply(reply)
+
+    assert "something else than the management API" in failure(stub, "state", "list")
+
+
+def test_what_a_newer_stack_says_more_is_passed_over_and_its_words_are_shown_as_they_are(
+    stub: ApiStub,
+) -> None:
+    newer = state(status="quarantined", colour="blue", lock=lock(kind="advisory", since=7))
+    stub.reply(answer(newer))
+
+    shown = output(stub, "state", "show", NAME)
+
+    assert "quarantined" in shown
+    assert "blue" not in shown
+
+
+def test_a_locked_state_is_told_with_who_since_when_and_what_to_do(stub: ApiStub) -> None:
+    stub.reply(
+        refusal(423, "locked", "The state is locked by bob@desk, lock ID 4fe1c2a0.", held()),
+        answer({"name": NAME, "lock": lock()}),
+    )
+
+    line = failure(stub, "state", "undelete", NAME)
+
+    assert "locked by bob@desk" in line
+    assert "OperationTypeApply, since 2026-11-20 12:00:00 UTC" in line
+    assert f"`holdfast lock break {NAME} 4fe1c2a0`" in line
+    assert stub.asked[-1].path == f"/manage/v1/locks/{NAME}"
+
+
+def test_what_a_holder_writes_into_its_lock_cannot_forge_the_line(stub: ApiStub) -> None:
+    stub.reply(refusal(423, "locked", "locked by a\n\x1b[31mholdfast: done", held("$(rm -rf ~)")), Reply(500))
+
+    line = failure(stub, "state", "undelete", NAME)
+
+    assert "a??[31mholdfast: done" in line
+    assert "lock break network/prod '$(rm -rf ~)'" in line
+
+
+def test_a_throttle_and_a_fault_are_told_after_retries(stub: ApiStub) -> None:
+    stub.reply(Reply(429, b'{"message":"Too Many Requests"}'))
+    assert "throttle of its own" in failure(stub, "state", "list")
+    assert len(stub.asked) == 3
+
+    stub.reply(refusal(503, "undecided", "S3 did not decide."))
+    assert "run the command again. S3 did not decide." in failure(stub, "state", "list")
+
+
+def test_a_change_whose_response_is_lost_says_that_it_may_have_taken_effect(stub: ApiStub) -> None:
+    stub.reply(Reply(lost=True))
+
+    line = failure(stub, "state", "undelete", NAME)
+
+    assert "may have taken effect" in line
+    assert f"`holdfast state show {NAME}`" in line
+
+
+def test_a_redirect_is_not_followed_but_for_content(stub: ApiStub) -> None:
+    stub.reply(Reply(307, headers={"Location": f"http://127.0.0.1:{free_port()}"}))
+
+    assert "never followed" in failure(stub, "state", "list")
+
+
+def test_pages_without_an_end_are_given_up(stub: ApiStub) -> None:
+    stub.reply(page("states", next_="a"), page("states", next_="b"), page("states", next_="a"))
+
+    assert "something else" in failure(stub, "state", "list")
