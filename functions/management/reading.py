@@ -9,7 +9,6 @@ from gateway.payload import Payload
 from gateway.responses import Response
 from holdfast.access import Action
 from holdfast.audit import Event
-from holdfast.cloud import records
 from holdfast.errors import InvalidRequest, NoState, TooLarge
 from holdfast.s3.presigned import Presigned, Signer
 from holdfast.s3.store import Object, ObjectVersion
@@ -41,7 +40,7 @@ def state(request: Request) -> Response:
     """Respond with one state."""
     request.parameters()
     found = description.describe(request.store, request.name, request.caller)
-    has_record = request.store.read_version(records.record_key(request.name.value)) is not None
+    has_record = request.store.read_version(request.name.record_key) is not None
     if not (found.current or found.lock or has_record):
         raise _no_state(request)
     return Response(
@@ -155,7 +154,7 @@ def _is_known(request: Request) -> bool:
     """Return whether a name without any version is a state's all the same: it is locked, or declared."""
     return (
         state_locks.read(request.store, request.name) is not None
-        or request.store.read_version(records.record_key(request.name.value)) is not None
+        or request.store.read_version(request.name.record_key) is not None
     )
 
 

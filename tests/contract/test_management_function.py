@@ -102,7 +102,7 @@ def locked(bucket: Bucket) -> str:
     return locks.acquire(bucket.direct_store(), NAME, ONE, ADA).version_id
 
 
-def back_to(version: str, **more: object) -> dict[str, object]:
+def back_to(version: object, **more: object) -> dict[str, object]:
     return {"version": version, "reason": "back to Tuesday", "id": COMMAND, **more}
 
 
