@@ -203,6 +203,12 @@ def restore_after_a_break(me: Client) -> Session:
         yield from _restore(me, seen)
 
 
+def restore_blindly_after_a_break(me: Client) -> Session:
+    """Breaks the lock that is held, and restores the first version whatever is current."""
+    if (yield from _broken(me)):
+        yield from _restore(me, "")
+
+
 def breaker(me: Client) -> Session:
     """`holdfast lock break`: looks who holds the lock; later breaks that one."""
     yield from _broken(me)
@@ -247,6 +253,7 @@ def freeze_copier(me: Client) -> Session:
     if reply is None or reply.status != 423:
         return
     told = reply.body.encode()
+    yield HttpRequest("read", STATE, me.caller)
     yield HttpRequest("lock", STATE, me.caller, told)
     body = state_document(me.name, 3)
     yield HttpRequest("write", STATE, me.caller, body, json.loads(told)["ID"])

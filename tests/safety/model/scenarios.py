@@ -416,6 +416,13 @@ PLANS: Final = (
         before=_twice,
     ),
     _plan(
+        "restore-blindly-breaks-lock",
+        [_A, Client("X", clients.restore_blindly_after_a_break)],
+        [(0, 0, 1)],
+        [(1, 0, 1), (0, 1, 1)],
+        before=_twice,
+    ),
+    _plan(
         "two-restores",
         [Client("R", clients.restore, "ci"), Client("S", clients.restore_as_another, "ci")],
         [(1, 0, 0), (0, 1, 0)],
@@ -458,6 +465,12 @@ PLANS: Final = (
         [(0, 0, 0)],
         [(1, 0, 0)],
         before=_frozen,
+    ),
+    _plan(
+        "freeze-copied",
+        [_FREEZER, Client("C", clients.freeze_copier, "token:F")],
+        [(0, 0, 0)],
+        [(1, 0, 0), (0, 1, 0)],
     ),
     _plan(
         "frozen",
