@@ -247,11 +247,9 @@ def _following(
     Raises:
         BaseChanged, LineageChanged, SerialNotNewer: it does not follow the current version.
     """
-    if (
-        wanted.base is not None
-        and wanted.base != current.version.version_id
-        and not guards.was_never_acknowledged(current, lock)
-    ):
+    # Also if the current version was never acknowledged: one that was may lie below it, and the operator may
+    # not have seen that one either.
+    if wanted.base is not None and wanted.base != current.version.version_id:
         raise BaseChanged(
             f"The state has changed since you looked: its version {current.version.version_id} is current, "
             f"not {wanted.base[:60]}. Nothing was restored; look at the history, then run the command again."

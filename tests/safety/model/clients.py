@@ -8,12 +8,14 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tests.safety.model.production import HttpRequest, Reply
+from tests.safety.model.production import HttpRequest, Reply, time_of
 
 STATE: Final = "network/prod"
 STATE_KEY: Final = f"states/{STATE}.tfstate"
 LOCK_KEY: Final = f"{STATE_KEY}.tflock"
 LINEAGE: Final = "lineage-1"
+FREEZE_ENDS: Final = 10
+"""When a freeze with an end does, in seconds of S3's clock."""
 _AT_ONCE: Final = b"with its create"
 """Instead of what is uploaded."""
 
@@ -172,6 +174,135 @@ def undelete(me: Client) -> Session:
     yield HttpRequest("undelete", STATE, me.caller)
 
 
+# --- commands of an operator ----------------------------------------------------------------------
+
+
+def restore(me: Client) -> Session:
+    """`holdfast state restore`: looks what is current, and restores the first version."""
+    seen = yield from _looked(me)
+    if seen:
+        yield from _restore(me, seen)
+
+
+def restore_blindly(me: Client) -> Session:
+    """Restores the first version whatever is current."""
+    yield from _restore(me, "")
+
+
+def restore_as_another(me: Client) -> Session:
+    """The same command as `restore`, given a second time by somebody who gives the same reason."""
+    seen = yield from _looked(me)
+    if seen:
+        yield from _restore(me, seen, reason="R")
+
+
+def restore_after_a_break(me: Client) -> Session:
+    """Looks what is current; later breaks the lock that is held, and restores the first version."""
+    seen = yield from _looked(me)
+    if seen and (yield from _broken(me)):
+        yield from _restore(me, seen)
+
+
+def restore_blindly_after_a_break(me: Client) -> Session:
+    """Breaks the lock that is held, and restores the first version whatever is current."""
+    if (yield from _broken(me)):
+        yield from _restore(me, "")
+
+
+def breaker(me: Client) -> Session:
+    """`holdfast lock break`: looks who holds the lock; later breaks that one."""
+    yield from _broken(me)
+
+
+def freeze(me: Client) -> Session:
+    """`holdfast state freeze`, without an end."""
+    yield from _freeze(me, None)
+
+
+def freeze_until(me: Client) -> Session:
+    """`holdfast state freeze --until`."""
+    yield from _freeze(me, FREEZE_ENDS)
+
+
+def freeze_for_long(me: Client) -> Session:
+    """The same, until a time that never comes."""
+    yield from _freeze(me, 100_000)
+
+
+def unfreeze(me: Client) -> Session:
+    """`holdfast state unfreeze`: looks which freeze it is, and lifts that."""
+    reply = yield HttpRequest("see-lock", STATE, me.caller)
+    lock = json.loads(reply.body) if reply is not None and reply.status == 200 else None
+    if lock and lock["freeze"]:
+        yield HttpRequest("unfreeze", STATE, me.caller, id=lock["freeze"]["id"])
+
+
+def unfreeze_another(me: Client) -> Session:
+    """Lifts a freeze of its own, which is long gone."""
+    yield HttpRequest("unfreeze", STATE, me.caller, id=command_id(me.name))
+
+
+def lock_says_freeze(me: Client) -> Session:
+    """Sends the lock info of an apply that says it is a freeze, and applies if it gets the lock."""
+    yield from _locked_work(me, "freeze", saves=1)
+
+
+def freeze_copier(me: Client) -> Session:
+    """Is told of the freeze, and sends that lock info as its own: to lock, to write under it, to unlock."""
+    reply = yield HttpRequest("lock", STATE, me.caller, lock_document(me.name))
+    if reply is None or reply.status != 423:
+        return
+    told = reply.body.encode()
+    yield HttpRequest("read", STATE, me.caller)
+    yield HttpRequest("lock", STATE, me.caller, told)
+    body = state_document(me.name, 3)
+    yield HttpRequest("write", STATE, me.caller, body, json.loads(told)["ID"])
+    yield HttpRequest("unlock", STATE, me.caller, told)
+
+
+def manage_delete(me: Client) -> Session:
+    """`holdfast state delete`: looks what is current, and deletes that."""
+    seen = yield from _looked(me)
+    if seen:
+        yield HttpRequest("manage-delete", STATE, me.caller, json.dumps({"version": seen}).encode())
+
+
+def command_id(name: str) -> str:
+    """The ID of a command that a client gives."""
+    return name.encode().hex().ljust(32, "0")
+
+
+def _looked(me: Client) -> Generator[HttpRequest, Reply | None, str]:
+    """Look what is current; return its version ID, empty if nothing is or no answer came."""
+    reply = yield HttpRequest("see-state", STATE, me.caller)
+    found = json.loads(reply.body) if reply is not None and reply.status == 200 else None
+    return found["version"] if found else ""
+
+
+def _broken(me: Client) -> Generator[HttpRequest, Reply | None, bool]:
+    """Look who holds the lock, and break that one; return whether it was broken."""
+    reply = yield HttpRequest("see-lock", STATE, me.caller)
+    lock = json.loads(reply.body) if reply is not None and reply.status == 200 else None
+    if not lock:
+        return False
+    reply = yield HttpRequest("break", STATE, me.caller, lock_id=lock["id"], id=lock["version"])
+    return reply is not None and reply.status == 200
+
+
+def _restore(me: Client, seen: str, *, reason: str = "") -> Session:
+    document = {"version": "v1", "reason": reason or me.name, "id": command_id(me.name)}
+    if seen:
+        document["current"] = seen
+    yield HttpRequest("restore", STATE, me.caller, json.dumps(document).encode())
+
+
+def _freeze(me: Client, ends: int | None) -> Session:
+    document = {"reason": me.name, "id": command_id(me.name)}
+    if ends is not None:
+        document["until"] = time_of(ends)
+    yield HttpRequest("freeze", STATE, me.caller, json.dumps(document).encode())
+
+
 def _impatient(
     me: Client,
     *,
@@ -282,7 +413,7 @@ def cloud_after_a_break(me: Client) -> Session:
 def _cloud_impatient(me: Client, *, step: int = 1, forced: bytes | None = None) -> Session:
     workspace = yield from _workspace(me)
     reply = yield _of_cloud(me, "cloud-lock", workspace)
-    if reply is not None and reply.status == 409:
+    if reply is not None and reply.status in (409, 423):
         workspace = yield from _workspace(me, "2")
         reply = yield _of_cloud(me, "cloud-force-unlock", workspace)
         if reply is None or reply.status != 200:

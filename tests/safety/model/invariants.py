@@ -9,16 +9,24 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from tests.safety.model.clients import LOCK_KEY, STATE_KEY
-from tests.safety.model.production import HttpRequest, Point, Reply
+from tests.safety.model.production import HttpRequest, Point, Reply, seconds_of
 from tests.safety.model.s3 import Bucket, Effect, Entry
 
-LOCKS: Final = frozenset({"lock", "cloud-lock", "native-lock"})
+LOCKS: Final = frozenset({"lock", "cloud-lock", "native-lock", "freeze"})
+"""What makes a client hold the lock; whoever has frozen a state holds it until the freeze is lifted."""
 UNLOCKS: Final = frozenset({"unlock", "cloud-unlock", "native-unlock"})
-READS: Final = frozenset({"read", "download", "native-read"})
+READS: Final = frozenset({"read", "download", "native-read", "see-state"})
 WRITES: Final = frozenset({"write", "commit", "write-at-once"})
 REFUSABLE: Final = WRITES | {"create"}
 """A write of `cloud {}` can be refused before it is uploaded."""
-RELEASES: Final = frozenset({"unlock", "delete", "undelete", "cloud-unlock", "cloud-force-unlock"})
+DELETES: Final = frozenset({"delete", "manage-delete"})
+OWN_LOCK: Final = DELETES | {"undelete", "restore"}
+"""The verbs that acquire a lock of their own."""
+LIFTS: Final = OWN_LOCK | {"lock", "cloud-lock", "freeze"}
+"""The verbs that lift a freeze that has ended, because they acquire the lock."""
+RELEASES: Final = OWN_LOCK | {"unlock", "cloud-unlock", "cloud-force-unlock", "break", "unfreeze"}
+BLIND: Final = "X"
+"""The name of the client that restores whatever is current."""
 FORCED: Final = frozenset({"state-push", "migration destination state"})
 _OF_CLOUD: Final = frozenset({"cloud-unlock", "cloud-force-unlock"})
 _MIN_AGE: Final = 10
@@ -80,7 +88,9 @@ def _document(body: bytes) -> dict[str, Any]:
 
 
 def author(entry: Entry) -> str:
-    """Who wrote a state."""
+    """Who wrote a state. What was restored is of whoever restored it, and gave their name as the reason."""
+    if _operation(entry) == "restore":
+        return dict(entry.metadata).get("reason", "")
     return str(_document(entry.body or b"{}")["outputs"]["author"]["value"])
 
 
@@ -95,9 +105,13 @@ def lock_id(document: bytes) -> str:
 
 
 def client_of_lock(lock: str) -> str:
-    """The name of the client whose lock has that ID."""
+    """The name of the client whose lock has that ID; empty for the lock of a verb that takes its own."""
     if lock.startswith("lock-"):
         return lock.removeprefix("lock-")[:1]
+    if lock.startswith("frozen"):
+        lock = lock.rpartition("[")[2]
+    if "-" in lock:
+        return ""
     return bytes.fromhex(lock[:2]).decode()
 
 
@@ -131,6 +145,29 @@ def unread_base(created: Reply, bucket: Bucket) -> frozenset[bytes]:
     )
 
 
+def document_in(request: HttpRequest, reply: Reply) -> bytes:
+    """The state document that a reader was told; empty if there is none."""
+    if request.verb != "see-state":
+        return reply.body.encode()
+    found = json.loads(reply.body)
+    return found["document"].encode() if found else b""
+
+
+def in_essence(reply: Reply) -> tuple[int, str, str]:
+    """What every try of a request is answered the same.
+
+    An answer of the management API also says what this very try did: whether it removed the lock, which
+    version it deleted. A repeat finds that done.
+    """
+    if reply.status != 200 or not reply.body.startswith('{"name"'):
+        return reply.status, reply.body, ""
+    told = {**_document(reply.body.encode())}
+    told.pop("removed", None)
+    if "serial" not in told:
+        told.pop("version", None)
+    return reply.status, "", json.dumps(told)
+
+
 def of_read(body: bytes, bucket: Bucket) -> Iterable[Violation]:
     """Judge a read that was answered just now."""
     current = bucket.current(STATE_KEY)
@@ -158,9 +195,14 @@ def of_lock_effect(effect: Effect, request: HttpRequest, now: int) -> Iterable[V
 
 
 def _may_remove(lock: Entry, request: HttpRequest, now: int) -> bool:
-    if request.verb in ("delete", "undelete"):
-        info = _document(lock.body or b"")
-        return (info["Operation"], info["Who"]) == (request.verb, request.principal)
+    noted = dict(lock.metadata)
+    if "freeze" in noted:
+        ends = noted.get("freeze-until")
+        has_ended = ends is not None and seconds_of(ends) <= now
+        is_named = request.verb == "unfreeze" and request.id == noted["freeze"]
+        return is_named or (has_ended and request.verb in LIFTS)
+    if request.verb in OWN_LOCK or request.verb == "break":
+        return _meant(lock, request)
     if request.verb in _OF_CLOUD:
         old_enough = request.verb == "cloud-unlock" or now - lock.modified > _MIN_AGE
         return _meant(lock, request) and old_enough
@@ -179,6 +221,24 @@ def brought_back(document: bytes) -> bytes:
 def forced(document: bytes) -> bytes:
     """How a document that was uploaded with force is told from others: its lock does not tell."""
     return b"forced: " + document
+
+
+def of_shared_lock(effect: Effect, place: int, working: Iterable[tuple[int, Point]]) -> Iterable[Violation]:
+    """Judge the removal of the lock of a restore: no other command works under it.
+
+    Args:
+        effect: what was changed.
+        place: of the client whose request it was.
+        working: the places of the clients, and where their invocations are.
+    """
+    lock = effect.removed
+    for other, point in working:
+        if lock is None or other == place or point.request.verb != "restore" or point.pending is None:
+            continue
+        # Who is told of somebody else's lock first is answered at once.
+        entries = (answer.entry for answer, _ in point.answers if answer.entry)
+        if next((entry for entry in entries if "locked-by" in dict(entry.metadata)), None) == lock:
+            yield Violation(Invariant.OWN_LOCK, f"the lock {lock_owner(lock)} was removed, and another uses it")
 
 
 def _counts(entry: Entry, acknowledged: frozenset[bytes]) -> bool:
@@ -218,25 +278,87 @@ def of_state_effect(
         return
     if effect.added is not None and _what_and_under(effect.added) == _what_and_under(before):
         yield Violation(Invariant.REPEATED, f"{writer.name} wrote the same document twice")
-    if point.request.verb == "delete" and not _had_its_lock(point):
+    if effect.added is not None and point.request.verb == "restore":
+        yield from _of_restored(before, effect.added, writer)
+    if point.request.verb in DELETES and not _had_its_lock(point):
         for other in parties:
             if other.holds:
                 what = f"{writer.name} deleted the state without the lock, and {other.name} holds it"
                 yield Violation(Invariant.ONE_HOLDER, what)
     if not _counts(before, acknowledged):
         return
-    if point.request.verb == "delete":
+    if point.request.verb == "manage-delete" and before.version_id != _document(point.request.body)["version"]:
+        yield Violation(Invariant.SEEN, f"{writer.name} deleted another version than it had seen")
+    if point.request.verb in DELETES:
         read = {answer.entry.body for answer, _ in point.answers if answer.entry}
         if before.body not in read:
             yield Violation(Invariant.SEEN, f"a delete by {writer.name} deleted a state that it had not read")
         return
-    if before.body not in writer.seen and author(before) != writer.name:
+    is_blind = effect.added is not None and _is_blind(effect.added)
+    if before.body not in writer.seen and author(before) != writer.name and not is_blind:
         yield Violation(
             Invariant.SEEN,
             f"{writer.name} wrote over the acknowledged {_described(before)} and had not seen it",
         )
     if effect.added is not None and _operation(effect.added) not in FORCED and not point.request.force:
         yield from _goes_back(before, effect.added)
+
+
+def _of_restored(before: Entry, added: Entry, writer: Party) -> Iterable[Violation]:
+    """Judge a version that a restore has written."""
+    if dict(before.metadata).get("lock-id") == dict(added.metadata).get("lock-id"):
+        yield Violation(Invariant.REPEATED, f"{writer.name} restored the state twice")
+    last, document = _document(before.body or b""), _document(added.body or b"")
+    if last["lineage"] == document["lineage"] and document["serial"] <= last["serial"]:
+        # Acknowledged or not: a client may have seen it.
+        yield Violation(Invariant.FORWARD, f"{_described(added)} came after serial {last['serial']}")
+
+
+def of_restored(
+    point: Point,
+    reply: Reply,
+    writer: Party,
+    parties: Sequence[Party],
+    bucket: Bucket,
+    acknowledged: frozenset[bytes],
+    *,
+    any_push_counts: bool,
+) -> Iterable[Violation]:
+    """Judge a restore that was answered with success; `acknowledged` includes what it wrote."""
+    told, asked = _document(reply.body.encode()), _document(point.request.body)
+    entries = bucket.key(STATE_KEY).entries
+    places = [place for place, entry in enumerate(entries) if entry.version_id == told["version"]]
+    source = next((entry for entry in entries if entry.version_id == asked["version"]), None)
+    if not places or source is None or not _has_content(entries[places[0]], source):
+        yield Violation(Invariant.KEPT, f"a restore of {writer.name}'s was acknowledged and is nowhere")
+        return
+    if told["changed"]:
+        yield from _written_over(entries[places[0] :], writer, parties)
+        # What was acknowledged last may lie below what was not. Who has seen that knows of what is below.
+        for entry in () if _is_blind(entries[places[0]]) else reversed(entries[: places[0]]):
+            if entry.body in writer.seen or (entry.body is not None and author(entry) == writer.name):
+                break
+            if _counts(entry, acknowledged):
+                what = f"{writer.name} restored over the acknowledged {_described(entry)} and had not seen it"
+                yield Violation(Invariant.SEEN, what)
+                break
+    yield from _forward(entries, acknowledged, any_push_counts=any_push_counts)
+
+
+def restored(reply: Reply, bucket: Bucket) -> frozenset[bytes]:
+    """The document that a restore has written, which was answered with success just now."""
+    told = _document(reply.body.encode())
+    return frozenset(
+        entry.body
+        for entry in bucket.key(STATE_KEY).entries
+        if told["changed"] and entry.body and entry.version_id == told["version"]
+    )
+
+
+def _has_content(entry: Entry, source: Entry) -> bool:
+    """Whether a version is another one but for the digits of its serial."""
+    serials = [b'"serial": %d' % _document(each.body or b"{}").get("serial", -1) for each in (entry, source)]
+    return (entry.body or b"").replace(serials[0], serials[1], 1) == source.body
 
 
 def _had_its_lock(point: Point) -> bool:
@@ -247,7 +369,7 @@ def _had_its_lock(point: Point) -> bool:
 
 def lock_to_unlock(request: HttpRequest, bucket: Bucket) -> int:
     """The version of the lock that is there, if a request is to unlock that; otherwise -1."""
-    if request.verb not in ("unlock", *_OF_CLOUD):
+    if request.verb not in ("unlock", "break", "unfreeze", *_OF_CLOUD):
         return -1
     lock = bucket.current(LOCK_KEY)
     return lock.version if lock is not None and _meant(lock, request) else -1
@@ -264,7 +386,7 @@ def of_released(point: Point, first: int, bucket: Bucket) -> Iterable[Violation]
     lock = bucket.current(LOCK_KEY)
     if lock is None or not _meant(lock, point.request):
         return
-    if point.request.verb == "delete" and _found_state(point) is None:
+    if point.request.verb in DELETES and _found_state(point) is None:
         return  # then it took no lock: this one is another try's
     # A lock that came after what was read or removed, even with the same document, is another.
     was_read = any(answer.entry == lock for answer, _ in point.answers)
@@ -306,8 +428,15 @@ def _meant(lock: Entry, request: HttpRequest) -> bool:
         return owner == (workspace.lock_id, request.principal)
     if request.verb == "unlock":
         return not request.body or lock_id(request.body) == lock_owner(lock)
+    if request.verb == "break":
+        return (lock_owner(lock), lock.version_id) == (request.lock_id, request.id)
+    if request.verb == "unfreeze":
+        return dict(lock.metadata).get("freeze") == request.id
     info = _document(lock.body or b"")
-    return (info["Operation"], info["Who"]) == (request.verb, request.principal)
+    verb = "delete" if request.verb in DELETES else request.verb
+    if verb == "restore" and not info["Info"].endswith(f": {_document(request.body)['reason']}"):
+        return False
+    return (info["Operation"], info["Who"]) == (verb, request.principal)
 
 
 def of_acquired(holder: Party, parties: Iterable[Party]) -> Iterable[Violation]:
@@ -342,16 +471,7 @@ def of_acknowledged(
     if not places:
         yield Violation(Invariant.KEPT, f"a write of {writer.name}'s was acknowledged and is nowhere")
         return
-    if places[-1] + 1 < len(entries):
-        after = entries[places[-1] + 1]
-        if after.body is not None and not _past_the_api(after):
-            seen = next((party.seen for party in parties if party.name == author(after)), frozenset())
-            if author(after) != writer.name and body not in seen:
-                yield Violation(
-                    Invariant.SEEN,
-                    f"{_described(entries[places[-1]])} was acknowledged after {author(after)}, who had not "
-                    "seen it, had written over it",
-                )
+    yield from _written_over(entries[places[-1] :], writer, parties)
     # Its client may have written again meanwhile.
     later = next((e for e in entries[places[-1] + 1 :] if e.body and author(e) != writer.name), None)
     if later is not None and _past_the_api(later):
@@ -360,6 +480,29 @@ def of_acknowledged(
         what = f"a write of {writer.name}'s was acknowledged, and {_described(later)} had replaced it"
         yield Violation(Invariant.CURRENT, what)
     yield from _forward(entries, acknowledged, any_push_counts=any_push_counts)
+
+
+def _is_blind(entry: Entry) -> bool:
+    """Whether somebody restored whatever was current, and so has seen it by the time that they did."""
+    return _operation(entry) == "restore" and author(entry) == BLIND
+
+
+def _written_over(
+    entries: Sequence[Entry], writer: Party, parties: Iterable[Party]
+) -> Iterable[Violation]:
+    """Judge what has come after a version that was acknowledged just now, the first of these."""
+    if len(entries) == 1:
+        return
+    written, after, *_ = entries
+    if after.body is None or _past_the_api(after):
+        return
+    seen = next((party.seen for party in parties if party.name == author(after)), frozenset())
+    if author(after) != writer.name and written.body not in seen and not _is_blind(after):
+        yield Violation(
+            Invariant.SEEN,
+            f"{_described(written)} was acknowledged after {author(after)}, who had not seen it, had written "
+            "over it",
+        )
 
 
 def _forward(
@@ -435,6 +578,8 @@ def _described(entry: Entry) -> str:
 
 
 def _named(request: HttpRequest) -> str:
+    if request.verb == "break":
+        return f"a break of version {request.id} of the lock {request.lock_id}"
     if request.verb not in ("unlock", "native-unlock"):
         return f"a {request.verb}"
     if not request.body:

@@ -80,6 +80,14 @@ _COMMITTED: Final = "holdfast.state.write:committed"
 _CHECK_BASE: Final = "holdfast.state.guards:check_base"
 _RELEASE_EXACTLY: Final = "holdfast.state.locks:release_exactly"
 _FORCE_UNLOCK_VERSION: Final = "holdfast.state.locks:force_unlock_version"
+_RESTORE: Final = "holdfast.state.restore:restore"
+_RESTORE_AGAIN: Final = "holdfast.state.restore:_write_again"
+_IS_RESTORED: Final = "holdfast.state.restore:_is_restored"
+_FOLLOWING: Final = "holdfast.state.restore:_following"
+_FREEZE: Final = "holdfast.state.locks:HeldLock.freeze"
+_IS_ENDED: Final = "holdfast.state.locks:HeldLock.is_ended_freeze"
+_UNFREEZE: Final = "holdfast.state.locks:unfreeze"
+_BREAK: Final = "holdfast.state.locks:break_exactly"
 _ANSWER_ACQUIRE: Final = "terraform_http.handler:_acquire"
 _ANSWER_RELEASE: Final = "terraform_http.handler:_release"
 _NEVER_ACKNOWLEDGED: Final = "holdfast.state.guards:was_never_acknowledged"
@@ -643,6 +651,194 @@ MUTANTS: Final = (
         "cloud-borrower",
         (0, 0, 0),
         WithoutOperand(_CHECK_LOCK, "principal"),
+    ),
+    _mutant(
+        "a restore does not ask what was restored already",
+        Invariant.REPEATED,
+        "restore-alone",
+        (1, 0, 0),
+        Returns(_IS_RESTORED, "wanted.version_id == current.version.version_id"),
+    ),
+    _mutant(
+        "a version does not tell what it was restored from",
+        Invariant.REPEATED,
+        "restore-blindly",
+        (1, 0, 0),
+        WithoutKey("holdfast.state.current_state:noted", "restored_from"),
+    ),
+    _mutant(
+        "two restores of a version share a lock",
+        Invariant.OWN_LOCK,
+        "two-restores",
+        (0, 0, 0),
+        Argument(_RESTORE, "of_verb", 0, 'f"{name.state_key}?versionId={wanted.version_id}"'),
+    ),
+    _mutant(
+        "a restore of another lineage",
+        Invariant.FORWARD,
+        "restore-foreign",
+        (0, 0, 0),
+        NeverRaises(_FOLLOWING, "LineageChanged"),
+    ),
+    _mutant(
+        "a restore keeps the serial",
+        Invariant.FORWARD,
+        "restore",
+        (0, 0, 0),
+        Replaced(
+            _RESTORE_AGAIN,
+            "body = document.with_serial(content.body, new.revision.serial)",
+            "body = content.body",
+        ),
+    ),
+    _mutant(
+        "a restore takes the serial of a version that nobody acknowledged",
+        Invariant.FORWARD,
+        "restore-blindly-breaks-lock",
+        (0, 0, 1),
+        Replaced(
+            _FOLLOWING,
+            "serials = [revision.serial for revision in (current.revision, acknowledged) if revision]",
+            "serials = [revision.serial for revision in (acknowledged,) if revision]",
+        ),
+    ),
+    _mutant(
+        "a restore goes over what the operator has not seen",
+        Invariant.SEEN,
+        "restore",
+        (0, 0, 0),
+        NeverRaises(_FOLLOWING, "BaseChanged"),
+    ),
+    _mutant(
+        "a restore goes over whatever lies below a version that nobody acknowledged",
+        Invariant.SEEN,
+        "restore-breaks-lock",
+        (0, 0, 1),
+        Condition(
+            _FOLLOWING,
+            "base",
+            "wanted.base not in (None, current.version.version_id) "
+            "and not guards.was_never_acknowledged(current, lock)",
+        ),
+    ),
+    _mutant(
+        "a restore does not read the lock again",
+        Invariant.SEEN,
+        "restore-broken",
+        (0, 0, 0),
+        WithoutCall(_RESTORE_AGAIN, "_require_own", which=(1, 2)),
+    ),
+    _mutant(
+        "a restore keeps its lock",
+        Invariant.RELEASED,
+        "restore",
+        (0, 0, 0),
+        WithoutCall(_RESTORE, "release_own"),
+    ),
+    _mutant(
+        "a delete goes over what the operator has not seen",
+        Invariant.SEEN,
+        "manage-delete",
+        (0, 0, 0),
+        Condition(_DELETE, "check", "False"),
+    ),
+    _mutant(
+        "an undelete does not recognise what it made",
+        Invariant.REPEATED,
+        "undelete-again",
+        (1, 0, 0),
+        Calls("holdfast.state.undelete:_marker", "_beneath", "None"),
+    ),
+    _mutant(
+        "a break names the lock by its ID alone",
+        Invariant.OWN_LOCK,
+        "break-restore",
+        (0, 1, 0),
+        Condition(_BREAK, "lock_id", "held.info.id != lock_id"),
+    ),
+    _mutant(
+        "a break removes a freeze",
+        Invariant.OWN_LOCK,
+        "frozen-forced",
+        (0, 0, 0),
+        Condition(_BREAK, "freeze", "False"),
+    ),
+    _mutant(
+        "a freeze is told by its operation",
+        Invariant.FOLLOWED,
+        "says-freeze",
+        (0, 0, 0),
+        Returns(_FREEZE, 'Freeze("", "", None) if self.info.operation == lock_info.FREEZE else None'),
+        NeverRaises("holdfast.state.locks:acquire", "InvalidLockInfo"),
+    ),
+    _mutant(
+        "a freeze is changed by writing over it",
+        Invariant.OWN_LOCK,
+        "two-freezes",
+        (0, 0, 0),
+        Before(
+            "holdfast.state.freeze:freeze",
+            "acquire_own",
+            "from holdfast.s3.store import IfMatch\n"
+            "held = locks.read(store, name)\n"
+            "if held and held.freeze:\n"
+            "    noted = {'locked-by': caller.principal, **frozen.metadata()}\n"
+            "    store.write(name.lock_key, info.to_json(), IfMatch(held.version.etag), metadata=noted)\n"
+            "    return frozen",
+        ),
+    ),
+    _mutant(
+        "a freeze has ended by Lambda's clock",
+        Invariant.OWN_LOCK,
+        "frozen-for-a-while",
+        (0, 0, 0),
+        Replaced(
+            _IS_ENDED,
+            "return freeze is not None and freeze.until is not None and freeze.until <= self.read_at",
+            "return freeze is not None and freeze.until is not None and freeze.until <= datetime.now(UTC)",
+        ),
+    ),
+    _mutant(
+        "an acquire lifts a freeze that has not ended",
+        Invariant.OWN_LOCK,
+        "freeze-cloud",
+        (0, 0, 0),
+        Condition(_ACQUIRE, "is_ended_freeze", "found"),
+    ),
+    _mutant(
+        "an acquire lifts a freeze that has come after the one that has ended",
+        Invariant.OWN_LOCK,
+        "frozen-for-a-while",
+        (0, 0, 1),
+        Replaced(_ACQUIRE, "_remove(store, name, held)", "_remove(store, name, read(store, name) or held)"),
+    ),
+    _mutant(
+        "an unfreeze lifts whatever freeze there is",
+        Invariant.OWN_LOCK,
+        "unfreeze-another",
+        (0, 0, 0),
+        NeverRaises(_UNFREEZE, "LockNotMatched"),
+    ),
+    _mutant(
+        "a release of a freeze by the document that everybody is told",
+        Invariant.OWN_LOCK,
+        "frozen",
+        (0, 0, 0),
+        WithoutOperand(_RELEASE, "freeze"),
+    ),
+    _mutant(
+        "a force-unlock removes a freeze",
+        Invariant.OWN_LOCK,
+        "frozen",
+        (0, 0, 0),
+        Condition(_CHECK_FORCE_UNLOCK, "freeze", "False"),
+    ),
+    _mutant(
+        "a write under a freeze by whoever froze",
+        Invariant.HELD,
+        "freeze-copied",
+        (0, 0, 0),
+        WithoutOperand(_CHECK_LOCK, "freeze"),
     ),
 )
 """Every mutant."""

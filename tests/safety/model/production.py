@@ -19,7 +19,7 @@ from hashlib import md5
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from botocore.exceptions import ClientError, ReadTimeoutError
 
@@ -40,13 +40,14 @@ class HttpRequest(NamedTuple):
     """A request to the API.
 
     Attributes:
-        verb: `read`, `write`, `delete`, `lock`, `unlock`; or `undelete`, which is the command's; or what
-            `cloud {}` sends, see `CLOUD`; or a request to S3 itself, see `DIRECT`.
+        verb: `read`, `write`, `delete`, `lock`, `unlock`; or what `cloud {}` sends, see `CLOUD`; or what the
+            commands of an operator send, see `MANAGED`; or a request to S3 itself, see `DIRECT`.
         state: the state's name.
         principal: who sends it.
         body: as sent. Of a `create` and a `commit` it is the document that the client means to write.
-        lock_id: what the client sends as `ID`.
-        id: the ID in the address of a request of `cloud {}`; the key of a request to S3 itself.
+        lock_id: what the client sends as `ID`, or `break` as `id`.
+        id: the ID in the address of a request of `cloud {}`; the version that `break` names, the freeze that
+            `unfreeze` names; the key of a request to S3 itself.
         force: of an upload.
         client: whose randomness an ID is made of that the request makes.
         attempt: which try it is, of a request whose answer is not the same each time.
@@ -90,6 +91,17 @@ NATIVE: Final = frozenset({"native-lock", "native-read", "native-write", "native
 """What `backend "s3"` does, past the API."""
 DIRECT: Final = NATIVE | {"upload"}
 """What a client sends to S3 itself: also an upload, at a presigned address."""
+MANAGED: Final[Mapping[str, tuple[str, str]]] = {
+    "see-state": ("GET", "states"),
+    "see-lock": ("GET", "locks"),
+    "restore": ("POST", "restore"),
+    "manage-delete": ("POST", "delete"),
+    "undelete": ("POST", "undelete"),
+    "break": ("DELETE", "locks"),
+    "freeze": ("PUT", "freeze"),
+    "unfreeze": ("DELETE", "freeze"),
+}
+"""What the commands of an operator send. What only looks asks S3 for one object, with the library's code."""
 _DRAWS: Final = frozenset({"workspace", "create", "write-at-once"})
 """The verbs that make an ID."""
 _ROUTES: Final = {
@@ -157,7 +169,11 @@ class Production:
         found = Path(str(self._handler.__file__)).resolve().parent.parent
         if found != functions.resolve():
             raise RuntimeError(f"the production code was imported from {found}, not from {functions}")
-        self._undeleting: Any = import_module("holdfast.state.undelete")
+        self._management: Any = import_module("management.handler")
+        self._locks: Any = import_module("holdfast.state.locks")
+        vars(self._locks)["datetime"] = LambdasClock
+        vars(import_module("management.changing"))["datetime"] = SlowClock
+        self._lock_document: Any = import_module("management.documents").lock
         self._access: Any = import_module("holdfast.access")
         self._authentication: Any = import_module("holdfast.identity.authentication")
         self._authorizer_context: Any = import_module("gateway.authorizer_context")
@@ -249,8 +265,10 @@ class Production:
         self._took_something |= taken is not None
 
     def _answer(self, request: HttpRequest, s3: "Replay") -> Reply:
-        if request.verb == "undelete":
-            return self._undelete(request, s3)
+        if request.verb in ("see-state", "see-lock"):
+            return self._look(request, s3)
+        if request.verb in MANAGED:
+            return self._manage(request, s3)
         if request.verb in CLOUD:
             return self._of_cloud(request, s3)
         if request.verb in DIRECT:
@@ -258,8 +276,25 @@ class Production:
         return self._handle(request, s3)
 
     def _handle(self, request: HttpRequest, s3: "Replay") -> Reply:
-        vars(self._handler)["_s3"] = s3
         method, route = _ROUTES[request.verb]
+        event = self._event(request, method, route, {"name": request.state})
+        if request.lock_id:
+            event["queryStringParameters"] = {"ID": request.lock_id}
+        return _handled(self._handler, event, s3)
+
+    def _manage(self, request: HttpRequest, s3: "Replay") -> Reply:
+        method, route = MANAGED[request.verb]
+        path = {"path": f"{route}/{request.state}"}
+        event = self._event(request, method, "/manage/v1/{path+}", path)
+        if request.verb == "break":
+            event["queryStringParameters"] = {"id": request.lock_id or "", "version": request.id}
+        elif request.id:
+            event["queryStringParameters"] = {"id": request.id}
+        return _handled(self._management, event, s3)
+
+    def _event(
+        self, request: HttpRequest, method: str, route: str, parameters: Mapping[str, str]
+    ) -> dict[str, Any]:
         caller = self._authentication.Authenticated(
             self._access.Caller(request.principal, self._access.Role.MAINTAINER, ("*",)),
             self._authentication.AuthMethod.TOKEN,
@@ -269,18 +304,28 @@ class Production:
             "requestId": "request",
             "authorizer": {"lambda": self._authorizer_context.encode(caller)},
         }
-        event = {
+        return {
             "routeKey": f"ANY {route}",
             "headers": {},
             "requestContext": context,
-            "pathParameters": {"name": request.state},
+            "pathParameters": parameters,
             "body": request.body.decode(),
         }
-        if request.lock_id:
-            event["queryStringParameters"] = {"ID": request.lock_id}
-        lambda_context = SimpleNamespace(get_remaining_time_in_millis=lambda: FUNCTION_TIMEOUT * 1000)
-        answer = self._handler.handle(event, lambda_context)
-        return Reply(answer["statusCode"], answer["body"])
+
+    def _look(self, request: HttpRequest, s3: "Replay") -> Reply:
+        """Look at the current version, whose document is told as well; or at the lock."""
+        store = self._store.Store(s3, BUCKET, ACCOUNT, deadline=self._clock.monotonic() + 15)
+        name = self._names.parse(request.state)
+        try:
+            if request.verb == "see-state":
+                found = store.read(name.state_key)
+                told = found and {"version": found.version.version_id, "document": found.body.decode()}
+            else:
+                held = self._locks.read(store, name)
+                told = held and self._lock_document(held)
+        except self._errors.HoldfastError as error:
+            return Reply(error.status, "")
+        return Reply(200, json.dumps(told))
 
     def _of_cloud(self, request: HttpRequest, s3: "Replay") -> Reply:
         deadline = self._clock.monotonic() + 15
@@ -320,7 +365,7 @@ class Production:
                     }
                     changes[verb](store, workspace, caller)
         except self._errors.HoldfastError as error:
-            is_locked = isinstance(error, self._errors.Locked)
+            is_locked = isinstance(error, self._errors.Locked) and not isinstance(error, self._errors.Frozen)
             return Reply(409 if is_locked else error.status, json.dumps(error.body()))
         return Reply(200, "")
 
@@ -336,14 +381,13 @@ class Production:
             body=request.body if request.verb == "write-at-once" else None,
         )
 
-    def _undelete(self, request: HttpRequest, s3: "Replay") -> Reply:
-        store = self._store.Store(s3, BUCKET, ACCOUNT, deadline=self._clock.monotonic() + 15)
-        caller = self._access.Caller(request.principal, self._access.Role.MAINTAINER, ("*",))
-        try:
-            self._undeleting.undelete(store, self._names.parse(request.state), caller, None)
-        except self._errors.HoldfastError as error:
-            return Reply(error.status, json.dumps(error.body()))
-        return Reply(200, "")
+
+def _handled(handler: Any, event: Mapping[str, Any], s3: "Replay") -> Reply:
+    """What a function answers."""
+    vars(handler)["_s3"] = s3
+    lambda_context = SimpleNamespace(get_remaining_time_in_millis=lambda: FUNCTION_TIMEOUT * 1000)
+    answer = handler.handle(event, lambda_context)
+    return Reply(answer["statusCode"], answer["body"])
 
 
 def _noting(kind: Any, note: Callable[[object], None]) -> Any:
@@ -415,6 +459,24 @@ class Clock:
 
     def sleep(self, seconds: float) -> None:
         """A pause takes no time of the model's."""
+
+
+class LambdasClock(datetime):
+    """Stands in for `datetime` where the code is to ask for S3's clock alone: Lambda's is an hour ahead."""
+
+    seconds_of_s3: ClassVar[int] = 0
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        return cls.fromtimestamp(_EPOCH + cls.seconds_of_s3 + 3600, tz)
+
+
+class SlowClock(datetime):
+    """Stands in for `datetime` where the code refuses a time that has passed: this clock is an hour behind."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        return cls.fromtimestamp(_EPOCH - 3600, tz)
 
 
 class Replay:
@@ -525,6 +587,7 @@ class Replay:
             raise AsksForMore
         self.has_answered = True
         answer, self._clock.seconds = given
+        LambdasClock.seconds_of_s3 = answer.date
         if answer.status == LOST:
             raise ReadTimeoutError(endpoint_url="model")
         if answer.status >= 300:
@@ -558,6 +621,16 @@ def _version_of(entry: Entry) -> dict[str, str]:
 
 def _encryption(entry: Entry) -> str:
     return "aws:kms" if entry.has_own_etag else "AES256"
+
+
+def time_of(seconds: int) -> str:
+    """Return a time of S3's clock in the form of RFC 3339."""
+    return f"{_time(seconds):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def seconds_of(time: str) -> int:
+    """Return what `time_of` made such a time of."""
+    return int(datetime.fromisoformat(time).timestamp()) - _EPOCH
 
 
 def _time(seconds: int) -> datetime:

@@ -16,6 +16,7 @@ from tests.safety.model.clients import (
     lock_document,
     state_document,
 )
+from tests.safety.model.production import BUCKET, time_of
 from tests.safety.model.s3 import Bucket, Request, carry_out
 from tests.safety.model.search import TICK, Scenario
 
@@ -72,12 +73,12 @@ def _tenth() -> Bucket:
     return _with_state(Bucket(), serial=10)
 
 
-def _with_state(bucket: Bucket, *, serial: int) -> Bucket:
-    body = state_document("Z", serial)
+def _with_state(bucket: Bucket, *, serial: int, lineage: str = LINEAGE) -> Bucket:
+    body = state_document("Z", serial, lineage=lineage)
     noted = {
         "sha256": hashlib.sha256(body).hexdigest(),
         "serial": str(serial),
-        "lineage": LINEAGE,
+        "lineage": lineage,
         "lock-id": "lock-Z",
     }
     put = Request("PutObject", STATE_KEY, body=body, metadata=tuple(sorted(noted.items())))
@@ -116,6 +117,41 @@ def _deleted() -> Bucket:
     return carry_out(_written(), Request("DeleteObject", STATE_KEY), -50)[0]
 
 
+def _two_lineages() -> Bucket:
+    """A state that was replaced by one of another lineage."""
+    first = _with_state(Bucket(), serial=1, lineage="lineage-2")
+    return _with_state(first, serial=2)
+
+
+def _frozen() -> Bucket:
+    """A state that is frozen, without an end."""
+    return _with_freeze(None)
+
+
+def _frozen_for_a_while() -> Bucket:
+    """A state whose freeze ends."""
+    return _with_freeze(clients.FREEZE_ENDS)
+
+
+def _with_freeze(ends: int | None) -> Bucket:
+    freeze_id = clients.command_id("Z")
+    until = time_of(ends) if ends is not None else None
+    shown = f" until {until}" if until else ""
+    document = {
+        "ID": f"frozen: Z{shown} [{freeze_id}]",
+        "Operation": "freeze",
+        "Info": f"frozen{shown}: Z",
+        "Who": "token:Z",
+        "Version": "",
+        "Created": "0001-01-01T00:00:00Z",
+        "Path": f"{BUCKET}/{STATE_KEY}",
+    }
+    noted = {"locked-by": "token:Z", "freeze": freeze_id, **({"freeze-until": until} if until else {})}
+    body = json.dumps(document, separators=(",", ":")).encode()
+    put = Request("PutObject", LOCK_KEY, body=body, metadata=tuple(sorted(noted.items())))
+    return carry_out(_written(), put, -60)[0]
+
+
 def _stuck() -> Bucket:
     """A state whose lock a client left that died."""
     noted = (("locked-by", "token:Z"),)
@@ -130,6 +166,9 @@ _CLOUD: Final = Client("A", clients.cloud_apply)
 _C: Final = Client("C", clients.apply)
 _NAMING: Final = Client("B", clients.impatient)
 _UNNAMING: Final = Client("B", clients.impatient_without_id)
+_RESTORER: Final = Client("R", clients.restore)
+_BREAKER: Final = Client("K", clients.breaker)
+_FREEZER: Final = Client("F", clients.freeze)
 
 
 def _plan(
@@ -341,6 +380,134 @@ PLANS: Final = (
     _plan(
         "undelete", [_A, Client("U", clients.undelete)], [(1, 0, 0)], [(0, 1, 0), (2, 0, 0)], before=_deleted
     ),
+    _plan("undelete-again", [Client("U", clients.undelete)], [(1, 1, 0)], [(2, 0, 0)], before=_deleted),
+    _plan("restore", [_A, _RESTORER], [(1, 0, 0), (0, 1, 0)], [(1, 1, 0), (2, 0, 0)], before=_twice),
+    _plan(
+        "restore-blindly",
+        [_A, Client("X", clients.restore_blindly)],
+        [(1, 0, 0)],
+        [(1, 1, 0)],
+        before=_twice,
+    ),
+    _plan("restore-alone", [_RESTORER], [(2, 1, 0)], [(2, 2, 0)], before=_twice),
+    _plan("restore-foreign", [_RESTORER], [(1, 1, 0)], before=_two_lineages),
+    _plan("restore-digests", [_A, _RESTORER], [(0, 0, 0)], [(1, 0, 0)], before=_twice_digests),
+    _plan("restore-protected", [_A, _RESTORER], [(0, 0, 0)], [(1, 0, 0)], before=_twice, protected=True),
+    _plan("restore-cloud", [_CLOUD, _RESTORER], [(0, 0, 0)], [(1, 0, 0), (0, 1, 0)], before=_twice),
+    _plan(
+        "restore-native",
+        [_RESTORER, Client("N", clients.native_apply)],
+        [(0, 0, 0)],
+        [(1, 0, 0)],
+        before=_twice,
+    ),
+    _plan(
+        "restore-broken",
+        [_RESTORER, _NAMING],
+        [(0, 0, 0), (1, 0, 0), (0, 0, 1)],
+        [(0, 1, 0), (1, 0, 1), (1, 1, 0)],
+        before=_twice,
+    ),
+    _plan(
+        "restore-breaks-lock",
+        [_A2, Client("R", clients.restore_after_a_break)],
+        [(0, 0, 1)],
+        [(1, 0, 1), (0, 1, 0)],
+        before=_twice,
+    ),
+    _plan(
+        "restore-blindly-breaks-lock",
+        [_A, Client("X", clients.restore_blindly_after_a_break)],
+        [(0, 0, 1)],
+        [(1, 0, 1), (0, 1, 1)],
+        before=_twice,
+    ),
+    _plan(
+        "two-restores",
+        [Client("R", clients.restore, "ci"), Client("S", clients.restore_as_another, "ci")],
+        [(1, 0, 0), (0, 1, 0)],
+        [(1, 1, 0)],
+        before=_twice,
+    ),
+    _plan(
+        "restore-beside-delete",
+        [_RESTORER, Client("D", clients.manage_delete)],
+        [(1, 0, 0)],
+        [(0, 1, 0)],
+        before=_twice,
+    ),
+    _plan(
+        "manage-delete", [_A, Client("D", clients.manage_delete)], [(1, 0, 0)], [(0, 1, 0), (1, 1, 0)]
+    ),
+    _plan("break", [_A, _B, _BREAKER], [(0, 0, 0)], [(1, 0, 0), (0, 1, 0)]),
+    _plan("break-late", [_A, _BREAKER], [(1, 0, 0), (0, 1, 0)], [(1, 1, 0)]),
+    _plan("break-restore", [_RESTORER, _BREAKER], [(0, 1, 0)], [(1, 1, 0)], before=_twice),
+    _plan("break-protected", [_A, _B, _BREAKER], [(0, 0, 0)], [(1, 0, 0)], protected=True),
+    _plan(
+        "freeze",
+        [_A, _FREEZER, Client("U", clients.unfreeze)],
+        [(0, 0, 0)],
+        [(1, 0, 0), (0, 1, 0)],
+    ),
+    _plan("freeze-cloud", [_CLOUD, _FREEZER], [(0, 0, 0)], [(1, 0, 0), (0, 1, 0)]),
+    _plan("freeze-native", [_FREEZER, Client("N", clients.native_apply)], [(0, 0, 0)], [(1, 0, 0)]),
+    _plan("freeze-broken-lock", [_A2, _BREAKER, _FREEZER], [(0, 0, 0)], [(1, 0, 0), (0, 0, 1)]),
+    _plan(
+        "two-freezes",
+        [_FREEZER, Client("G", clients.freeze_for_long)],
+        [(1, 0, 0), (0, 1, 0)],
+        [(1, 1, 0)],
+    ),
+    _plan("unfreeze", [_FREEZER, Client("U", clients.unfreeze)], [(1, 0, 0), (0, 1, 0)], [(1, 1, 0)]),
+    _plan(
+        "unfreeze-another",
+        [_A, Client("U", clients.unfreeze_another)],
+        [(0, 0, 0)],
+        [(1, 0, 0)],
+        before=_frozen,
+    ),
+    _plan(
+        "freeze-copied",
+        [_FREEZER, Client("C", clients.freeze_copier, "token:F")],
+        [(0, 0, 0)],
+        [(1, 0, 0), (0, 1, 0)],
+    ),
+    _plan(
+        "frozen",
+        [_NAMING, Client("C", clients.freeze_copier, "token:Z")],
+        [(0, 0, 1)],
+        [(1, 0, 0), (0, 1, 0)],
+        before=_frozen,
+    ),
+    _plan(
+        "frozen-forced",
+        [_UNNAMING, Client("C", clients.cloud_impatient), Client("K", clients.breaker)],
+        [(0, 0, 1)],
+        [(1, 0, 0), (0, 1, 0)],
+        before=_frozen,
+    ),
+    _plan(
+        "frozen-for-a-while",
+        [_A, Client("G", clients.freeze_for_long)],
+        [(0, 0, 1)],
+        [(1, 0, 1), (0, 1, 1)],
+        before=_frozen_for_a_while,
+    ),
+    _plan(
+        "frozen-for-a-while-cloud",
+        [_CLOUD, Client("D", clients.manage_delete)],
+        [(0, 0, 1)],
+        [(1, 0, 1), (0, 1, 1)],
+        before=_frozen_for_a_while,
+    ),
+    _plan(
+        "frozen-for-a-while-restore",
+        [_RESTORER, Client("U", clients.unfreeze)],
+        [(0, 0, 1)],
+        [(1, 0, 1), (0, 1, 1)],
+        before=_frozen_for_a_while,
+    ),
+    _plan("says-freeze", [Client("A", clients.lock_says_freeze), _NAMING], [(0, 0, 0)], [(1, 0, 0)]),
 )
 """Every scenario. Three numbers: faults, repeats, ticks."""
 

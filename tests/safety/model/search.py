@@ -504,8 +504,9 @@ class Search:
                 change.strays = (*change.strays, stray)
             change.repeats -= 1
             self._begin(change, place)
-            if (self._production.point(standing.point).request.verb, fault) == ("delete", "again"):
-                # Of two deletes at the same time the slower may find its lock given back: docs/design.md.
+            verb = self._production.point(standing.point).request.verb
+            if fault == "again" and verb in invariants.OWN_LOCK:
+                # Of two at the same time the slower may find their lock given back: docs/design.md.
                 change.clients[place] = change.clients[place]._replace(origin=-1)
             self._no_reply(change, place)
             return
@@ -629,11 +630,9 @@ class Search:
         standing = change.clients[place]
         request = self._production.point(standing.point).request
         if standing.tries < _TRIES:
-            # A command is run again by its user, whom it tells what it finds: that is no repeat.
-            origin = -1 if request.verb == "undelete" else standing.origin
             again = self._production.start(request.again()).number
             change.clients[place] = standing._replace(
-                point=again, started=-1, overtime=False, tries=standing.tries + 1, origin=origin
+                point=again, started=-1, overtime=False, tries=standing.tries + 1
             )
         else:
             self._goes_on_after(change, place, None)
@@ -651,7 +650,7 @@ class Search:
         if request.verb in invariants.LOCKS and reply.status == 200:
             standing = standing._replace(holds=True)
         elif request.verb in invariants.READS and reply.status == 200:
-            seen = self._documents[standing.seen] | {reply.body.encode()}
+            seen = self._documents[standing.seen] | {invariants.document_in(request, reply)}
             standing = standing._replace(seen=self._documents.number(seen))
         elif request.verb == "create" and reply.status == 201:
             base = invariants.unread_base(reply, self._buckets[change.bucket])
@@ -681,7 +680,7 @@ class Search:
             return
         if request.verb in invariants.RELEASES:
             change.violations.extend(invariants.of_released(point, lock, self._buckets[change.bucket]))
-        if request.verb == "delete":
+        if request.verb in invariants.DELETES:
             change.violations.extend(invariants.of_deleted(point, self._buckets[change.bucket]))
         elif request.verb in invariants.LOCKS:
             change.violations.extend(
@@ -699,6 +698,21 @@ class Search:
                     self._party(change, place),
                     self._parties(change),
                     self._buckets[change.bucket],
+                    change.acknowledged,
+                    any_push_counts=self.scenario.any_push_counts,
+                )
+            )
+        elif request.verb == "restore":
+            bucket = self._buckets[change.bucket]
+            change.acknowledged |= invariants.restored(reply, bucket)
+            parties = self._parties(change)
+            change.violations.extend(
+                invariants.of_restored(
+                    point,
+                    reply,
+                    parties[place],
+                    parties,
+                    bucket,
                     change.acknowledged,
                     any_push_counts=self.scenario.any_push_counts,
                 )
@@ -735,6 +749,13 @@ class Search:
             return
         if not is_native:
             change.violations.extend(invariants.of_lock_effect(effect, request, change.clock))
+        if request.verb == "restore":
+            working = [
+                (other, self._production.point(standing.point))
+                for other, standing in enumerate(change.clients)
+                if standing.point >= 0
+            ]
+            change.violations.extend(invariants.of_shared_lock(effect, place, working))
         gone = effect.removed or (effect.before if effect.added else None)
         if gone is not None and gone.body is not None:
             owner = invariants.client_of_lock(invariants.lock_owner(gone))
@@ -764,7 +785,7 @@ class Search:
         standing = change.clients[place]
         expected, bucket = self._answered_alone(standing.origin, point.request, change.clock)
         name = self.scenario.clients[place].name
-        if reply != expected:
+        if invariants.in_essence(reply) != invariants.in_essence(expected):
             what = f"{name}'s {point.request.verb} was answered {reply.status}, undisturbed {expected.status}"
             change.violations.append(Violation(invariants.Invariant.REPEATED, what))
         on_their_way = [*(stray.point for stray in change.strays), *(late.point for late in change.late)]
@@ -826,7 +847,8 @@ def _number(who: str, kind: str) -> int:
 def _kept(bucket: Bucket) -> Bucket:
     """A bucket without what is another for each try, or is none of the state's.
 
-    That is the key of an upload, and what a commit has left staged, which it removes if it can.
+    That is the key of an upload, what a commit has left staged, which it removes if it can, and what is left
+    of locks that are not held.
     """
     keys = [
         key._replace(
@@ -836,6 +858,7 @@ def _kept(bucket: Bucket) -> Bucket:
             )
         )
         for key in bucket.keys
+        if key.name != LOCK_KEY or bucket.current(LOCK_KEY)
     ]
     return bucket._replace(keys=tuple(keys), staged=())
 
