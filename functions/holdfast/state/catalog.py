@@ -290,7 +290,7 @@ def _take_undecided(found: dict[StateName, _Found], last: str | None) -> Mapping
 
 
 def _with_locks(store: Store, found: Iterable[_Found], prefix: str, caller: Caller) -> list[Listed]:
-    """Return what the caller may see, with the locks, read as few at a time as the SDK keeps connections.
+    """Return what the caller may see, with the locks, of which a few are read at a time.
 
     A key can begin with a prefix where the name that it has does not: that of the state `a` with `a.tf`.
     """
