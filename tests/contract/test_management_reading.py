@@ -60,7 +60,7 @@ class Api:
         assert answer["headers"]["Content-Type"] == "application/json"
         return json.loads(answer["body"])
 
-    def refused(self, path: str, caller: Caller = READER, **query: str) -> tuple[int, str, str]:
+    def refused(self, path: str, caller: Caller = READER, /, **query: str) -> tuple[int, str, str]:
         answer = self.ask(path, caller, query)
         document = json.loads(answer["body"])
         return answer["statusCode"], document["error"], document["message"]
@@ -309,13 +309,13 @@ def test_content_is_the_bytes_of_the_version_that_is_named_or_of_the_current_one
 
 
 def test_who_reads_only_outputs_gets_those_of_any_version(api: Api) -> None:
-    old, _ = api.write(tracked(1)), api.write(tracked(2))
+    old, new = api.write(tracked(1)), api.write(tracked(2))
     for query, serial in (({}, 2), ({"version": old}, 1)):
         answer = api.ask("content/network/prod", ONLY_OUTPUTS, query)
         document = json.loads(answer["body"])
         assert (document["serial"], "resources" in document) == (serial, False)
         assert set(document["outputs"]) == {"ä", "b"}
-    assert answer["headers"]["Holdfast-Version"] == old
+        assert answer["headers"]["Holdfast-Version"] == (query.get("version") or new)
     api.write(encrypted_state(3, "secret"))
     assert api.refused("content/network/prod", ONLY_OUTPUTS)[:2] == (403, "not_allowed")
     api.bucket.s3.put_object(Bucket=BUCKET, Key=PROD.state_key, Body=b"x" * 20_000_001)

@@ -18,6 +18,7 @@ from holdfast.s3.retention import Retention
 from holdfast.s3.store import (
     EXPECT_THRESHOLD,
     Deleted,
+    HistoryEntry,
     IfAbsent,
     IfMatch,
     Object,
@@ -657,7 +658,8 @@ def test_a_page_of_keys_goes_on_where_s3_gives_an_empty_one(bucket: Bucket) -> N
         b"<ListBucketResult><IsTruncated>true</IsTruncated><KeyCount>0</KeyCount>"
         b"<NextContinuationToken>%b</NextContinuationToken></ListBucketResult>"
     ) % bucket.s3.list_objects_v2(Bucket=bucket.name, MaxKeys=1)["NextContinuationToken"].encode()
-    answers = [AWSResponse("http://s3", 200, {}, SimpleNamespace(stream=lambda: iter([text])))]
+    no_headers: Any = {}
+    answers = [AWSResponse("http://s3", 200, no_headers, SimpleNamespace(stream=lambda: iter([text])))]
 
     def empty_first(**_: object) -> Any:
         return answers.pop() if answers else None
@@ -676,7 +678,7 @@ def test_pages_of_versions_are_those_of_every_key_and_the_current_one_comes_firs
 ) -> None:
     put_keys(bucket, "states/a", "states/a", "states/b", "states/b", "states/c", "trust/d")
     bucket.s3.delete_object(Bucket=bucket.name, Key="states/b")
-    entries = []
+    entries: list[tuple[str, HistoryEntry]] = []
     after = None
     while True:
         page = bucket.store().versions_page("states/", after=after, page_size=page_size)
