@@ -3,7 +3,6 @@
 import base64
 import gzip
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from importlib import import_module
@@ -20,9 +19,9 @@ from holdfast.state.catalog import Listed, Page
 from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import HeldLock, LockIdentity
 from holdfast.state.write import write
-from tests.contract.conftest import ACCOUNT, Bucket, Server
+from tests.contract.conftest import ACCOUNT, Bucket, Server, new_processes
 from tests.support.documents import ADA, LINEAGE, OPERATOR, encrypted_state, lock_info, state
-from tests.support.events import Context, request
+from tests.support.events import Context, manage_request
 
 BUCKET = "holdfast-management-reading"
 PROD = names.parse("network/prod")
@@ -46,12 +45,8 @@ class Api:
         caller: Caller | None = READER,
         query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
-        method: str = "GET",
     ) -> Answer:
-        event = request(method, "/manage/v1/{path+}", caller=caller, headers=headers)
-        event["pathParameters"] = {"path": path}
-        if query:
-            event["queryStringParameters"] = dict(query)
+        event = manage_request("GET", path, caller=caller, headers=headers, query=query)
         return self._handle(event, Context())
 
     def get(self, path: str, caller: Caller = READER, **query: str) -> Any:
@@ -75,8 +70,7 @@ class Api:
 def function(moto: Server) -> Iterator[Api]:
     """The function as Lambda starts it: from its environment."""
     moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
-    _forget()
-    with pytest.MonkeyPatch.context() as environment:
+    with pytest.MonkeyPatch.context() as environment, new_processes("management"):
         for name, value in {
             "HOLDFAST_ACCOUNT": ACCOUNT,
             "HOLDFAST_BUCKET": BUCKET,
@@ -91,13 +85,6 @@ def function(moto: Server) -> Iterator[Api]:
         }.items():
             environment.setenv(name, value)
         yield Api(cast("Any", import_module("management.handler")).handle, Bucket(BUCKET, moto))
-    _forget()
-
-
-def _forget() -> None:
-    """Let the function start again: it reads its environment only once."""
-    for name in [each for each in sys.modules if each.partition(".")[0] == "management"]:
-        del sys.modules[name]
 
 
 @pytest.fixture
