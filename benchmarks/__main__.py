@@ -10,7 +10,7 @@ from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from benchmarks import beside_s3, clients, cloud, cold_start, distance, month, size, verbs
+from benchmarks import beside_s3, clients, cloud, cold_start, distance, manage, month, size, verbs
 from benchmarks.figures import Saved, Section, saved, table, to_json
 from benchmarks.run import Run, started, tell
 from local_aws.failure import LocalAwsError
@@ -24,6 +24,7 @@ SECTIONS: Final[dict[str, Callable[[Run], Section]]] = {
     "clients": clients.measure,
     "size": size.measure,
     "cloud": cloud.measure,
+    "manage": manage.measure,
     "month": month.measure,
 }
 """What can be measured, in the order in which it is."""

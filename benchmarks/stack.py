@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from local_aws.deploy import bootstrap, deploy
 from local_aws.server import LocalAws
 from tests.support.deployed import client
 
 TEAM = "platform"
-_HOLDFAST = Path(sys.executable).with_name("holdfast")
+HOLDFAST = Path(sys.executable).with_name("holdfast")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def deployed(port: int, folder: Path) -> Iterator[Stack]:
         name = f"Holdfast-{TEAM}"
         outputs = deploy(aws, [name])[name]
         made = subprocess.run(
-            [_HOLDFAST, "token", "create", "--team", TEAM, "--role", "maintainer", "--scope", "*", "--json"],
+            [HOLDFAST, "token", "create", "--team", TEAM, "--role", "maintainer", "--scope", "*", "--json"],
             env={"PATH": os.environ["PATH"], **aws.environment()},
             capture_output=True,
             check=True,
@@ -89,12 +89,17 @@ class Response:
     Attributes:
         status: of HTTP.
         seconds: from the request to the last byte of the response.
-        received: bytes of its body, as they came.
+        body: its body, as it came.
     """
 
     status: int
     seconds: float
-    received: int
+    body: bytes
+
+    @property
+    def received(self) -> int:
+        """Bytes of the body."""
+        return len(self.body)
 
 
 class Client:
@@ -147,10 +152,16 @@ class PlainS3:
 
     def __init__(self, stack: Stack, endpoint: str) -> None:
         self._connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=60)
-        self._folder = f"/{stack.bucket}/native"
+        self._bucket = f"/{stack.bucket}"
 
-    def ask(self, method: str, name: str, body: bytes | None = None) -> float:
+    def ask(self, method: str, name: str, body: bytes | None = None, *, folder: str = "native/") -> float:
         """Send a request for an object.
+
+        Args:
+            method: the verb.
+            name: of the object, below the folder.
+            body: the object, of a PUT.
+            folder: with a slash at its end.
 
         Returns:
             How long it took, in seconds.
@@ -158,7 +169,28 @@ class PlainS3:
         Raises:
             RuntimeError: S3 refused it, or did not respond.
         """
-        response = _exchange(self._connection, method, f"{self._folder}/{name}", body, {})
+        return self._send(method, f"{self._bucket}/{folder}{name}", body)
+
+    def list(self, prefix: str, after: str) -> float:
+        """List a page of keys.
+
+        Returns:
+            How long it took, in seconds.
+
+        Raises:
+            RuntimeError: S3 refused it, or did not respond.
+        """
+        asked = {
+            "list-type": 2,
+            "max-keys": 1000,
+            "prefix": prefix,
+            "start-after": after,
+            "encoding-type": "url",
+        }
+        return self._send("GET", f"{self._bucket}?{urlencode(asked)}", None)
+
+    def _send(self, method: str, path: str, body: bytes | None) -> float:
+        response = _exchange(self._connection, method, path, body, {})
         if response.status >= http.HTTPStatus.BAD_REQUEST:
             raise RuntimeError(f"S3 answered {method} with {response.status}")
         return response.seconds
@@ -179,7 +211,7 @@ def _exchange(
     try:
         connection.request(method, path, body, dict(headers))
         response = connection.getresponse()
-        received = len(response.read())
+        received = response.read()
     except (OSError, http.client.HTTPException) as error:
         connection.close()
         raise RuntimeError(f"{method} {path} got no response: {error}") from error

@@ -191,5 +191,5 @@ def caller(authenticated: Authenticated) -> Mapping[str, Any]:
         "scope": list(who.scope),
         "method": authenticated.method.value,
         "trust": authenticated.trust or None,
-        "expires": time(datetime.fromtimestamp(authenticated.ends, UTC)) if authenticated.ends else None,
+        "expires": time(authenticated.expires_at) if authenticated.expires_at else None,
     }

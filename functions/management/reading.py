@@ -12,7 +12,7 @@ from holdfast.audit import Event
 from holdfast.errors import InvalidRequest, NoState, TooLarge
 from holdfast.s3.presigned import Presigned, Signer
 from holdfast.s3.store import Object, ObjectVersion
-from holdfast.state import catalog, description, history, read
+from holdfast.state import catalog, declared, description, history, read
 from holdfast.state import locks as state_locks
 from management import differences, documents, environment
 from management.requests import Request
@@ -163,8 +163,8 @@ def _no_state(request: Request) -> NoState:
     said = [f"There is no state '{request.name}'."]
     if deleted := description.deleted_at(request.store, request.name):
         said.append(f"It was deleted at {documents.time(deleted)}; 'holdfast state undelete' brings it back.")
-    elif like := catalog.nearest(request.store, request.name, request.caller):
-        said.append(f"There is {', '.join(map(str, like))}.")
+    elif similar := declared.nearest(request.store, request.name, request.caller):
+        said.append(f"The nearest names are: {', '.join(similar)}.")
     return NoState(" ".join(said))
 
 

@@ -1,10 +1,12 @@
 """Two independent S3 servers, each behind a proxy that can make requests go wrong."""
 
 import logging
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
@@ -70,6 +72,22 @@ def noted(client: "S3Client", header: str) -> Iterator[list[tuple[str, str | Non
         yield seen
     finally:
         client.meta.events.unregister("before-send.s3", note)
+
+
+@contextmanager
+def new_processes(*functions: str) -> Iterator[None]:
+    """Let functions read their environment as new processes do, for as long as the context lasts."""
+    before = _take_modules(functions)
+    try:
+        yield
+    finally:
+        _take_modules(functions)
+        sys.modules.update(before)
+
+
+def _take_modules(functions: tuple[str, ...]) -> dict[str, ModuleType]:
+    of_functions = [name for name in sys.modules if name.partition(".")[0] in functions]
+    return {name: sys.modules.pop(name) for name in of_functions}
 
 
 @contextmanager

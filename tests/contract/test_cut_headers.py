@@ -372,3 +372,16 @@ def test_a_page_of_the_history_that_is_cut_is_asked_for_again() -> None:
     whole = head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
     for after, versions in cut_then_whole(whole, lambda asking: list(asking.versions(KEY))):
         assert [version.id for version in versions] == ["one"], after
+
+
+def test_a_page_of_keys_that_is_cut_is_asked_for_again() -> None:
+    body = (
+        b'<?xml version="1.0" encoding="UTF-8"?>\n'
+        b"<ListBucketResult><Name>bucket</Name><MaxKeys>1000</MaxKeys><IsTruncated>false</IsTruncated>"
+        b"<Contents><Key>%b</Key><LastModified>2022-10-12T17:50:00.000Z</LastModified><Size>7</Size>"
+        b"</Contents></ListBucketResult>"
+    ) % KEY.encode()
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nServer: AmazonS3\r\n\r\n"
+    whole = head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    for after, page in cut_then_whole(whole, lambda asking: asking.keys_page("states/")):
+        assert [(entry.key, entry.size) for entry in page.keys] == [(KEY, 7)], after

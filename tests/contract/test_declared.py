@@ -1,7 +1,6 @@
 """Names that must be declared: what is refused, what it costs, and how a name is declared."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,7 +18,7 @@ from holdfast.errors import NotDeclared
 from holdfast.state import declared, locks
 from holdfast.state.read import read, read_outputs
 from holdfast.state.write import write
-from tests.contract.conftest import ACCOUNT, Bucket, Server
+from tests.contract.conftest import ACCOUNT, Bucket, Server, new_processes
 from tests.support.documents import ADA, LINEAGE, OPERATOR, lock_info, state
 from tests.support.events import Context, cloud_request, request
 from tests.support.request_budget import ACQUIRE, READ, WRITE
@@ -66,8 +65,8 @@ class Api:
 def functions(moto: Server) -> Iterator[Api]:
     moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
     moto.direct.create_bucket(Bucket=f"{BUCKET}-staging")
-    loaded = {name: sys.modules.pop(name) for name in HANDLERS if name in sys.modules}
-    with pytest.MonkeyPatch.context() as environment:
+    folders = [name.partition(".")[0] for name in HANDLERS]
+    with pytest.MonkeyPatch.context() as environment, new_processes(*folders):
         for name, value in {
             "HOLDFAST_ACCOUNT": ACCOUNT,
             "HOLDFAST_BUCKET": BUCKET,
@@ -84,9 +83,6 @@ def functions(moto: Server) -> Iterator[Api]:
         }.items():
             environment.setenv(name, value)
         yield Api({name: import_module(name).handle for name in HANDLERS}, Bucket(BUCKET, moto))
-    for name in HANDLERS:
-        del sys.modules[name]
-    sys.modules.update(loaded)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from holdfast.access import Caller, Role
 from holdfast.names import parse
 from holdfast.state import locks
 from holdfast.state.write import write
-from tests.contract.conftest import ACCOUNT, ONE, Bucket, Server, noted
+from tests.contract.conftest import ACCOUNT, ONE, Bucket, Server, new_processes, noted
 from tests.support.documents import ADA, LINEAGE, OPERATOR, encrypted_state, state
 from tests.support.events import Context, manage_request
 from tests.support.s3_fault_proxy import Fault
@@ -33,7 +33,7 @@ def function(moto: Server) -> Iterator[Handle]:
     """The function as Lambda starts it: from its environment."""
     moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
     Bucket(BUCKET, moto).encrypt_with_kms()
-    with pytest.MonkeyPatch.context() as environment:
+    with pytest.MonkeyPatch.context() as environment, new_processes("management"):
         for name, value in {
             "HOLDFAST_ACCOUNT": ACCOUNT,
             "HOLDFAST_BUCKET": BUCKET,

@@ -18,6 +18,7 @@ from holdfast.s3.retention import Retention
 from holdfast.s3.store import (
     EXPECT_THRESHOLD,
     Deleted,
+    HistoryEntry,
     IfAbsent,
     IfMatch,
     Object,
@@ -580,6 +581,8 @@ def test_every_request_names_the_account_that_must_own_the_bucket(bucket: Bucket
         assert len(list(store.versions(KEY, page_size=1))) == 2
         put(store, b"other", IfAbsent())
         assert list(store.list_keys("states/", page_size=1)) == [KEY]
+        assert store.keys_page("states/").last is None
+        assert store.versions_page("states/")
         assert store.delete(KEY, IfMatch(replaced.etag)) == Deleted()
         assert store.remove_version(KEY, replaced.version_id) == Deleted()
         assert store.discard(KEY) == Deleted()
@@ -591,6 +594,7 @@ def test_every_request_names_the_account_that_must_own_the_bucket(bucket: Bucket
 
 def test_what_the_test_before_drives_is_all_that_a_store_can_do() -> None:
     driven = {"write", "read", "read_version", "read_at_most", "versions", "list_keys"}
+    driven |= {"keys_page", "versions_page"}
     driven |= {"delete", "remove_version", "discard"}
     without_requests = {"prolong"}
     public = {name for name in vars(Store) if not name.startswith("_")}
@@ -625,3 +629,65 @@ def test_what_is_no_version_id_reads_as_no_version(bucket: Bucket) -> None:
             bucket.direct_store().read(KEY)
     finally:
         bucket.s3.meta.events.unregister("before-send.s3.GetObject", refuse)
+
+
+@pytest.mark.parametrize("bucket", ["moto"], indirect=True)
+def test_a_page_of_versions_after_one_that_s3_never_had_is_none(bucket: Bucket) -> None:
+    create(bucket)
+    text = b"<Error><Code>InvalidArgument</Code><Message>Invalid version id specified</Message></Error>"
+    raw = SimpleNamespace(stream=lambda: iter([text]))
+    length: Any = {"content-length": str(len(text))}
+
+    # As AWS responds; the servers take every text for a version ID.
+    def refuse(**_: object) -> Any:
+        return AWSResponse("http://s3", 400, length, raw)
+
+    bucket.s3.meta.events.register("before-send.s3.ListObjectVersions", refuse)
+    try:
+        assert bucket.direct_store().versions_page("states/", after=(KEY, "made-up")) is None
+        with pytest.raises(StorageRefused):
+            bucket.direct_store().versions_page("states/")
+    finally:
+        bucket.s3.meta.events.unregister("before-send.s3.ListObjectVersions", refuse)
+
+
+@pytest.mark.parametrize("bucket", ["moto"], indirect=True)
+def test_a_page_of_keys_goes_on_where_s3_gives_an_empty_one(bucket: Bucket) -> None:
+    put_keys(bucket, "states/a", "states/b")
+    text = (
+        b"<ListBucketResult><IsTruncated>true</IsTruncated><KeyCount>0</KeyCount>"
+        b"<NextContinuationToken>%b</NextContinuationToken></ListBucketResult>"
+    ) % bucket.s3.list_objects_v2(Bucket=bucket.name, MaxKeys=1)["NextContinuationToken"].encode()
+    no_headers: Any = {}
+    answers = [AWSResponse("http://s3", 200, no_headers, SimpleNamespace(stream=lambda: iter([text])))]
+
+    def empty_first(**_: object) -> Any:
+        return answers.pop() if answers else None
+
+    bucket.s3.meta.events.register("before-send.s3.ListObjectsV2", empty_first)
+    try:
+        page = bucket.direct_store().keys_page("states/", page_size=1)
+    finally:
+        bucket.s3.meta.events.unregister("before-send.s3.ListObjectsV2", empty_first)
+    assert ([entry.key for entry in page.keys], page.last) == (["states/b"], None)
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 3, 1000])
+def test_pages_of_versions_are_those_of_every_key_and_the_current_one_comes_first(
+    bucket: Bucket, page_size: int
+) -> None:
+    put_keys(bucket, "states/a", "states/a", "states/b", "states/b", "states/c", "trust/d")
+    bucket.s3.delete_object(Bucket=bucket.name, Key="states/b")
+    entries: list[tuple[str, HistoryEntry]] = []
+    after = None
+    while True:
+        page = bucket.store().versions_page("states/", after=after, page_size=page_size)
+        assert page is not None
+        entries += page.entries
+        after = page.last
+        if after is None:
+            break
+    assert [key for key, _ in entries] == [f"states/{name}" for name in "aabbbc"]
+    assert [entry.is_current for _, entry in entries] == [True, False, True, False, False, True]
+    assert [entry.is_delete_marker for _, entry in entries] == [False, False, True, False, False, False]
+    assert [entry.size for _, entry in entries] == [2, 2, None, 2, 2, 2]

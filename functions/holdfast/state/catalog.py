@@ -1,6 +1,5 @@
 """Which states and locks there are."""
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -22,9 +21,6 @@ PAGE: Final = 1000
 
 _AT_ONCE: Final = 8
 """How many locks are read at the same time."""
-
-_NEAREST_PAGES: Final = 5
-"""How many requests the search for names like another one takes at most."""
 
 _FOLDER, _, _SUFFIX = StateName("*").state_key.partition("*")
 _LOCK_SUFFIX: Final = StateName("").lock_key.removeprefix(_FOLDER)
@@ -196,28 +192,6 @@ def page_of_locks(
     )
 
 
-def nearest(store: Store, name: StateName, caller: Caller) -> list[StateName]:
-    """Return at most three names of states that the caller may know, the most like a name first.
-
-    It looks beside the name first, and at so many keys as five requests list.
-
-    Raises:
-        OutcomeUnknown: S3 did not respond in time.
-    """
-    first, slash, _ = name.value.partition("/")
-    beside = f"{first}/" if slash else ""
-    known: dict[str, StateName] = {}
-    left = _NEAREST_PAGES
-    for prefix in dict.fromkeys((beside, "")):
-        last: str | None = ""
-        while last is not None and left > (1 if prefix else 0):
-            page = store.keys_page(_FOLDER + prefix, after=last)
-            known |= {found.value: found for entry in page.keys if (found := _state_of(entry.key))}
-            last, left = page.last, left - 1
-    covered = [value for value, found in known.items() if caller.may(Action.READ_OUTPUTS, found)]
-    return [known[value] for value in difflib.get_close_matches(name.value, covered)]
-
-
 def _check_prefix(prefix: str) -> None:
     """Check that names of states can begin so.
 
@@ -290,7 +264,7 @@ def _take_undecided(found: dict[StateName, _Found], last: str | None) -> Mapping
 
 
 def _with_locks(store: Store, found: Iterable[_Found], prefix: str, caller: Caller) -> list[Listed]:
-    """Return what the caller may see, with the locks, read as few at a time as the SDK keeps connections.
+    """Return what the caller may see, with the locks, of which a few are read at a time.
 
     A key can begin with a prefix where the name that it has does not: that of the state `a` with `a.tf`.
     """

@@ -1,0 +1,154 @@
+"""The management API: lists of many states, a page of a history, the difference of two large versions."""
+
+import gzip
+import http
+import json
+import subprocess
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from benchmarks.figures import Figure, Section
+from benchmarks.run import Run, tell
+from benchmarks.stack import HOLDFAST, Client, PlainS3
+from benchmarks.state import state
+
+_PAGE: Final = 1000
+_STATES: Final = (1000, 5000)
+_AT_MOST: Final = 1.5
+"""The longest that a list may take, in the function, of what its requests to S3 take."""
+_FOLDER: Final = "benchmark/manage/"
+_LOCK: Final = json.dumps({"ID": "manage", "Operation": "benchmark", "Who": "us"}).encode()
+_COMPARED: Final = 5_000_000
+_COMPARED_SECONDS: Final = 2.0
+
+_NOTES: Final = (
+    "Through the deployed API, with warm functions. The function's time is by its log, of all pages.",
+    "S3: the same ListObjectsV2 requests in the same round, not signed, to the same local S3.",
+    "Command: `holdfast state list --json`, from the start of its process.",
+    "Diff: of two versions of 5 MB of which one resource in ten differs in one attribute, with values.",
+)
+
+
+def measure(run: Run) -> Section:
+    """List states, read a history and compare two versions.
+
+    Raises:
+        RuntimeError: a request was refused.
+        subprocess.SubprocessError: a command failed.
+    """
+    return Section("The management API", [*_lists(run), *_history(run), *_diff(run)], _NOTES)
+
+
+def _lists(run: Run) -> Iterator[Figure]:
+    client, plain = Client(run.stack), PlainS3(run.stack, run.stack.aws.endpoint)
+    for number in _STATES:
+        tell(f"{number:,} states")
+        folder = f"{_FOLDER}{number}/"
+        for each in range(number):
+            plain.ask(
+                "PUT", f"{folder}team-{each // 50:03}/service-{each:04}.tfstate", b"{}", folder="states/"
+            )
+        took = defaultdict[str, list[float]](list)
+        for _ in range(run.rounds + 1):
+            seen = len(run.stack.log("", "management"))
+            client_ms, after = _pages(client, folder, number)
+            lines = run.stack.log("", "management")[seen:]
+            took["requests"].append(sum(line["s3_requests"] for line in lines))
+            took["function"].append(sum(line["milliseconds"] for line in lines))
+            took["client"].append(client_ms)
+            took["S3"].append(sum(1000 * plain.list(f"states/{folder}", each) for each in after))
+            took["command"].append(_command(run, folder))
+        for values in took.values():
+            del values[0]  # the first round may have started the function
+        name = f"list of {number:,} states"
+        yield Figure.count(f"{name}: S3 requests", took["requests"])
+        yield Figure.of(f"{name}: in the function", "ms", took["function"])
+        yield Figure.of(f"{name}: S3", "ms", took["S3"])
+        yield Figure.ratio(f"{name}: ratio", took["function"], took["S3"], limit=_AT_MOST)
+        yield Figure.of(f"{name}: at the client", "ms", took["client"])
+        yield Figure.of(f"{name}: command", "ms", took["command"])
+
+
+def _pages(client: Client, prefix: str, expected: int) -> tuple[float, list[str]]:
+    """Read all pages of a list.
+
+    Returns:
+        How long it took, in milliseconds, and the key after which each page began.
+    """
+    asked = {"prefix": prefix}
+    after, listed, took = [""], 0, 0.0
+    while True:
+        seconds, page = _ask(client, f"/manage/v1/states?{urlencode(asked)}")
+        took += 1000 * seconds
+        listed += len(page["states"])
+        if page["next"] is None:
+            break
+        asked["cursor"] = page["next"]
+        after.append(f"states/{page['states'][-1]['name']}.tfstate")
+    if listed != expected or len(after) != expected // _PAGE:
+        raise RuntimeError(f"{listed} states on {len(after)} pages were listed instead of {expected}")
+    return took, after
+
+
+def _ask(client: Client, path: str) -> tuple[float, Any]:
+    response = client.send("GET", path)
+    if response.status != http.HTTPStatus.OK:
+        raise RuntimeError(f"GET {path} was answered with {response.status}")
+    # Small ones are not compressed.
+    packed = response.body.startswith(b"\x1f\x8b")
+    return response.seconds, json.loads(gzip.decompress(response.body) if packed else response.body)
+
+
+def _command(run: Run, prefix: str) -> float:
+    environment = {**run.stack.environment(), "HOLDFAST_ADDRESS": run.stack.address}
+    started = time.perf_counter()
+    subprocess.run(
+        [HOLDFAST, "state", "list", prefix, "--json"],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        check=True,
+        timeout=60,
+    )
+    return 1000 * (time.perf_counter() - started)
+
+
+def _history(run: Run) -> Iterator[Figure]:
+    client = Client(run.stack)
+    name = f"{_FOLDER}history"
+    client.ask("PUT", f"/locks/{name}", _LOCK)
+    for serial in range(1, 26):
+        client.ask("POST", f"/states/{name}?ID=manage", state(serial, 10_000))
+    client.ask("DELETE", f"/locks/{name}", _LOCK)
+    took = [1000 * _ask(client, f"/manage/v1/versions/{name}")[0] for _ in range(run.rounds + 1)][1:]
+    lines = [line for line in run.stack.log(name, "management") if line["message"] == "history.read"][1:]
+    yield Figure.count("history, a page: S3 requests", [line["s3_requests"] for line in lines])
+    yield Figure.of("history, a page: in the function", "ms", [line["milliseconds"] for line in lines])
+    yield Figure.of("history, a page: at the client", "ms", took)
+
+
+def _diff(run: Run) -> Iterator[Figure]:
+    tell("diff of 5 MB")
+    client = Client(run.stack)
+    name = f"{_FOLDER}diff"
+    client.ask("PUT", f"/locks/{name}", _LOCK)
+    before = state(1, _COMPARED)
+    for body in (before, _changed(before)):
+        client.ask("POST", f"/states/{name}?ID=manage", body)
+    client.ask("DELETE", f"/locks/{name}", _LOCK)
+    path = f"/manage/v1/diff/{name}?values=true"
+    took = [_ask(client, path)[0] for _ in range(run.rounds + 1)][1:]
+    lines = [line for line in run.stack.log(name, "management") if line["message"] == "state.compared"][1:]
+    yield Figure.of("diff of 5 MB: in the function", "s", [line["milliseconds"] / 1000 for line in lines])
+    yield Figure.of("diff of 5 MB: at the client", "s", took, limit=_COMPARED_SECONDS)
+
+
+def _changed(body: bytes) -> bytes:
+    """Return the next state, in which one resource in ten is another size."""
+    document = json.loads(body)
+    document["serial"] += 1
+    for resource in document["resources"][::10]:
+        resource["instances"][0]["attributes"]["instance_type"] = "m8g.2xlarge"
+    return json.dumps(document, indent=2).encode()

@@ -1,0 +1,247 @@
+"""The history of a state on real S3 servers: what it says of each version, wherever a page ends."""
+
+import base64
+import json
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from holdfast import names
+from holdfast.access import Caller, Role
+from holdfast.errors import InvalidRequest, LockLost, NotAllowed
+from holdfast.s3.store import Store
+from holdfast.state import history, locks
+from holdfast.state.delete import delete
+from holdfast.state.history import Version
+from holdfast.state.restore import Wanted, restore
+from holdfast.state.undelete import undelete
+from holdfast.state.write import write
+from tests.contract.conftest import Bucket
+from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id, state
+from tests.support.s3_fault_proxy import Fault
+
+NAME = names.parse("network/prod")
+KEY = NAME.state_key
+READER = Caller("token:reader", Role.READER, ("*",))
+ONE, TWO = lock_info("one"), lock_info("two", who="bob@desk")
+
+
+def put(bucket: Bucket, body: bytes) -> None:
+    """Write without a lock."""
+    write(bucket.direct_store(), NAME, body, None, ADA, require_lock=False)
+
+
+def put_beside(bucket: Bucket, body: bytes) -> None:
+    """A write of another program."""
+    bucket.s3.put_object(Bucket=bucket.name, Key=KEY, Body=body)
+
+
+def write_too_late(bucket: Bucket, body: bytes) -> None:
+    """Ada's lock is broken, and Bob has it, when her PutObject arrives: she is refused, and it is there."""
+
+    def break_lock() -> None:
+        locks.release(bucket.direct_store(), NAME, only_id("one"), OPERATOR)
+        locks.acquire(bucket.direct_store(), NAME, TWO, BOB)
+        time.sleep(1.1)  # S3's times have whole seconds, and within one the write counts
+
+    locks.acquire(bucket.direct_store(), NAME, ONE, ADA)
+    bucket.proxy.before("PUT", KEY, break_lock)
+    with pytest.raises(LockLost):
+        write(bucket.store(), NAME, body, "one", ADA, require_lock=True)
+
+
+def every_page(bucket: Bucket, page_size: int) -> list[Version]:
+    versions: list[Version] = []
+    cursor = None
+    while True:
+        page = history.page(bucket.store(), NAME, cursor, READER, page_size=page_size)
+        assert len(page.versions) <= page_size
+        versions += page.versions
+        cursor = page.next
+        if cursor is None:
+            return versions
+
+
+def told(versions: Sequence[Version]) -> list[tuple[int | None, str | None]]:
+    """Of each version its serial and what became of its write."""
+    return [
+        (one.noted.revision.serial if one.noted and one.noted.revision else None, one.status)
+        for one in versions
+    ]
+
+
+def test_each_version_says_what_became_of_its_write_wherever_a_page_ends(bucket: Bucket) -> None:
+    put(bucket, state(1))
+    write_too_late(bucket, state(2, content="ada's"))
+    assert told(every_page(bucket, 20)) == [(2, "never_acknowledged"), (1, "acknowledged")]
+    write(bucket.direct_store(), NAME, state(2, content="bob's"), "two", BOB, require_lock=True)
+    locks.release(bucket.direct_store(), NAME, TWO, BOB)
+    put_beside(bucket, state(3))
+    put(bucket, state(4))
+    time.sleep(1.1)  # within a second, S3 does not tell the order of a version and a delete marker
+    delete(bucket.direct_store(), NAME, OPERATOR)
+    put(bucket, state(1, lineage="another"))
+    put(bucket, state(7, lineage="another"))
+    for name in ("states/network/prod.tfstate-x.tfstate", f"{KEY}x"):
+        bucket.s3.put_object(Bucket=bucket.name, Key=name, Body=b"another key's")
+    expected = [
+        (7, "acknowledged"),
+        (1, "acknowledged"),
+        (None, None),
+        (4, "acknowledged"),
+        (None, "other_program"),
+        (2, "acknowledged"),
+        (2, "never_acknowledged"),
+        (1, "acknowledged"),
+    ]
+    for page_size in (1, 2, 3, 4, 5, 8, 20):
+        versions = every_page(bucket, page_size)
+        if page_size == 1:
+            # The marker and the version after it are of the same second, and may come in either order.
+            assert sorted(told(versions), key=str) == sorted(expected, key=str)
+            continue
+        assert [one for one in told(versions) if one[1]] == [one for one in expected if one[1]], page_size
+        (marker,) = [one.entry for one in versions if one.entry.is_delete_marker]
+        assert (marker.size, marker.is_current) == (None, False)
+        assert [one.entry.is_current for one in versions] == [True, *[False] * 7]
+
+
+def test_a_version_has_what_its_writer_noted_and_its_size(bucket: Bucket) -> None:
+    locks.acquire(bucket.direct_store(), NAME, ONE, ADA)
+    write(bucket.direct_store(), NAME, state(1), "one", ADA, require_lock=True)
+    (version,) = every_page(bucket, 20)
+    assert version.entry.size == len(state(1))
+    assert version.metadata["who"] == "ada@laptop"
+    assert version.metadata["written-by"] == "token:ada"
+    assert version.metadata["lock-id"] == "one"
+
+
+def test_many_versions_of_one_second_are_all_there_in_order(bucket: Bucket) -> None:
+    for serial in range(1, 46):
+        put(bucket, state(serial))
+    for page_size in (20, 7):
+        assert told(every_page(bucket, page_size)) == [
+            (serial, "acknowledged") for serial in range(45, 0, -1)
+        ]
+
+
+def test_what_was_deleted_undeleted_and_restored_was_acknowledged(bucket: Bucket) -> None:
+    put(bucket, state(1))
+    first = every_page(bucket, 20)[0].entry.id
+    delete(bucket.direct_store(), NAME, OPERATOR)
+    # All within the same second, or not.
+    undelete(bucket.direct_store(), NAME, OPERATOR, None)
+    wanted = Wanted(first, "it was better", "0" * 32)
+    put(bucket, state(2))
+    restore(bucket.direct_store(), NAME, wanted, OPERATOR, limit=10**6, retention=None)
+    for page_size in (1, 2, 20):
+        versions = every_page(bucket, page_size)
+        assert sorted(told(versions), key=str) == sorted(
+            [(3, "acknowledged"), (2, "acknowledged"), *[(1, "acknowledged")] * 2, (None, None)], key=str
+        )
+        (restored,) = (one for one in versions if one.entry.is_current)
+        assert restored.metadata["restored-from"] == first
+        assert restored.metadata["reason"] == "it was better"
+
+
+def test_a_deleted_state_has_a_history_and_its_last_version_was_acknowledged(bucket: Bucket) -> None:
+    put(bucket, state(1))
+    delete(bucket.direct_store(), NAME, OPERATOR)
+    for page_size in (1, 20):
+        versions = every_page(bucket, page_size)
+        assert told(versions) == [(None, None), (1, "acknowledged")]
+        assert versions[0].entry.is_current
+
+
+def test_a_version_that_is_removed_meanwhile_is_left_out_and_nothing_is_said_against_the_one_before(
+    bucket: Bucket,
+) -> None:
+    for serial in (1, 2, 3):
+        put(bucket, state(serial))
+    removed = every_page(bucket, 20)[1].entry.id
+
+    def remove() -> None:
+        bucket.s3.delete_object(
+            Bucket=bucket.name, Key=KEY, VersionId=removed, BypassGovernanceRetention=True
+        )
+
+    bucket.proxy.before("GET", NAME.lock_key, remove)
+    first = history.page(bucket.store(), NAME, None, READER, page_size=1)
+    assert told(first.versions) == [(3, "acknowledged")]
+    assert told(every_page(bucket, 20)) == [(3, "acknowledged"), (1, "acknowledged")]
+    gone = Cursor(first.next).with_newer(removed)
+    assert told(history.page(bucket.store(), NAME, gone, READER).versions) == [(1, "acknowledged")]
+
+
+class Cursor:
+    """A cursor, taken apart."""
+
+    def __init__(self, text: str | None) -> None:
+        assert text
+        self.fields = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+
+    def with_newer(self, version_id: str) -> str:
+        return coded(*self.fields[:3], version_id, *self.fields[4:])
+
+
+def coded(*fields: object) -> str:
+    document = json.dumps(fields, separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(document).decode().rstrip("=")
+
+
+def test_a_page_costs_a_list_a_reading_of_each_version_and_one_more(bucket: Bucket) -> None:
+    for serial in range(1, 4):
+        put(bucket, state(serial))
+    put_beside(bucket, state(4))
+    bucket.s3.delete_object(Bucket=bucket.name, Key=KEY)
+    store = bucket.store()
+    page = history.page(store, NAME, None, READER, page_size=3)
+    assert sorted(store.requests) == [*["GetObject"] * (2 + 1), "ListObjectVersions"]
+    store = bucket.store()
+    history.page(store, NAME, page.next, READER, page_size=3)
+    assert sorted(store.requests) == [*["GetObject"] * (2 + 1), "ListObjectVersions"]
+
+
+def test_a_state_without_history_has_none_and_its_neighbours_are_not_its_own(bucket: Bucket) -> None:
+    locks.acquire(bucket.direct_store(), NAME, ONE, ADA)
+    page = history.page(bucket.store(), NAME, None, READER)
+    assert (page.versions, page.next) == ([], None)
+
+
+@pytest.mark.parametrize("fault", [Fault.SERVER_ERROR, Fault.NEVER_ARRIVES, Fault.HALF_AN_ANSWER])
+def test_a_history_survives_lost_answers(bucket: Bucket, fault: Fault) -> None:
+    for serial in (1, 2, 3):
+        put(bucket, state(serial))
+    bucket.proxy.fail("GET", KEY, fault, times=3)
+    bucket.proxy.fail("GET", bucket.name, fault)
+    assert told(every_page(bucket, 20)) == [(serial, "acknowledged") for serial in (3, 2, 1)]
+
+
+def test_who_reads_only_outputs_reads_no_history_and_s3_is_not_asked(bucket: Bucket) -> None:
+    for caller in (Caller("token:o", Role.OUTPUTS, ("*",)), Caller("token:r", Role.READER, ("billing/*",))):
+        store = bucket.store()
+        with pytest.raises(NotAllowed):
+            history.page(store, NAME, None, caller)
+        assert store.requests == []
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "",
+        "made-up",
+        coded("versions", "network/dev", "one", "two", False),
+        coded("versions", "network/prod", "", "two", False),
+        coded("versions", "network/prod", "one", "two"),
+        coded("versions", "network/prod", "one", 2, False),
+        coded("versions", "network/prod", "one", "two", 0),
+        coded("versions", "network/prod", "x" * 201, "two", False),
+        coded("versions", "network/prod", "one", "x" * 201, False),
+        coded("states", "network/prod", "one", "two", False),
+    ],
+)
+def test_a_cursor_that_no_page_gave_is_refused(cursor: str) -> None:
+    store = Store(None, "none", "none", deadline=0)  # type: ignore[arg-type] # nobody sends anything by it
+    with pytest.raises(InvalidRequest, match="cursor"):
+        history.page(store, NAME, cursor, READER)

@@ -1,0 +1,402 @@
+"""What the management API reads, event in and answer out, on a real S3 server."""
+
+import base64
+import gzip
+import json
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import Any, cast
+
+import pytest
+import urllib3
+
+from holdfast import names
+from holdfast.access import Caller, Role
+from holdfast.s3.store import ObjectVersion
+from holdfast.state import freeze, locks
+from holdfast.state.catalog import Listed, Page
+from holdfast.state.lock_info import LockInfo
+from holdfast.state.locks import HeldLock, LockIdentity
+from holdfast.state.write import write
+from tests.contract.conftest import ACCOUNT, Bucket, Server, new_processes
+from tests.support.documents import ADA, LINEAGE, OPERATOR, encrypted_state, lock_info, state
+from tests.support.events import Context, manage_request
+
+BUCKET = "holdfast-management-reading"
+PROD = names.parse("network/prod")
+READER = Caller("token:reader", Role.READER, ("*",))
+ONLY_OUTPUTS = Caller("token:outputs", Role.OUTPUTS, ("*",))
+ELSEWHERE = Caller("token:elsewhere", Role.MAINTAINER, ("billing/*",))
+
+Answer = dict[str, Any]
+
+
+class Api:
+    """The function and its bucket."""
+
+    def __init__(self, handle: Callable[[dict[str, Any], Context], Answer], bucket: Bucket) -> None:
+        self._handle = handle
+        self.bucket = bucket
+
+    def ask(
+        self,
+        path: str,
+        caller: Caller | None = READER,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        event = manage_request("GET", path, caller=caller, headers=headers, query=query)
+        return self._handle(event, Context())
+
+    def get(self, path: str, caller: Caller = READER, **query: str) -> Any:
+        answer = self.ask(path, caller, query)
+        assert answer["statusCode"] == 200, answer
+        assert answer["headers"]["Content-Type"] == "application/json"
+        return json.loads(answer["body"])
+
+    def refused(self, path: str, caller: Caller = READER, /, **query: str) -> tuple[int, str, str]:
+        answer = self.ask(path, caller, query)
+        document = json.loads(answer["body"])
+        return answer["statusCode"], document["error"], document["message"]
+
+    def write(self, body: bytes, name: names.StateName = PROD, lock_id: str | None = None) -> str:
+        """Write, and return the ID of the version."""
+        store = self.bucket.direct_store()
+        return write(store, name, body, lock_id, ADA, require_lock=False).version_id
+
+
+@pytest.fixture(scope="module")
+def function(moto: Server) -> Iterator[Api]:
+    """The function as Lambda starts it: from its environment."""
+    moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
+    with pytest.MonkeyPatch.context() as environment, new_processes("management"):
+        for name, value in {
+            "HOLDFAST_ACCOUNT": ACCOUNT,
+            "HOLDFAST_BUCKET": BUCKET,
+            "HOLDFAST_AUDIT_GROUP": "/holdfast/network/audit",
+            "HOLDFAST_PRESIGN_ENDPOINT": moto.direct.meta.endpoint_url,
+            "POWERTOOLS_SERVICE_NAME": "holdfast",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL_S3": moto.proxy.endpoint,
+        }.items():
+            environment.setenv(name, value)
+        yield Api(cast("Any", import_module("management.handler")).handle, Bucket(BUCKET, moto))
+
+
+@pytest.fixture
+def api(function: Api, moto: Server) -> Iterator[Api]:
+    yield function
+    assert moto.proxy.end_rules() == 0
+    for key, version_id in function.bucket.history(""):
+        moto.direct.delete_object(
+            Bucket=BUCKET, Key=key, VersionId=version_id, BypassGovernanceRetention=True
+        )
+
+
+def tracked(serial: int) -> bytes:
+    """A state with resources of each kind."""
+    resources = [
+        {
+            "mode": "managed",
+            "type": "a",
+            "name": "many",
+            "instances": [{"attributes": {"instances": [1]}}] * 3,
+        },
+        {"mode": "managed", "type": "a", "name": "none", "instances": []},
+        {"mode": "data", "type": "b", "name": "one", "instances": [{"attributes": {"mode": "managed"}}]},
+        {"mode": "ephemeral", "type": "c", "name": "other", "instances": [{}]},
+    ]
+    document = {**json.loads(state(serial)), "resources": resources, "outputs": {"ä": {"value": {}}, "b": {}}}
+    return json.dumps(document, ensure_ascii=False).encode()
+
+
+def test_a_list_has_states_and_locks_and_says_who_holds_them(api: Api) -> None:
+    api.write(state(1))
+    locks.acquire(api.bucket.direct_store(), names.parse("network/new"), lock_info("one"), ADA)
+    found = api.get("states", prefix="network/")
+    new, prod = sorted(found["states"], key=lambda one: str(one["name"]))
+    assert found["next"] is None
+    lock = new.pop("lock")
+    assert new == {"name": "network/new", "size": None, "modified": None, "deleted": False}
+    assert (lock["id"], lock["who"], lock["principal"]) == ("one", "ada@laptop", "token:ada")
+    assert (lock["operation"], lock["freeze"]) == ("OperationTypeApply", None)
+    assert (prod["name"], prod["size"], prod["lock"]) == ("network/prod", len(state(1)), None)
+    assert prod["modified"].endswith("Z")
+    assert [one["name"] for one in api.get("locks")["locks"]] == ["network/new"]
+    assert api.get("locks/network/new")["lock"]["version"] == lock["version"]
+    assert api.get("locks/network/prod") == {"name": "network/prod", "lock": None}
+    assert api.get("states", ELSEWHERE)["states"] == []
+
+
+def test_a_frozen_state_says_why_wherever_locks_are_shown(api: Api) -> None:
+    freeze.freeze(
+        api.bucket.direct_store(), PROD, "0" * 32, "incident", None, OPERATOR, now=datetime.now(UTC)
+    )
+    for lock in (
+        api.get("states")["states"][0]["lock"],
+        api.get("locks")["locks"][0],
+        api.get("locks/network/prod")["lock"],
+    ):
+        shown = dict(lock["freeze"])
+        assert shown.pop("since") == lock["since"]
+        assert shown == {
+            "id": "0" * 32,
+            "reason": "incident",
+            "by": "token:operator",
+            "until": None,
+            "ended": False,
+        }
+
+
+def test_deleted_states_are_listed_when_asked_for(api: Api) -> None:
+    api.write(state(1))
+    api.bucket.s3.delete_object(Bucket=BUCKET, Key=PROD.state_key)
+    assert api.get("states")["states"] == []
+    (found,) = api.get("states", deleted="true")["states"]
+    assert found == {
+        "name": "network/prod",
+        "size": None,
+        "modified": found["modified"],
+        "deleted": True,
+        "lock": None,
+    }
+    status, code, message = api.refused("states/network/prod")
+    assert (status, code) == (404, "no_state")
+    assert "holdfast state undelete" in message
+
+
+def test_a_page_of_a_thousand_states_with_the_longest_locks_fits_a_response(function: Api) -> None:
+    assert function
+    documents, payload = import_module("management.documents"), import_module("gateway.payload")
+    for text in ('"\\\n' * 9000, "\U0001f512" * 9000, "\0" * 9000):
+        info = LockInfo({"ID": "i" * 200, "Who": text, "Info": text, "Operation": text})
+        version = ObjectVersion("", "v" * 32, 1, datetime.now(UTC), {}, has_own_etag=True)
+        held = HeldLock(LockIdentity("v" * 32, info, "p" * 200), version, version.last_modified)
+        listed = [Listed(names.StateName("n" * 200), 10**8, version.last_modified, lock=held)] * 1000
+        for page in (documents.states(Page(listed, "c" * 3000)), documents.locks(Page(listed, "c" * 3000))):
+            sent = documents.large(page, accepts_gzip=False)
+            assert len(json.dumps({"body": sent.text})) < payload.MAX_BYTES
+            assert documents.large(page, accepts_gzip=True).headers == {"Content-Encoding": "gzip"}
+
+
+def test_one_state_says_what_it_is_and_who_wrote_it(api: Api) -> None:
+    locks.acquire(api.bucket.direct_store(), PROD, lock_info("one"), ADA)
+    version = api.write(tracked(3), lock_id="one")
+    found = api.get("states/network/prod")
+    assert found.pop("lock")["id"] == "one"
+    assert found.pop("modified").endswith("Z")
+    assert found == {
+        "name": "network/prod",
+        "version": version,
+        "size": len(tracked(3)),
+        "serial": 3,
+        "lineage": LINEAGE,
+        "terraform_version": "1.15.5",
+        "principal": "token:ada",
+        "who": "ada@laptop",
+        "operation": "OperationTypeApply",
+        "status": "acknowledged",
+        "encrypted": False,
+        "resources": {"managed": 3, "data": 1, "outputs": 2},
+        "record": False,
+    }
+    for_outputs = api.get("states/network/prod", ONLY_OUTPUTS)
+    assert (for_outputs["serial"], for_outputs["resources"], for_outputs["encrypted"]) == (3, None, None)
+
+
+@pytest.mark.parametrize(
+    ("body", "serial", "encrypted"),
+    [
+        (encrypted_state(9, "secret"), 9, True),
+        (b'{"version": 3, "serial": 4, "modules": [{"resources": {}}]}', 4, False),
+        (b'{"version": 4, "serial": 5, "resources": {}, "outputs": []}', 5, False),
+        (b"not a state", None, None),
+        (b"", None, None),
+    ],
+)
+def test_a_state_of_another_program_tells_what_its_document_does(
+    api: Api, body: bytes, serial: int | None, encrypted: bool | None
+) -> None:
+    api.bucket.s3.put_object(Bucket=BUCKET, Key=PROD.state_key, Body=body)
+    found = api.get("states/network/prod")
+    assert (found["status"], found["serial"], found["encrypted"]) == ("other_program", serial, encrypted)
+    assert (found["resources"], found["principal"], found["size"]) == (None, None, len(body))
+
+
+def test_a_name_with_only_a_lock_or_a_record_is_described_without_a_state(api: Api) -> None:
+    locks.acquire(api.bucket.direct_store(), PROD, lock_info("one"), ADA)
+    found = api.get("states/network/prod")
+    assert (found["version"], found["resources"], found["lock"]["id"]) == (None, None, "one")
+    api.bucket.s3.put_object(Bucket=BUCKET, Key="workspaces/network/new.json", Body=b"{}")
+    found = api.get("states/network/new")
+    assert (found["version"], found["lock"], found["record"]) == (None, None, True)
+    for name in ("network/prod", "network/new"):
+        assert api.get(f"versions/{name}") == {"name": name, "versions": [], "next": None}
+
+
+def test_an_unknown_name_is_404_with_the_nearest_ones_that_the_caller_may_know(api: Api) -> None:
+    api.write(state(1))
+    api.write(state(1), names.parse("billing/prod"))
+    for path in ("states", "versions", "content"):
+        status, code, message = api.refused(f"{path}/network/prdo")
+        assert (status, code) == (404, "no_state")
+        assert "network/prod" in message
+        _, _, message = api.refused(f"{path}/network/prdo", Caller("token:n", Role.READER, ("network/prdo",)))
+        assert "network/prod" not in message
+
+
+def test_the_history_says_who_wrote_each_version_and_pages_through(api: Api) -> None:
+    written = [api.write(state(serial)) for serial in range(1, 24)]
+    first = api.get("versions/network/prod")
+    assert (first["name"], len(first["versions"])) == ("network/prod", 20)
+    rest = api.get("versions/network/prod", cursor=first["next"])
+    assert rest["next"] is None
+    versions = [*first["versions"], *rest["versions"]]
+    assert [one["version"] for one in versions] == written[::-1]
+    newest = dict(versions[0])
+    assert newest.pop("time").endswith("Z")
+    assert newest == {
+        "version": written[-1],
+        "size": len(state(23)),
+        "current": True,
+        "delete_marker": False,
+        "serial": 23,
+        "lineage": LINEAGE,
+        "terraform_version": "1.15.5",
+        "principal": "token:ada",
+        "who": None,
+        "operation": None,
+        "lock_id": None,
+        "status": "acknowledged",
+        "restored_from": None,
+        "reason": None,
+    }
+    api.bucket.s3.delete_object(Bucket=BUCKET, Key=PROD.state_key)
+    marker = api.get("versions/network/prod")["versions"][0]
+    assert (marker["delete_marker"], marker["size"], marker["serial"], marker["status"]) == (
+        *(True, None, None, None),
+    )
+
+
+def test_content_is_the_bytes_of_the_version_that_is_named_or_of_the_current_one(api: Api) -> None:
+    old, new = api.write(state(1)), api.write(state(2, content="ü"))
+    for query, version, body in (({}, new, state(2, content="ü")), ({"version": old}, old, state(1))):
+        answer = api.ask("content/network/prod", query=query)
+        assert (answer["statusCode"], answer["headers"]["Holdfast-Version"]) == (200, version)
+        assert answer["body"].encode() == body
+    for wrong in ("made-up", "null"):
+        assert api.refused("content/network/prod", version=wrong)[:2] == (404, "no_such_version")
+    assert api.refused("content/network/prod", version="x" * 201)[:2] == (400, "invalid_request")
+    api.write(state(1), names.parse("billing/prod"))
+    assert api.refused("content/billing/prod", version=old)[:2] == (404, "no_such_version")
+
+
+def test_who_reads_only_outputs_gets_those_of_any_version(api: Api) -> None:
+    old, new = api.write(tracked(1)), api.write(tracked(2))
+    for query, serial in (({}, 2), ({"version": old}, 1)):
+        answer = api.ask("content/network/prod", ONLY_OUTPUTS, query)
+        document = json.loads(answer["body"])
+        assert (document["serial"], "resources" in document) == (serial, False)
+        assert set(document["outputs"]) == {"ä", "b"}
+        assert answer["headers"]["Holdfast-Version"] == (query.get("version") or new)
+    api.write(encrypted_state(3, "secret"))
+    assert api.refused("content/network/prod", ONLY_OUTPUTS)[:2] == (403, "not_allowed")
+    api.bucket.s3.put_object(Bucket=BUCKET, Key=PROD.state_key, Body=b"x" * 20_000_001)
+    assert api.refused("content/network/prod", ONLY_OUTPUTS)[:2] == (413, "too_large")
+    assert api.get("states/network/prod")["encrypted"] is None  # nor is it read to describe it
+
+
+def test_what_does_not_fit_a_response_is_at_an_address_of_s3_and_small_answers_are_not(api: Api) -> None:
+    large = state(1, content="\\" * 3_000_000)
+    version = api.write(large)
+    packed = api.ask("content/network/prod", headers={"accept-encoding": "gzip"})
+    assert gzip.decompress(base64.b64decode(packed["body"])) == large
+    for query in ({}, {"version": version}):
+        answer = api.ask("content/network/prod", query=query)
+        assert (answer["statusCode"], answer["headers"]["Holdfast-Version"]) == (307, version)
+        assert (answer["body"], answer["headers"]["Cache-Control"]) == ("", "no-store")
+        assert "X-Amz-Expires=60" in answer["headers"]["Location"]
+        assert urllib3.request("GET", answer["headers"]["Location"]).data == large
+    assert api.ask("content/network/prod", ONLY_OUTPUTS)["statusCode"] == 413
+
+
+def test_the_caller_learns_who_they_are(api: Api) -> None:
+    assert api.get("whoami", ELSEWHERE) == {
+        "principal": "token:elsewhere",
+        "role": "maintainer",
+        "scope": ["billing/*"],
+        "method": "token",
+        "trust": None,
+        "expires": None,
+    }
+
+
+ROUTES = [
+    ("states/network/prod", set[Role]()),
+    ("locks/network/prod", set[Role]()),
+    ("versions/network/prod", {Role.OUTPUTS}),
+    ("content/network/prod", set[Role]()),
+]
+
+
+@pytest.mark.parametrize(("path", "refused"), ROUTES)
+@pytest.mark.parametrize("role", Role)
+def test_who_may_not_is_refused_with_the_role_that_would_be_enough(
+    api: Api, path: str, refused: set[Role], role: Role
+) -> None:
+    api.write(state(1))
+    assert api.refused(path, Caller("token:x", role, ("billing/*",)))[:2] == (403, "not_allowed")
+    answer = api.ask(path, Caller("token:x", role, ("network/*",)))
+    assert answer["statusCode"] == (403 if role in refused else 200)
+    if role in refused:
+        assert "'reader'" in answer["body"]
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("states", {"prefix": "/"}),
+        ("states", {"cursor": "made-up"}),
+        ("states", {"deleted": "yes"}),
+        ("states", {"prefixes": "a"}),
+        ("states", {"deleted": "true", "cursor": "made-up"}),
+        ("locks", {"prefix": "a b"}),
+        ("locks", {"cursor": "made-up"}),
+        ("locks/network/prod", {"cursor": "x"}),
+        ("versions/network/prod", {"cursor": "made-up"}),
+        ("versions", {}),
+        ("content", {}),
+        ("whoami", {"x": "y"}),
+    ],
+)
+def test_a_wrong_question_is_refused(api: Api, path: str, query: dict[str, str]) -> None:
+    assert api.refused(path, **query)[:2] == (400, "invalid_request")
+
+
+def test_every_answer_is_an_event_of_the_audit_trail(api: Api, log: list[str]) -> None:
+    version = api.write(state(1))
+    for path in ("states", "states/network/prod", "versions/network/prod", "content/network/prod"):
+        api.ask(path)
+    for path in ("locks", "locks/network/prod", "whoami"):
+        api.ask(path)
+    api.ask("content/network/prod", ONLY_OUTPUTS)
+    lines = [json.loads(line) for line in log]
+    assert [(line["message"], line.get("state")) for line in lines] == [
+        ("states.listed", None),
+        ("state.described", "network/prod"),
+        ("history.read", "network/prod"),
+        ("state.read", "network/prod"),
+        ("locks.listed", None),
+        ("locks.listed", "network/prod"),
+        ("caller.described", None),
+        ("outputs.read", "network/prod"),
+    ]
+    assert [line.get("version_id") for line in lines] == [
+        *(None, version, None, version),
+        *(None, None, None, version),
+    ]
+    assert [line["s3_requests"] for line in lines] == [1, 3, 3, 1, 1, 1, 0, 1]
