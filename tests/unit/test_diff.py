@@ -378,6 +378,12 @@ S, T = "SECRET-1", "SECRET-2"
             id="an object that looks like a value of any type",
         ),
         pytest.param(
+            one({"a": {"value": {"value": S, "k": 1}, "type": ["map", "string"]}}, ["a", "value"]),
+            one({"a": {"value": {"value": S, "k": 2}, "type": ["map", "string"]}}, ["a", "value"]),
+            {"a"},
+            id="an object that looks like one, with a value in its value",
+        ),
+        pytest.param(
             one({"a": {"value": {"k": 1}, "type": "A"}}, ["a", "value"]),
             one({"a": {"value": {"k": S}, "type": ["map", "string"]}}),
             {"a"},
