@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from holdfast_cli.errors import CommandError
 from holdfast_cli.output import coloured, plain, wrapped
 
 _SIGNS: Final = {
@@ -34,8 +35,17 @@ def text(document: Mapping[str, Any]) -> str:
 
     Args:
         document: the response of the management API.
+
+    Raises:
+        CommandError: it lacks what is shown.
     """
-    return "\n".join(_lines(document))
+    try:
+        return "\n".join(_lines(document))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise CommandError(
+            "The response lacks what 'holdfast state diff' shows: the stack is of another version than this "
+            "command. See the response with --json."
+        ) from None
 
 
 def _lines(document: _Item) -> Iterator[str]:
@@ -136,7 +146,7 @@ def _summary(summary: Mapping[str, int]) -> str:
         f"{summary.get(change, 0)} {change}"
         for change in ("added", "removed", "moved", "replaced", "changed")
     ]
-    return f"Resources: {', '.join(counted)}. Outputs: {summary['outputs']} changed."
+    return f"Resources: {', '.join(counted)}. Outputs: {summary.get('outputs', 0)} changed."
 
 
 def _fit(said: str) -> str:
