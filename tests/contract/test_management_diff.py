@@ -3,7 +3,8 @@
 import base64
 import gzip
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import pytest
 
@@ -24,6 +25,8 @@ ONLY_OUTPUTS = Caller("token:outputs", Role.OUTPUTS, ("*",))
 ELSEWHERE = Caller("token:elsewhere", Role.READER, ("billing/*",))
 
 Answer = dict[str, Any]
+Query = Mapping[str, str]
+NO_QUERY: Final[Query] = {}
 
 
 def put(bucket: Bucket, body: bytes, name: str = "network/prod") -> str:
@@ -32,22 +35,23 @@ def put(bucket: Bucket, body: bytes, name: str = "network/prod") -> str:
 
 
 def ask(
-    bucket: Bucket, caller: Caller = READER, headers: dict[str, str] | None = None, **query: str
+    bucket: Bucket, query: Query = NO_QUERY, *, caller: Caller = READER, accepts: str = "identity"
 ) -> Answer:
-    named = query
-    event = manage_request("GET", "diff/network/prod", caller=caller, query=named, headers=headers)
+    event = manage_request(
+        "GET", "diff/network/prod", caller=caller, query=query, headers={"accept-encoding": accepts}
+    )
     request = Request(event, bucket.store())
     return respond_with(request, lambda: differences.respond(request), documents.error)
 
 
-def found(bucket: Bucket, **query: str) -> Any:
-    answer = ask(bucket, **query)
+def found(bucket: Bucket, query: Query = NO_QUERY) -> Any:
+    answer = ask(bucket, query)
     assert answer["statusCode"] == 200, answer
     return json.loads(answer["body"])
 
 
-def refused(bucket: Bucket, caller: Caller = READER, **query: str) -> tuple[int, str, str]:
-    answer = ask(bucket, caller, **query)
+def refused(bucket: Bucket, query: Query = NO_QUERY, *, caller: Caller = READER) -> tuple[int, str, str]:
+    answer = ask(bucket, query, caller=caller)
     document = json.loads(answer["body"])
     return answer["statusCode"], document["error"], document["message"]
 
@@ -77,7 +81,7 @@ def test_it_compares_the_current_version_with_the_one_before_it(bucket: Bucket, 
     after = put(bucket, with_tag(3, "prod"))
     put(bucket, with_tag(9, "other"), "network/prod-2")
 
-    document = found(bucket, values="true")
+    document = found(bucket, {"values": "true"})
 
     for side, version, serial in (("from", before, 2), ("to", after, 3)):
         told = document.pop(side)
@@ -132,8 +136,8 @@ def test_values_are_left_out_unless_they_are_asked_for(bucket: Bucket) -> None:
     for value in ("dev", "prod"):
         put(bucket, with_tag(1, value))
 
-    for query in ({}, {"values": "false"}):
-        document = found(bucket, **query)
+    for query in (NO_QUERY, {"values": "false"}):
+        document = found(bucket, query)
         assert document["values"] is False
         assert [part["path"] for part in document["resources"][0]["attributes"]] == [
             "password",
@@ -148,15 +152,15 @@ def test_versions_can_be_named_and_delete_markers_are_skipped(bucket: Bucket) ->
     bucket.s3.delete_object(Bucket=bucket.name, Key=PROD.state_key)
     third = put(bucket, with_tag(3, "c"))
 
-    def compared(**query: str) -> tuple[str, str]:
-        document = json.loads(ask(bucket, **query)["body"])
+    def compared(query: Query = NO_QUERY) -> tuple[str, str]:
+        document = json.loads(ask(bucket, query)["body"])
         return document["from"]["version"], document["to"]["version"]
 
     assert compared() == (second, third)
-    assert compared(to=second) == (first, second)
-    assert compared(**{"from": first}) == (first, third)
-    assert compared(**{"from": third, "to": first}) == (third, first)
-    assert compared(**{"from": third}) == (third, third)
+    assert compared({"to": second}) == (first, second)
+    assert compared({"from": first}) == (first, third)
+    assert compared({"from": third, "to": first}) == (third, first)
+    assert compared({"from": third}) == (third, third)
 
 
 def test_a_deleted_state_is_compared_by_its_versions(bucket: Bucket) -> None:
@@ -164,7 +168,7 @@ def test_a_deleted_state_is_compared_by_its_versions(bucket: Bucket) -> None:
     delete(bucket.direct_store(), PROD, OPERATOR)
 
     assert refused(bucket)[:2] == (404, "no_state")
-    assert found(bucket, to=second)["from"]["version"] == first
+    assert found(bucket, {"to": second})["from"]["version"] == first
 
 
 def test_a_version_that_is_not_there_is_refused(bucket: Bucket) -> None:
@@ -173,30 +177,30 @@ def test_a_version_that_is_not_there_is_refused(bucket: Bucket) -> None:
     marker = bucket.s3.delete_object(Bucket=bucket.name, Key=PROD.state_key)["VersionId"]
 
     for query in ({"to": only}, {"to": only, "from": other}, {"to": marker}, {"to": "made-up"}):
-        assert refused(bucket, **query)[:2] == (404, "no_such_version"), query
-    status, code, message = refused(bucket, to="x" * 201)
+        assert refused(bucket, query)[:2] == (404, "no_such_version"), query
+    status, code, message = refused(bucket, {"to": "x" * 201})
     assert (status, code) == (400, "invalid_request")
     assert "x" * 50 not in message
 
 
 def test_only_who_may_read_the_state_compares_its_versions(bucket: Bucket) -> None:
-    status, code, message = refused(bucket, ONLY_OUTPUTS)
+    status, code, message = refused(bucket, caller=ONLY_OUTPUTS)
 
     assert (status, code) == (403, "not_allowed")
     assert "'reader'" in message
-    assert refused(bucket, ELSEWHERE)[:2] == (403, "not_allowed")
+    assert refused(bucket, caller=ELSEWHERE)[:2] == (403, "not_allowed")
 
 
 @pytest.mark.parametrize("query", [{"values": "yes"}, {"show": "true"}])
 def test_a_parameter_that_breaks_a_rule_is_refused(bucket: Bucket, query: dict[str, str]) -> None:
-    assert refused(bucket, **query)[:2] == (400, "invalid_request")
+    assert refused(bucket, query)[:2] == (400, "invalid_request")
 
 
 def test_an_encrypted_version_is_told_with_its_head(bucket: Bucket) -> None:
     put(bucket, with_tag(1, "a"))
     put(bucket, encrypted_state(2, "…"))
 
-    document = found(bucket, values="true")
+    document = found(bucket, {"values": "true"})
 
     assert document["encrypted"] is True
     assert (document["from"]["serial"], document["to"]["serial"]) == (1, 2)
@@ -225,8 +229,8 @@ def test_versions_above_the_limit_are_refused_with_both_sizes_and_not_read(
     put(bucket, large)
     put(bucket, state(3))
 
-    for query in ({}, {"to": bucket.history(PROD.state_key)[1][1]}):
-        status, code, message = refused(bucket, **query)
+    for query in (NO_QUERY, {"to": bucket.history(PROD.state_key)[1][1]}):
+        status, code, message = refused(bucket, query)
         assert (status, code) == (413, "too_large")
         assert f"{len(large)}" in message
         assert f"{len(small)}" in message or f"{len(state(3))}" in message
@@ -244,7 +248,7 @@ def test_a_large_difference_is_compressed_or_refused(bucket: Bucket) -> None:
     put(bucket, large("a"))
     put(bucket, large("b"))
 
-    packed = ask(bucket, headers={"accept-encoding": "gzip"})
+    packed = ask(bucket, accepts="gzip")
     assert packed["statusCode"] == 200
     assert (
         len(json.loads(gzip.decompress(base64.b64decode(packed["body"])))["resources"][0]["attributes"])

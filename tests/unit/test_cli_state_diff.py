@@ -197,9 +197,9 @@ def test_what_a_newer_stack_tells_is_shown_as_far_as_it_is_known() -> None:
     "shown",
     [
         {},
-        document(**{"from": None}),
+        {**document(), "from": None},
         document({}),
-        document(**{"from": {"size": "x", "serial": 1, "time": "t", "version": "v"}}),
+        {**document(), "from": {"size": "x", "serial": 1, "time": "t", "version": "v"}},
         document(resource("a", "added"), summary=[]),
         document(resources=3),
     ],
