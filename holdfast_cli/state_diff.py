@@ -1,6 +1,6 @@
 """Renders what differs between two versions of a state, as people read it.
 
-A state does not know everything that a provider's schema calls sensitive, so values are shown only on demand.
+Values are there only if they were asked for, and never those that the state marks as sensitive.
 """
 
 import sys
@@ -8,14 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from holdfast_cli.errors import CommandError
 from holdfast_cli.output import coloured, plain, wrapped
-
-NOTE: Final = (
-    "Values are hidden unless --show-values is given. With it, values that the state marks as sensitive stay "
-    "hidden. A state does not know everything that a provider's schema calls sensitive, so other secrets may "
-    "be shown."
-)
-"""What the help of the command says of values."""
 
 _SIGNS: Final = {
     "added": ("+", "green"),
@@ -36,17 +30,25 @@ _HIDDEN: Final = "(sensitive)"
 _Item = Mapping[str, Any]
 
 
-def text(document: Mapping[str, Any], *, show_values: bool = False) -> str:
+def text(document: Mapping[str, Any]) -> str:
     """Return what differs, as it is printed on standard output.
 
     Args:
         document: the response of the management API.
-        show_values: whether its values were asked for.
+
+    Raises:
+        CommandError: it lacks what is shown.
     """
-    return "\n".join(_lines(document, show_values=show_values))
+    try:
+        return "\n".join(_lines(document))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise CommandError(
+            "The response lacks what 'holdfast state diff' shows: the stack is of another version than this "
+            "command. See the response with --json."
+        ) from None
 
 
-def _lines(document: _Item, *, show_values: bool) -> Iterator[str]:
+def _lines(document: _Item) -> Iterator[str]:
     signs = {change: coloured(_fit(sign), colour) for change, (sign, colour) in _SIGNS.items()}
     line = partial(_line, signs)
     yield wrapped(_fit(plain(f"{document['name']}:")))
@@ -69,16 +71,16 @@ def _lines(document: _Item, *, show_values: bool) -> Iterator[str]:
     for resource in resources:
         yield line(resource["change"], _resource(resource), indent=2)
         for attribute in resource["attributes"]:
-            yield line(attribute["change"], _valued("path", attribute, show_values=show_values), indent=6)
+            yield line(attribute["change"], _valued("path", attribute), indent=6)
     if outputs:
         if resources:
             yield ""
         yield "Outputs:"
         for output in outputs:
-            yield line(output["change"], _valued("name", output, show_values=show_values), indent=2)
+            yield line(output["change"], _valued("name", output), indent=2)
     yield ""
     yield wrapped(_summary(document["summary"]))
-    if not show_values:
+    if not document["values"]:
         yield wrapped(
             "Values are hidden; --show-values shows those that the state does not mark as sensitive."
         )
@@ -110,13 +112,13 @@ def _resource(resource: _Item) -> str:
     return ", ".join(said)
 
 
-def _valued(name: str, item: _Item, *, show_values: bool) -> str:
+def _valued(name: str, item: _Item) -> str:
     """Return the name of an attribute or an output, with what is known of its values."""
     if item["sensitive"]:
         return f"{item[name]}  {_HIDDEN}"
     before, after = item["before"], item["after"]
     known = [value for value in (before, after) if value is not None]
-    if not show_values or not known:
+    if not known:
         return str(item[name])
     return f"{item[name]}  {f' {_ARROW} '.join(_shortened(known))}"
 
@@ -144,7 +146,7 @@ def _summary(summary: Mapping[str, int]) -> str:
         f"{summary.get(change, 0)} {change}"
         for change in ("added", "removed", "moved", "replaced", "changed")
     ]
-    return f"Resources: {', '.join(counted)}. Outputs: {summary['outputs']} changed."
+    return f"Resources: {', '.join(counted)}. Outputs: {summary.get('outputs', 0)} changed."
 
 
 def _fit(said: str) -> str:

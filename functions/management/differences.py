@@ -42,7 +42,7 @@ def respond(request: Request) -> Response:
         raise InvalidRequest("'values' must be true or false.")
     before, after = _versions(request.store, name, asked.get("from"), asked.get("to"))
     found = diff.compare(before.body, after.body, values=values)
-    body = json.dumps(_document(name, before, after, found)).encode()
+    body = json.dumps(_document(name, before, after, found, values=values)).encode()
     try:
         encoded = payload.encode(body, accepts_gzip=request.accepts_gzip)
     except TooLarge:
@@ -118,12 +118,15 @@ def _too_large(before: int, after: int) -> TooLarge:
 # --- documents -----------------------------------------------------------------------------------
 
 
-def _document(name: StateName, before: Object, after: Object, found: Diff) -> Mapping[str, Any]:
+def _document(
+    name: StateName, before: Object, after: Object, found: Diff, *, values: bool
+) -> Mapping[str, Any]:
     return {
         "name": name.value,
         "from": _side(before, found.before),
         "to": _side(after, found.after),
         "encrypted": found.encrypted,
+        "values": values,
         "lineage_changed": found.lineage_changed,
         "resources": [_resource(resource) for resource in found.resources],
         "outputs": [_output(output) for output in found.outputs],

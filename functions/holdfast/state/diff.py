@@ -36,6 +36,7 @@ _TELLING_TEXT: Final = 4
 _BESIDE: Final = 100
 """Characters that are told of a difference beside its name and its values, about."""
 _ALL: Final[Marks] = {WHOLE: {}}
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False).encode
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 _Path: TypeAlias = "tuple[_Path | None, str | int]"
@@ -246,6 +247,8 @@ class _Telling:
 def _json(value: object) -> str:
     """Return a value as JSON, with the digits that its numbers were written with."""
     match value:
+        case str():
+            return _ENCODE(value)
         case Number():
             return str(value)
         case dict():
@@ -253,7 +256,7 @@ def _json(value: object) -> str:
         case list():
             return "[" + ", ".join(map(_json, value)) + "]"
         case _:
-            return json.dumps(value, ensure_ascii=False)
+            return _ENCODE(value)
 
 
 def _kind(before: object, after: object) -> Change:
@@ -547,7 +550,7 @@ def _written(path: _Path) -> str:
         elif isinstance(before, int) and _NAME.fullmatch(step):
             written.append(f".{step}")  # an object in a list is a block, as a rule
         else:
-            written.append(f"[{json.dumps(step, ensure_ascii=False)}]")
+            written.append(f"[{_ENCODE(step)}]")
     return "".join(written)
 
 

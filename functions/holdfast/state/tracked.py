@@ -82,14 +82,19 @@ class Tracked:
         is_managed: whether it is a resource and not a data source.
         is_tainted: whether the next apply replaces it.
         attributes: as the document has them; numbers are exact.
-        marks: what is sensitive of them.
+        sensitive: which of them are sensitive, as the document has it.
     """
 
     identity: Identity | None
     is_managed: bool
     is_tainted: bool
     attributes: Mapping[str, Any]
-    marks: Marks
+    sensitive: object
+
+    @property
+    def marks(self) -> Marks:
+        """What is sensitive of the attributes."""
+        return sensitivity.marks(self.attributes, self.sensitive)
 
     @property
     def id(self) -> object:
@@ -191,9 +196,9 @@ def _tracked(resource: object) -> Iterator[tuple[Address, Tracked]]:
         identity = None
         if mode == _MANAGED and isinstance(id_, str) and id_ not in _NO_ID:
             identity = Identity(type_, source[1] if source else provider, id_)
-        marks = sensitivity.marks(attributes, instance.get("sensitive_attributes"))
         is_tainted = _optional(instance, "status", str) == "tainted"
-        yield address, Tracked(identity, mode == _MANAGED, is_tainted, attributes, marks)
+        sensitive = instance.get("sensitive_attributes")
+        yield address, Tracked(identity, mode == _MANAGED, is_tainted, attributes, sensitive)
 
 
 def _key(index: object) -> tuple[int, int, str]:

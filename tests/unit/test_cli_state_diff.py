@@ -1,0 +1,209 @@
+"""How the command shows what differs between two versions of a state."""
+
+import io
+import re
+import sys
+from typing import Any
+
+import pytest
+
+from holdfast_cli.errors import CommandError
+from holdfast_cli.state_diff import text
+
+Json = dict[str, Any]
+
+
+def resource(address: str, change: str, *attributes: Json, **more: Any) -> Json:
+    return {
+        "address": address,
+        "change": change,
+        "moved_from": None,
+        "type": "aws_instance",
+        "tainted": None,
+        "attributes": attributes,
+        **more,
+    }
+
+
+def differing(change: str, before: str | None = None, after: str | None = None, **more: Any) -> Json:
+    return {"change": change, "before": before, "after": after, "sensitive": False, **more}
+
+
+def document(*changed: Json, outputs: tuple[Json, ...] = (), **more: Any) -> Json:
+    side = {"serial": 11, "time": "2026-11-20T14:00:00Z", "size": 4321, "terraform_version": "1.11.4"}
+    return {
+        "name": "network/prod",
+        "from": {**side, "version": "v1"},
+        "to": {**side, "version": "v2", "serial": 12},
+        "encrypted": False,
+        "values": True,
+        "lineage_changed": False,
+        "resources": changed,
+        "outputs": outputs,
+        "summary": {"added": 1, "removed": 2, "moved": 3, "replaced": 4, "changed": 5, "outputs": 6},
+        **more,
+    }
+
+
+DOCUMENT = document(
+    resource("aws_instance.a", "added", differing("added", None, '"x"', path="id")),
+    resource("aws_instance.b", "removed"),
+    resource("aws_instance.c", "moved", moved_from="aws_instance.d"),
+    resource("aws_instance.e", "replaced", differing("changed", '"1"', '"2"', path="id")),
+    resource(
+        "aws_instance.f",
+        "changed",
+        differing("changed", '"dev"', '"prod"', path='tags["env"]'),
+        differing("changed", path="password", sensitive=True),
+        differing("removed", '"y"', None, path="old"),
+        tainted=True,
+    ),
+    resource("aws_instance.g", "changed", tainted=False),
+    outputs=(differing("changed", "1", "2", name="url"), differing("added", name="key", sensitive=True)),
+)
+
+
+class Terminal(io.StringIO):
+    """Takes text, and says that somebody looks at it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def on_terminal(monkeypatch: pytest.MonkeyPatch, shown: Json, *, columns: int = 60) -> str:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    with monkeypatch.context() as terminal:
+        terminal.setattr(sys, "stdout", Terminal())
+        return text(shown)
+
+
+def test_a_pipe_gets_every_difference_in_a_line_of_its_own() -> None:
+    assert (
+        text(DOCUMENT)
+        == """\
+network/prod:
+  from  serial 11, 2026-11-20T14:00:00Z, 4,321 bytes, client 1.11.4, version v1
+  to    serial 12, 2026-11-20T14:00:00Z, 4,321 bytes, client 1.11.4, version v2
+
+  +  aws_instance.a
+      +  id  "x"
+  -  aws_instance.b
+  →  aws_instance.c, moved from aws_instance.d
+  -+ aws_instance.e, replaced
+      ~  id  "1" → "2"
+  ~  aws_instance.f, now tainted
+      ~  tags["env"]  "dev" → "prod"
+      ~  password  (sensitive)
+      -  old  "y"
+  ~  aws_instance.g, no longer tainted
+
+Outputs:
+  ~  url  1 → 2
+  +  key  (sensitive)
+
+Resources: 1 added, 2 removed, 3 moved, 4 replaced, 5 changed. Outputs: 6 changed."""
+    )
+
+
+def test_a_terminal_gets_the_same_in_its_width_with_coloured_signs(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = on_terminal(monkeypatch, DOCUMENT)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+
+    assert "\x1b[32m+\x1b[0m" in shown
+    assert "\x1b[31m-\x1b[0m" in shown
+    assert max(map(len, plain.splitlines())) <= 60
+    assert plain.split() == text(DOCUMENT).split()
+
+
+def test_without_values_it_says_how_to_see_them() -> None:
+    shown = document(resource("a.b", "changed", differing("changed", path="x")), values=False)
+
+    assert "      ~  x\n" in text(shown)
+    assert "--show-values" in text(shown)
+    assert "--show-values" not in text(DOCUMENT)
+
+
+def test_it_says_that_nothing_differs() -> None:
+    assert text(document()).endswith("\n\nNo differences in resources and outputs.")
+
+
+def test_of_an_encrypted_state_it_shows_both_heads_and_says_why_not_more() -> None:
+    shown = text(document(encrypted=True))
+
+    assert "serial 11, 2026-11-20T14:00:00Z, 4,321 bytes" in shown
+    assert "encrypted" in shown
+    assert "holdfast state get" in shown
+    assert "No differences" not in shown
+
+
+def test_it_says_that_the_lineages_differ() -> None:
+    assert "two histories" in text(document(lineage_changed=True))
+    assert "two histories" not in text(document())
+
+
+def test_nothing_that_others_wrote_controls_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    evil = "\x1b[2J\u202e\x9b\ud800"
+    shown = document(
+        resource(evil, "moved", differing("changed", evil, evil, path=evil), moved_from=evil),
+        outputs=(differing("added", None, evil, name=evil),),
+        name=evil,
+    )
+
+    for printed in (text(shown), on_terminal(monkeypatch, shown)):
+        assert not {"\x1b[2J", "\u202e", "\x9b", "\ud800"} & set(
+            re.findall(r"\x1b\[2J|[^\x00-\x7f→]", printed)
+        )
+        assert "?[2J??" in printed
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ('"' + "a" * 300 + '"', None, f'"{"a" * 119}… (302 characters)'),
+        (
+            f'"{"a" * 300}b"', f'"{"a" * 300}c"',
+            f'…{"a" * 20}b" (303 characters) → …{"a" * 20}c" (303 characters)',
+        ),
+        ("1", f'"{"a" * 300}"', f'1 → "{"a" * 119}… (302 characters)'),
+    ],
+)  # fmt: skip
+def test_of_long_values_it_shows_what_differs(before: str, after: str | None, shown: str) -> None:
+    change = "changed" if after else "removed"
+
+    assert f"      {'~' if after else '-'}  x  {shown}\n" in text(
+        document(resource("a.b", "changed", differing(change, before, after, path="x")))
+    )
+
+
+def test_signs_that_standard_output_has_no_letter_for_are_written_with_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+    shown = document(resource("aws_instance.ü", "moved", moved_from="a.b"))
+
+    assert "  -> aws_instance.?, moved from a.b\n" in text(shown)
+
+
+def test_what_a_newer_stack_tells_is_shown_as_far_as_it_is_known() -> None:
+    shown = text(document(resource("a.b", "imported"), summary={"added": 1, "imported": 1}))
+
+    assert "  ?  a.b\n" in shown
+    assert "Resources: 1 added, 0 removed" in shown
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        {},
+        {**document(), "from": None},
+        document({}),
+        {**document(), "from": {"size": "x", "serial": 1, "time": "t", "version": "v"}},
+        document(resource("a", "added"), summary=[]),
+        document(resources=3),
+    ],
+)
+def test_a_response_that_lacks_what_is_shown_is_told_in_a_sentence(shown: Json) -> None:
+    with pytest.raises(CommandError, match="another version"):
+        text(shown)
