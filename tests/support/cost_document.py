@@ -261,9 +261,9 @@ Code, records and the bucket that `cdk bootstrap` makes are some megabytes, less
 `retention` keeps each until it ends |
 | a larger state | "Data out" and "Versions" grow with its size: ten times as much for 1 MB; \
 API Gateway bills each 512 KB of it as a request |
-| operators' commands | {1_000 * _operators(memory):.2f} dollars for 1,000 requests to the management API, \
-if each meets a cold start; S3's requests come to it: one for each 1,000 states that are listed, and one for \
-each version, lock or state that is read |
+| operators' commands | {1_000 * _operators(memory):.2f} dollars for 1,000 requests to the \
+management API, if each meets a cold start; S3's requests come to it: one for each 1,000 states \
+that are listed, and one for each version, lock or state that is read |
 | a long apply | {_ten_minutes(memory):.4f} dollars for ten minutes: Terraform saves about every 20 seconds |
 | `log_retention`, `audit_retention` | {_LOG_GB_MONTH} dollars a month for each GB that is kept; \
 {_LOG_GB:.2f} dollars to write it |
