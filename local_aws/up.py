@@ -358,6 +358,7 @@ def _lines(variables: dict[str, str]) -> str:
 def _exports(connection: Connection) -> str:
     return (
         f"export TF_HTTP_USERNAME='{connection.username}'\nexport TF_HTTP_PASSWORD='{connection.password}'\n"
+        f"export HOLDFAST_ADDRESS='{connection.address}'\n"
     )
 
 
@@ -416,7 +417,10 @@ which takes the address and the token from another file:
 
     export TF_CLI_CONFIG_FILE={_display(home.cloud_config)}
 
-Then `terraform init`, `plan` and `apply` as ever.
+Then `terraform init`, `plan` and `apply` as ever. The file for Terraform exports HOLDFAST_ADDRESS,
+TF_HTTP_USERNAME and TF_HTTP_PASSWORD, which is all that the commands for operators need:
+
+    .venv/bin/holdfast state list
 
     make demo    shows a real Terraform doing it
     make down    stops it; states, locks and the token stay in {_display(home.folder)}

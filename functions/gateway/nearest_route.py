@@ -14,8 +14,10 @@ FIXED: Final = (
     "/.well-known/terraform.json",
     "/app/settings/tokens",
     "/api/v2/ping",
+    "/manage/v1/whoami",
 )
-"""Routes without one. What else there is below `/api/v2/`, only clients of `cloud {}` spell."""
+"""Routes without one. What else there is below `/api/v2/`, only clients of `cloud {}` spell, and below
+`/manage/v1/` mostly `holdfast`."""
 
 _EXAMPLE: Final = "network/prod"
 # Above it `stage/x` stays the name of a state, and `stats/x` becomes `states/x`.
@@ -50,6 +52,9 @@ def _nearest(path: str) -> tuple[str, bool]:
     if fixed:
         return fixed[0], True
     segments = path.strip("/").split("/")
+    # Another version of the management API, whose routes are named as those of Terraform's protocol.
+    if segments[0] == "manage":
+        return "/manage/v1/whoami", True
     # A prefix in front of a right path, such as a stage.
     for position, segment in enumerate(segments[:-1]):
         if segment in NAMED:

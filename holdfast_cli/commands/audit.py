@@ -24,8 +24,8 @@ _EVENT_WIDTH: Final = max(map(len, EVENTS))
 _OPTIONS = ("state", "event", "principal", "version_id", "lock_id")
 """Fields of an event that an option of the same name selects by."""
 DETAILS = (
-    *("error", "reason", "serial_before", "serial", "version_id", "lock_id", "held_by", "operation", "who"),
-    *("source_ip", "token", "session", "trust", "role"),
+    *("error", "reason", "serial_before", "serial", "version_id", "restored_from", "lock_id", "held_by"),
+    *("operation", "who", "freeze", "until", "source_ip", "token", "session", "trust", "role"),
 )
 """Fields that the last column of the table shows."""
 NOT_DETAILS = frozenset({"principal", "subject", "state", "source", "marker_left", "status", "request_id"})

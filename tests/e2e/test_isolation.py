@@ -109,6 +109,10 @@ MAY: Final[Mapping[str, tuple[S3Call, ...]]] = {
         *(get(STATE), put(STATE), delete(STATE), get(LOCK), put(LOCK), delete(LOCK), LIST),
         *(get(WORKSPACE), put(WORKSPACE), delete(WORKSPACE), get(STATE, of_version=True), LIST_VERSIONS),
     ),
+    "management": (
+        *(get(STATE), put(STATE), delete(STATE), get(LOCK), put(LOCK), delete(LOCK), LIST),
+        *(get(WORKSPACE), put(WORKSPACE), get(STATE, of_version=True), LIST_VERSIONS),
+    ),
     "authorizer": (get(TOKEN), get(SESSION), get(TRUST), LIST),
     "sessions": (get(TRUST), put(SESSION), LIST),
 }
@@ -133,6 +137,13 @@ MAY_NOT: Final[Mapping[str, tuple[S3Call, ...]]] = {
         *(call(key) for key in (TOKEN, SESSION, TRUST) for call in (get, put, delete)),
         *(delete(key, of_version=True) for key in (TOKEN, SESSION, TRUST, WORKSPACE)),
         *(get(WORKSPACE, of_version=True), POLICY, RETAIN),
+        delete(STATE, of_version=True),
+        delete(STATE, of_version=True, BypassGovernanceRetention=True),
+    ),
+    "management": (
+        *(call(key) for key in (TOKEN, SESSION, TRUST) for call in (get, put, delete)),
+        *(delete(key, of_version=True) for key in (TOKEN, SESSION, TRUST, WORKSPACE)),
+        *(delete(WORKSPACE), get(WORKSPACE, of_version=True), POLICY, RETAIN),
         delete(STATE, of_version=True),
         delete(STATE, of_version=True, BypassGovernanceRetention=True),
     ),

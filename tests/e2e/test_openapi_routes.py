@@ -49,5 +49,6 @@ def test_a_route_asks_for_credentials_where_the_document_says_so(
 
 
 def _deployed(path: str) -> str:
-    """The route behind a path of the document: the function of `cloud {}` has one for all of its own."""
-    return "/api/v2/{path}" if path.startswith("/api/v2/") else path
+    """The route behind a path of the document: two functions have one each for all of their own."""
+    of_one_route = [prefix for prefix in ("/api/v2/", "/manage/v1/") if path.startswith(prefix)]
+    return f"{of_one_route[0]}{{path}}" if of_one_route else path

@@ -4,7 +4,7 @@ One case for each permission of every role. Where the local AWS lets a call thro
 case says so, and fails when that ends: then it has to say what breaks.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -21,7 +21,7 @@ from tests.support.aws_permissions import OBJECTS, STAGED, allowed
 from tests.support.cloud_client import CloudClient, attributes, place
 from tests.support.deployed import FUNCTIONS, DeployedRole
 from tests.support.http_client import Client, Response
-from tests.support.permissions_drive import new_client, retain_lock, without_trust
+from tests.support.permissions_drive import manage, new_client, retain_lock, without_trust
 from tests.support.permissions_judged import Roles
 from tests.support.team import Team
 
@@ -238,6 +238,95 @@ def _staged(team: Team, announced: Response) -> int:
     )
 
 
+def describe(team: Team, state: str) -> Request:
+    """Ask what there is of a state: object, lock and record."""
+    return _managed(team, state, "GET", f"states/{state}")
+
+
+def show_lock(team: Team, state: str) -> Request:
+    return _managed(team, state, "GET", f"locks/{state}")
+
+
+def list_states(team: Team, state: str) -> Request:
+    return _managed(team, state, "GET", "states")
+
+
+def history(team: Team, state: str) -> Request:
+    return _managed(team, state, "GET", f"versions/{state}")
+
+
+def activity(team: Team, state: str) -> Request:
+    return _managed(team, state, "GET", "activity")
+
+
+def declare(team: Team, state: str) -> Request:
+    return _managed(team, state, "POST", f"create/{state}", {})
+
+
+def read_version(team: Team, state: str) -> Request:
+    client, version = _signed_in(team), _written(team, state)
+    return lambda: _told(manage(client, "GET", f"content/{state}?version={version}"))
+
+
+def restore(team: Team, state: str) -> Request:
+    client, first = _signed_in(team), _written(team, state)
+    team.put(f"states/{state}.tfstate", documents.state(2))
+    asked = {"version": first, "reason": "a test", "id": uuid4().hex}
+    return lambda: _told(manage(client, "POST", f"restore/{state}", asked))
+
+
+def delete_by_operator(team: Team, state: str) -> Request:
+    client, version = _signed_in(team), _written(team, state)
+    return lambda: _told(manage(client, "POST", f"delete/{state}", {"version": version}))
+
+
+def freeze(team: Team, state: str) -> Request:
+    return _managed(team, state, "PUT", f"freeze/{state}", {"reason": "a test", "id": uuid4().hex})
+
+
+def unfreeze(team: Team, state: str) -> Request:
+    send_request = _frozen(team, state)
+
+    def send() -> str:
+        told = send_request()
+        versions, markers = team.versions_and_markers(names.parse(state).lock_key)
+        return f"{told}, {versions} versions and {markers} markers of the lock stay"
+
+    return send
+
+
+def unfreeze_under_retention(team: Team, state: str) -> Request:
+    send = _frozen(team, state)
+    retain_lock(team, state)
+    return send
+
+
+def _managed(
+    team: Team, state: str, method: str, path: str, document: Mapping[str, object] | None = None
+) -> Request:
+    client = _signed_in(team)
+    _written(team, state)
+    return lambda: _told(manage(client, method, path, document))
+
+
+def _frozen(team: Team, state: str) -> Request:
+    client, freeze_id = _signed_in(team), uuid4().hex
+    asked = {"reason": "a test", "id": freeze_id}
+    assert manage(client, "PUT", f"freeze/{state}", asked).status == 200
+    return lambda: _told(manage(client, "DELETE", f"freeze/{state}?id={freeze_id}"))
+
+
+def _written(team: Team, state: str) -> str:
+    """Write a state as another program would; return its version ID."""
+    team.put(f"states/{state}.tfstate", documents.state())
+    return team.versions(state)[-1].id
+
+
+def read_undeclared(team: Team, state: str) -> Request:
+    client = team.client("maintainer")
+    return lambda: _told(client.read(state))
+
+
 def health(team: Team, state: str) -> Request:  # noqa: ARG001 the cases' signature
     return lambda: _told(team.client(None).request("GET", "/health"))
 
@@ -356,6 +445,9 @@ CASES: Final = (
     Case("backend", "s3:ListBucket", "bucket", read_missing, "204", _NOT_ENFORCED),
     Case("backend", "s3:PutObjectTagging", LOCKS, lock, "200", _NOT_ENFORCED),
     Case("backend", "s3:PutObjectRetention", STATES, write, "200", _NOT_ENFORCED, team="kept"),
+    Case(
+        *("backend", "s3:GetObject", WORKSPACES, read_undeclared, f"423 {_GATEWAYS}", _REFUSED), team="named"
+    ),
     Case("backend", "kms:GenerateDataKey", "key", write, "200", _NOT_ENFORCED),
     Case("backend", "kms:Decrypt", "key", read, "200", _NOT_ENFORCED),
     Case("backend", "logs:CreateLogStream", "log", read, "200", _NOT_ENFORCED),
@@ -388,6 +480,28 @@ CASES: Final = (
     Case("cloud", "kms:Decrypt", "key", workspace, "200", _NOT_ENFORCED),
     Case("cloud", "logs:CreateLogStream", "log", workspace, "200", _NOT_ENFORCED),
     Case("cloud", "logs:PutLogEvents", "log", workspace, "200", _NOT_ENFORCED),
+    Case("management", "s3:GetObject", STATES, describe, "200", _REFUSED),
+    Case("management", "s3:GetObject", LOCKS, show_lock, "200", _REFUSED),
+    Case("management", "s3:PutObject", STATES, restore, "200", _REFUSED),
+    Case("management", "s3:PutObject", LOCKS, freeze, "200", _REFUSED),
+    Case("management", "s3:DeleteObject", STATES, delete_by_operator, "200", _REFUSED),
+    Case("management", "s3:DeleteObject", LOCKS, unfreeze_under_retention, "200", _REFUSED),
+    Case("management", "s3:GetObjectVersion", STATES, read_version, "200", _REFUSED),
+    Case(
+        *("management", "s3:DeleteObjectVersion", LOCKS, unfreeze, _CLEAN),
+        "200, 1 versions and 1 markers of the lock stay",
+    ),
+    Case("management", "s3:PutObjectTagging", LOCKS, freeze, "200", _NOT_ENFORCED),
+    Case("management", "s3:PutObjectRetention", STATES, restore, "200", _NOT_ENFORCED, team="kept"),
+    Case("management", "s3:GetObject", WORKSPACES, describe, "200", _REFUSED),
+    Case("management", "s3:PutObject", WORKSPACES, declare, "200", _REFUSED),
+    Case("management", "s3:ListBucket", "bucket", list_states, "200", _REFUSED),
+    Case("management", "s3:ListBucketVersions", "bucket", history, "200", _REFUSED),
+    Case("management", "logs:FilterLogEvents", "audit", activity, "200", _REFUSED),
+    Case("management", "kms:GenerateDataKey", "key", freeze, "200", _NOT_ENFORCED),
+    Case("management", "kms:Decrypt", "key", describe, "200", _NOT_ENFORCED),
+    Case("management", "logs:CreateLogStream", "log", describe, "200", _NOT_ENFORCED),
+    Case("management", "logs:PutLogEvents", "log", describe, "200", _NOT_ENFORCED),
     Case("authorizer", "s3:GetObject", TOKENS, sign_in, "204", _FAULT),
     Case("authorizer", "s3:GetObject", SESSIONS, sign_in_with_session, "204", _FAULT),
     Case("authorizer", "s3:GetObject", TRUST, sign_in_with_session, "204", _FAULT),

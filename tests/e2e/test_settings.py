@@ -102,7 +102,7 @@ def test_a_state_of_a_team_without_retention_is_not_kept(strict: Team, state: st
     assert retention(strict, f"states/{state}.tfstate") is None
 
 
-@pytest.mark.parametrize("team", [team for team in TEAMS if team != "whole"])
+@pytest.mark.parametrize("team", [team for team in TEAMS if team not in ("whole", "named")])
 def test_nothing_of_a_lock_stays_once_it_is_released(teams: dict[str, Team], state: str, team: str) -> None:
     write(teams[team], state, 1)
 
@@ -235,7 +235,7 @@ def test_the_settings_reach_what_is_deployed(aws: LocalAws, roles: Roles) -> Non
         role: client(aws, "lambda").get_function_configuration(
             FunctionName=roles["kept", role].principal.rsplit("/", 1)[-1]
         )
-        for role in ("backend", "cloud", "authorizer", "sessions")
+        for role in ("backend", "cloud", "management", "authorizer", "sessions")
     }
     groups = client(aws, "logs").describe_log_groups(logGroupNamePrefix="/holdfast/kept/")["logGroups"]
     (stack,) = client(aws, "cloudformation").describe_stacks(StackName="Holdfast-kept")["Stacks"]
@@ -243,15 +243,18 @@ def test_the_settings_reach_what_is_deployed(aws: LocalAws, roles: Roles) -> Non
     assert {name: function["MemorySize"] for name, function in functions.items()} == {
         "backend": 1024,
         "cloud": 1024,
+        "management": 768,
         "authorizer": 256,
         "sessions": 256,
     }
-    for function in ("backend", "cloud"):
+    for function in ("backend", "cloud", "management"):
         assert functions[function]["Environment"]["Variables"]["HOLDFAST_RETENTION"] == "governance 1"
-    assert functions["cloud"]["Environment"]["Variables"]["HOLDFAST_MAX_STATE_MB"] == "1"
+    for function in ("cloud", "management"):
+        assert functions[function]["Environment"]["Variables"]["HOLDFAST_MAX_STATE_MB"] == "1"
     assert {group["logGroupName"].rpartition("/")[2]: group["retentionInDays"] for group in groups} == {
         "backend": 30,
         "cloud": 30,
+        "management": 30,
         "authorizer": 30,
         "sessions": 30,
         "health": 30,

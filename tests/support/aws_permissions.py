@@ -207,7 +207,7 @@ TABLE: Final = (
         "GetObject",
         "s3:GetObjectVersion",
         On.OBJECT,
-        "what is downloaded is the version that was named, also by a presigned address",
+        "what is read is the version that was named, also by a presigned address",
         GET_OBJECT,
         query="versionId",
     ),
@@ -221,12 +221,12 @@ TABLE: Final = (
         encrypted=True,
     ),
     Row("GetObject", "s3:ListBucket", On.BUCKET, _MISSING, GET_OBJECT, statuses=(404,)),
-    Row("ListObjectsV2", "s3:ListBucket", On.BUCKET, "lists states and workspaces", LIST_OBJECTS),
+    Row("ListObjectsV2", "s3:ListBucket", On.BUCKET, "lists states, locks and workspaces", LIST_OBJECTS),
     Row(
         "ListObjectVersions",
         "s3:ListBucketVersions",
         On.BUCKET,
-        "a workspace that was deleted moments ago and re-created is not deleted again",
+        "the history; a workspace that was deleted moments ago and re-created is not deleted again",
         LIST_VERSIONS,
     ),
     Row("PutObject", "s3:PutObject", On.OBJECT, "writes it", PUT_OBJECT),
@@ -296,6 +296,13 @@ TABLE: Final = (
         LOGS_PERMISSIONS,
     ),
     Row("PutLogEvents", "logs:PutLogEvents", On.AUDIT, "writes the events", LOGS_PERMISSIONS),
+    Row(
+        "FilterLogEvents",
+        "logs:FilterLogEvents",
+        On.AUDIT,
+        "shows operators the events of the states in their scope",
+        LOGS_PERMISSIONS,
+    ),
 )
 
 # Parameters for which AWS demands nothing more. A name with `*` at its end covers all that begin so.
@@ -307,7 +314,10 @@ _CHECKSUM = ("x-amz-checksum-*", "x-amz-decoded-content-length", "x-amz-sdk-chec
 _PRESIGNED = ("X-Amz-*",)
 _HARMLESS: Final[Mapping[str, Collection[str]]] = {
     "GetObject": (*_SIGNATURE, *_PRESIGNED, "range", "x-amz-checksum-mode"),
-    "ListObjectsV2": (*_SIGNATURE, "continuation-token", "encoding-type", "list-type", "max-keys", "prefix"),
+    "ListObjectsV2": (
+        *(*_SIGNATURE, "continuation-token", "encoding-type", "list-type", "max-keys", "prefix"),
+        "start-after",
+    ),
     "ListObjectVersions": (
         *(*_SIGNATURE, "encoding-type", "key-marker", "max-keys", "prefix", "version-id-marker"),
         "versions",
@@ -320,6 +330,7 @@ _HARMLESS: Final[Mapping[str, Collection[str]]] = {
     "DeleteObject": _SIGNATURE,
     "CreateLogStream": (*_SIGNATURE, "x-amz-target"),
     "PutLogEvents": (*_SIGNATURE, "x-amz-target"),
+    "FilterLogEvents": (*_SIGNATURE, "x-amz-target"),
 }
 
 

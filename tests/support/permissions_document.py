@@ -30,15 +30,19 @@ class Refused:
 
 KEY: Final = "{key}"
 
-_ALL: Final = ("backend", "cloud", "authorizer", "sessions", "health", "audit_trail")
+_ALL: Final = ("backend", "cloud", "management", "authorizer", "sessions", "health", "audit_trail")
 _STAGED: Final = ("arn:aws:s3:::{staging}/uploads/*", "arn:aws:s3:::{staging}/json/*")
 _STATES: Final = ("states/*.tfstate", "states/*.tfstate.tflock", "probes/*")
 _RECORDS: Final = ("tokens/*.json", "sessions/*.json", "trust/records.json")
+_AUDIT: Final = "arn:aws:logs:{region}:{account}:log-group:/holdfast/{team}/audit:log-stream:any"
+_ANOTHERS_AUDIT: Final = (
+    "arn:aws:logs:{region}:{account}:log-group:/holdfast/another-team/audit:log-stream:any"
+)
 _USE: Final = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
 
 REFUSED: Final = (
     Refused(
-        ("backend", "cloud"),
+        ("backend", "cloud", "management"),
         _USE,
         _RECORDS,
         "whoever finds a hole in the protocol finds no tokens behind it, and cannot create any",
@@ -52,8 +56,26 @@ REFUSED: Final = (
     Refused(
         ("backend",),
         _USE,
-        ("workspaces/*.json", *_STAGED),
+        _STAGED,
         "workspaces and uploads belong to the other protocol",
+    ),
+    Refused(
+        ("backend",),
+        ("s3:PutObject", "s3:DeleteObject"),
+        ("workspaces/*.json",),
+        "a typing error declares no name",
+    ),
+    Refused(
+        ("management",),
+        _USE,
+        ("probes/*", *_STAGED),
+        "operators work on states, and on nothing that is on its way to one",
+    ),
+    Refused(
+        ("management",),
+        ("s3:DeleteObject",),
+        ("workspaces/*.json",),
+        "a name that was declared stays declared, and a workspace keeps its tags",
     ),
     Refused(
         ("cloud",),
@@ -104,16 +126,22 @@ REFUSED: Final = (
         "anybody may call the one, and the other has lines of logs and nothing else",
     ),
     Refused(
-        ("backend", "cloud", "authorizer", "sessions", "health"),
+        tuple(function for function in _ALL if function != "audit_trail"),
         ("logs:PutLogEvents", "logs:CreateLogStream"),
-        ("arn:aws:logs:{region}:{account}:log-group:/holdfast/{team}/audit:log-stream:any",),
+        (_AUDIT,),
         "what stands in the audit trail came through the log of the function that did it",
     ),
     Refused(
         _ALL,
         ("logs:DeleteLogStream", "logs:DeleteLogGroup", "logs:PutRetentionPolicy"),
-        ("arn:aws:logs:{region}:{account}:log-group:/holdfast/{team}/audit:log-stream:any",),
+        (_AUDIT,),
         "nobody whom the trail records can remove anything from it",
+    ),
+    Refused(
+        tuple(function for function in _ALL if function != "management"),
+        ("logs:FilterLogEvents",),
+        (_AUDIT,),
+        "the trail is read by the one function that shows each operator what is in their scope",
     ),
     Refused(
         _ALL,
@@ -130,16 +158,16 @@ REFUSED: Final = (
         by_bucket=True,
     ),
     Refused(
-        tuple(function for function in _ALL if function != "cloud"),
+        tuple(function for function in _ALL if function not in ("cloud", "management")),
         ("s3:GetObjectVersion", "s3:ListBucketVersions"),
         ("states/*.tfstate", ""),
         "the history is for the operators, through `holdfast state`",
     ),
     Refused(
-        ("cloud",),
+        ("cloud", "management"),
         ("s3:GetObjectVersion",),
         (*_STATES[1:], *_RECORDS, "workspaces/*.json"),
-        "it downloads versions of states and of nothing else",
+        "they read versions of states and of nothing else",
     ),
     Refused(
         _ALL,
@@ -161,9 +189,9 @@ REFUSED: Final = (
         "one team's functions reach nothing of another's",
     ),
     Refused(
-        ("audit_trail",),
-        ("logs:PutLogEvents",),
-        ("arn:aws:logs:{region}:{account}:log-group:/holdfast/another-team/audit:log-stream:any",),
+        ("audit_trail", "management"),
+        ("logs:PutLogEvents", "logs:FilterLogEvents"),
+        (_ANOTHERS_AUDIT,),
         "one team's functions reach nothing of another's",
     ),
 )
@@ -190,10 +218,11 @@ default and leaves the decision to IAM. No function's role has more on the key t
 _WHAT_THEY_DO: Final = {
     "backend": "Handles Terraform's requests: reads and writes states, acquires and releases locks.",
     "cloud": 'Handles the requests of `cloud {}` and `backend "remote"`, and signs addresses of states.',
+    "management": "Handles operators' requests: lists, histories, restores, freezes, the activity.",
     "authorizer": "Verifies access tokens, sessions and ID tokens.",
     "sessions": "Makes a session for who proved in another way who it is.",
     "health": "Tells anybody the version of the code, where `cloud {}` finds it and how to get a token.",
-    "audit_trail": "Copies what happened from the logs of the first four to the audit trail.",
+    "audit_trail": "Copies what happened from the logs of the first five to the audit trail.",
 }
 
 _LISTING: Final = """\

@@ -1,8 +1,11 @@
 """Makes the functions of a team do everything that they can do, so that no call to AWS is left out."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 from holdfast.access import Role
@@ -34,7 +37,7 @@ def retain_lock(team: Team, state: str) -> None:
     )
 
 
-def drive(team: Team, name: str, *, require_lock: bool, locks_retained: bool) -> None:
+def drive(team: Team, name: str, *, require_lock: bool, locks_retained: bool, declared: bool) -> None:
     """Send every verb, as every role and into every branch that asks AWS for something else.
 
     Args:
@@ -42,16 +45,23 @@ def drive(team: Team, name: str, *, require_lock: bool, locks_retained: bool) ->
         name: what the names of the states begin with; nobody has used it.
         require_lock: whether the team does.
         locks_retained: whether its bucket puts every lock under retention.
+        declared: whether names must be declared.
     """
+    if declared:
+        _undeclared(team, f"{name}/undeclared")
+        for state in ("none", "states", "locks", "retained"):
+            _expect(manage(new_client(team), "POST", f"create/{name}/{state}", {}), 200)
     _sign_in(team, name)
     _sessions(team, name)
     _states(team, f"{name}/states")
     _locks(team, f"{name}/locks")
     _workspace(team, f"{name}/workspace")
+    _management(team, f"{name}/managed")
     _probe(team, f"{RESERVED}/{uuid4().hex}")
     _expect(team.client(None).request("GET", "/health"), 200)
     if not locks_retained:
         _retained_lock(team, f"{name}/retained")
+        _retained_freeze(team, f"{name}/frozen")
     if not require_lock:
         writer = new_client(team, Role.WRITER)
         _expect(writer.write(f"{name}/unlocked", documents.state(1)), 200)
@@ -158,6 +168,56 @@ def _workspace(team: Team, state: str) -> None:
     _expect(outputs, 200)
     _expect(client.call("GET", f"state-version-outputs/{outputs.json()['data'][0]['id']}"), 200)
     _expect(client.delete(state), 204)
+
+
+def manage(client: Client, method: str, path: str, document: Mapping[str, object] | None = None) -> Response:
+    """Send a request to the management API."""
+    body = json.dumps(document).encode() if document is not None else None
+    return client.request(method, f"/manage/v1/{path}", body)
+
+
+def _undeclared(team: Team, state: str) -> None:
+    client = new_client(team)
+    _expect(client.read(state), 423)
+    _expect(client.lock(state, documents.lock_info()), 423)
+
+
+def _management(team: Team, state: str) -> None:
+    client, info = new_client(team), documents.lock_info()
+
+    def ask(method: str, path: str, document: Mapping[str, object] | None = None) -> Any:
+        answer = manage(client, method, path, document)
+        _expect(answer, 200)
+        return answer.json()
+
+    ask("POST", f"create/{state}", {})
+    _expect(client.lock(state, info), 200)
+    for serial in (1, 2):
+        _expect(client.write(state, documents.state(serial), documents.lock_id(info)), 200)
+    held = ask("GET", f"locks/{state}")["lock"]
+    ask("GET", "locks")
+    ask("DELETE", f"locks/{state}?id={quote(held['id'])}&version={quote(held['version'])}")
+
+    for listing in ("states", "states?deleted=true", "activity", "whoami", f"states/{state}"):
+        ask("GET", listing)
+    _expect(manage(client, "GET", f"states/{state}/none"), 404)
+    current, first = (version["version"] for version in ask("GET", f"versions/{state}")["versions"])
+    ask("GET", f"diff/{state}?from={first}&to={current}")
+    for version in ("", f"?version={first}"):
+        ask("GET", f"content/{state}{version}")
+
+    ask("PUT", f"freeze/{state}", {"reason": "a test", "id": "f" * 32})
+    ask("DELETE", f"freeze/{state}?id={'f' * 32}")
+    restored = ask("POST", f"restore/{state}", {"version": first, "reason": "a test", "id": "0" * 32})
+    ask("POST", f"delete/{state}", {"version": restored["version"]})
+    ask("POST", f"undelete/{state}", {})
+
+
+def _retained_freeze(team: Team, state: str) -> None:
+    client = new_client(team)
+    _expect(manage(client, "PUT", f"freeze/{state}", {"reason": "a test", "id": "f" * 32}), 200)
+    retain_lock(team, state)
+    _expect(manage(client, "DELETE", f"freeze/{state}?id={'f' * 32}"), 200)
 
 
 def _probe(team: Team, state: str) -> None:

@@ -308,7 +308,9 @@ def test_when_another_team_becomes_the_first_the_connection_is_its_own_with_a_to
 
     local_aws_up.up(home, free_port())
     assert home.connection() == Connection(PAYMENTS.api_address, "new", "hush")
-    assert "TF_HTTP_USERNAME='new'" in home.terraform_env.read_text()
+    exported = home.terraform_env.read_text()
+    assert "TF_HTTP_USERNAME='new'" in exported
+    assert f"HOLDFAST_ADDRESS='{PAYMENTS.api_address}'" in exported
     assert home.cloud_config.read_text() == CLOUD_CONFIG
     assert stat.S_IMODE(home.cloud_config.stat().st_mode) == 0o600
     assert "HOLDFAST_TEAM=payments\n" in home.aws_env.read_text()

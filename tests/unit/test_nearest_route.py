@@ -13,7 +13,9 @@ DOCUMENT: dict[str, Any] = yaml.safe_load((Path(__file__).parents[2] / "docs" / 
 
 def test_it_knows_every_route_and_no_other() -> None:
     spelled = [
-        path for path in DOCUMENT["paths"] if path == "/api/v2/ping" or not path.startswith("/api/v2/")
+        path
+        for path in DOCUMENT["paths"]
+        if path in ("/api/v2/ping", "/manage/v1/whoami") or not path.startswith(("/api/v2/", "/manage/v1/"))
     ]
     assert sorted([*(f"/{route}/{{name}}" for route in NAMED), *FIXED]) == sorted(spelled)
 
@@ -39,6 +41,9 @@ def test_it_knows_every_route_and_no_other() -> None:
         ("/session", "/sessions"),
         ("/sessions/aws/", "/sessions/aws"),
         ("/api/v2/", "/api/v2/ping"),
+        ("/manage/v1/", "/manage/v1/whoami"),
+        ("/manage/v2/states/network/prod", "/manage/v1/whoami"),
+        ("/manage/states", "/manage/v1/whoami"),
         ("/well-known/terraform.json", "/.well-known/terraform.json"),
     ],
 )

@@ -100,6 +100,10 @@ SHIPPED = {
         "holdfast/state",
     },
     "health": {"health", "holdfast"},
+    "management": {
+        *("management", "gateway", "holdfast", "holdfast/identity", "holdfast/s3", "holdfast/state"),
+        "holdfast/cloud",
+    },
     "session_exchange": {"gateway", "holdfast", "holdfast/identity", "holdfast/s3", "session_exchange"},
     "terraform_http": {
         *("gateway", "holdfast", "holdfast/identity", "holdfast/s3", "holdfast/state"),
@@ -174,7 +178,7 @@ try:
 except ProxyConnectionError:
     pass
 """
-CALLS = {"audit_trail": CALL_LOGS}
+CALLS = {"audit_trail": CALL_LOGS, "management": CALL_S3 + CALL_LOGS}
 ALONE = ("-I", "-S", "-c")
 """Without the packages of the Python that runs it."""
 
@@ -219,7 +223,10 @@ def test_a_bundle_has_of_botocores_data_what_the_function_reads_and_nothing_else
     assert botocore_data(contents(for_aws)) == botocore_data(opened)
 
 
-@pytest.mark.parametrize(("function", "service"), [("terraform_http", "s3"), ("audit_trail", "logs")])
+@pytest.mark.parametrize(
+    ("function", "service"),
+    [("terraform_http", "s3"), ("audit_trail", "logs"), ("management", "s3"), ("management", "logs")],
+)
 def test_a_bundle_has_the_endpoints_that_botocore_has_for_every_region(function: str, service: str) -> None:
     whole, cut = (json.loads((data / "endpoints.json").read_bytes()) for data in botocores_data(function))
     regions = [region for partition in whole["partitions"] for region in (*partition["regions"], "nowhere-1")]

@@ -213,8 +213,8 @@ UNLESS_THE_FIRST_DEPLOYMENT_FAILS = ("RetainExceptOnCreate", "Retain")
 KEPT_LOG = ("AWS::Logs::LogGroup", *UNLESS_THE_FIRST_DEPLOYMENT_FAILS)
 KEPT_LOGS = dict.fromkeys(
     (
-        *("BackendLog", "CloudLog", "AuthorizerLog", "SessionsLog", "HealthLog", "AuditTrailLog", "Audit"),
-        "AccessLog",
+        *("BackendLog", "CloudLog", "ManagementLog", "AuthorizerLog", "SessionsLog", "HealthLog"),
+        *("AuditTrailLog", "Audit", "AccessLog"),
     ),
     KEPT_LOG,
 )
