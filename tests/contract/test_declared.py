@@ -62,11 +62,18 @@ class Api:
         return [found["Key"] for found in listed]
 
 
+def taken_out() -> dict[str, Any]:
+    """Have the functions imported again, and return what was imported of them."""
+    packages = {name.partition(".")[0] for name in HANDLERS}
+    names = [name for name in sys.modules if name.partition(".")[0] in packages]
+    return {name: sys.modules.pop(name) for name in names}
+
+
 @pytest.fixture(scope="module")
 def functions(moto: Server) -> Iterator[Api]:
     moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
     moto.direct.create_bucket(Bucket=f"{BUCKET}-staging")
-    loaded = {name: sys.modules.pop(name) for name in HANDLERS if name in sys.modules}
+    before = taken_out()
     with pytest.MonkeyPatch.context() as environment:
         for name, value in {
             "HOLDFAST_ACCOUNT": ACCOUNT,
@@ -84,9 +91,8 @@ def functions(moto: Server) -> Iterator[Api]:
         }.items():
             environment.setenv(name, value)
         yield Api({name: import_module(name).handle for name in HANDLERS}, Bucket(BUCKET, moto))
-    for name in HANDLERS:
-        del sys.modules[name]
-    sys.modules.update(loaded)
+    taken_out()
+    sys.modules.update(before)
 
 
 @pytest.fixture
