@@ -5,7 +5,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 from uuid import uuid4
@@ -35,13 +35,14 @@ class Activity:
         module: the one that asks CloudWatch Logs.
         logs: a client of CloudWatch Logs.
         group: the name of the log group.
+        now: the time when the test began, in milliseconds since 1970.
     """
 
     handle: Callable[[dict[str, Any], Context], Answer]
     module: Any
     logs: Any
     group: str
-    now: int = field(default_factory=lambda: int(time.time() * 1000))
+    now: int = 0
 
     def write(self, *events: dict[str, Any], ago: int = 0) -> None:
         """Write events, a millisecond apart, the first so many milliseconds ago."""
@@ -86,30 +87,39 @@ def taken_out() -> dict[str, Any]:
     return {name: sys.modules.pop(name) for name in names}
 
 
-@pytest.fixture(params=["ministack", "moto"])
-def activity(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Activity]:
+@pytest.fixture(scope="module", params=["ministack", "moto"])
+def started(request: pytest.FixtureRequest) -> Iterator[Activity]:
+    """The function as Lambda starts it: from its environment."""
     server: Server = request.getfixturevalue(request.param)
-    endpoint, group = server.direct.meta.endpoint_url, f"/holdfast/{uuid4().hex}/audit"
-    for name, value in {
-        "HOLDFAST_ACCOUNT": ACCOUNT,
-        "HOLDFAST_BUCKET": "holdfast-activity",
-        "HOLDFAST_AUDIT_GROUP": group,
-        "POWERTOOLS_SERVICE_NAME": "holdfast",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": endpoint,
-    }.items():
-        monkeypatch.setenv(name, value)
-    before = taken_out()
-    logs = boto3.Session().client("logs")
-    logs.create_log_group(logGroupName=group)
-    logs.create_log_stream(logGroupName=group, logStreamName="backend")
-    handle = import_module("management.handler").handle
-    yield Activity(handle, import_module("management.activity"), logs, group)
-    taken_out()
-    sys.modules.update(before)
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in {
+            "HOLDFAST_ACCOUNT": ACCOUNT,
+            "HOLDFAST_BUCKET": "holdfast-activity",
+            "HOLDFAST_AUDIT_GROUP": "/holdfast/payments/audit",
+            "POWERTOOLS_SERVICE_NAME": "holdfast",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": server.direct.meta.endpoint_url,
+        }.items():
+            environment.setenv(name, value)
+        before = taken_out()
+        handle, module = (import_module(f"management.{name}") for name in ("handler", "activity"))
+        yield Activity(handle.handle, module, boto3.Session().client("logs"), "")
+        taken_out()
+        sys.modules.update(before)
+
+
+@pytest.fixture
+def activity(started: Activity, monkeypatch: pytest.MonkeyPatch) -> Iterator[Activity]:
+    """The function, with a log group of the test's own."""
+    group = f"/holdfast/{uuid4().hex}/audit"
+    monkeypatch.setattr(started.module.environment, "AUDIT_GROUP", group)
+    started.logs.create_log_group(logGroupName=group)
+    started.logs.create_log_stream(logGroupName=group, logStreamName="backend")
+    yield replace(started, group=group, now=int(time.time() * 1000))
+    started.logs.delete_log_group(logGroupName=group)
 
 
 def ids(events: list[Any]) -> list[str]:
@@ -274,14 +284,14 @@ def test_a_fault_in_the_middle_of_a_page_keeps_what_was_found(activity: Activity
         ({"status": "network/prod"}, 400, "invalid_request"),
     ],
 )
-@pytest.mark.parametrize("activity", ["moto"], indirect=True)
+@pytest.mark.parametrize("started", ["moto"], indirect=True)
 def test_what_cannot_be_searched_is_refused(
     activity: Activity, query: dict[str, str], status: int, code: str
 ) -> None:
     assert error(activity.ask(NETWORK, **query)) == (status, code)
 
 
-@pytest.mark.parametrize("activity", ["moto"], indirect=True)
+@pytest.mark.parametrize("started", ["moto"], indirect=True)
 def test_times_beyond_every_calendar_find_nothing(activity: Activity) -> None:
     activity.write(event())
     assert activity.all(until="0001-01-01T00:00:00Z") == []
@@ -289,7 +299,7 @@ def test_times_beyond_every_calendar_find_nothing(activity: Activity) -> None:
     assert len(activity.all(until="9999-12-31T23:59:59Z")) == 1
 
 
-@pytest.mark.parametrize("activity", ["moto"], indirect=True)
+@pytest.mark.parametrize("started", ["moto"], indirect=True)
 def test_a_writer_is_told_which_role_is_enough(activity: Activity) -> None:
     answer = activity.ask(ADA)
     assert error(answer) == (403, "not_allowed")
@@ -301,7 +311,7 @@ def refusal(code: str, status: int) -> ClientError:
     return ClientError(response, "FilterLogEvents")
 
 
-@pytest.mark.parametrize("activity", ["moto"], indirect=True)
+@pytest.mark.parametrize("started", ["moto"], indirect=True)
 @pytest.mark.parametrize(
     ("fault", "status", "code"),
     [
@@ -323,7 +333,7 @@ def test_a_fault_of_cloudwatch_is_told_from_one_of_the_deployment(
     assert error(activity.ask()) == (status, code)
 
 
-@pytest.mark.parametrize("activity", ["moto"], indirect=True)
+@pytest.mark.parametrize("started", ["moto"], indirect=True)
 @pytest.mark.parametrize("cut", [{}, {"events": [{"timestamp": 1, "eventId": "x"}]}])
 def test_a_response_that_was_cut_short_is_not_taken_for_no_events(
     activity: Activity, monkeypatch: pytest.MonkeyPatch, cut: dict[str, Any]
@@ -332,7 +342,7 @@ def test_a_response_that_was_cut_short_is_not_taken_for_no_events(
     assert error(activity.ask()) == (503, "undecided")
 
 
-@pytest.mark.parametrize("activity", ["moto"], indirect=True)
+@pytest.mark.parametrize("started", ["moto"], indirect=True)
 def test_the_log_says_whose_activity_was_read(activity: Activity, log: list[str]) -> None:
     activity.ask(state="network/prod")
     line = json.loads(log[-1])
