@@ -1,9 +1,270 @@
-"""The events of the audit trail."""
+"""The events of the audit trail: a page of the newest, then where the next page begins.
+
+CloudWatch Logs returns the oldest first. So the search goes backwards in spans of time, each of which ends
+where the one before began, and grows or shrinks by what it finds.
+"""
+
+import re
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any, Final, Protocol
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
 
 from gateway.responses import Response
-from management.requests import Request
+from holdfast import audit, json_object, names
+from holdfast.access import Action, Caller
+from holdfast.audit import Event
+from holdfast.errors import InvalidName, InvalidRequest, OutcomeUnknown, StorageRefused
+from holdfast.names import StateName
+from holdfast.s3.store import sdk_session
+from management import documents, environment
+from management.requests import Request, moment
+
+PAGE: Final = 200
+"""The most events of a page, unless more than these happened in one millisecond."""
+MAX_REQUESTS: Final = 10
+"""To CloudWatch Logs, for one page."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_DEFAULT_SINCE: Final = timedelta(hours=24)
+_FIRST_SPAN: Final = 10 * 60_000
+"""Milliseconds that the search looks back first."""
+_GROWTH: Final = 4
+_CLOCKS: Final = timedelta(minutes=1)
+"""How far ahead of this function's clock that of another function may be."""
+_SECONDS: Final = 12.0
+"""How long requests to CloudWatch Logs may begin. One takes 14 seconds at most, its retry included."""
+_RETRIED: Final = frozenset(
+    {"ThrottlingException", "LimitExceededException", "ServiceUnavailableException", "InternalFailure"}
+)
+_CURSOR: Final = re.compile(r"([0-9]{1,15})-([0-9]{1,15})-([0-9]{1,15})", re.ASCII)
+
+
+class LogsClient(Protocol):
+    """The requests to CloudWatch Logs that this function sends."""
+
+    def filter_log_events(self, **request: Any) -> dict[str, Any]: ...
+
+
+@cache
+def connect() -> LogsClient:
+    """Return a client. Not for every process: its description of CloudWatch Logs takes long to load."""
+    config = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 2})
+    create: Any = sdk_session().create_client
+    client: LogsClient = create("logs", config=config)
+    return client
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is still to be searched.
+
+    Attributes:
+        since: the beginning, included, in milliseconds since 1970.
+        until: the end, excluded.
+        span: how far the next look goes back from the end.
+    """
+
+    since: int
+    until: int
+    span: int
+
+    def __str__(self) -> str:
+        return f"{self.since}-{self.until}-{self.span}"
+
+    @classmethod
+    def parse(cls, cursor: str) -> "Place":
+        """Parse the cursor that a page ended with.
+
+        Raises:
+            InvalidRequest: no page did.
+        """
+        found = _CURSOR.fullmatch(cursor)
+        place = cls(*map(int, found.groups())) if found else None
+        if place is None or not place.since < place.until or not place.span:
+            raise InvalidRequest(
+                "The cursor is not one that a page of activity ended with; begin without it."
+            )
+        return place
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    timestamp: int
+    event: Mapping[str, Any]
 
 
 def read(request: Request) -> Response:
     """Respond with events of the audit trail within the caller's scope."""
-    raise NotImplementedError
+    asked = request.parameters("state", "cursor", "since", "until")
+    caller = request.caller
+    caller.require_role(Action.READ_ACTIVITY)
+    state = names.parse(asked["state"]) if "state" in asked else None
+    if state:
+        caller.require(Action.READ_ACTIVITY, state)
+    lines, rest = _page(_place(asked, datetime.now(UTC)), state, caller)
+    return Response(
+        Event.ACTIVITY_READ,
+        body=documents.answer(
+            {"events": [_fields(line.event) for line in lines], "next": str(rest) if rest else None}
+        ),
+        logged={"state": state.value if state else None},
+    )
+
+
+def _place(asked: Mapping[str, str], now: datetime) -> Place:
+    """Return what is to be searched: what the cursor says, or the times.
+
+    Raises:
+        InvalidRequest: cursor or times break a rule.
+    """
+    latest = now + _CLOCKS
+    until = min(max(moment(asked["until"], "until"), _EPOCH), latest) if "until" in asked else latest
+    since = moment(asked["since"], "since") if "since" in asked else min(until, now) - _DEFAULT_SINCE
+    if since >= until:
+        raise InvalidRequest(
+            f"'since' must be before {'until' if 'until' in asked else 'now'}: it is {documents.time(since)}."
+        )
+    if "cursor" in asked:
+        return Place.parse(asked["cursor"])
+    return Place(_milliseconds(since), _milliseconds(until), _FIRST_SPAN)
+
+
+def _page(place: Place, state: StateName | None, caller: Caller) -> tuple[list[_Line], Place | None]:
+    """Return events, newest first, and what is still to be searched; None if nothing is.
+
+    There may be none where much was searched that others did.
+    """
+    found: list[_Line] = []
+    begun, budget = place, _Budget()
+    while len(found) < PAGE and place.since < place.until and not budget.is_spent:
+        start = max(place.since, place.until - place.span)
+        try:
+            lines = _between(start, place.until, state, budget)
+        except OutcomeUnknown:
+            if place == begun:
+                raise
+            break  # what was searched counts, and the next page goes on from there
+        if lines is None:
+            # More than the requests that were left return, oldest first: the newest are not among them.
+            place = replace(place, span=max(1, (place.until - start) // _GROWTH))
+            continue
+        found += sorted(_in_scope(lines, caller), key=lambda line: line.timestamp, reverse=True)
+        place = replace(place, until=start, span=place.span * _GROWTH)
+    if len(found) > PAGE:
+        found, end = _cut(found)
+        place = replace(place, until=end, span=place.span // _GROWTH)
+    return found, place if place.since < place.until else None
+
+
+def _cut(lines: list[_Line]) -> tuple[list[_Line], int]:
+    """Return the events of one page, and the time at which the next one ends.
+
+    A page ends between two milliseconds: no event is on two pages, or on none.
+    """
+    end = lines[PAGE].timestamp
+    kept = [line for line in lines if line.timestamp > end]
+    if kept:
+        return kept, end + 1
+    return [line for line in lines if line.timestamp == end], end
+
+
+class _Budget:
+    """The requests to CloudWatch Logs that a page may send."""
+
+    def __init__(self) -> None:
+        self._left = MAX_REQUESTS
+        self._end = time.monotonic() + _SECONDS
+
+    @property
+    def is_spent(self) -> bool:
+        return self._left == 0 or time.monotonic() >= self._end
+
+    def spend(self) -> None:
+        self._left -= 1
+
+
+def _between(start: int, end: int, state: StateName | None, budget: _Budget) -> list[_Line] | None:
+    """Return the events of a span, each once; None if it takes more requests than are left.
+
+    Raises:
+        OutcomeUnknown: CloudWatch Logs did not respond in time, or throttles.
+        StorageRefused: it refuses the function.
+    """
+    request: dict[str, Any] = {
+        "logGroupName": environment.AUDIT_GROUP,
+        "startTime": start,
+        "endTime": end - 1,
+        # A phrase, which matches anywhere in a line; a name holds nothing that it would have to escape.
+        **({"filterPattern": f'"{state}"'} if state else {}),
+    }
+    found: dict[str, _Line] = {}
+    while not budget.is_spent:
+        budget.spend()
+        page = _filtered(request)
+        for line in page["events"]:
+            event = _event(line["message"])
+            if event is not None and (state is None or event.get("state") == state.value):
+                # An event is delivered at least once; a duplicate has the same ID.
+                found.setdefault(str(event.get("id", line["eventId"])), _Line(line["timestamp"], event))
+        if "nextToken" not in page:
+            return list(found.values())
+        request["nextToken"] = page["nextToken"]
+    return None
+
+
+def _filtered(request: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        page = connect().filter_log_events(**request)
+    except ClientError as error:
+        code = error.response["Error"]["Code"]
+        if code in _RETRIED or error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500:
+            raise _unknown(code) from error
+        raise StorageRefused(
+            f"CloudWatch Logs does not let the function read the audit trail ({code}): a fault of the "
+            "deployment."
+        ) from error
+    except BotoCoreError as error:
+        raise _unknown(type(error).__name__) from error
+    needed = {"message", "timestamp", "eventId"}
+    # The SDK reads a missing body as an empty one, and an event without what it must have.
+    if not all(line.keys() >= needed for line in page.get("events", [{}])):
+        raise _unknown("the response was cut short")
+    return page
+
+
+def _unknown(why: str) -> OutcomeUnknown:
+    return OutcomeUnknown(f"CloudWatch Logs did not return the audit trail for now ({why}). A retry is safe.")
+
+
+def _event(message: str) -> Mapping[str, Any] | None:
+    try:
+        return json_object.parse(message.encode())
+    except ValueError:
+        return None
+
+
+def _in_scope(lines: Iterable[_Line], caller: Caller) -> Iterable[_Line]:
+    """Return the events that the caller may see; with `*` also those that name no state, as sign-ins do."""
+    return (line for line in lines if "*" in caller.scope or _may_see(line.event.get("state"), caller))
+
+
+def _may_see(state: object, caller: Caller) -> bool:
+    try:
+        return isinstance(state, str) and caller.may(Action.READ_ACTIVITY, names.parse(state))
+    except InvalidName:
+        return False
+
+
+def _fields(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    named = ((name, event.get(name)) for name in (*audit.ADDED_FIELDS, *audit.FIELDS))
+    return {name: value for name, value in named if value is not None}
+
+
+def _milliseconds(when: datetime) -> int:
+    return max(0, int(when.timestamp() * 1000))

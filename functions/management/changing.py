@@ -1,13 +1,12 @@
 """What the management API changes: declare, restore, delete, undelete, break a lock, freeze, unfreeze."""
 
-from contextlib import suppress
 from datetime import UTC, datetime
 
 from gateway import logged
 from gateway.responses import Response
 from holdfast.audit import Event
 from holdfast.cloud import workspaces
-from holdfast.errors import BaseChanged, InvalidRequest
+from holdfast.errors import BaseChanged
 from holdfast.s3.store import Object
 from holdfast.state import freeze as freezing
 from holdfast.state import locks
@@ -16,7 +15,7 @@ from holdfast.state.restore import Wanted
 from holdfast.state.restore import restore as restore_state
 from holdfast.state.undelete import undelete as undelete_state
 from management import documents, environment
-from management.requests import Request, text
+from management.requests import Request, moment, text
 
 
 def create(request: Request) -> Response:
@@ -138,7 +137,7 @@ def freeze(request: Request) -> Response:
     """Freeze a state."""
     request.parameters()
     asked = request.document("reason", "until", "id")
-    until = _time(asked["until"]) if "until" in asked else None
+    until = moment(asked["until"], "until") if "until" in asked else None
     frozen = freezing.freeze(
         request.store,
         request.name,
@@ -167,18 +166,3 @@ def unfreeze(request: Request) -> Response:
         body=documents.answer({"name": request.name.value, "removed": removed is not None}),
         logged=said,
     )
-
-
-def _time(value: object) -> datetime:
-    """Return a time of the form of RFC 3339, cut to whole seconds.
-
-    Raises:
-        InvalidRequest: it is not one.
-    """
-    if isinstance(value, str):
-        # Of the first and the last day some offset leads out of what there is.
-        with suppress(ValueError, OverflowError):
-            found = datetime.fromisoformat(value)
-            if found.tzinfo:
-                return found.astimezone(UTC).replace(microsecond=0)
-    raise InvalidRequest("'until' must be a time with an offset, as in '2026-11-20T14:00:00Z'.")

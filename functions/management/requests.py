@@ -1,7 +1,9 @@
 """Requests of the management API: the parts of the address, the parameters and the document of the body."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from gateway import requests
@@ -99,3 +101,18 @@ def text(members: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str) or not value:
         raise InvalidRequest(f"'{name}' must be a text that is not empty.")
     return value
+
+
+def moment(value: object, name: str) -> datetime:
+    """Return a time of the form of RFC 3339, cut to whole seconds.
+
+    Raises:
+        InvalidRequest: it is not one.
+    """
+    if isinstance(value, str):
+        # Of the first and the last day some offset leads out of what there is.
+        with suppress(ValueError, OverflowError):
+            found = datetime.fromisoformat(value)
+            if found.tzinfo:
+                return found.astimezone(UTC).replace(microsecond=0)
+    raise InvalidRequest(f"'{name}' must be a time with an offset, as in '2026-11-20T14:00:00Z'.")

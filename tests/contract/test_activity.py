@@ -1,0 +1,349 @@
+"""The events of the audit trail, event in and response out, against two servers of CloudWatch Logs."""
+
+import json
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+from uuid import uuid4
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError, ConnectTimeoutError
+
+from holdfast import audit
+from holdfast.access import Caller, Role
+from tests.contract.conftest import ACCOUNT, Server
+from tests.support.documents import ADA, OPERATOR
+from tests.support.events import Context, request
+
+HOUR = 3_600_000
+NETWORK = Caller("token:network", Role.MAINTAINER, ("network/*",))
+
+Answer = dict[str, Any]
+
+
+@dataclass
+class Activity:
+    """The function, and a log group to which events are written.
+
+    Attributes:
+        handle: the function.
+        module: the one that asks CloudWatch Logs.
+        logs: a client of CloudWatch Logs.
+        group: the name of the log group.
+        now: the time when the test began, in milliseconds since 1970.
+    """
+
+    handle: Callable[[dict[str, Any], Context], Answer]
+    module: Any
+    logs: Any
+    group: str
+    now: int = 0
+
+    def write(self, *events: dict[str, Any], ago: int = 0) -> None:
+        """Write events, a millisecond apart, the first so many milliseconds ago."""
+        self.logs.put_log_events(
+            logGroupName=self.group,
+            logStreamName="backend",
+            logEvents=[
+                {"timestamp": self.now - ago + number, "message": json.dumps(event)}
+                for number, event in enumerate(events)
+            ],
+        )
+
+    def ask(self, caller: Caller = OPERATOR, **query: str) -> Answer:
+        event = request("GET", "/manage/v1/{path+}", caller=caller)
+        event |= {"pathParameters": {"path": "activity"}, "queryStringParameters": query}
+        return self.handle(event, Context())
+
+    def page(self, caller: Caller = OPERATOR, **query: str) -> tuple[list[Any], str | None]:
+        answer = self.ask(caller, **query)
+        assert answer["statusCode"] == 200, answer
+        document = json.loads(answer["body"])
+        assert set(document) == {"events", "next"}
+        return document["events"], document["next"]
+
+    def all(self, caller: Caller = OPERATOR, **query: str) -> list[Any]:
+        """Every page's events."""
+        found, cursor = self.page(caller, **query)
+        while cursor:
+            more, cursor = self.page(caller, **{**query, "cursor": cursor})
+            found += more
+        return found
+
+
+def event(state: str | None = "network/prod", **more: Any) -> dict[str, Any]:
+    found = {"id": uuid4().hex, "event": "state.written", "function": "backend", **more}
+    return found if state is None else {**found, "state": state}
+
+
+def taken_out() -> dict[str, Any]:
+    """Have the function imported again, and return what was imported of it."""
+    names = [name for name in sys.modules if name.partition(".")[0] == "management"]
+    return {name: sys.modules.pop(name) for name in names}
+
+
+@pytest.fixture(scope="module", params=["ministack", "moto"])
+def started(request: pytest.FixtureRequest) -> Iterator[Activity]:
+    """The function as Lambda starts it: from its environment."""
+    server: Server = request.getfixturevalue(request.param)
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in {
+            "HOLDFAST_ACCOUNT": ACCOUNT,
+            "HOLDFAST_BUCKET": "holdfast-activity",
+            "HOLDFAST_AUDIT_GROUP": "/holdfast/payments/audit",
+            "POWERTOOLS_SERVICE_NAME": "holdfast",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": server.direct.meta.endpoint_url,
+        }.items():
+            environment.setenv(name, value)
+        before = taken_out()
+        handle, module = (import_module(f"management.{name}") for name in ("handler", "activity"))
+        yield Activity(handle.handle, module, boto3.Session().client("logs"), "")
+        taken_out()
+        sys.modules.update(before)
+
+
+@pytest.fixture
+def activity(started: Activity, monkeypatch: pytest.MonkeyPatch) -> Iterator[Activity]:
+    """The function, with a log group of the test's own."""
+    group = f"/holdfast/{uuid4().hex}/audit"
+    monkeypatch.setattr(started.module.environment, "AUDIT_GROUP", group)
+    started.logs.create_log_group(logGroupName=group)
+    started.logs.create_log_stream(logGroupName=group, logStreamName="backend")
+    yield replace(started, group=group, now=int(time.time() * 1000))
+    started.logs.delete_log_group(logGroupName=group)
+
+
+def ids(events: list[Any]) -> list[str]:
+    return [found["id"] for found in events]
+
+
+def error(answer: Answer) -> tuple[int, str]:
+    document = json.loads(answer["body"])
+    assert document["message"]
+    return answer["statusCode"], document["error"]
+
+
+def test_the_newest_event_comes_first_with_its_fields_and_no_others(activity: Activity) -> None:
+    old = event(principal="token:ada", trust=None, more="than is told")
+    new = event(serial=7)
+    activity.write(old, new, ago=HOUR)
+    newest, oldest = activity.all()
+    assert newest == new
+    assert oldest == {name: old[name] for name in ("id", "event", "function", "principal", "state")}
+    assert set(newest) <= {*audit.FIELDS, *audit.ADDED_FIELDS}
+
+
+def test_an_event_that_was_delivered_twice_is_told_once_and_what_is_no_event_never(
+    activity: Activity,
+) -> None:
+    once = event()
+    activity.write(once, once, ago=2)
+    activity.logs.put_log_events(
+        logGroupName=activity.group,
+        logStreamName="backend",
+        logEvents=[{"timestamp": activity.now, "message": message} for message in ("START", "[]", "{")],
+    )
+    assert ids(activity.all()) == [once["id"]]
+
+
+def test_a_caller_sees_events_of_states_in_the_scope_and_others_only_with_every_state_in_it(
+    activity: Activity,
+) -> None:
+    events = [event(), event("dns/prod"), event(None), event("network//odd"), event("network/eu")]
+    activity.write(*events, ago=100)
+    assert ids(activity.all()) == [one["id"] for one in reversed(events)]
+    assert ids(activity.all(NETWORK)) == [events[4]["id"], events[0]["id"]]
+
+
+def test_the_events_of_one_state_are_not_those_of_one_whose_name_begins_alike(activity: Activity) -> None:
+    mine = event()
+    activity.write(mine, event("network/prod/eu"), event(who="network/prod", state="dns"), ago=100)
+    assert ids(activity.all(state="network/prod")) == [mine["id"]]
+
+
+def test_a_time_span_includes_its_beginning_and_excludes_its_end(activity: Activity) -> None:
+    second = activity.now // 1000 * 1000
+    ids_by_ago = {}
+    for ago in (2000, 1000, 0):
+        one = event()
+        activity.write(one, ago=activity.now - second + ago)
+        ids_by_ago[ago] = one["id"]
+    since, until = (
+        time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at // 1000)) for at in (second - 2000, second)
+    )
+    assert ids(activity.all(since=since, until=until)) == [ids_by_ago[1000], ids_by_ago[2000]]
+
+
+def test_without_a_time_the_last_24_hours_are_searched(activity: Activity) -> None:
+    recent = event()
+    activity.write(event(), ago=25 * HOUR)
+    activity.write(recent, ago=23 * HOUR)
+    assert ids(activity.all()) == [recent["id"]]
+
+
+# --- pages ----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Logs:
+    """CloudWatch Logs that returns few events of a request, and now and then none.
+
+    Attributes:
+        events: timestamp and ID, in order of time.
+        size: the most events of a response.
+        requests: how many were sent.
+        fails_at: raises an error in place of the request of this number.
+    """
+
+    events: list[tuple[int, str]]
+    size: int
+    requests: int = 0
+    fails_at: int = 0
+
+    def filter_log_events(self, **asked: Any) -> dict[str, Any]:
+        self.requests += 1
+        if self.requests == self.fails_at:
+            raise ConnectTimeoutError(endpoint_url="logs")
+        within = [one for one in self.events if asked["startTime"] <= one[0] <= asked["endTime"]]
+        first = int(asked.get("nextToken", "0"))
+        shown = [] if self.requests % 3 == 0 else within[first : first + self.size]
+        after = first + len(shown)
+        lines = [
+            {"timestamp": at, "eventId": name, "message": json.dumps({"id": name})} for at, name in shown
+        ]
+        return {"events": lines, **({"nextToken": str(after)} if after < len(within) else {})}
+
+
+@pytest.fixture
+def busy(activity: Activity, monkeypatch: pytest.MonkeyPatch) -> Logs:
+    """A log with events that lie close and far, many in the same millisecond."""
+    seed = random.Random(16)  # noqa: S311 the same in every run
+    times = [activity.now - 60 * HOUR + int(seed.expovariate(1 / HOUR)) for _ in range(150)]
+    times += [activity.now - seed.randrange(HOUR) for _ in range(150)]
+    times += [activity.now - 30 * 60_000] * 30
+    logs = Logs([(at, f"id{number}") for number, at in enumerate(sorted(times))], size=7)
+    monkeypatch.setattr(activity.module, "connect", lambda: logs)
+    monkeypatch.setattr(activity.module, "PAGE", 20)
+    return logs
+
+
+def test_every_event_is_on_one_page_whatever_cloudwatch_returns_at_once(
+    activity: Activity, busy: Logs
+) -> None:
+    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(activity.now / 1000 - 61 * 3600))
+    found: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        sent = busy.requests
+        events, cursor = activity.page(since=since, cursor=cursor)
+        assert busy.requests - sent <= activity.module.MAX_REQUESTS
+        assert len(events) <= 30  # as many as happened in one millisecond
+        found += ids(events)
+    when = {name: at for at, name in busy.events}
+    assert sorted(found) == sorted(when)
+    assert [when[name] for name in found] == sorted(when.values(), reverse=True)
+
+
+def test_a_fault_in_the_middle_of_a_page_keeps_what_was_found(activity: Activity, busy: Logs) -> None:
+    busy.events = [(activity.now - 5 * HOUR, "old"), (activity.now - 60_000, "new")]
+    busy.fails_at = 2
+    events, cursor = activity.page()
+    assert ids(events) == ["new"]
+    assert cursor
+    assert ids(activity.all(cursor=cursor)) == ["old"]
+
+
+# --- bad input ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "code"),
+    [
+        ({"state": "network//prod"}, 400, "invalid_state_name"),
+        ({"state": "dns"}, 403, "not_allowed"),
+        ({"since": "yesterday"}, 400, "invalid_request"),
+        ({"since": "2026-11-20T14:00:00"}, 400, "invalid_request"),
+        ({"until": "7"}, 400, "invalid_request"),
+        ({"since": "9999-12-31T00:00:00Z"}, 400, "invalid_request"),
+        ({"since": "2026-11-20T14:00:00Z", "until": "2026-11-20T14:00:00Z"}, 400, "invalid_request"),
+        ({"cursor": "x"}, 400, "invalid_request"),
+        ({"cursor": "5-4-1"}, 400, "invalid_request"),
+        ({"cursor": "4-5-0"}, 400, "invalid_request"),
+        ({"cursor": "-1-5-1"}, 400, "invalid_request"),
+        ({"cursor": f"0-{10**15}-1"}, 400, "invalid_request"),
+        ({"cursor": "0-\N{ARABIC-INDIC DIGIT FIVE}-1"}, 400, "invalid_request"),
+        ({"status": "network/prod"}, 400, "invalid_request"),
+    ],
+)
+@pytest.mark.parametrize("started", ["moto"], indirect=True)
+def test_what_cannot_be_searched_is_refused(
+    activity: Activity, query: dict[str, str], status: int, code: str
+) -> None:
+    assert error(activity.ask(NETWORK, **query)) == (status, code)
+
+
+@pytest.mark.parametrize("started", ["moto"], indirect=True)
+def test_times_beyond_every_calendar_find_nothing(activity: Activity) -> None:
+    activity.write(event())
+    assert activity.all(until="0001-01-01T00:00:00Z") == []
+    assert activity.all(since="0001-01-01T00:00:00Z", until="1970-01-02T00:00:00Z") == []
+    assert len(activity.all(until="9999-12-31T23:59:59Z")) == 1
+
+
+@pytest.mark.parametrize("started", ["moto"], indirect=True)
+def test_a_writer_is_told_which_role_is_enough(activity: Activity) -> None:
+    answer = activity.ask(ADA)
+    assert error(answer) == (403, "not_allowed")
+    assert "'maintainer'" in answer["body"]
+
+
+def refusal(code: str, status: int) -> ClientError:
+    response: Any = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(response, "FilterLogEvents")
+
+
+@pytest.mark.parametrize("started", ["moto"], indirect=True)
+@pytest.mark.parametrize(
+    ("fault", "status", "code"),
+    [
+        (refusal("ThrottlingException", 400), 503, "undecided"),
+        (refusal("ServiceUnavailableException", 503), 503, "undecided"),
+        (refusal("SomethingNew", 500), 503, "undecided"),
+        (ConnectTimeoutError(endpoint_url="logs"), 503, "undecided"),
+        (refusal("AccessDeniedException", 400), 500, "storage_refused"),
+        (refusal("ResourceNotFoundException", 400), 500, "storage_refused"),
+    ],
+)
+def test_a_fault_of_cloudwatch_is_told_from_one_of_the_deployment(
+    activity: Activity, monkeypatch: pytest.MonkeyPatch, fault: Exception, status: int, code: str
+) -> None:
+    def fail(**_: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(activity.module.connect(), "filter_log_events", fail)
+    assert error(activity.ask()) == (status, code)
+
+
+@pytest.mark.parametrize("started", ["moto"], indirect=True)
+@pytest.mark.parametrize("cut", [{}, {"events": [{"timestamp": 1, "eventId": "x"}]}])
+def test_a_response_that_was_cut_short_is_not_taken_for_no_events(
+    activity: Activity, monkeypatch: pytest.MonkeyPatch, cut: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(activity.module.connect(), "filter_log_events", lambda **_: cut)
+    assert error(activity.ask()) == (503, "undecided")
+
+
+@pytest.mark.parametrize("started", ["moto"], indirect=True)
+def test_the_log_says_whose_activity_was_read(activity: Activity, log: list[str]) -> None:
+    activity.ask(state="network/prod")
+    line = json.loads(log[-1])
+    assert (line["message"], line["state"]) == ("activity.read", "network/prod")
