@@ -358,9 +358,10 @@ _PATH: Final = re.compile(
 
 def _undocumented(request: Request, answer: Answer) -> str | None:
     """How an answer differs from docs/openapi.yaml, None if it does not."""
-    if request.target.startswith(CLOUD) and "\n" not in unquote(request.target, errors="replace"):
+    path = unquote(request.target.partition("?")[0], errors="replace")
+    if path.startswith(CLOUD) and "\n" not in path:
         return _wrong_over_cloud(answer)
-    if request.target.startswith(MANAGEMENT) and "\n" not in unquote(request.target, errors="replace"):
+    if path.startswith(MANAGEMENT) and "\n" not in path:
         return None if request.method == "HEAD" else _wrong_over_management(answer)
     responses = list(_described(request, answer.status))
     if not responses:
