@@ -2,12 +2,13 @@
 
     fuzz.run(requests=500, seconds=60, seed=1, say=print, stack=stack)
 
-A third of them are schemathesis's, made from docs/openapi.yaml, with it and against it; a third break rules
-of HTTP, JSON, names, lock info and states; a third are what `cloud {}` sends, with wrong IDs, names and
-documents. They come in batches. Each has names of its own, a state with a lock
-that is held and one without, so that there is something to destroy; batches run side by side, the requests
-of one after another. After every request the history of the batch's states is listed. A batch is made from
-the seed and its number alone, and it can be run again by itself (`only`).
+Of nine batches two are schemathesis's, made from docs/openapi.yaml, with it and against it. Two break rules
+of HTTP, JSON, names, lock info and states. Two are what `cloud {}` sends, with wrong IDs, names and
+documents. Three are for the management API, with versions, reasons, times and cursors that there are or are
+not. Each batch has names of its own, a state with a lock that is held and one without, so that there is
+something to destroy; batches run side by side, the requests of one after another. After every request the
+history of the batch's states is listed. A batch is made from the seed and its number alone, and it can be
+run again by itself (`only`).
 
 Nobody else may disturb the stack meanwhile: a fault of the wire would look like one of ours.
 """
@@ -34,12 +35,18 @@ from holdfast.access import Role
 from tests.safety.figures import Figures
 from tests.safety.fuzz_requests import (
     CLOUD,
+    CURRENT,
     DOCUMENT,
+    LOCK_VERSION,
+    MANAGEMENT,
+    OLDER,
     Ground,
     Request,
+    aimed,
     bearer,
     from_cloud,
     from_hypothesis,
+    from_management,
     from_schemathesis,
 )
 from tests.support import documents
@@ -54,6 +61,11 @@ _BATCH: Final = 50
 _WORKERS: Final = 4
 _TIME_LIMIT: Final = 40.0  # longer than the gateway's 30 s
 _REPORTS: Final = 20
+_SOURCES: Final = (
+    *(from_schemathesis, from_hypothesis, from_management, from_cloud),
+    *(from_schemathesis, from_management, from_hypothesis, from_cloud, from_management),
+)
+"""Of the batches, in turn."""
 
 History = frozenset[tuple[str, str, bool]]
 """Of every version and every delete marker: key, version ID, whether it is the latest."""
@@ -177,7 +189,7 @@ def fuzz(
                 say(f"fuzz: out of time after {seconds:.0f} s")
                 break
             ground = Ground(f"{target.prefix}/{number}", target.tokens)
-            source = (from_schemathesis, from_hypothesis, from_cloud)[number % 3]
+            source = _SOURCES[number % len(_SOURCES)]
             made = source(ground, size, seed * 1_000_003 + number)
             # Not many ahead, so that the end of the time is the end.
             if len(waiting) > 2 * _WORKERS:
@@ -219,7 +231,8 @@ def _batch(target: Target, ground: Ground, number: int, requests: Sequence[Reque
                 raise RuntimeError(f"The ground could not be made: {_shown(prepared, ground)} -> {answer}")
             outcome.prepared += 1
         before = target.history(f"states/{ground.prefix}/")
-        for position, request in enumerate(requests):
+        for position, made in enumerate(requests):
+            request = aimed(made, _versions(made, ground, before))
             answer = door.send(request)
             after = target.history(f"states/{ground.prefix}/")
             outcome.statuses[answer.status if answer else None] += 1
@@ -229,6 +242,18 @@ def _batch(target: Target, ground: Ground, number: int, requests: Sequence[Reque
             )
             before = after
     return outcome
+
+
+def _versions(request: Request, ground: Ground, history: History) -> Mapping[str, str]:
+    """The versions of the state that a request is about, by the placeholders for them."""
+    state = ground.locked if ground.locked in request.target else ground.free
+    key = f"states/{state}.tfstate"
+    found = sorted((entry for entry in history if entry[0].startswith(key)), key=lambda entry: entry[1])
+    ids = {}
+    for entry_key, version, is_latest in found:
+        placeholder = CURRENT if is_latest else OLDER
+        ids[placeholder if entry_key == key else LOCK_VERSION] = version
+    return ids
 
 
 def _preparations(ground: Ground) -> Iterator[Request]:
@@ -245,6 +270,8 @@ def _preparations(ground: Ground) -> Iterator[Request]:
 
     passing = documents.lock_info("passing")
     yield request("PUT", f"/locks/{ground.free}", passing)
+    # Two versions, so that there is something to go back to.
+    yield request("POST", f"/states/{ground.free}?ID=passing", documents.state(4))
     yield request("POST", f"/states/{ground.free}?ID=passing", documents.state(5))
     yield request("DELETE", f"/locks/{ground.free}", passing)
     yield request("PUT", f"/locks/{ground.locked}", ground.held)
@@ -331,8 +358,11 @@ _PATH: Final = re.compile(
 
 def _undocumented(request: Request, answer: Answer) -> str | None:
     """How an answer differs from docs/openapi.yaml, None if it does not."""
-    if request.target.startswith(CLOUD) and "\n" not in unquote(request.target, errors="replace"):
+    path = unquote(request.target.partition("?")[0], errors="replace")
+    if path.startswith(CLOUD) and "\n" not in path:
         return _wrong_over_cloud(answer)
+    if path.startswith(MANAGEMENT) and "\n" not in path:
+        return None if request.method == "HEAD" else _wrong_over_management(answer)
     responses = list(_described(request, answer.status))
     if not responses:
         return f"it is not described that {request.method} is answered {answer.status} here"
@@ -367,6 +397,21 @@ def _wrong_over_cloud(answer: Answer) -> str | None:
         told = document["message"] if of_the_gateway else document["errors"][0]["title"]
     except (ValueError, LookupError, TypeError, AttributeError):
         return "its body is no error that a client can show"
+    return None if told else "its error says nothing"
+
+
+def _wrong_over_management(answer: Answer) -> str | None:
+    """How an answer differs from what the command can show, None if it does not."""
+    if answer.status < 400:
+        return None
+    try:
+        document = json.loads(answer.body)
+        of_the_gateway = document.keys() == {"message"} and answer.status != 404
+        told = document["message"] and (of_the_gateway or document["error"])
+        if answer.status == 423 and not document["lock"]["ID"]:
+            return "its lock has no ID"
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return "its body is no error that the command can show"
     return None if told else "its error says nothing"
 
 

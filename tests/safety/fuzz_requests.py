@@ -1,6 +1,7 @@
 """Requests that nobody should send, made up by hypothesis and by schemathesis from docs/openapi.yaml.
 
 What `cloud {}` sends is not described there, so hypothesis alone makes up what nobody should send of that.
+Nor does a description know the versions that a request to the management API names.
 """
 
 import base64
@@ -121,6 +122,19 @@ def from_cloud(ground: Ground, count: int, number: int) -> list[Request]:
         number: the same makes the same requests.
     """
     return _drawn(_of_cloud(ground), count, number)
+
+
+def from_management(ground: Ground, count: int, number: int) -> list[Request]:
+    """Requests of the management API: versions, reasons, times, cursors and documents that break rules.
+
+    A version that only the bucket knows is a placeholder, see `aimed`.
+
+    Args:
+        ground: what they aim at.
+        count: how many.
+        number: the same makes the same requests.
+    """
+    return _drawn(_of_management(ground), count, number)
 
 
 def _drawn(strategy: SearchStrategy[Request], count: int, number: int) -> list[Request]:
@@ -788,3 +802,122 @@ def _of_cloud(draw: st.DrawFn, ground: Ground) -> Request:
         ("Content-Length", str(len(body))),
     )
     return Request(method, CLOUD + filled + query, headers, body)
+
+
+# --- of the management API -----------------------------------------------------------------------
+
+MANAGEMENT: Final = "/manage/v1/"
+CURRENT: Final = "CURRENT-VERSION"
+OLDER: Final = "OLDER-VERSION"
+LOCK_VERSION: Final = "LOCK-VERSION"
+
+_MANAGEMENT_CALLS: Final = (
+    *[("POST", "restore/{name}")] * 5,
+    *[("PUT", "freeze/{name}"), ("DELETE", "locks/{name}")] * 3,
+    *[("POST", "delete/{name}"), ("POST", "undelete/{name}"), ("DELETE", "freeze/{name}")] * 2,
+    *[("GET", "states"), ("GET", "content/{name}"), ("GET", "diff/{name}"), ("GET", "activity")] * 2,
+    *(("POST", "create/{name}"), ("GET", "locks"), ("GET", "whoami"), ("GET", "locks/{name}")),
+    *(("GET", "states/{name}"), ("GET", "versions/{name}"), ("GET", ""), ("GET", "restore/{name}")),
+    *(("PATCH", "states"), ("HEAD", "content/{name}"), ("POST", "versions/{name}"), ("POST", "restore")),
+    *(("DELETE", "states/{name}"), ("PUT", "restore/{name}"), ("GET", "stats/{name}")),
+)
+_COMMANDS: Final = ("0" * 32, "0123456789abcdef" * 2)
+_VERSIONS: Final = (*[CURRENT, OLDER, LOCK_VERSION] * 3, "null", "x", "", "x" * 300, "%00", "\u2028")
+_QUERIES: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
+    "DELETE locks": {"id": ("held-@", "held-@", "x", ""), "version": (LOCK_VERSION, *_VERSIONS)},
+    "DELETE freeze": {"id": (*_COMMANDS, "x")},
+    "GET locks": {"prefix": ("@", "/", ""), "cursor": ()},
+    "GET states": {"prefix": ("@", "@/l", "..", ""), "cursor": (), "deleted": ("true", "false", "x", "")},
+    "GET versions": {"cursor": ()},
+    "GET content": {"version": _VERSIONS},
+    "GET diff": {"from": _VERSIONS, "to": _VERSIONS, "values": ("true", "1", "")},
+    "GET activity": {
+        "state": ("@/locked", "..", ""),
+        "cursor": (),
+        "since": ("2026-11-20T14:00:00Z", "9999-12-31T23:59:59-01:00", "tomorrow"),
+        "until": ("0001-01-01T00:00:00+01:00", "2026-11-20", ""),
+    },
+}
+_DOCUMENTS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
+    "restore": {
+        "version": _VERSIONS,
+        "reason": ("back to Tuesday", "", "a\nb"),
+        "id": _COMMANDS,
+        "current": _VERSIONS,
+    },
+    "delete": {"version": _VERSIONS},
+    "freeze": {
+        "reason": ("an incident", "\U0001f4a9" * 200, "x" * 10_000, "\x1b[31m"),
+        "id": _COMMANDS,
+        "until": ("2999-01-01T00:00:00Z", "2020-01-01T00:00:00Z", "9999-12-31T23:59:59-01:00", "tomorrow"),
+    },
+}
+
+
+def aimed(request: Request, versions: Mapping[str, str]) -> Request:
+    """Return a request with version IDs in place of their placeholders.
+
+    Args:
+        request: as it was made.
+        versions: placeholder -> ID.
+    """
+    target, body = request.target, request.body
+    for placeholder, version in versions.items():
+        target = target.replace(placeholder, quote(version))
+        body = body.replace(placeholder.encode(), version.encode())
+    lengths = {"Content-Length": str(len(body))} if body != request.body else {}
+    headers = tuple((name, lengths.get(name, value)) for name, value in request.headers)
+    return replace(request, target=target, headers=headers, body=body)
+
+
+def _cursors() -> SearchStrategy[str]:
+    """What may look like a cursor, and is made up."""
+    whole = st.one_of(_json, st.lists(_json, max_size=4)).map(
+        lambda found: base64.urlsafe_b64encode(_dumped(found)).decode().rstrip("=")
+    )
+    return st.one_of(whole, _text, st.sampled_from(["", "null", "A" * 5000, "e30", "W10", "%"]))
+
+
+def _with_members(known: Mapping[str, Sequence[str]], prefix: str) -> SearchStrategy[dict[str, str]]:
+    """The members that are known, some of them."""
+    members = {
+        name: st.sampled_from([value.replace("@", prefix) for value in values]) if values else _cursors()
+        for name, values in known.items()
+    }
+    return st.one_of(
+        st.fixed_dictionaries(members),
+        st.fixed_dictionaries({}, optional=members),
+    )
+
+
+@st.composite
+def _of_management(draw: st.DrawFn, ground: Ground) -> Request:
+    method, path = draw(st.sampled_from(_MANAGEMENT_CALLS))
+    route = path.partition("/")[0]
+    name = draw(st.sampled_from([*[ground.free] * 3, ground.locked, f"{ground.prefix}/new"]))
+    if draw(st.integers(0, 7)) == 0:
+        name = draw(_odd_names(ground))
+    query: dict[str, str] = {}
+    if method in ("GET", "HEAD", "DELETE"):
+        query = draw(_with_members(_QUERIES.get(f"{method} {route}", {}), ground.prefix))
+    if draw(st.integers(0, 7)) == 0:
+        query[draw(_text)] = draw(_text)
+    body = b""
+    if method in ("POST", "PUT"):
+        known = _dumped(draw(_with_members(_DOCUMENTS.get(route, {}), ground.prefix)))
+        odd = draw(st.integers(0, 3))
+        fields = tuple(_DOCUMENTS.get(route, ("version",)))
+        body = draw(_changed(known, fields)) if odd == 0 else draw(_broken(known)) if odd == 1 else known
+    elif draw(st.integers(0, 15)) == 0:
+        body = draw(_json.map(_dumped))
+    target = MANAGEMENT + path.format(name=name)
+    if query:
+        target += "?" + urlencode(query, errors="surrogatepass")
+    roles = ["maintainer"] * 5 + ["writer", "reader", "outputs"]
+    authorization = ground.tokens[draw(st.sampled_from(roles))]
+    headers = (
+        ("Authorization", draw(st.sampled_from([authorization, bearer(authorization)]))),
+        ("Content-Type", "application/json"),
+        ("Content-Length", str(len(body))),
+    )
+    return Request(method, target, headers, body)

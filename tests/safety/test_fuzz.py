@@ -8,7 +8,15 @@ import pytest
 from holdfast.access import Role
 from tests.safety.figures import Figures
 from tests.safety.fuzz import Answer, History, Target, faults, fuzz
-from tests.safety.fuzz_requests import Ground, Request, from_cloud, from_hypothesis, from_schemathesis
+from tests.safety.fuzz_requests import (
+    Ground,
+    Request,
+    aimed,
+    from_cloud,
+    from_hypothesis,
+    from_management,
+    from_schemathesis,
+)
 from tests.support.http_client import Credentials
 
 TOKENS = {role.value: Credentials(role.value, "secret").header for role in Role}
@@ -31,7 +39,7 @@ class Service:
         self.got: list[Request] = []
 
     def send(self, request: Request) -> Answer | None:
-        if self.prepared < 5:
+        if self.prepared < 6:
             self.prepared += 1
             return OK
         self.got.append(request)
@@ -63,7 +71,7 @@ def fuzzed(behaviour: Behaviour, requests: int = 100) -> tuple[Figures, list[str
 def test_a_service_that_refuses_everything_breaks_nothing() -> None:
     figures, said, services = fuzzed(lambda _: REFUSED)
 
-    assert figures == Figures(operations=10, requests_fuzzed=100)
+    assert figures == Figures(operations=12, requests_fuzzed=100)
     assert sum(len(service.got) for service in services) == 100
     assert said[-1].startswith("fuzz: 100 requests in ")
 
@@ -103,7 +111,7 @@ def test_a_refusal_that_changed_something_is_found() -> None:
 def test_the_same_seed_makes_the_same_requests() -> None:
     ground = Ground("fuzz/1", TOKENS)
 
-    for source in (from_schemathesis, from_hypothesis, from_cloud):
+    for source in (from_schemathesis, from_hypothesis, from_cloud, from_management):
         once = source(ground, 30, 5)
         assert len(set(once)) == 30
         assert source(ground, 30, 5) == once
@@ -253,6 +261,37 @@ def test_only_a_write_that_was_acknowledged_may_change_something() -> None:
 def test_an_answer_that_a_client_of_cloud_cannot_show_is_found(answer: Answer, found: str | None) -> None:
     request = Request("POST", "/api/v2/workspaces/ws-x/actions/lock")
     assert list(faults(request, answer, NOTHING, NOTHING)) == ([found] if found else [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        (error(409, "base_changed"), None),
+        (error(404, "no_state"), None),
+        (Answer(404, JSON, b'{"message": "Not Found"}'), "its body is no error that the command can show"),
+        (Answer(403, JSON, b'{"message": "Forbidden"}'), None),
+        (Answer(423, JSON, json.dumps(HOLDER).encode()), "its body is no error that the command can show"),
+        (
+            Answer(423, JSON, b'{"error": "locked", "message": "x", "lock": {"ID": ""}}'),
+            "its lock has no ID",
+        ),
+        (Answer(423, JSON, b'{"error": "locked", "message": "x", "lock": {"ID": "x"}}'), None),
+        (Answer(409, JSON, b'{"error": "locked", "message": ""}'), "its error says nothing"),
+        (Answer(500, JSON, b"{}"), "status 500"),
+    ],
+)
+def test_an_answer_that_the_command_cannot_show_is_found(answer: Answer, found: str | None) -> None:
+    request = Request("POST", "/manage/v1/restore/a")
+    assert list(faults(request, answer, NOTHING, NOTHING)) == ([found] if found else [])
+
+
+def test_a_request_of_the_management_api_names_versions_that_the_bucket_has() -> None:
+    headers = (("Content-Length", "29"), ("X", "29"))
+    made = Request("POST", "/manage/v1/x?v=LOCK-VERSION", headers, b'{"version":"CURRENT-VERSION"}')
+    request = aimed(made, {"CURRENT-VERSION": "abc", "LOCK-VERSION": "d e"})
+    assert request.target == "/manage/v1/x?v=d%20e"
+    assert request.body == b'{"version":"abc"}'
+    assert request.headers == (("Content-Length", "17"), ("X", "29"))
 
 
 def test_only_the_commit_of_an_upload_may_change_something_with_a_get() -> None:

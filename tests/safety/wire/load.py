@@ -1,4 +1,6 @@
-"""Load with a witness: clients of both protocols that count, faults, kills and an operator, and a verdict."""
+"""Load with a witness: clients of both protocols that count, operators who restore, freeze and break locks,
+faults, kills, and a verdict.
+"""
 
 import http.client
 import json
@@ -39,6 +41,8 @@ _SLOW = (0.05, 1.0)  # seconds
 _LOOK = 0.5  # seconds from one look at the locks to the next
 _REPORT = 5.0
 _TOKENS = 3
+_OPERATORS: Final = ("restore", "freeze")
+"""What the operators do who work beside the clients, over the management API."""
 _SENTENCES = 20
 _TIME_TO_END = witness.TIME_LIMIT * 3
 _EVIDENCE: Final = Path(__file__).resolve().parents[3] / ".build" / "safety"
@@ -173,6 +177,7 @@ class Crowd:
     began: float = field(default_factory=time.monotonic)
     working: list[_Process] = field(default_factory=list)
     gone: list[_Process] = field(default_factory=list)
+    operators: list[_Process] = field(default_factory=list)
     killed: set[str] = field(default_factory=set)
     _tokens: "list[Credentials]" = field(default_factory=list)
 
@@ -215,6 +220,17 @@ class Crowd:
             settings = replace(settings, uploads=self.uploads)
         self.working.append(_Process(settings))
 
+    def add_operators(self) -> None:
+        """One of each kind."""
+        for does in _OPERATORS:
+            token = self.stack.token("maintainer", f"{self.folder}/*", f"by/{does}")
+            self.operators.append(_Process(self.settings(does, token, self.address), does))
+
+    @property
+    def at_work(self) -> set[str | None]:
+        """The locks under which somebody works."""
+        return {process.lock for process in (*self.working, *self.operators)}
+
     def kill(self, process: _Process) -> None:
         """Kill a client; another one takes its place."""
         process.kill()
@@ -229,7 +245,7 @@ class Crowd:
         Returns:
             The number of acknowledged writes.
         """
-        for process in self.working:
+        for process in (*self.working, *self.operators):
             if process.process.poll() is not None:
                 raise RuntimeError(f"{process.name} ended by itself with {process.process.returncode}")
             process.follow()
@@ -240,7 +256,7 @@ class Crowd:
         return sum(process.acknowledged for process in (*self.working, *self.gone))
 
     def everybody(self) -> list[_Process]:
-        return [*self.gone, *self.working]
+        return [*self.gone, *self.working, *self.operators]
 
     def close(self) -> None:
         """End every process, however."""
@@ -249,10 +265,11 @@ class Crowd:
 
     def end(self) -> None:
         """Let all finish their round, and wait for it."""
-        for process in self.working:
+        ending = (*self.working, *self.operators)
+        for process in ending:
             process.dismiss()
         deadline = time.monotonic() + _TIME_TO_END
-        for process in self.working:
+        for process in ending:
             if process.process.wait(max(1.0, deadline - time.monotonic())) != 0:
                 raise RuntimeError(f"{process.name} ended with {process.process.returncode}")
         for process in self.everybody():
@@ -309,6 +326,7 @@ def run(
         crowd.sign_in()
         for _ in range(clients):
             crowd.add()
+        crowd.add_operators()
         disturber = _Disturber(stack, crowd, operator, choices, rates, wire, (to_s3, to_api), unused)
         reached = _work(crowd, disturber, acknowledged, seconds, say)
         crowd.end()
@@ -429,10 +447,12 @@ class _Disturber:
 
     def _break_lock(self) -> None:
         """Remove the lock that has been held for longest: its holder is slow, and most is under way."""
-        at_work = {process.lock for process in self._crowd.working}
+        at_work = self._crowd.at_work
         held = self._held_now()
         found = [
-            (state, lock) for state, lock in held.items() if lock in at_work and lock in self._first_seen
+            (state, lock)
+            for state, lock in held.items()
+            if lock in at_work and lock in self._first_seen and not lock.startswith("freeze-")
         ]
         if found:
             self._remove(*min(found, key=lambda each: self._first_seen[each[1]]))
@@ -442,11 +462,12 @@ class _Disturber:
         now = time.monotonic()
         held = self._held_now()
         self._first_seen = {lock: self._first_seen.get(lock, now) for lock in held.values()}
-        at_work = {process.lock for process in self._crowd.working}
+        at_work = self._crowd.at_work
         for state, lock in held.items():
-            if lock in at_work or lock in self._asked:
+            # A freeze ends by itself.
+            if lock in at_work or lock in self._asked or lock.startswith("freeze-"):
                 continue
-            by_id = int(lock[:2], 16) % 2
+            by_id = lock.startswith("restore-") or int(lock[:2], 16) % 2
             if by_id:
                 self._remove(state, lock)
                 self._asked.add(lock)
@@ -488,7 +509,7 @@ def keep(
 
 
 def locks_of(stack: Stack, folder: str) -> dict[str, str]:
-    """The IDs of the locks that lie in the bucket, by state."""
+    """What journals call the locks that lie in the bucket, by state."""
     found = {}
     pages = stack.s3.get_paginator("list_objects_v2").paginate(
         Bucket=stack.bucket, Prefix=f"states/{folder}/"
@@ -500,7 +521,9 @@ def locks_of(stack: Stack, folder: str) -> dict[str, str]:
             body = stack.s3.get_object(Bucket=stack.bucket, Key=key)["Body"].read()
         except stack.s3.exceptions.NoSuchKey:
             continue
-        found[key.removeprefix("states/").removesuffix(".tfstate.tflock")] = str(json.loads(body)["ID"])
+        found[key.removeprefix("states/").removesuffix(".tfstate.tflock")] = witness.journalled(
+            json.loads(body)
+        )
     return found
 
 
@@ -538,7 +561,8 @@ def _figures(
         say(f"load: {len(findings.lost)} lost and {len(findings.violations)} violations with seed {seed}")
     say(
         f"load: {findings.acknowledged} acknowledged writes in {took:.0f} s, all in the bucket but "
-        f"{len(findings.lost)}; {findings.unacknowledged} versions that nobody was told of, "
+        f"{len(findings.lost)}; {findings.restored} restores and {findings.frozen} freezes; "
+        f"{findings.unacknowledged} versions that nobody was told of, "
         f"{findings.locks_left} locks left by the killed"
     )
     return Figures(

@@ -29,7 +29,8 @@ TEAMS_FILE: Final = Path(__file__).with_name("teams.toml")
 BACKEND: Final = "backend"
 AUTHORIZER: Final = "authorizer"
 CLOUD: Final = "cloud"
-_ROUTED: Final = (BACKEND, AUTHORIZER, CLOUD)
+MANAGEMENT: Final = "management"
+_ROUTED: Final = (BACKEND, AUTHORIZER, CLOUD, MANAGEMENT)
 
 _HOLDFAST = Path(sys.executable).with_name("holdfast")
 _TIME_LIMIT = 60

@@ -20,7 +20,7 @@ def test_what_a_verdict_was_reached_on_is_kept_in_full(tmp_path: Path) -> None:
     with (kept / "client-1.jsonl").open() as lines:
         assert [operation.verb for operation in operations("client-1", lines)] == ["unlock"]
     assert json.loads((kept / "bucket.json").read_text()) == {
-        "history": {"load-1/0": [{"sha256": "00", "serial": 1, "counter": 7}]},
+        "history": {"load-1/0": [{"sha256": "00", "serial": 1, "counter": 7, "bare": ""}]},
         "locks": {"load-1/0": "aa"},
         "killed": ["client-1"],
     }

@@ -8,13 +8,19 @@ from itertools import count
 import pytest
 
 from tests.safety.wire.verdict import Attempt, Findings, Operation, operations, verify
-from tests.safety.wire.witness import Content, content
+from tests.safety.wire.witness import Content, content, with_serial
 
 STATE = "load/a"
 
 
 def version(counter: int, serial: int | None = None, by: str = "") -> Content:
-    return Content(f"sha-{counter}{by}", counter if serial is None else serial, counter)
+    bare = f"bare-{counter}{by}"
+    return Content(f"sha-{counter}{by}", counter if serial is None else serial, counter, bare)
+
+
+def again(source: Content, serial: int) -> Content:
+    """What a restore of a version writes."""
+    return replace(source, sha256=f"{source.sha256} at {serial}", serial=serial)
 
 
 ONE, TWO, THREE = version(1), version(2), version(3)
@@ -61,6 +67,23 @@ class Story:
 
     def force(self, lock: str | None, *statuses: int | None) -> "Story":
         return self._add("operator", "force", lock, statuses or (200,))
+
+    def restore(
+        self, serial: int | None, source: Content, over: Content | None, *statuses: int | None
+    ) -> "Story":
+        """A restore; of one that is not told its serial, that is None."""
+        new = again(source, serial) if serial else None
+        self._add("restorer", "restore", "restore-x", statuses or (200,), written=new, over=over)
+        self.told[-1] = replace(self.told[-1], source=source.bare)
+        return self
+
+    def freeze(self, *statuses: int | None, seconds: float = 1000) -> "Story":
+        self._add("freezer", "freeze", "freeze-x", statuses or (200,))
+        self.told[-1] = replace(self.told[-1], until=self.told[-1].began + seconds)
+        return self
+
+    def unfreeze(self, *statuses: int | None) -> "Story":
+        return self._add("freezer", "unfreeze", "freeze-x", statuses or (200,))
 
     def round(self, client: str, new: Content, over: Content | None) -> "Story":
         return self.lock(client).read(client, over).write(client, new, over).unlock(client)
@@ -249,6 +272,123 @@ def test_a_refusal_in_favour_of_nobody() -> None:
     story = Story().lock("a").lock("b", 423, holder="x").unlock("a")
     assert_broken(story.judge(), "whom nobody knows")
     assert_fine(Story().lock("a").lock("b", 423, holder="a").unlock("a").judge())
+
+
+# --- restores --------------------------------------------------------------------------------------
+
+
+def test_a_restore_goes_back_in_what_is_counted_and_forth_in_serial() -> None:
+    restored = again(ONE, 3)
+    story = Story().round("a", ONE, None).round("b", TWO, ONE).restore(3, ONE, TWO)
+    findings = story.judge(ONE, TWO, restored)
+    assert_fine(findings)
+    assert (findings.acknowledged, findings.restored, findings.unacknowledged) == (2, 1, 0)
+    story.round("c", version(2, serial=4, by="c"), restored)
+    assert_fine(story.judge(ONE, TWO, restored, version(2, serial=4, by="c")))
+
+
+def test_a_restore_that_was_acknowledged_and_is_gone_is_lost() -> None:
+    story = Story().round("a", ONE, None).round("b", TWO, ONE).restore(3, ONE, TWO)
+    assert len(story.judge(ONE, TWO).lost) == 1
+
+
+def test_a_restore_that_changed_nothing_is_in_no_history() -> None:
+    assert_fine(Story().round("a", ONE, None).restore(None, ONE, ONE).judge(ONE))
+
+
+@pytest.mark.parametrize("status", [None, 409])
+def test_a_restore_whose_caller_was_not_told_may_have_taken_effect_and_be_read_or_not(
+    status: int | None,
+) -> None:
+    restored = again(ONE, 3)
+    story = Story().round("a", ONE, None).round("b", TWO, ONE).restore(None, ONE, TWO, status)
+    for history in ((ONE, TWO), (ONE, TWO, restored)):
+        assert_fine(story.judge(*history))
+    told = list(story.told)
+    after = version(2, serial=4, by="c")
+    assert_fine(story.round("c", after, restored).judge(ONE, TWO, restored, after))
+    story.told = told
+    after = version(3, serial=4, by="c")
+    assert_fine(story.round("c", after, TWO).judge(ONE, TWO, restored, after))
+
+
+def test_a_version_that_a_refused_restore_cannot_have_written() -> None:
+    story = Story().round("a", ONE, None).round("b", TWO, ONE).restore(None, ONE, TWO, 409)
+    assert_broken(story.judge(ONE, TWO, again(TWO, 3)), "was written by nobody")
+
+
+def test_a_restore_over_a_version_that_its_operator_had_not_seen() -> None:
+    story = Story().round("a", ONE, None).round("b", TWO, ONE).restore(3, ONE, ONE)
+    assert_broken(story.judge(ONE, TWO, again(ONE, 3)), "which its writer had not read")
+
+
+def test_a_writer_that_had_not_read_the_restored_version() -> None:
+    stale = version(3, serial=4)
+    story = Story().round("a", ONE, None).round("b", TWO, ONE).restore(3, ONE, TWO).lock("c").read("c", TWO)
+    story.write("c", stale, TWO).unlock("c")
+    findings = story.judge(ONE, TWO, again(ONE, 3), stale)
+    assert_broken(findings, "which its writer had not read", "the counter is 3", "after Content")
+
+
+def test_a_restore_while_somebody_holds_the_lock() -> None:
+    story = Story().round("a", ONE, None).round("b", TWO, ONE).lock("c").restore(3, ONE, TWO).unlock("c")
+    assert_broken(story.judge(ONE, TWO, again(ONE, 3)), "was acknowledged while c's lock")
+
+
+def test_the_lock_of_a_restore_that_was_acknowledged_is_left() -> None:
+    story = Story().round("a", ONE, None).restore(2, ONE, ONE)
+    assert_broken(story.judge(ONE, again(ONE, 2), left="restore-x"), "is left, though restorer's restore")
+    undecided = Story().round("a", ONE, None).restore(None, ONE, ONE, None)
+    assert undecided.judge(ONE, left="restore-x").locks_left == 1
+
+
+# --- freezes ---------------------------------------------------------------------------------------
+
+
+def test_who_meets_a_freeze_is_refused_in_its_favour_and_goes_on_when_it_is_lifted() -> None:
+    story = Story().freeze().lock("a", 423, holder="freeze-x").force("freeze-x", 423)
+    story.told[-1] = replace(story.told[-1], holder="freeze-x")
+    findings = story.unfreeze().round("a2", ONE, None).judge(ONE)
+    assert_fine(findings)
+    assert findings.frozen == 1
+
+
+def test_a_holder_in_a_frozen_state() -> None:
+    assert_broken(Story().freeze().lock("a").unlock("a").unfreeze().judge(), "while freezer's freeze")
+
+
+def test_a_freeze_of_a_state_that_somebody_holds() -> None:
+    assert_broken(Story().lock("a").freeze().unlock("a").judge(), "while a's lock")
+
+
+@pytest.mark.parametrize("by", ["freeze-x", None])
+def test_no_force_unlock_lifts_a_freeze(by: str | None) -> None:
+    story = Story().freeze().later(20).force(by).lock("a").unlock("a")
+    assert_broken(story.judge(), "while freezer's freeze")
+
+
+def test_a_freeze_that_has_ended_is_lifted_by_whoever_locks() -> None:
+    assert_fine(Story().freeze(seconds=5).later(5).lock("a").unlock("a").judge())
+    assert_broken(Story().freeze(seconds=5).lock("a").unlock("a").judge(), "while freezer's freeze")
+
+
+def test_a_freeze_is_told_that_its_end_has_passed_only_then() -> None:
+    assert_fine(Story().freeze(None, 400, seconds=1).judge())
+    assert_broken(Story().freeze(None, 400).judge(), "should never get that answer")
+
+
+def test_a_freeze_that_was_lifted_is_left() -> None:
+    findings = Story().freeze().unfreeze().judge(left="freeze-x")
+    assert_broken(findings, "is left, though freezer's unfreeze")
+    assert_fine(Story().freeze(seconds=3).judge(left="freeze-x"))
+
+
+def test_the_bytes_of_a_restored_version_are_told_from_its_serial() -> None:
+    body = json.dumps({"serial": 7, "outputs": {"counter": {"value": 3}}}).encode()
+    moved = with_serial(body, 100)
+    assert json.loads(moved)["serial"] == 100
+    assert content(moved).bare == content(body).bare
+    assert content(moved).sha256 != content(body).sha256
 
 
 def test_a_journal_whose_last_line_is_cut_tells_what_is_whole() -> None:

@@ -8,7 +8,7 @@ import json
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tests.safety.wire.witness import Content
@@ -48,15 +48,18 @@ class Operation:
     Attributes:
         client: whose.
         verb: `lock`, `read`, `write`, `unlock` or `force`; of a client of `cloud {}` also `open`, `make`,
-            `current`, `create` and `upload`.
+            `current`, `create` and `upload`; over the management API `history`, `fetch`, `holder`, `restore`,
+            `freeze` and `unfreeze`.
         state: the state's name.
-        lock: the lock's ID; None for a force-unlock with an empty body.
+        lock: the lock's ID, or what journals call it; None for a force-unlock with an empty body.
         attempts: the requests, oldest first.
-        written: what a write says.
+        written: what a write says, and a restore that is told its serial.
         over: the SHA-256 of what the writer had read before; None of no state.
         read: what a read was given; None of no state.
         holder: the ID of the lock that a refusal names.
         cloud: whether it was sent over `cloud {}`.
+        source: what a restore writes again, without the digits of the serial.
+        until: when a freeze ends; `time.monotonic()` seconds.
     """
 
     client: str
@@ -69,6 +72,8 @@ class Operation:
     read: Content | None = None
     holder: str | None = None
     cloud: bool = False
+    source: str | None = None
+    until: float = float("inf")
 
     @property
     def began(self) -> float:
@@ -138,11 +143,13 @@ def operations(client: str, lines: Iterable[str]) -> Iterator[Operation]:
                 )
                 for entry, answer in zip(entries, answers, strict=True)
             ),
-            written=_content(first.get("written")),
+            written=_content(first.get("written") or answers[-1].get("written")),
             over=first.get("over"),
             read=_content(answers[-1].get("read")),
             holder=answers[-1].get("holder"),
             cloud=first.get("cloud", False),
+            source=first.get("source"),
+            until=first.get("until", float("inf")),
         )
 
 
@@ -161,6 +168,8 @@ class Findings:
         requests: everything that was sent.
         unacknowledged: versions in the history whose writer was not told that they are there.
         locks_left: locks in the bucket that somebody left who was killed or did not get an answer.
+        restored: restores that were answered with a new version.
+        frozen: freezes that were answered with success.
     """
 
     lost: tuple[str, ...]
@@ -169,6 +178,8 @@ class Findings:
     requests: int
     unacknowledged: int
     locks_left: int
+    restored: int
+    frozen: int
 
 
 def verify(
@@ -186,11 +197,13 @@ def verify(
         killed: the names of the clients that were killed.
     """
     by_state: dict[str, list[Operation]] = defaultdict(list)
-    acknowledged = requests = 0
+    acknowledged = requests = restored = frozen = 0
     for operation in done:
         by_state[operation.state].append(operation)
         requests += len(operation.attempts)
         acknowledged += operation.verb == "write" and operation.acknowledged
+        restored += operation.verb == "restore" and operation.acknowledged and operation.written is not None
+        frozen += operation.verb == "freeze" and operation.acknowledged
     dead = frozenset(killed)
     judged = [
         _OneState(state, by_state.get(state, []), history.get(state, ()), locks.get(state), dead)
@@ -205,6 +218,8 @@ def verify(
         requests=requests,
         unacknowledged=sum(one.unacknowledged for one in judged),
         locks_left=sum(one.lock_excused for one in judged),
+        restored=restored,
+        frozen=frozen,
     )
 
 
@@ -213,21 +228,27 @@ _EXPECTED: Final[Mapping[str, frozenset[int]]] = {
     "read": frozenset({200, 204}),
     "write": frozenset({200, 409, 423}),
     "unlock": frozenset({200}),
-    "force": frozenset({200, 409}),
+    "force": frozenset({200, 409, 423}),
+    "history": frozenset({200, 404}),
+    "fetch": frozenset({200}),
+    "holder": frozenset({200}),
+    "restore": frozenset({200, 409, 423}),
+    "freeze": frozenset({200, 423}),
+    "unfreeze": frozenset({200, 409}),
 }
 _EXPECTED_OVER_CLOUD: Final[Mapping[str, frozenset[int]]] = {
     "open": frozenset({200, 404}),
     "make": frozenset({201, 409}),
-    "lock": frozenset({200, 409}),
+    "lock": frozenset({200, 409, 423}),
     "current": frozenset({200, 404}),
     "read": frozenset({200}),
-    "create": frozenset({201, 409}),
+    "create": frozenset({201, 409, 423}),
     "upload": frozenset({200}),
-    "write": frozenset({200, 409}),
+    "write": frozenset({200, 409, 423}),
     "unlock": frozenset({200, 409}),
-    "force": frozenset({200, 409}),
+    "force": frozenset({200, 409, 423}),
 }
-"""A held lock is 409 there, and an unlock that meets somebody else's lock as well."""
+"""A held lock is 409 there, and an unlock that meets somebody else's lock as well; a freeze is 423."""
 
 
 class _OneState:
@@ -253,14 +274,25 @@ class _OneState:
         self._writes = {
             operation.written.sha256: operation
             for operation in self._done
-            if operation.verb == "write" and operation.written
+            if operation.verb in ("write", "restore") and operation.written
         }
+        self._writes |= self._restored_untold()
         self._acknowledged = [write for write in self._writes.values() if write.acknowledged]
         # In the order of the history.
         self._kept = sorted(
             (write for write in self._acknowledged if _sha(write) in self._place),
             key=lambda write: self._place[_sha(write)],
         )
+
+    def _restored_untold(self) -> dict[str, Operation]:
+        """Versions of restores whose caller was not told of them, nor of their serial."""
+        untold = [one for one in self._done if one.source and (one.undecided or not one.acknowledged)]
+        found = {}
+        for version in self._history:
+            made = next((one for one in untold if one.source == version.bare), None)
+            if made and version.sha256 not in self._writes:
+                found[version.sha256] = replace(made, written=version, attempts=(Attempt(made.began),))
+        return found
 
     @property
     def unacknowledged(self) -> int:
@@ -277,6 +309,7 @@ class _OneState:
         self._counted()
         self._reads_are_of_now()
         self._one_holder_at_a_time()
+        self._no_restore_under_anothers_lock()
         self._no_write_after_the_lock_was_removed()
         self._no_lock_is_left()
 
@@ -284,12 +317,17 @@ class _OneState:
         self.violations.append(f"{self._state}: {sentence}")
 
     def _answers(self) -> None:
-        known = {operation.lock for operation in self._done if operation.verb == "lock"}
+        known = {
+            operation.lock for operation in self._done if operation.verb in ("lock", "restore", "freeze")
+        }
         for operation in self._done:
             expected = (_EXPECTED_OVER_CLOUD if operation.cloud else _EXPECTED)[operation.verb]
+            if operation.verb == "freeze" and operation.ended > operation.until:
+                expected |= {400}  # a repeat, whose end has passed
             if operation.status is not None and operation.status not in expected:
                 self._broken(f"{operation} should never get that answer.")
-            if operation.status == 423 and operation.holder not in known:
+            # A refusal of `cloud {}` names its holder to people alone.
+            if operation.status == 423 and not operation.cloud and operation.holder not in known:
                 self._broken(f"{operation} was refused in favour of {operation.holder!r}, whom nobody knows.")
 
     def _nothing_is_lost(self) -> None:
@@ -338,9 +376,23 @@ class _OneState:
         return None
 
     def _counted(self) -> None:
+        """Every acknowledged write added one to what was there, since the last restore."""
         unsure = [write for write in self._writes.values() if not write.acknowledged]
         counter = self._history[-1].counter if self._history else 0
-        if not len(self._acknowledged) <= counter <= len(self._acknowledged) + len(unsure):
+        restores = [write for write in self._writes.values() if write.source and _sha(write) in self._place]
+        certain = max((self._place[_sha(one)] for one in restores if one.acknowledged), default=-1)
+        # Of a restore that was not acknowledged nobody knows whether the next writer has read it.
+        bases = [certain, *(self._place[_sha(one)] for one in restores if not one.acknowledged)]
+        counts = [
+            (self._history[base].counter if base >= 0 else 0)
+            + sum(
+                not write.source and self._place.get(_sha(write), len(self._history)) > base
+                for write in self._acknowledged
+            )
+            for base in bases
+            if base >= certain
+        ]
+        if not any(least <= counter <= least + len(unsure) for least in counts):
             self._broken(
                 f"the counter is {counter} after {len(self._acknowledged)} acknowledged writes and "
                 f"{len(unsure)} others."
@@ -377,14 +429,19 @@ class _OneState:
                 latest = end, lock
 
     def _locks(self) -> list[Operation]:
-        return [one for one in self._done if one.verb == "lock" and one.status == 200]
+        return [one for one in self._done if one.verb in ("lock", "freeze") and one.status == 200]
 
     def _given_up(self, lock: Operation) -> float:
         """When a lock that was acquired may have been gone at the earliest."""
-        return min(
-            (max(one.began, lock.ended) for one in self._done if _may_remove(one, lock)),
-            default=float("inf"),
-        )
+        removed = (max(one.began, lock.ended) for one in self._done if _may_remove(one, lock))
+        return min(lock.until, min(removed, default=float("inf")))
+
+    def _no_restore_under_anothers_lock(self) -> None:
+        held = [(lock.ended, self._given_up(lock), lock) for lock in self._locks()]
+        for write in self._acknowledged:
+            for start, end, lock in held if write.source else ():
+                if start < write.began and write.ended < end:
+                    self._broken(f"{write} was acknowledged while {lock} held it.")
 
     def _no_write_after_the_lock_was_removed(self) -> None:
         # An acquire that was not answered at once may have been repeated on its way, and come a second time.
@@ -403,11 +460,12 @@ class _OneState:
     def _no_lock_is_left(self) -> None:
         if self._lock is None:
             return
-        taken = [one for one in self._done if one.verb == "lock" and one.lock == self._lock]
+        named = [one for one in self._done if one.lock == self._lock]
+        taken = [one for one in named if one.verb in ("lock", "restore", "freeze")]
         if not taken:
             self._broken(f"the lock {self._lock} is left, which nobody has asked for.")
             return
-        released = [one for one in self._done if one.verb == "unlock" and one.lock == self._lock]
+        released = [one for one in named if one.verb in ("unlock", "restore", "unfreeze")]
         self.lock_excused = (
             taken[0].client in self._killed
             or any(one.undecided for one in taken)
@@ -419,7 +477,8 @@ class _OneState:
 
 def _may_remove(one: Operation, lock: Operation) -> bool:
     """Whether an operation may have taken away this lock, of which its holder was told, or is about to be."""
-    if one.verb not in ("unlock", "force") or one.over_at < lock.attempts[-1].asked:
+    ways = ("unfreeze",) if lock.verb == "freeze" else ("unlock", "force")
+    if one.verb not in ways or one.over_at < lock.attempts[-1].asked:
         return False
     if one.lock is None:
         return one.over_at - lock.began > EMPTY_BODY_AGE - _CLOCK_GRAIN

@@ -3,7 +3,8 @@
 Run as a program it takes a lock, reads a number, writes the next one and gives the lock back, again and
 again. It repeats requests as Terraform's HTTP client does, with shorter waits. What it is about to ask and
 what it was told goes to its journal at once, so that after a SIGKILL the journal still tells. With the
-argument `operate` it is the operator instead, who removes locks.
+argument `operate` it is the operator instead, who removes locks; with `restore` one who restores earlier
+versions, with `freeze` one who freezes and unfreezes, both over the management API.
 
 It imports nothing but the standard library: it is started anew after every kill.
 """
@@ -14,15 +15,17 @@ import http.client
 import json
 import os
 import random
+import re
 import sys
 import threading
 import time
 import uuid
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 TIME_LIMIT: Final = 40.0
 """Seconds that a client waits for an answer: longer than the gateway's 30 s."""
@@ -31,6 +34,9 @@ _ATTEMPTS = 3  # Terraform's retry_max is 2
 _FIRST_WAIT = 0.1
 _UNREADABLE = -1
 _CLOUD = "/api/v2/"
+_MANAGE = "/manage/v1/"
+_SERIAL = re.compile(rb'"serial": \d+')
+_COMMAND = re.compile(r"(?:restore|freeze)-[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +84,13 @@ class Content:
         sha256: of its bytes, in hexadecimal.
         serial: of the document.
         counter: the number in it.
+        bare: the SHA-256 of its bytes without the digits of the serial, which a restore keeps.
     """
 
     sha256: str
     serial: int
     counter: int
+    bare: str = ""
 
 
 def content(body: bytes) -> Content:
@@ -94,9 +102,21 @@ def content(body: bytes) -> Content:
     try:
         document = json.loads(body)
         counter = document["outputs"]["counter"]["value"]
-        return Content(hashlib.sha256(body).hexdigest(), int(document["serial"]), int(counter))
+        bare = hashlib.sha256(with_serial(body, 0)).hexdigest()
+        return Content(hashlib.sha256(body).hexdigest(), int(document["serial"]), int(counter), bare)
     except (KeyError, TypeError) as error:
         raise ValueError(f"no state of a witness: {error!r}") from error
+
+
+def with_serial(body: bytes, serial: int) -> bytes:
+    """A state document of a witness with another serial."""
+    return _SERIAL.sub(b'"serial": %d' % serial, body, count=1)
+
+
+def journalled(lock: Mapping[str, Any]) -> str:
+    """What journals call a lock by its lock info: by its ID, or by the command that restores or freezes."""
+    command = _COMMAND.search(str(lock.get("Info", "")))
+    return command[0] if command else str(lock.get("ID", ""))
 
 
 @dataclass(slots=True)
@@ -127,6 +147,10 @@ class _Answer:
     body: bytes = b""
 
 
+_Answered = Callable[[bytes], dict[str, Any]]
+"""What is noted of the body of a success."""
+
+
 class _Http:
     """Terraform's HTTP client: it keeps its connection and repeats what was not decided."""
 
@@ -148,6 +172,7 @@ class _Http:
         method: str,
         path: str,
         body: bytes | None = None,
+        answered: _Answered | None = None,
         **said: object,
     ) -> _Answer:
         """Send a request, and again as long as it is not decided and attempts are left."""
@@ -166,7 +191,8 @@ class _Http:
                 self._journal.note(number=number, attempt=attempt, error=type(error).__name__)
                 continue
             told = {"number": number, "attempt": attempt, "status": status}
-            self._journal.note(**told, **_said(verb, status, content))
+            noted = answered(content) if answered and status == 200 else _said(verb, status, content)
+            self._journal.note(**told, **noted)
             if status != 429 and status < 500:
                 return _Answer(status, content)
         return _Answer(None)
@@ -219,8 +245,8 @@ def _said(verb: str, status: int, body: bytes) -> dict[str, Any]:
         return {}
     if not isinstance(document, dict):
         return {}
-    if status == 423:
-        return {"holder": document.get("ID", "")}
+    if status == 423 and "errors" not in document:
+        return {"holder": journalled(document.get("lock", document))}
     if "errors" in document:
         return {"error": document["errors"][0].get("code", "")}
     return {"error": document["error"]} if "error" in document else {}
@@ -353,7 +379,7 @@ class _CloudClient(_Client):
     ) -> _Answer:
         body = None if document is None else json.dumps(document).encode()
         address = f"{_CLOUD}workspaces/{self._workspace}/{path}"
-        return self._http.ask(verb, state, lock, method, address, body, cloud=True, **said)
+        return self._http.ask(verb, state, lock, method, address, body, None, cloud=True, **said)
 
     def _acquire_workspace(self, state: str, lock: str) -> bool:
         until = time.monotonic() + self._settings.patience
@@ -399,6 +425,72 @@ class _CloudClient(_Client):
         ).status
 
 
+class _Restorer(_Client):
+    """Restores earlier versions over the management API."""
+
+    def round(self) -> None:
+        """Look at the history of one state, and restore one of its versions."""
+        time.sleep(self._random.uniform(0.2, 1.0))
+        state = self._choose()
+        listed = self._http.ask("history", state, None, "GET", f"{_MANAGE}versions/{state}")
+        if listed.status != 200:
+            return
+        versions = json.loads(listed.body)["versions"]
+        base = next((found["version"] for found in versions if found["current"]), None)
+        older = [found["version"] for found in versions if not found["current"]]
+        if base is None or not older:
+            return
+        version = self._random.choice(older[:4])
+        current, source = (self._fetch(state, one) for one in (base, version))
+        if current is None or source is None:
+            return
+        command = self._random.getrandbits(128).to_bytes(16).hex()
+        key = f"restore-{command}"
+        asked = {"version": version, "current": base, "reason": key, "id": command}
+
+        def answered(body: bytes) -> dict[str, Any]:
+            document = json.loads(body)
+            if not document["changed"]:
+                return {}
+            return {"written": asdict(content(with_serial(source, document["serial"])))}
+
+        self._http.ask(
+            *("restore", state, key, "POST", f"{_MANAGE}restore/{state}", json.dumps(asked).encode()),
+            answered,
+            over=hashlib.sha256(current).hexdigest(),
+            source=content(source).bare,
+        )
+
+    def _fetch(self, state: str, version: str) -> bytes | None:
+        path = f"{_MANAGE}content/{state}?version={version}"
+        found = self._http.ask("fetch", state, None, "GET", path)
+        return found.body if found.status == 200 else None
+
+
+class _Freezer(_Client):
+    """Freezes states over the management API, and unfreezes them or lets the freeze end."""
+
+    def round(self) -> None:
+        """Freeze one state for a moment."""
+        time.sleep(self._random.uniform(0.5, 2.0))
+        state = self._choose()
+        command = self._random.getrandbits(128).to_bytes(16).hex()
+        key = f"freeze-{command}"
+        until = int(time.time() + self._random.uniform(3.0, 5.0))
+        ends = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(until))
+        asked = json.dumps({"reason": key, "until": ends, "id": command}).encode()
+        left = time.monotonic() + until - time.time()
+        path = f"{_MANAGE}freeze/{state}"
+        if self._http.ask("freeze", state, key, "PUT", path, asked, until=left).status != 200:
+            return
+        time.sleep(self._random.uniform(0.1, 0.6))
+        choice = self._random.random()
+        if choice < 0.4:
+            _force_unlock(self._http, state, key, f"frozen: {key} until {ends} [{command}]")
+        if choice < 0.75:
+            self._http.ask("unfreeze", state, key, "DELETE", f"{path}?id={command}")
+
+
 def lock_of(workspace: str) -> str:
     """The ID of the lock that is acquired with the ID of a workspace."""
     coded = workspace.partition("-")[2]
@@ -419,27 +511,47 @@ def _opened(api: _Http, state: str) -> str | None:
     return str(json.loads(found.body)["data"]["id"])
 
 
+def _force_unlock(api: _Http, state: str, lock: str, lock_id: str) -> None:
+    """Remove the lock with an ID, as `tofu force-unlock` does; the journal calls it `lock`."""
+    zero = {"Operation": "", "Info": "", "Who": "", "Version": "", "Created": "0001-01-01T00:00:00Z"}
+    body = json.dumps({"ID": lock_id, **zero, "Path": ""}).encode()
+    api.ask("force", state, lock, "DELETE", f"/locks/{state}", body)
+
+
 class _Operator:
-    """Removes the locks that it is told to, as `terraform force-unlock` or `tofu force-unlock` does."""
+    """Removes the locks that it is told to, as force-unlock and `holdfast lock break` do."""
 
     def __init__(self, settings: Settings) -> None:
         self._http = _Http(settings, _Journal(Path(settings.journal)))
-        self._over_cloud = False
+        self._over_cloud = self._breaks = False
 
     def remove(self, state: str, lock: str | None) -> None:
-        """Remove the lock with this ID, or whatever lock is old enough: in turn with an empty body, and as
-        `cloud {}` does.
+        """Remove the lock with this ID: in turn by it alone and by its version as well. Or whatever lock is
+        old enough: in turn with an empty body, and as `cloud {}` does.
         """
-        if lock is None:
-            self._over_cloud = not self._over_cloud
-            if self._over_cloud:
-                workspace = _opened(self._http, state)
-                path = f"{_CLOUD}workspaces/{workspace}/actions/force-unlock"
-                self._http.ask("force", state, None, "POST", path, cloud=True)
-                return
-        zero = {"Operation": "", "Info": "", "Who": "", "Version": "", "Created": "0001-01-01T00:00:00Z"}
-        body = json.dumps({"ID": lock, **zero, "Path": ""}).encode() if lock else None
-        self._http.ask("force", state, lock, "DELETE", f"/locks/{state}", body)
+        if lock is not None:
+            self._breaks = not self._breaks
+            if self._breaks or lock.startswith("restore-"):
+                self._break(state, lock)
+            else:
+                _force_unlock(self._http, state, lock, lock)
+            return
+        self._over_cloud = not self._over_cloud
+        if self._over_cloud:
+            workspace = _opened(self._http, state)
+            path = f"{_CLOUD}workspaces/{workspace}/actions/force-unlock"
+            self._http.ask("force", state, None, "POST", path, cloud=True)
+        else:
+            self._http.ask("force", state, None, "DELETE", f"/locks/{state}")
+
+    def _break(self, state: str, lock: str) -> None:
+        """Remove exactly the lock that is held now, if it is the one that is meant."""
+        shown = self._http.ask("holder", state, None, "GET", f"{_MANAGE}locks/{state}")
+        held = json.loads(shown.body)["lock"] if shown.status == 200 else None
+        if held is None or journalled({"ID": held["id"], "Info": held["info"]}) != lock:
+            return
+        query = urlencode({"id": held["id"], "version": held["version"]})
+        self._http.ask("force", state, lock, "DELETE", f"{_MANAGE}locks/{state}?{query}")
 
 
 def main() -> None:
@@ -457,7 +569,10 @@ def main() -> None:
         ended.set()
 
     threading.Thread(target=watch, daemon=True).start()
-    client = _CloudClient(settings) if settings.uploads else _Client(settings)
+    ways = {"restore": _Restorer, "freeze": _Freezer}
+    client = ways.get(sys.argv[1] if sys.argv[1:] else "", _CloudClient if settings.uploads else _Client)(
+        settings
+    )
     while not ended.is_set():
         client.round()
     os._exit(0)  # the thread may hold standard input, which the interpreter's end would wait for
