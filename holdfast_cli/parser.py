@@ -39,7 +39,7 @@ class Parser(argparse.ArgumentParser):
         """
         self._words = words = sys.argv[1:] if args is None else list(args)
         self._check_options(words)
-        parsed, unexpected = super().parse_known_args(words, namespace)
+        parsed, unexpected = super().parse_known_args(self._arguments_together(words), namespace)
         if "--" in unexpected:  # nothing was left for it to mark as an argument
             unexpected.remove("--")
         if unexpected:
@@ -73,6 +73,31 @@ class Parser(argparse.ArgumentParser):
         if commands and self.get_default("run") is None:  # some groups can be run themselves
             self.print_help(sys.stderr)
             self.exit(2, f"\n{self.prog}: error: name a command\n")
+
+    def _arguments_together(self, words: Sequence[str]) -> Sequence[str]:
+        """Return the words of a command with its arguments side by side.
+
+        argparse takes an argument that may be left out as left out if an option stands before it and another
+        argument before that.
+        """
+        may_lack = any(action.nargs == "?" and not action.option_strings for action in self._actions)
+        if not may_lack:
+            return words
+        end = words.index("--") if "--" in words else len(words)
+        found: list[str] = []
+        options: list[str] = []
+        takes_value = False
+        for word in words[:end]:
+            action = self._option_string_actions.get(word.partition("=")[0])
+            if action is not None:
+                takes_value = action.nargs != 0 and "=" not in word
+                options.append(word)
+            elif takes_value:
+                takes_value = False
+                options.append(word)
+            else:
+                found.append(word)
+        return [*found, *options] if end == len(words) else [*options, *found, *words[end:]]
 
     def _refuse_option(self, name: str) -> NoReturn:
         if any(name in action.option_strings for action in self.actions()):

@@ -6,6 +6,7 @@ from typing import Final
 import pytest
 
 from holdfast_cli.main import main, parser
+from holdfast_cli.state_versions import reference
 
 PARSER: Final = parser()
 SECRET = "holdfast_" + 49 * "0"
@@ -27,7 +28,7 @@ def refused(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
     [
         ("tokn list", "", "there is no command 'tokn'. Did you mean token?"),
         ("token creat", " token", "there is no command 'creat'. Did you mean create?"),
-        ("state un network/prod", " state", "there is no command 'un'. Did you mean undelete?"),
+        ("state undel network/prod", " state", "there is no command 'undel'. Did you mean undelete?"),
         ("help", "", "there is no command 'help'. Did you mean --help?"),
         (
             "token x",
@@ -151,6 +152,10 @@ def test_help_is_given_whatever_follows(line: str, capsys: pytest.CaptureFixture
         (f"{WRITER} --description '-a note'", "description", "-a note"),
         (f"{WRITER} --description token", "description", "token"),
         ("token list --", "json", False),
+        # What may be left out may stand behind an option.
+        ("state diff a --show-values @1 --address https://x.example @2", "to", reference("@2")),
+        ("state diff a --show-values -- @1", "from_", reference("@1")),
+        ("state list --larger-than 4MB network/", "prefix", "network/"),
         ("token show -- k2v9x0q7m3c1d8f5a6b4", "id", "k2v9x0q7m3c1d8f5a6b4"),
     ],
 )

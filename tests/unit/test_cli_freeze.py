@@ -1,0 +1,291 @@
+"""`holdfast state freeze` and `unfreeze`."""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from holdfast_cli.main import main
+from tests.support import api_stub, terminal
+from tests.support.api_stub import ApiStub, Reply
+from tests.support.cli_account import HOLDFAST
+from tests.support.management import (
+    NAME,
+    answer,
+    environment,
+    failure,
+    freeze,
+    held,
+    lock,
+    output,
+    page,
+    refusal,
+    run,
+)
+
+FREEZE = ("state", "freeze")
+REASON = ("--reason", "incident 4711")
+LOCKED = refusal(423, "locked", "The state is locked by bob@desk, lock ID 4fe1c2a0.", held())
+FROZEN = refusal(423, "frozen", "The state is frozen by token:ada: release 8.", held("frozen: release 8"))
+
+
+@pytest.fixture
+def stub() -> Iterator[ApiStub]:
+    with api_stub.running() as running:
+        yield running
+
+
+def frozen(name: str = NAME, until: str | None = None) -> Reply:
+    return answer({"name": name, "freeze": {"id": 32 * "b", "reason": "incident 4711", "until": until}})
+
+
+def item(name: str, held_lock: object = None) -> dict[str, object]:
+    return {"name": name, "size": 1, "modified": "2026-11-20T12:00:00Z", "deleted": False, "lock": held_lock}
+
+
+def of_lock(held_lock: object) -> Reply:
+    return answer({"name": NAME, "lock": held_lock})
+
+
+# --- one state -----------------------------------------------------------------------------------
+
+
+def test_a_freeze_has_a_reason_an_end_and_an_id(stub: ApiStub) -> None:
+    stub.reply(frozen(until="2099-01-01T00:00:00Z"))
+
+    text = output(stub, *FREEZE, NAME, *REASON, "--until", "2099-01-01T01:00+01:00")
+
+    assert text == f"{NAME} is frozen until 2099-01-01 00:00:00 UTC.\n"
+    [asked] = stub.asked
+    assert (asked.method, asked.path) == ("PUT", f"/manage/v1/freeze/{NAME}")
+    sent = json.loads(asked.body)
+    assert re.fullmatch("[0-9a-f]{32}", sent.pop("id"))
+    assert sent == {"reason": "incident 4711", "until": "2099-01-01T00:00:00Z"}
+
+
+def test_a_duration_ends_so_long_from_now_and_no_end_is_none(stub: ApiStub) -> None:
+    stub.reply(frozen())
+
+    assert "until `holdfast state unfreeze network/prod`" in output(stub, *FREEZE, NAME, *REASON)
+    output(stub, *FREEZE, NAME, *REASON, "--until", "2h")
+
+    first, second = (json.loads(asked.body) for asked in stub.asked)
+    assert first["until"] is None
+    left = datetime.fromisoformat(second["until"]) - datetime.now(UTC)
+    assert timedelta(hours=1, minutes=55) < left <= timedelta(hours=2)
+    assert first["id"] != second["id"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [NAME, *REASON, "--until", "2001-01-01"],
+        [NAME, *REASON, "--until", "0s"],
+        [NAME, *REASON, "--until", "soon"],
+        [NAME, *REASON, "--until", "9999-99-99"],
+        [NAME, "--reason", "a\nb"],
+        [NAME, "--reason", "x" * 10_000],
+        [NAME],
+        ["a//b", *REASON],
+        ["a/*/", *REASON],
+        ["a/?", *REASON],
+    ],
+)
+def test_what_freezes_nothing_is_wrong_usage(stub: ApiStub, arguments: list[str]) -> None:
+    done = run(stub, *FREEZE, *arguments)
+
+    assert (done.returncode, done.stdout, stub.asked) == (2, "", [])
+
+
+def test_a_locked_state_is_told_with_its_holder(stub: ApiStub) -> None:
+    stub.reply(LOCKED, of_lock(lock()))
+
+    line = failure(stub, *FREEZE, NAME, *REASON)
+
+    assert "locked by bob@desk" in line
+    assert "since 2026-11-20 12:00:00 UTC" in line
+
+
+def test_a_state_that_somebody_else_froze_is_told_with_when(stub: ApiStub) -> None:
+    stub.reply(FROZEN, of_lock(freeze()))
+
+    line = failure(stub, *FREEZE, NAME, *REASON)
+
+    assert "frozen by token:ada: release 8. It is so since 2026-11-20 12:00:00 UTC." in line
+    assert "lock break" not in line
+
+
+# --- waiting -------------------------------------------------------------------------------------
+
+
+def waiting(
+    stub: ApiStub, monkeypatch: pytest.MonkeyPatch, *arguments: str, clock: float = 1.0
+) -> tuple[int, list[float]]:
+    """Run the command with a clock that goes on by so much at each look; its code, and its pauses."""
+    for name, value in environment(stub).items():
+        monkeypatch.setenv(name, value)
+    pauses: list[float] = []
+    passed = iter(range(1_000_000))
+    clocks = SimpleNamespace(sleep=pauses.append, monotonic=lambda: next(passed) * clock)
+    monkeypatch.setattr("holdfast_cli.commands.freeze.time", clocks)
+    return main([*FREEZE, NAME, *REASON, *arguments]), pauses
+
+
+def test_it_waits_until_the_lock_is_released_and_freezes_with_the_same_id(
+    stub: ApiStub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = (LOCKED, of_lock(lock()))  # the error looks for who holds it
+    stub.reply(*refused, of_lock(lock()), of_lock(None), *refused, of_lock(None), frozen())
+
+    code, pauses = waiting(stub, monkeypatch, "--wait")
+
+    assert (code, len(pauses)) == (0, 1)
+    assert "is frozen until" in capsys.readouterr().out
+    sent = [asked.body for asked in stub.asked if asked.method == "PUT"]
+    assert (len(sent), len(set(sent))) == (3, 1)
+
+
+def test_it_waits_no_longer_than_was_said(
+    stub: ApiStub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stub.reply(LOCKED, of_lock(lock()))
+
+    code, pauses = waiting(stub, monkeypatch, "--wait", "2m", clock=50.0)
+
+    assert (code, len(pauses)) == (1, 2)
+    assert "locked by bob@desk" in capsys.readouterr().err
+
+
+def test_a_freeze_of_somebody_else_is_not_waited_for(
+    stub: ApiStub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stub.reply(FROZEN, of_lock(freeze()))
+
+    assert waiting(stub, monkeypatch, "--wait") == (1, [])
+    assert "is frozen by token:ada" in capsys.readouterr().err
+
+
+# --- patterns ------------------------------------------------------------------------------------
+
+ALL = page("states", item("app"), item("network/eu"), item("network/prod", freeze()), item("network/us/a"))
+
+
+def test_a_pattern_freezes_what_matches_and_counts_what_is_frozen(stub: ApiStub) -> None:
+    stub.reply(ALL, frozen("network/eu"), FROZEN, of_lock(freeze()), of_lock(freeze()))
+
+    found = json.loads(output(stub, *FREEZE, "network/*", *REASON, "--json"))
+
+    assert [(one["name"], one["result"]) for one in found] == [
+        ("network/eu", "frozen"),
+        ("network/prod", "already_frozen"),
+        ("network/us/a", "already_frozen"),
+    ]
+    assert found[1]["freeze"]["reason"] == "incident 4711"
+    assert [asked.path for asked in stub.asked if asked.method == "PUT"] == [
+        "/manage/v1/freeze/network/eu",
+        "/manage/v1/freeze/network/us/a",
+    ]
+
+
+def test_a_locked_one_is_told_the_others_are_frozen_and_the_end_is_a_failure(stub: ApiStub) -> None:
+    stub.reply(ALL, LOCKED, of_lock(lock()), frozen("network/us/a"))
+
+    done = run(stub, *FREEZE, "network/*", *REASON)
+
+    assert done.returncode == 1
+    first, second, third = done.stdout.splitlines()
+    assert "locked by bob@desk" in first
+    assert second.startswith("network/prod was frozen already by token:ada, since 2026-11-20 12:00:00 UTC")
+    assert third.startswith("network/us/a is frozen until")
+    assert "not done for 1 of 3 states (network/eu)" in done.stderr
+    assert "can be repeated" in done.stderr
+
+
+def test_an_ended_freeze_is_frozen_again(stub: ApiStub) -> None:
+    ended = item("network/eu", freeze(ended=True, until="2001-01-01T00:00:00Z"))
+    stub.reply(page("states", item("app"), ended), frozen("network/eu"))
+
+    assert "network/eu is frozen until" in output(stub, *FREEZE, "network/*", *REASON)
+
+
+def test_a_refusal_that_is_not_about_one_state_ends_it_with_what_is_done(stub: ApiStub) -> None:
+    stub.reply(ALL, frozen("network/eu"), refusal(403, "not_allowed", "The role 'writer' does not allow it."))
+
+    line = failure(stub, *FREEZE, "network/*", *REASON)
+
+    assert "The role 'writer'" in line
+    assert "It is done for 2 of 3 states" in line
+
+
+def test_a_pattern_that_matches_nothing_fails(stub: ApiStub) -> None:
+    stub.reply(ALL)
+
+    for command in (("state", "unfreeze", "none/*"), (*FREEZE, "none/*", *REASON)):
+        assert "No state in your scope matches none/*" in failure(stub, *command)
+
+
+@pytest.mark.parametrize("pattern", ["*", "*/*"])
+def test_a_pattern_that_matches_everything_asks(stub: ApiStub, pattern: str) -> None:
+    both = page("states", item("network/eu"), item("network/prod"))
+    stub.reply(both)
+    line = failure(stub, *FREEZE, pattern, *REASON, code=2)
+    assert f"The pattern {pattern} matches every state in your scope: this freezes 2." in line
+    assert "--yes" in line
+
+    stub.reply(both, frozen("network/eu"), frozen("network/prod"))
+    command = [HOLDFAST, *FREEZE, pattern, *REASON]
+    printed = terminal.run(command, environment(stub), columns=200, typed="2\n")
+    assert printed.count("is frozen until") == 2
+
+    stub.reply(both, frozen("network/eu"), frozen("network/prod"))
+    assert output(stub, *FREEZE, pattern, *REASON, "--yes").count("is frozen until") == 2
+
+
+def test_what_no_name_of_a_state_is_does_not_match(stub: ApiStub) -> None:
+    stub.reply(page("states", item("a//b"), item("app")), frozen("app"))
+
+    assert "app is frozen" in output(stub, *FREEZE, "*", *REASON)
+
+
+# --- unfreeze ------------------------------------------------------------------------------------
+
+
+def test_an_unfreeze_names_the_freeze_that_it_saw(stub: ApiStub) -> None:
+    stub.reply(of_lock(freeze()), answer({"name": NAME, "removed": True}))
+
+    assert output(stub, "state", "unfreeze", NAME) == (
+        f"{NAME} is not frozen any more; it was: incident 4711.\n"
+    )
+    asked = stub.asked[-1]
+    assert (asked.method, asked.path) == ("DELETE", f"/manage/v1/freeze/{NAME}?id={32 * 'a'}")
+
+
+@pytest.mark.parametrize(
+    ("held_lock", "said"),
+    [(None, "is not frozen.\n"), (lock(), "is not frozen: it is locked by bob@desk")],
+)
+def test_what_is_not_frozen_is_said_so_and_stays(stub: ApiStub, held_lock: object, said: str) -> None:
+    stub.reply(of_lock(held_lock))
+
+    assert said in output(stub, "state", "unfreeze", NAME)
+    assert len(stub.asked) == 1
+
+
+def test_another_freeze_that_came_meanwhile_stays(stub: ApiStub) -> None:
+    stub.reply(of_lock(freeze()), refusal(409, "lock_not_matched", "Another freeze is held now."))
+
+    done = run(stub, "state", "unfreeze", NAME)
+
+    assert (done.returncode, done.stdout) == (1, "Another freeze is held now.\n")
+
+
+def test_a_pattern_unfreezes_what_is_frozen(stub: ApiStub) -> None:
+    stub.reply(ALL, answer({"name": NAME, "removed": False}))
+
+    found = json.loads(output(stub, "state", "unfreeze", "network/*", "--json"))
+
+    assert [one["result"] for one in found] == 3 * ["not_frozen"]
+    assert [asked.method for asked in stub.asked] == ["GET", "DELETE"]

@@ -1,0 +1,176 @@
+"""`holdfast lock` and `holdfast activity`."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.support import api_stub
+from tests.support.api_stub import ApiStub
+from tests.support.management import (
+    NAME,
+    ago,
+    answer,
+    failure,
+    freeze,
+    held,
+    lock,
+    output,
+    page,
+    refusal,
+    run,
+)
+
+
+@pytest.fixture
+def stub() -> Iterator[ApiStub]:
+    with api_stub.running() as running:
+        yield running
+
+
+def of_lock(held_lock: object) -> api_stub.Reply:
+    return answer({"name": NAME, "lock": held_lock})
+
+
+# --- list and show -------------------------------------------------------------------------------
+
+
+def test_locks_are_a_table_the_oldest_first_over_all_pages(stub: ApiStub) -> None:
+    young, old = lock(since="2026-11-20T12:00:00Z"), freeze() | {"since": "2026-11-19T12:00:00Z"}
+    stub.reply(page("locks", {"name": "b", **young}, next_="more"), page("locks", {"name": "a", **old}))
+
+    heading, *rows = output(stub, "lock", "list").splitlines()
+
+    assert heading.split() == ["STATE", "SINCE", "HELD", "BY", "FOR", "ID"]
+    assert [row.split()[0] for row in rows] == ["a", "b"]
+    assert "frozen: incident 4711" in rows[0]
+    assert rows[1].split()[-2:] == ["OperationTypeApply", "4fe1c2a0"]
+
+
+def test_only_old_locks_are_shown_if_that_is_asked(stub: ApiStub) -> None:
+    old, young = lock(since=ago(minutes=61)), lock(since=ago(minutes=59))
+    stub.reply(page("locks", {"name": "old", **old}, {"name": "young", **young}))
+
+    found = json.loads(output(stub, "lock", "list", "--older-than", "1h", "x", "--json"))
+
+    assert [one["name"] for one in found] == ["old"]
+    assert stub.asked[0].path == "/manage/v1/locks?prefix=x"
+
+
+def test_no_lock_is_said_so(stub: ApiStub) -> None:
+    stub.reply(page("locks"))
+
+    assert output(stub, "lock", "list") == "No state is locked.\n"
+    assert output(stub, "lock", "list", "--older-than", "1h") == "There are no such locks.\n"
+
+
+@pytest.mark.parametrize(
+    ("held_lock", "said"),
+    [
+        (lock(info="plan of 8"), ["bob@desk", "OperationTypeApply", "plan of 8", "4fe1c2a0", "days ago"]),
+        (freeze(until="2099-01-01T00:00:00Z"), ["frozen by", "2099-01-01 00:00:00 UTC", "incident 4711"]),
+        (lock(who="", principal=None, operation=""), ["somebody"]),
+        (None, ["is not locked"]),
+    ],
+)
+def test_a_lock_is_shown(stub: ApiStub, held_lock: object, said: list[str]) -> None:
+    stub.reply(of_lock(held_lock))
+
+    text = output(stub, "lock", "show", NAME)
+
+    assert [part for part in said if part not in text] == []
+    assert json.loads(output(stub, "lock", "show", NAME, "--json")) == {"name": NAME, "lock": held_lock}
+
+
+# --- break ---------------------------------------------------------------------------------------
+
+
+def test_a_break_names_the_lock_by_its_id_and_its_version(stub: ApiStub) -> None:
+    stub.reply(of_lock(lock()), answer({"name": NAME, "removed": True}))
+
+    assert "4fe1c2a0 of the state network/prod is removed" in output(stub, "lock", "break", NAME, "4fe1c2a0")
+    asked = stub.asked[-1]
+    assert (asked.method, asked.path) == (
+        "DELETE",
+        f"/manage/v1/locks/{NAME}?id=4fe1c2a0&version=lock-version",
+    )
+
+
+def test_another_lock_than_the_one_that_was_named_stays_and_is_shown(stub: ApiStub) -> None:
+    stub.reply(of_lock(lock()))
+
+    line = failure(stub, "lock", "break", NAME, "another")
+
+    assert "is another one: it is locked by bob@desk" in line
+    assert "lock ID 4fe1c2a0. Nothing was removed." in line
+    assert len(stub.asked) == 1
+
+
+def test_a_lock_that_came_meanwhile_stays(stub: ApiStub) -> None:
+    stub.reply(of_lock(lock()), refusal(409, "lock_not_matched", "Another lock is held now."))
+
+    assert failure(stub, "lock", "break", NAME, "4fe1c2a0") == "holdfast: Another lock is held now."
+
+
+def test_a_freeze_is_not_broken(stub: ApiStub) -> None:
+    said = "The state is frozen by token:ada: incident 4711. 'holdfast state unfreeze' lifts it."
+    stub.reply(of_lock(freeze()), refusal(423, "frozen", said, held()), of_lock(freeze()))
+
+    line = failure(stub, "lock", "break", NAME, freeze()["id"])
+
+    assert "'holdfast state unfreeze' lifts it" in line
+    assert "lock break" not in line
+
+
+@pytest.mark.parametrize("replies", [[of_lock(None)], [of_lock(lock()), answer({"removed": False})]])
+def test_a_lock_that_is_gone_is_said_so(stub: ApiStub, replies: list[api_stub.Reply]) -> None:
+    stub.reply(*replies)
+
+    assert "is not locked any more" in output(stub, "lock", "break", NAME, "4fe1c2a0")
+
+
+def test_ids_of_other_clients_are_sent_as_they_are(stub: ApiStub) -> None:
+    odd = "a b&c=ü/?#"
+    stub.reply(of_lock(lock(id=odd)), answer({"removed": True}))
+
+    output(stub, "lock", "break", NAME, odd)
+
+    assert parse_qs(urlsplit(stub.asked[-1].path).query)["id"] == [odd]
+
+
+# --- activity ------------------------------------------------------------------------------------
+
+
+def event(time: str, **fields: object) -> dict[str, object]:
+    return {"time": time, "event": "state.written", "principal": "token:x", "state": NAME} | fields
+
+
+def test_activity_is_a_table_oldest_first_with_the_newest(stub: ApiStub) -> None:
+    events = [event(f"2026-11-20T12:0{minute}:00.000Z", serial=minute) for minute in (3, 1, 2)]
+    stub.reply(page("events", events[0], next_="more"), page("events", *events[1:]))
+
+    done = run(stub, "activity", NAME, "--since", "30d", "--limit", "2")
+
+    assert [line.split()[-1] for line in done.stdout.splitlines()] == ["DETAILS", "serial=2", "serial=3"]
+    assert done.stderr == "holdfast: 1 older events are not shown; --limit shows more.\n"
+    asked = urlsplit(stub.asked[0].path)
+    query = parse_qs(asked.query)
+    assert (asked.path, query["state"]) == ("/manage/v1/activity", [NAME])
+    since = datetime.now(UTC) - datetime.fromisoformat(query["since"][0])
+    assert timedelta(days=30) <= since < timedelta(days=30, minutes=5)
+
+
+def test_activity_of_all_states_as_json_has_what_a_newer_stack_says(stub: ApiStub) -> None:
+    found = event("2026-11-20T12:00:00.000Z", colour="blue")
+    stub.reply(page("events", found))
+
+    assert json.loads(output(stub, "activity", "--json")) == [found]
+    assert "state=" not in stub.asked[0].path
+
+
+def test_no_activity_is_said_so(stub: ApiStub) -> None:
+    stub.reply(page("events"))
+
+    assert "--since looks further back" in output(stub, "activity")

@@ -1,0 +1,302 @@
+"""`holdfast state list`, `show`, `history`, `diff` and `get`."""
+
+import json
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import api_stub, terminal
+from tests.support.api_stub import ApiStub, Reply
+from tests.support.cli_account import HOLDFAST
+from tests.support.management import (
+    NAME,
+    ago,
+    answer,
+    deleted,
+    environment,
+    failure,
+    freeze,
+    lock,
+    output,
+    page,
+    refusal,
+    run,
+    state,
+    version,
+)
+
+CONTENT = b'{"version": 4, "serial": 14, "resources": []}\n'
+
+
+@pytest.fixture
+def stub() -> Iterator[ApiStub]:
+    with api_stub.running() as running:
+        yield running
+
+
+def item(name: str, size: int | None, **changed: object) -> dict[str, object]:
+    """A state of a list."""
+    return {"name": name, "size": size, "modified": ago(days=1), "deleted": False, "lock": None} | changed
+
+
+# --- list ----------------------------------------------------------------------------------------
+
+SMALL = item("app", 812, modified="2026-11-20T12:00:00Z")
+LARGE = item("network/eu", 4_000_001, lock=lock())
+OLD = item("network/prod", 4_000_000, modified=ago(days=40), lock=freeze(until="2099-01-01T00:00:00Z"))
+FIRST = item("new", None, modified=None, lock=lock())
+
+
+def test_states_are_a_table_over_all_pages(stub: ApiStub) -> None:
+    stub.reply(page("states", SMALL, next_="more"), page("states", LARGE, OLD, FIRST))
+
+    heading, *rows = output(stub, "state", "list").splitlines()
+
+    assert heading.split() == ["STATE", "SIZE", "MODIFIED", "LOCK"]
+    assert rows[0].split() == ["app", "812", "B", "2026-11-20T12:00:00Z", "-"]
+    assert "4 MB" in rows[1]
+    held = "locked by bob@desk (token:k2v9x0q7m3c1d8f5a6b4) for OperationTypeApply since 2026-11-20T12:00:00Z"
+    assert held in rows[1]
+    assert "frozen until 2099-01-01T00:00:00Z: incident 4711" in rows[2]
+    assert rows[3].split()[:3] == ["new", "-", "-"]
+    assert [one.path for one in stub.asked] == ["/manage/v1/states", "/manage/v1/states?cursor=more"]
+
+
+@pytest.mark.parametrize(
+    ("options", "query", "names"),
+    [
+        ([], "", ["app", "network/eu", "network/prod", "new"]),
+        (["network/"], "?prefix=network%2F", ["app", "network/eu", "network/prod", "new"]),
+        (["--locked"], "", ["network/eu", "network/prod", "new"]),
+        (["--larger-than", "4MB"], "", ["network/eu"]),
+        (["--larger-than", "0.8kb"], "", ["app", "network/eu", "network/prod"]),
+        (["--older-than", "30d", "--locked"], "", ["network/prod"]),
+        (["--deleted"], "?deleted=true", ["gone"]),
+    ],
+)
+def test_options_narrow_the_list_down(
+    stub: ApiStub, options: list[str], query: str, names: list[str]
+) -> None:
+    recent = SMALL | {"modified": ago(days=1)}
+    stub.reply(page("states", recent, LARGE, OLD, FIRST, item("gone", None, deleted=True)))
+
+    found = json.loads(output(stub, "state", "list", *options, "--json"))
+
+    assert [one["name"] for one in found] == names
+    assert [one.path for one in stub.asked] == [f"/manage/v1/states{query}"]
+
+
+def test_no_state_is_said_so_and_is_no_failure(stub: ApiStub) -> None:
+    stub.reply(page("states"))
+
+    assert output(stub, "state", "list") == "There are no such states in your scope.\n"
+    assert json.loads(output(stub, "state", "list", "--json")) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["/x"], ["a b"], ["x" * 201], ["--larger-than", "4"], ["--larger-than", "4MiB"], ["--older-than", "30"]],
+)
+def test_a_narrowing_that_means_nothing_is_wrong_usage(stub: ApiStub, options: list[str]) -> None:
+    done = run(stub, "state", "list", *options)
+
+    assert (done.returncode, done.stdout, stub.asked) == (2, "", [])
+
+
+def test_a_table_fits_the_terminal(stub: ApiStub) -> None:
+    stub.reply(page("states", SMALL, LARGE, OLD))
+
+    printed = terminal.run([HOLDFAST, "state", "list"], environment(stub, TERM="dumb"), columns=60)
+
+    assert max(map(len, printed.splitlines())) <= 60
+    assert "bob@desk" in printed
+
+
+# --- show and history ----------------------------------------------------------------------------
+
+
+def test_a_state_is_shown_with_its_writer_its_resources_and_its_lock(stub: ApiStub) -> None:
+    stub.reply(answer(state(lock=lock(since=ago(hours=2)), record=True)))
+
+    shown = [line.strip().split("  ", 1) for line in output(stub, "state", "show", NAME).splitlines()]
+
+    fields = {name: value.strip() for name, value in shown}
+    assert fields["version"] == "v-14"
+    assert fields["size"] == "4.2 MB"
+    assert fields["resources"] == "12 managed, 3 data"
+    assert fields["by"] == "token:k2v9x0q7m3c1d8f5a6b4 (bob@desk)"
+    assert fields["since"].endswith("UTC, 2 hours ago")
+    assert fields["declared"] == "yes"
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (state(encrypted=True, resources=None), "by the client"),
+        (
+            state(**dict.fromkeys(("version", "size", "serial", "resources")), record=True),
+            "there is no state",
+        ),
+        (state(lock=freeze(until="2001-01-01T00:00:00Z", ended=True)), "the next command that acquires"),
+        (state(lock=freeze()), "it is unfrozen"),
+        (state(), "lock"),
+    ],
+)
+def test_what_a_state_lacks_is_said(stub: ApiStub, document: dict[str, object], said: str) -> None:
+    stub.reply(answer(document))
+
+    assert said in output(stub, "state", "show", NAME)
+    assert json.loads(output(stub, "state", "show", NAME, "--json")) == document
+
+
+def test_a_state_that_is_not_there_is_told_with_its_neighbours(stub: ApiStub) -> None:
+    stub.reply(refusal(404, "no_state", "There is no state 'network/prd'. There is network/prod."))
+
+    assert failure(stub, "state", "show", "network/prd").endswith("There is network/prod.")
+
+
+HISTORY = (
+    version("v-15", 15, "2026-11-20T15:00:00Z", current=True, restored_from="v-12", reason="undo"),
+    version("v-14", 14, "2026-11-20T14:00:00Z", status="never_acknowledged", who=None),
+    deleted("marker", "2026-11-20T13:00:00Z"),
+)
+
+
+def test_history_tells_of_each_version_who_wrote_it_and_whether_it_counts(stub: ApiStub) -> None:
+    stub.reply(page("versions", *HISTORY))
+
+    heading, *rows = output(stub, "state", "history", NAME).splitlines()
+
+    assert heading.split() == ["SERIAL", "TIME", "STATUS", "VERSION", "BY", "OPERATION", "SIZE", "NOTE"]
+    assert rows[0].split()[:5] == ["15", "2026-11-20T15:00:00Z", "current,", "acknowledged", "v-15"]
+    assert rows[0].endswith("4.2 MB  restored from v-12: undo")
+    assert "never acknowledged" in rows[1]
+    assert rows[2].split()[:4] == ["-", "2026-11-20T13:00:00Z", "deleted", "marker"]
+
+
+def test_history_has_the_newest_twenty_or_all(stub: ApiStub) -> None:
+    pages = [
+        page("versions", *[version(f"v-{n}", n, "2026-11-20T15:00:00Z") for n in numbers], next_=next_)
+        for numbers, next_ in ((range(40, 20, -1), "older"), (range(20, 15, -1), None))
+    ]
+
+    stub.reply(*pages)
+    done = run(stub, "state", "history", NAME, "--json")
+    assert len(json.loads(done.stdout)) == 20
+    assert "--all" in done.stderr
+    assert len(stub.asked) == 1
+
+    stub.reply(*pages)
+    assert len(json.loads(output(stub, "state", "history", NAME, "--all", "--json"))) == 25
+
+
+# --- diff ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "query"),
+    [
+        ([], ""),
+        (["a"], "?from=a"),
+        (["a", "b"], "?from=a&to=b"),
+        (["--show-values", "a"], "?from=a&values=true"),
+    ],
+)
+def test_a_diff_is_asked_for_as_it_was_typed(stub: ApiStub, options: list[str], query: str) -> None:
+    stub.reply(answer({"name": NAME, "new": True}))
+
+    assert json.loads(output(stub, "state", "diff", NAME, *options, "--json")) == {"name": NAME, "new": True}
+    assert stub.asked[0].path == f"/manage/v1/diff/{NAME}{query}"
+
+
+# --- get -----------------------------------------------------------------------------------------
+
+
+def test_the_content_is_printed_as_it_is_stored(stub: ApiStub) -> None:
+    body = b'{"a": "\xff\x00"}\r\n'
+    stub.reply(Reply(200, body, {"Holdfast-Version": "v-12"}))
+
+    done = subprocess.run(
+        [HOLDFAST, "state", "get", NAME, "--version", "v-12"],
+        env=environment(stub),
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert (done.stdout, done.stderr) == (body, b"")
+    assert stub.asked[0].path == f"/manage/v1/content/{NAME}?version=v-12"
+
+
+def test_a_terminal_gets_no_character_that_controls_it(stub: ApiStub) -> None:
+    stub.reply(Reply(200, b'{\n"a": "\x1b[31m"}\n'))
+
+    printed = terminal.run([HOLDFAST, "state", "get", NAME], environment(stub), columns=80)
+
+    assert printed == '{\n"a": "?[31m"}\n'
+
+
+def test_a_redirect_is_followed_without_the_credentials(stub: ApiStub) -> None:
+    with api_stub.running() as storage:
+        storage.reply(Reply(200, CONTENT))
+        stub.reply(Reply(307, headers={"Location": f"{storage.address}/bucket/key?signature=x"}))
+
+        assert output(stub, "state", "get", NAME).encode() == CONTENT
+
+        [asked] = storage.asked
+    assert asked.path == "/bucket/key?signature=x"
+    assert "authorization" not in asked.headers
+
+
+@pytest.mark.parametrize(
+    "location", ["http://192.0.2.1/x", "ftp://127.0.0.1/x", "", "/x", "http://[::1", "//x"]
+)
+def test_a_redirect_that_leads_elsewhere_is_not_followed(stub: ApiStub, location: str) -> None:
+    stub.reply(Reply(307, headers={"Location": location}))
+
+    assert "it is not followed" in failure(stub, "state", "get", NAME)
+
+
+def test_an_address_that_is_not_valid_any_more_is_one_line_without_it(stub: ApiStub) -> None:
+    with api_stub.running() as storage:
+        storage.reply(Reply(403, b"<Error/>"))
+        stub.reply(Reply(307, headers={"Location": f"{storage.address}/key?signature=hidden"}))
+
+        line = failure(stub, "state", "get", NAME)
+
+    assert "valid for a minute" in line
+    assert "hidden" not in line
+
+
+def test_a_file_is_new_and_its_owners_alone(stub: ApiStub, tmp_path: Path) -> None:
+    stub.reply(Reply(200, CONTENT, {"Holdfast-Version": "v-14"}))
+    file = tmp_path / "old.tfstate"
+
+    written = json.loads(output(stub, "state", "get", NAME, "--output", str(file), "--json"))
+
+    assert written == {"name": NAME, "version": "v-14", "size": len(CONTENT), "file": str(file)}
+    assert file.read_bytes() == CONTENT
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+    assert "is there already" in failure(stub, "state", "get", NAME, "--output", str(file))
+    assert file.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("place", ["none/x.tfstate", "."])
+def test_a_file_that_cannot_be_written_is_one_line(stub: ApiStub, tmp_path: Path, place: str) -> None:
+    stub.reply(Reply(200, CONTENT))
+
+    assert str(tmp_path) in failure(stub, "state", "get", NAME, "--output", str(tmp_path / place))
+
+
+def test_json_is_about_a_file(stub: ApiStub) -> None:
+    assert "--json goes with --output" in failure(stub, "state", "get", NAME, "--json", code=2)
+
+
+def test_a_refused_read_is_in_the_words_of_the_api(stub: ApiStub) -> None:
+    stub.reply(refusal(404, "no_such_version", "It is a delete marker."))
+
+    assert failure(stub, "state", "get", NAME, "--version", "v") == "holdfast: It is a delete marker."

@@ -1,0 +1,222 @@
+"""`holdfast state restore`, `delete`, `undelete` and `create`."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast_cli.main import main
+from tests.support import api_stub, terminal
+from tests.support.api_stub import ApiStub, Reply
+from tests.support.cli_account import HOLDFAST, unread
+from tests.support.management import (
+    NAME,
+    answer,
+    environment,
+    failure,
+    output,
+    page,
+    refusal,
+    run,
+    state,
+    version,
+)
+
+HISTORY = page(
+    "versions",
+    version("v-14", 14, "2026-11-20T14:00:00Z", current=True),
+    version("v-13", 13, "2026-11-20T13:00:00Z", status="never_acknowledged"),
+    version("v-12", 12, "2026-11-20T12:00:00Z"),
+)
+RESTORED = {
+    "name": NAME,
+    "version": "v-15",
+    "serial": 15,
+    "restored_from": "v-12",
+    "restored_serial": 12,
+    "changed": True,
+}
+RESTORE = ("state", "restore", NAME)
+REASON = ("--reason", "incident 4711")
+
+
+@pytest.fixture
+def stub() -> Iterator[ApiStub]:
+    with api_stub.running() as running:
+        yield running
+
+
+# --- restore -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("named", ["@12", "v-12", "@2026-11-20T13:30Z"])
+def test_a_restore_names_the_version_what_was_current_the_reason_and_an_id(stub: ApiStub, named: str) -> None:
+    stub.reply(answer(state()), HISTORY, answer(RESTORED))
+
+    done = run(stub, *RESTORE, named, *REASON)
+
+    assert done.returncode == 0
+    assert "version v-15 with serial 15 has the content of version v-12, whose serial is 12" in done.stdout
+    assert "Infrastructure does not go back with the state: run `terraform plan`" in done.stdout
+    assert (
+        "Restoring network/prod to version v-12, serial 12, of 2026-11-20 12:00:00 UTC. The current version "
+        "has serial 14."
+    ) in done.stderr
+    asked = stub.asked[-1]
+    assert (asked.method, asked.path) == ("POST", f"/manage/v1/restore/{NAME}")
+    sent = json.loads(asked.body)
+    assert re.fullmatch("[0-9a-f]{32}", sent.pop("id"))
+    assert sent == {"version": "v-12", "reason": "incident 4711", "current": "v-14"}
+
+
+def test_a_retry_has_the_same_id(stub: ApiStub) -> None:
+    stub.reply(answer(state()), HISTORY, Reply(503), Reply(lost=True), answer(RESTORED))
+
+    done = run(stub, *RESTORE, "v-12", *REASON, "--json")
+
+    assert json.loads(done.stdout) == RESTORED
+    bodies = [asked.body for asked in stub.asked if asked.method == "POST"]
+    assert len(bodies) == 3
+    assert len(set(bodies)) == 1
+
+
+def test_what_was_never_acknowledged_is_restored_by_its_id_alone(stub: ApiStub) -> None:
+    stub.reply(answer(state()), HISTORY, answer(RESTORED))
+    done = run(stub, *RESTORE, "@13", *REASON)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "its writer was refused" in done.stderr
+    assert "by its ID, v-13." in done.stderr
+    assert {asked.method for asked in stub.asked} == {"GET"}
+
+    stub.reply(answer(state()), HISTORY, answer(RESTORED))
+    assert run(stub, *RESTORE, "v-13", *REASON).returncode == 0
+    assert json.loads(stub.asked[-1].body)["version"] == "v-13"
+
+
+def test_an_id_that_the_history_does_not_have_is_left_to_the_api(stub: ApiStub) -> None:
+    stub.reply(answer(state()), HISTORY, refusal(404, "no_such_version", "It is another state's."))
+
+    assert run(stub, *RESTORE, "other", *REASON).stderr.endswith("holdfast: It is another state's.\n")
+
+
+def test_restoring_what_is_current_is_said_to_change_nothing(stub: ApiStub) -> None:
+    stub.reply(answer(state()), HISTORY, answer(RESTORED | {"changed": False}))
+
+    assert "nothing was written" in run(stub, *RESTORE, "v-14", *REASON).stdout
+
+
+@pytest.mark.parametrize("reason", ["", "  ", "a\nb", "\x1b[31m", "x" * 201, "x" * 10_000])
+def test_a_reason_that_nobody_could_show_is_wrong_usage(stub: ApiStub, reason: str) -> None:
+    done = run(stub, *RESTORE, "v-12", "--reason", reason)
+
+    assert (done.returncode, done.stdout, stub.asked) == (2, "", [])
+    assert "reason" in done.stderr.splitlines()[-1]
+
+
+def test_a_restore_whose_output_is_lost_is_told(stub: ApiStub) -> None:
+    stub.reply(answer(state()), HISTORY, answer(RESTORED))
+
+    code, lines = unread(environment(stub), *RESTORE, "v-12", *REASON)
+
+    assert code == 1
+    assert "version v-15 with serial 15" in lines[-1]
+
+
+def test_an_interrupt_says_that_the_request_may_have_taken_effect(
+    stub: ApiStub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    for name, value in environment(stub).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("holdfast_cli.api.time.sleep", interrupt)
+    stub.reply(Reply(503))
+
+    assert main(["state", "undelete", NAME]) == 130
+    assert f"`holdfast state show {NAME}` shows what is so now." in capsys.readouterr().err
+
+
+# --- delete --------------------------------------------------------------------------------------
+
+DELETE = ("state", "delete", NAME)
+GONE = {"name": NAME, "version": "v-14"}
+
+
+def test_a_delete_names_the_version_that_was_shown(stub: ApiStub) -> None:
+    stub.reply(answer(state()), answer(GONE))
+
+    assert f"`holdfast state undelete {NAME}` brings it back" in output(stub, *DELETE, "--yes")
+    asked = stub.asked[-1]
+    assert (asked.method, asked.path) == ("POST", f"/manage/v1/delete/{NAME}")
+    assert json.loads(asked.body) == {"version": "v-14"}
+
+
+def test_a_terminal_is_asked_for_the_name(stub: ApiStub) -> None:
+    stub.reply(answer(state()), answer(GONE))
+
+    printed = terminal.run([HOLDFAST, *DELETE], environment(stub), columns=200, typed=f"{NAME}\n")
+
+    assert "version v-14, serial 14" in printed
+    assert "12 managed resources, which stay without a state" in printed
+    assert "is deleted" in printed
+
+
+@pytest.mark.parametrize("typed", ["\n", "network/prd\n", "y\n", "\x04"])
+def test_another_answer_deletes_nothing(stub: ApiStub, typed: str) -> None:
+    stub.reply(answer(state()))
+
+    printed = terminal.run([HOLDFAST, *DELETE], environment(stub), columns=200, typed=typed, code=1)
+
+    assert f"That is not {NAME}. Nothing was changed." in printed
+    assert len(stub.asked) == 1
+
+
+def test_without_a_terminal_it_has_to_be_said(stub: ApiStub) -> None:
+    stub.reply(answer(state()))
+
+    assert "--yes" in failure(stub, *DELETE, code=2)
+    assert len(stub.asked) == 1
+
+
+def test_a_state_without_a_version_is_not_deleted(stub: ApiStub) -> None:
+    stub.reply(answer(state(version=None)))
+
+    assert "nothing was deleted" in failure(stub, *DELETE, "--yes")
+    assert len(stub.asked) == 1
+
+
+def test_a_state_that_changed_meanwhile_stays(stub: ApiStub) -> None:
+    stub.reply(answer(state()), refusal(409, "base_changed", "The state has changed since you looked."))
+
+    assert "has changed since you looked" in failure(stub, *DELETE, "--yes")
+
+
+# --- undelete and create -------------------------------------------------------------------------
+
+
+def test_an_undelete_says_what_is_back(stub: ApiStub) -> None:
+    back = {
+        "name": NAME,
+        "version": "v-15",
+        "serial": 14,
+        "lineage": "2f1c8f3e",
+        "from_version": "v-14",
+        "from_time": "2026-11-20T14:00:00Z",
+    }
+    stub.reply(answer(back))
+
+    text = output(stub, "state", "undelete", NAME)
+
+    assert "back as version v-15 with serial 14: the content of version v-14, of 2026-11-20 14:00:00" in text
+    assert json.loads(output(stub, "state", "undelete", NAME, "--json")) == back
+    assert (stub.asked[0].path, stub.asked[0].body) == (f"/manage/v1/undelete/{NAME}", b"{}")
+
+
+@pytest.mark.parametrize(("created", "said"), [(True, "the first apply may write"), (False, "already")])
+def test_a_name_is_declared(stub: ApiStub, created: bool, said: str) -> None:
+    stub.reply(answer({"name": NAME, "created": created}))
+
+    assert said in output(stub, "state", "create", NAME)
+    assert (stub.asked[0].method, stub.asked[0].path) == ("POST", f"/manage/v1/create/{NAME}")
