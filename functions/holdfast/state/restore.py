@@ -39,7 +39,7 @@ _ATTEMPTS: Final = 4
 _RELEASE_SECONDS: Final = 3.0
 """The least time that a restore has to release its lock, however long the rest took."""
 LONGEST_VERSION_ID: Final = 128
-"""Characters of the ID of a version. S3's have 32; longer ones would not fit into the metadata with the rest."""
+"""Characters of the ID of a version. S3's have 32; longer ones would exceed what metadata holds."""
 
 
 @dataclass(frozen=True, slots=True)
