@@ -20,7 +20,7 @@ from local_aws.deploy import bucket_differences
 from local_aws.server import ROOT, find_running
 from tests.support.free_port import free_port
 from tests.support.front_door import TIME_LIMIT, FrontDoor, cleaned
-from tests.support.walkthrough import walk_access, walk_workspaces
+from tests.support.walkthrough import walk_access, walk_operating, walk_workspaces
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +158,12 @@ def test_the_walk_through_the_workspaces_document_prints_what_it_says(
     front_door: FrontDoor, tmp_path: Path
 ) -> None:
     walk_workspaces(front_door, tmp_path)
+
+
+def test_the_walk_through_the_operating_document_prints_what_it_says(
+    front_door: FrontDoor, tmp_path: Path
+) -> None:
+    walk_operating(front_door, tmp_path)
 
 
 def test_states_survive_the_loss_of_all_records_and_every_team_can_be_added(front_door: FrontDoor) -> None:

@@ -24,6 +24,7 @@ DOCS: Final = ROOT / "docs"
 ISSUER: Final = "127.0.0.1:4570"
 ACCESS_FOLDER: Final = "/tmp/access"  # noqa: S108 what stands in the document
 WORKSPACES_FOLDER: Final = "/tmp/workspaces"  # noqa: S108 what stands in the document
+OPERATING_FOLDER: Final = "/tmp/operating"  # noqa: S108 what stands in the document
 WAITS: Final = "sleep 60\n"
 LATER: Final = """\
 last=$((SECONDS + 60))
@@ -36,6 +37,13 @@ do
 done > /dev/null
 """
 """Before the trail is asked: what the document calls some seconds. Without an end what follows tells why."""
+LATER_ACTIVITY: Final = """\
+last=$((SECONDS + 60))
+until holdfast activity shop/prod | grep -c state.undeleted; do
+  if [ $SECONDS -ge $last ]; then break; fi
+done > /dev/null
+"""
+"""The same before the activity is asked for, with a token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +143,35 @@ def walk_workspaces(front_door: FrontDoor, folder: Path) -> None:
     assert not (folder / "workspaces").exists()
 
 
+def walk_operating(front_door: FrontDoor, folder: Path) -> None:
+    """Walk through docs/operating.md.
+
+    Args:
+        front_door: what `make up` has brought up.
+        folder: an empty one.
+
+    Raises:
+        AssertionError: a block does not print what the document says.
+    """
+    replaced = {
+        "$clone/.local/": f"{front_door.folder}/",
+        OPERATING_FOLDER: str(folder / "operating"),
+    }
+    _type(_after_up(front_door, steps("operating.md")), replaced, folder)
+    assert not (folder / "operating").exists()
+
+
 def _after_up(front_door: FrontDoor, walk: Sequence[Step]) -> Sequence[Step]:
     up, *rest = walk
     assert up.typed == "make up\n"
     assert up.printed[0] in front_door("up")
     return rest
+
+
+def _waits(step: Step) -> str:
+    if " audit " in step.typed:
+        return LATER
+    return LATER_ACTIVITY if step.typed.startswith("holdfast activity") else ""
 
 
 def _type(typed: Sequence[Step], replaced: Mapping[str, str], folder: Path) -> None:
@@ -154,10 +186,7 @@ def _type(typed: Sequence[Step], replaced: Mapping[str, str], folder: Path) -> N
             text = text.replace(theirs, ours)
         return text
 
-    script = "".join(
-        f"echo '== {number}'\n{LATER if ' audit ' in step.typed else ''}{step.typed}"
-        for number, step in enumerate(typed)
-    )
+    script = "".join(f"echo '== {number}'\n{_waits(step)}{step.typed}" for number, step in enumerate(typed))
     done = subprocess.run(
         ["bash", "-c", here(script)],
         cwd=ROOT,

@@ -16,6 +16,7 @@ from holdfast.errors import HoldfastError
 from holdfast.identity.authentication import AuthMethod, DenialReason
 from holdfast.s3 import object_metadata
 from holdfast.s3.store import ObjectVersion
+from holdfast.state import lock_info, restore
 from holdfast.state.current_state import METADATA_NAMES, version_metadata
 from holdfast.state.document import Revision, StateDocument
 from holdfast.state.lock_info import LockInfo
@@ -123,8 +124,8 @@ def test_every_path_of_the_api_is_in_the_design_and_no_other() -> None:
     paths = first_column("design.md", "| Route | Verbs | Does |")
     described: Any = yaml.safe_load(text(DOCS / "openapi.yaml"))
 
-    # One route has all calls of `cloud {}`.
-    routes = {"/api/v2/{path}" if path.startswith("/api/v2/") else path for path in described["paths"]}
+    # One route has all calls of `cloud {}`, another those of the management API.
+    routes = {re.sub(r"^(/api/v2|/manage/v1)/.*", r"\1/{path}", path) for path in described["paths"]}
     assert sorted(path.replace("+}", "}") for path in paths) == sorted(routes)
 
 
@@ -160,31 +161,43 @@ def test_every_name_of_a_versions_metadata_is_in_the_design() -> None:
     assert set(re.findall(r"`([a-z0-9-]+)`", listed)) == set(METADATA_NAMES)
 
 
-def largest_metadata(character: str) -> dict[str, str]:
+def largest_metadata(character: str, *, is_restored: bool) -> dict[str, str]:
     """Return the metadata of a version whose every value is as long as it can be."""
     cut = character * 1000  # what is cut to fit
     whole = "x" * object_metadata.VALUE_LIMIT  # what is refused if it does not fit
     revision = Revision(LARGEST_SERIAL, whole)
+    caller = Caller(whole, Role.MAINTAINER, ("*",))
     info = LockInfo({"ID": whole, "Who": cut, "Operation": cut})
+    if is_restored:
+        info = lock_info.of_verb("a version", caller, operation=restore.OPERATION, info="")
     version = ObjectVersion("etag", "version", 1, datetime.now(UTC), {}, has_own_etag=True)
     lock = HeldLock(LockIdentity("version", info, whole), version, datetime.now(UTC))
-    caller = Caller(whole, Role.WRITER, ("*",))
-    return version_metadata(StateDocument(revision, cut), "0" * 64, revision, lock, caller, "0" * 32)
+    document = StateDocument(revision, cut)
+    if not is_restored:
+        return version_metadata(document, "0" * 64, revision, lock, caller, "0" * 32)
+    noted = version_metadata(document, "0" * 64, revision, lock, caller)
+    return {**noted, "restored-from": "x" * restore.LONGEST_VERSION_ID, "reason": cut}
 
 
+@pytest.mark.parametrize("is_restored", [False, True])
 @pytest.mark.parametrize("character", ["x", "ü", "\U0001f600"])
-def test_the_largest_metadata_of_a_version_is_within_the_limit_of_s3(character: str) -> None:
-    noted = largest_metadata(character)
+def test_the_largest_metadata_of_a_version_is_within_the_limit_of_s3(
+    character: str, is_restored: bool
+) -> None:
+    noted = largest_metadata(character, is_restored=is_restored)
 
     size = sum(
-        len(S3_METADATA_PREFIX) + len(name) + len(object_metadata.encode(value))
+        len(S3_METADATA_PREFIX) + len(name) + len(object_metadata.encode_named(name, value))
         for name, value in noted.items()
     )
     assert size <= S3_METADATA_LIMIT
 
 
 def test_a_version_has_the_listed_metadata_and_no_other() -> None:
-    assert set(largest_metadata("x")) == set(METADATA_NAMES)
+    written, restored = (largest_metadata("x", is_restored=is_restored) for is_restored in (False, True))
+
+    assert written.keys() | restored.keys() == set(METADATA_NAMES)
+    assert restored.keys() - written.keys() == {"restored-from", "reason"}
 
 
 # --- form -------------------------------------------------------------------------------------------

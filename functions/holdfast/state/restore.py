@@ -38,7 +38,8 @@ OPERATION: Final = "restore"
 _ATTEMPTS: Final = 4
 _RELEASE_SECONDS: Final = 3.0
 """The least time that a restore has to release its lock, however long the rest took."""
-_LONGEST_VERSION_ID: Final = 200
+LONGEST_VERSION_ID: Final = 128
+"""Characters of the ID of a version. S3's have 32; longer ones would exceed what metadata holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +117,8 @@ def restore(
     caller.require(Action.RESTORE, name)
     check_id(wanted.command_id)
     check_reason(wanted.reason)
-    if not 0 < len(wanted.version_id) <= _LONGEST_VERSION_ID:
-        raise InvalidRequest(f"The ID of a version has at most {_LONGEST_VERSION_ID} characters.")
+    if not 0 < len(wanted.version_id) <= LONGEST_VERSION_ID:
+        raise InvalidRequest(f"The ID of a version has at most {LONGEST_VERSION_ID} characters.")
     # Before the lock, because a version never changes, and who asks for a wrong one locks nobody out.
     source, content = _readable(store, name, wanted.version_id, limit)
     # Two restores never share a lock, and a retry meets its own.
