@@ -415,20 +415,19 @@ class _Part:
 
     def _within(self, before: Any, after: Any) -> Iterator[Attribute]:
         """Yield what differs within objects or lists, of which one may be nothing."""
-        old: Mapping[Any, Any]
-        new: Mapping[Any, Any]
         steps: Sequence[Any]
-        if isinstance(before, list) or isinstance(after, list):
-            old, new = (dict(enumerate(side)) if isinstance(side, list) else {} for side in (before, after))
-            steps = range(max(len(old), len(new)))
+        if isinstance(before if _has_parts(before) else after, list):
+            steps = range(max(len(side) for side in (before, after) if isinstance(side, list)))
         else:
-            old, new = (side if isinstance(side, dict) else {} for side in (before, after))
-            steps = sorted(old.keys() | new.keys())
+            steps = sorted({name for side in (before, after) if isinstance(side, dict) for name in side})
         for step in steps:
+            old, new = _part(before, step), _part(after, step)
+            if old == new and not _has_parts(old):
+                continue
             yield from _Part(
                 (self.path, step),
-                old.get(step, _ABSENT),
-                new.get(step, _ABSENT),
+                old,
+                new,
                 self.old_marks.get(step, {}),
                 self.new_marks.get(step, {}),
                 self.secrets,
@@ -524,6 +523,13 @@ def _all_texts(value: object) -> Iterator[str]:
 def _unwrapped(value: Any) -> tuple[Any, Any]:
     """Return a value and, if it is one of any type, its type."""
     return (value["value"], value["type"]) if is_dynamic(value) else (value, None)
+
+
+def _part(value: Any, step: Any) -> Any:
+    """Return a part of an object or a list, if it has it."""
+    if isinstance(value, dict):
+        return value.get(step, _ABSENT)
+    return value[step] if isinstance(value, list) and step < len(value) else _ABSENT
 
 
 def _has_parts(value: object) -> bool:
