@@ -529,7 +529,8 @@ def _part(value: Any, step: Any) -> Any:
     """Return a part of an object or a list, if it has it."""
     if isinstance(value, dict):
         return value.get(step, _ABSENT)
-    return value[step] if isinstance(value, list) and step < len(value) else _ABSENT
+    # An empty list may stand where the other document has an object.
+    return value[step] if isinstance(value, list) and value and step < len(value) else _ABSENT
 
 
 def _has_parts(value: object) -> bool:
