@@ -133,7 +133,6 @@ def test_a_bucket_with_a_default_retains_states_locks_and_tokens_without_being_a
     whole: Team, roles: Roles, state: str
 ) -> None:
     before = datetime.now(UTC)
-    whole.declare(state)
     token, info = whole.token("writer", state), documents.lock_info()
     writer = whole.client_with(token)
     assert writer.lock(state, info).status == 200
@@ -149,7 +148,6 @@ def test_a_bucket_with_a_default_retains_states_locks_and_tokens_without_being_a
 def test_a_lock_that_its_bucket_retains_is_released_behind_a_marker_and_taken_again(
     whole: Team, roles: Roles, state: str
 ) -> None:
-    whole.declare(state)
     writer, key = whole.client("writer"), f"states/{state}.tfstate.tflock"
 
     for round_ in (1, 2):
