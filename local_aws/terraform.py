@@ -59,6 +59,11 @@ class Client:
         return self.product is Product.OPENTOFU and self.version >= (1, 7, 0)
 
     @property
+    def reads_first(self) -> bool:
+        """Return whether `plan` reads the state before it acquires the lock, too."""
+        return self.product is Product.TERRAFORM and self.version >= (1, 15, 0)
+
+    @property
     def shows_holder(self) -> bool:
         """Return whether a refused command shows the lock info of the holder, not its own."""
         return self.version >= ((1, 9, 0) if self.product is Product.OPENTOFU else (1, 15, 0))

@@ -135,6 +135,12 @@ def whole(teams: dict[str, Team]) -> Team:
     return teams["whole"]
 
 
+@pytest.fixture(scope="session")
+def named(teams: dict[str, Team]) -> Team:
+    """The team whose names must be declared."""
+    return teams["named"]
+
+
 _NUMBERS = itertools.count(1)
 
 

@@ -97,6 +97,11 @@ class Team:
         """A client that bypasses the gateway."""
         return Client(self.direct_address, self.tls, self.token(role))
 
+    def declare(self, state: str) -> None:
+        """Declare the name of a state, as `holdfast state create` does."""
+        answer = self.client("writer").request("POST", f"/manage/v1/create/{state}")
+        assert answer.status == 200, answer
+
     @property
     def host(self) -> str:
         """What a `cloud` block has as `hostname`."""

@@ -108,8 +108,8 @@ def _not_declared(name: StateName, similar: list[str]) -> NotDeclared:
     then = f"Check the name, or declare it with '{declare}', which takes the role 'writer'."
     holder = LockInfo(
         {
-            # The one field that every client shows, also older ones.
-            "ID": f"no such state: {name}{near}",
+            # Most clients show this field alone.
+            "ID": f"no such state: {name}{near}; '{declare}' declares it",
             "Operation": "",
             "Info": f"The names of this team's states must be declared. {then}",
             "Who": "Holdfast",

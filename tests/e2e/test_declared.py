@@ -1,0 +1,63 @@
+"""A team whose names must be declared: a typing error ends in the terminal, and makes nothing."""
+
+import pytest
+
+from tests.e2e.test_terraform_traps import addresses
+from tests.support.cloud_client import place
+from tests.support.project import NewProject, backend, cloud
+from tests.support.team import Team
+
+SUBNET = 'resource "terraform_data" "subnet" {}\n'
+
+
+@pytest.fixture
+def state(state: str) -> str:
+    """A name of two segments: not every client of `cloud` takes the `:` in the workspace of a longer one."""
+    organization, _, rest = state.partition("/")
+    return f"{organization}/{rest.replace('/', '-')}"
+
+
+def test_a_typing_error_in_an_address_plans_nothing_and_makes_nothing(
+    named: Team, state: str, new_project: NewProject
+) -> None:
+    named.declare(state)
+    project = new_project(named, None, named.token("writer"))
+    project.write(main=SUBNET, backend=backend(named, state))
+    project.ok("init")
+    project.ok("apply", "-auto-approve")
+    wrong = f"{state}x"
+    project.write(backend='terraform {\n  backend "http" {}\n}\n')
+
+    with named.unchanged():
+        # Of a read, clients show the status alone; those that acquire the lock before they read, the ID.
+        assert "Unexpected HTTP response code 423" in project.refused(
+            "init", "-reconfigure", **addresses(named, wrong)
+        )
+        said = " ".join(project.refused("plan", **addresses(named, wrong)).split())
+        if project.terraform.client.reads_first:
+            assert said == "Error: Unexpected HTTP response code 423"
+        else:
+            assert f"no such state: {wrong} (nearest: {state}" in said
+            assert f"'holdfast state create {wrong}'" in said
+        assert "423" in project.refused("plan", "-lock=false", **addresses(named, wrong))
+
+    project.ok("init", "-reconfigure", **addresses(named, state))
+    assert project.run("plan", "-detailed-exitcode", **addresses(named, state)).code == 0
+
+
+def test_a_typing_error_in_a_workspaces_name_is_told_in_full_and_makes_none(
+    named: Team, state: str, new_project: NewProject
+) -> None:
+    named.declare(state)
+    organization, workspace = place(state)
+    right, typo = (new_project(named, None, named.token("writer")) for _ in range(2))
+    right.write(main=SUBNET, backend=cloud(named, organization, f'name = "{workspace}"'))
+    right.ok("init")
+    right.ok("apply", "-auto-approve")
+
+    with named.unchanged():
+        typo.write(main=SUBNET, backend=cloud(named, organization, f'name = "{workspace}x"'))
+        said = " ".join(typo.refused("init").split())
+        assert f"There is no state '{state}x'" in said
+        assert state in said.partition("The nearest names are: ")[2]
+        assert f"'holdfast state create {state}x'" in said
