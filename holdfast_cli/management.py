@@ -205,6 +205,7 @@ class Api:
         return document
 
     def _not_understood(self) -> str:
+        """Return the line about a response that this command cannot read."""
         return (
             f"{self.host} responds with something else than the management API does: check the address, and "
             f"that this command has the version of what is deployed.{api.version_skew(self.address)}"

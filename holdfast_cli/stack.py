@@ -8,8 +8,6 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from holdfast import team as names
-from holdfast.s3 import retention
-from holdfast.s3.retention import Retention
 from holdfast_cli.aws_errors import NOT_OF_AWS, as_command_errors, code_of
 from holdfast_cli.errors import CommandError
 from holdfast_cli.settings import Settings
@@ -32,30 +30,12 @@ class Stack:
         api_address: the API's base URL, without a trailing slash.
         bucket: the bucket's name.
         account: the ID of the AWS account that the stack and the bucket are in.
-        written_with: the output with the retention that its functions write states with, or None.
     """
 
     team: str
     api_address: str
     bucket: str
     account: str
-    written_with: str | None
-
-    @property
-    def retention(self) -> Retention | None:
-        """Of the states that its functions write; None if they leave it to the bucket.
-
-        Raises:
-            CommandError: the output is none that this version of the command knows.
-        """
-        try:
-            return None if self.written_with is None else retention.parse(self.written_with)
-        except ValueError as error:
-            name = names.stack_name(self.team)
-            raise CommandError(
-                f"The output {names.STATE_RETENTION} of the stack {name} is not valid: {error}. "
-                f"Deploy the stack again with `npx cdk deploy {name}`, or use the command of its version."
-            ) from error
 
 
 def sign_in(settings: Settings) -> boto3.Session:
@@ -161,7 +141,6 @@ def _read(stack: "StackTypeDef") -> Stack:
             outputs[names.API_ADDRESS].rstrip("/"),
             outputs[names.BUCKET_NAME],
             arn.split(":")[4],
-            outputs.get(names.STATE_RETENTION),
         )
     except KeyError as error:
         raise CommandError(

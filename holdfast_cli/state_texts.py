@@ -6,6 +6,9 @@ from typing import Final
 from holdfast_cli import output
 from holdfast_cli.management import Document, member, number, text, time
 
+NEVER_ACKNOWLEDGED: Final = "never_acknowledged"
+"""The status of a version whose writer was refused."""
+
 _UNITS: Final = ((1000**3, "GB"), (1000**2, "MB"), (1000, "KB"))
 
 
@@ -33,6 +36,14 @@ def moment(document: Document, name: str) -> str:
     """Format a time of a document for a sentence; empty if there is none, and what is not a time as it is."""
     found = time(document, name)
     return output.moment(found) if found else text(document, name)
+
+
+def status_words(status: str) -> str:
+    """Return a status in words; one that a newer API has, as it is."""
+    return {
+        NEVER_ACKNOWLEDGED: "never acknowledged",
+        "other_program": "written by another program",
+    }.get(status, status)
 
 
 def whole(document: Document, name: str) -> str:

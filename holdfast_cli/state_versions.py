@@ -1,88 +1,16 @@
-"""Finds the version of a state that a command names: by its ID, its serial or a time."""
+"""Finds the version of a state that a command names in its history."""
 
-import re
-from argparse import ArgumentTypeError
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
-from holdfast_cli import management, output
+from holdfast_cli import management, output, state_texts
 from holdfast_cli.errors import CommandError
 from holdfast_cli.management import Api, Document, text
+from holdfast_cli.version_reference import Reference
 
-NEVER_ACKNOWLEDGED: Final = "never_acknowledged"
-"""The status of a version whose writer was refused."""
-HELP: Final = """\
-VERSION is the ID of a version, as `holdfast state history` shows it; or its serial,
-as @12; or a time, as @2026-11-20T14:00, which means the version that was current
-then. A time without an offset is local, a date alone is its 00:00."""
-"""How a version is named."""
-
-_SERIAL: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
-_TIME: Final = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-    r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?",
-    re.ASCII | re.IGNORECASE,
-)
-_ID: Final = re.compile(r"[!-~]{1,1024}", re.ASCII)
 _MOST_NAMED: Final = 5
 """Versions in one line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """How a version is named.
-
-    Attributes:
-        typed: as it was typed.
-        id: its ID, or None.
-        serial: its serial, or None.
-        at: the time at which it was current, or None.
-    """
-
-    typed: str
-    id: str | None = None
-    serial: int | None = None
-    at: datetime | None = None
-
-    def __str__(self) -> str:
-        return self.typed
-
-
-def reference(value: str) -> Reference:
-    """Parse how a version is named.
-
-    Raises:
-        ArgumentTypeError: it is neither an ID nor a serial nor a time that has passed.
-    """
-    if not value.startswith("@"):
-        if not _ID.fullmatch(value):
-            raise ArgumentTypeError(
-                "it is not a valid version: an ID, a serial as @12, or a time as @2026-11-20"
-            )
-        return Reference(value, id=value)
-    if _SERIAL.fullmatch(value[1:]):
-        return Reference(value, serial=int(value[1:]))
-    at = local_time(value[1:])
-    if at > datetime.now(UTC):
-        raise ArgumentTypeError(f"{value!r} is in the future: it is {output.moment(at)}")
-    return Reference(value, at=at)
-
-
-def local_time(value: str) -> datetime:
-    """Parse a time; one without an offset is local.
-
-    Raises:
-        ArgumentTypeError: it is not one.
-    """
-    if _TIME.fullmatch(value):
-        with suppress(ValueError, OverflowError, OSError):
-            return datetime.fromisoformat(value.upper()).astimezone(UTC)
-    raise ArgumentTypeError(
-        f"{value!r} is not a valid time, as 2026-11-20, 2026-11-20T14:00 or 2026-11-20T14:00+01:00"
-    )
 
 
 def all_of(api: Api, name: object) -> Generator[Document, None, None]:
@@ -129,16 +57,8 @@ def described(version: Document) -> str:
     if written is not None:
         parts.append(f"of {output.moment(written)}")
     if (status := text(version, "status")) not in ("", "acknowledged"):
-        parts.append(status_words(status))
+        parts.append(state_texts.status_words(status))
     return ", ".join(parts)
-
-
-def status_words(status: str) -> str:
-    """Return a status in words; one that a newer API has, as it is."""
-    return {
-        NEVER_ACKNOWLEDGED: "never acknowledged",
-        "other_program": "written by another program",
-    }.get(status, status)
 
 
 def _find(one: Reference, name: object, history: Iterator[Document], read: list[Document]) -> Document:
@@ -189,7 +109,7 @@ def _at(at: datetime, one: Reference, name: object, versions: Iterator[Document]
                     f"history {name}` shows the versions before; name one by its ID."
                 )
             continue
-        if text(version, "status") == NEVER_ACKNOWLEDGED:
+        if text(version, "status") == state_texts.NEVER_ACKNOWLEDGED:
             continue
         if written is not None and written <= at:
             return version
@@ -213,7 +133,7 @@ def refuse_never_acknowledged(version: Document, one: Reference, name: object) -
     Raises:
         CommandError: its writer was refused.
     """
-    if one.id is None and text(version, "status") == NEVER_ACKNOWLEDGED:
+    if one.id is None and text(version, "status") == state_texts.NEVER_ACKNOWLEDGED:
         raise CommandError(
             f"{one} of the state {name} is {described(version)}: its writer was refused. If it is the one "
             f"that you want, name it by its ID, {text(version, 'version')}."

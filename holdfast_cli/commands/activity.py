@@ -3,6 +3,7 @@
 import argparse
 import json
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from holdfast_cli import arguments, output
@@ -66,8 +67,9 @@ def _run(asked: argparse.Namespace) -> None:
     since = asked.since or datetime.now(UTC) - _SINCE
     query = {"state": None if asked.state is None else asked.state.value, "since": output.word(since)}
     found = management.sign_in(asked).pages("activity", "events", progress="events", **query)
-    events = sorted(found, key=lambda event: management.text(event, "time"))
-    shown = events[-asked.limit :]
+    shown = list(islice(found, asked.limit))  # the newest come first
+    found.close()
+    shown.sort(key=lambda event: management.text(event, "time"))
     if asked.json:
         output.write(json.dumps(shown, indent=2))
     elif shown:
@@ -78,5 +80,5 @@ def _run(asked: argparse.Namespace) -> None:
                 f"There is no such event since {output.moment(since)}; --since looks further back."
             )
         )
-    if len(shown) < len(events):
-        output.tell(f"holdfast: {len(events) - len(shown)} older events are not shown; --limit shows more.")
+    if len(shown) == asked.limit:
+        output.tell(f"holdfast: These are the newest {asked.limit}; --limit shows more, if there are any.")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from holdfast import names
 from holdfast.access import check_pattern, matches
 from holdfast.errors import HoldfastError, InvalidName
-from holdfast_cli import arguments, asking, output, state_versions
+from holdfast_cli import arguments, asking, output, version_reference
 from holdfast_cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _until(value: str) -> datetime:
     if value[-1:] in ("d", "h", "m", "s"):
         at = now + arguments.duration(value)
     else:
-        at = state_versions.local_time(value)
+        at = version_reference.local_time(value)
     at = at.replace(microsecond=0)
     if at <= now:
         raise argparse.ArgumentTypeError(f"{value!r} has passed already: it is {output.moment(at)}")

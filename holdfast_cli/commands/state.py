@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from holdfast_cli import arguments, output, state_versions
+from holdfast_cli import arguments, output, version_reference
 from holdfast_cli.commands import freeze, state_changes
 from holdfast_cli.errors import CommandError, UsageError
 
@@ -147,7 +147,7 @@ Values are masked unless --show-values; with it, what the state marks sensitive
 stays masked. A state does not know everything that a provider's schema calls
 sensitive.
 
-{state_versions.HELP}""",
+{version_reference.HELP}""",
         epilog="""\
 examples:
   holdfast state diff network/prod
@@ -164,7 +164,7 @@ examples:
         diff.add_argument(
             name,
             nargs="?",
-            type=state_versions.reference,
+            type=version_reference.reference,
             default=None,
             metavar=metavar,
             help=f"a version; default: {default}",
@@ -186,7 +186,7 @@ def _add_get(group: "Commands") -> None:
 Print a version of a state as it is stored, by default the current one. Takes the
 role reader; the role outputs gets it reduced to its outputs.
 
-{state_versions.HELP}""",
+{version_reference.HELP}""",
         epilog="""\
 examples:
   holdfast state get network/prod > now.tfstate
@@ -196,7 +196,7 @@ examples:
     arguments.add_state(get)
     get.add_argument(
         "--version",
-        type=state_versions.reference,
+        type=version_reference.reference,
         metavar="VERSION",
         help="which version; default: the current one",
     )
@@ -269,7 +269,7 @@ def _show(asked: argparse.Namespace) -> None:
 
 def _fields(found: "Document") -> list[tuple[str, str]]:
     from holdfast_cli.management import member, number, text
-    from holdfast_cli.state_texts import lock_fields, moment, size, whole
+    from holdfast_cli.state_texts import lock_fields, moment, size, status_words, whole
 
     fields = [("state", text(found, "name"))]
     if not text(found, "version"):
@@ -287,7 +287,7 @@ def _fields(found: "Document") -> list[tuple[str, str]]:
             ("written", moment(found, "modified")),
             ("by", _writer(found)),
             ("operation", text(found, "operation")),
-            ("status", state_versions.status_words(text(found, "status"))),
+            ("status", status_words(text(found, "status"))),
             ("Terraform", text(found, "terraform_version")),
             ("resources", resources),
             ("outputs", whole(counts, "outputs")),
@@ -308,7 +308,7 @@ def _writer(version: "Document") -> str:
 
 
 def _history(asked: argparse.Namespace) -> None:
-    from holdfast_cli import management
+    from holdfast_cli import management, state_versions
 
     history = state_versions.all_of(management.sign_in(asked), asked.state)
     versions = list(islice(history, None if asked.all else asked.limit))
@@ -346,8 +346,9 @@ def _table_of_versions(versions: "list[Document]") -> str:
 
 def _status(version: "Document") -> str:
     from holdfast_cli.management import text
+    from holdfast_cli.state_texts import status_words
 
-    status = state_versions.status_words(text(version, "status"))
+    status = status_words(text(version, "status"))
     words = ["deleted" if version.get("delete_marker") is True else status]
     if version.get("current") is True:
         words.insert(0, "current")
@@ -363,7 +364,7 @@ def _note(version: "Document") -> str:
 
 
 def _diff(asked: argparse.Namespace) -> None:
-    from holdfast_cli import management
+    from holdfast_cli import management, state_diff, state_versions
 
     api = management.sign_in(asked)
     named = [one for one in (asked.from_, asked.to) if one is not None]
@@ -380,9 +381,7 @@ def _diff(asked: argparse.Namespace) -> None:
     if asked.json:
         output.write(json.dumps(document, indent=2))
         return
-    from holdfast_cli import state_diff
-
-    output.write(state_diff.text(document, show_values=asked.show_values))
+    output.write(state_diff.text(document))
 
 
 def _get(asked: argparse.Namespace) -> None:
@@ -391,7 +390,7 @@ def _get(asked: argparse.Namespace) -> None:
     if asked.output is not None and os.path.lexists(asked.output):
         raise CommandError(f"{asked.output} is there already: remove it, or name another file.")
 
-    from holdfast_cli import management
+    from holdfast_cli import management, state_versions
 
     api, version = management.sign_in(asked), None
     if asked.version is not None:

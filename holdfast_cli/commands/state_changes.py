@@ -5,7 +5,7 @@ import json
 import secrets
 from typing import TYPE_CHECKING
 
-from holdfast_cli import arguments, asking, output, state_versions
+from holdfast_cli import arguments, asking, output, version_reference
 from holdfast_cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ serial, under a lock. No version is lost, so that a restore can be undone by
 another. Infrastructure does not go back with the state: run `terraform plan`
 afterwards. Restoring what is current changes nothing. Takes the role maintainer.
 
-{state_versions.HELP}
+{version_reference.HELP}
 A version that was never acknowledged is restored only by its ID.""",
         epilog="""\
 examples:
@@ -46,7 +46,10 @@ examples:
     )
     arguments.add_state(restore)
     restore.add_argument(
-        "version", type=state_versions.reference, metavar="VERSION", help="which version, by ID, @12 or @TIME"
+        "version",
+        type=version_reference.reference,
+        metavar="VERSION",
+        help="which version, by ID, @12 or @TIME",
     )
     arguments.add_reason(restore)
     arguments.add_api(restore)
@@ -120,7 +123,7 @@ examples:
 
 
 def _restore(asked: argparse.Namespace) -> None:
-    from holdfast_cli import management  # only what talks to the API loads it
+    from holdfast_cli import management, state_versions  # only what talks to the API loads them
     from holdfast_cli.management import text
     from holdfast_cli.state_texts import whole
 

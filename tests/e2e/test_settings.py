@@ -211,9 +211,11 @@ def test_a_deleted_state_comes_back_kept_and_terraform_finds_nothing_to_change(
     assert kept.client("maintainer").delete(state).status == 200
     assert project.run("plan", "-detailed-exitcode").code == 2
 
+    maintainer = kept.token("maintainer")
+    credentials = {"TF_HTTP_USERNAME": maintainer.username, "TF_HTTP_PASSWORD": maintainer.password}
     subprocess.run(
-        [HOLDFAST, "state", "undelete", state, "--team", kept.name],
-        env=dict(kept.environment),
+        [HOLDFAST, "state", "undelete", state, "--address", kept.gateway.address],
+        env={**kept.environment, **credentials},
         capture_output=True,
         text=True,
         check=True,

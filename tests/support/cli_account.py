@@ -70,17 +70,14 @@ class Aws:
     def client(self, service: Any) -> Any:
         return _client(self._endpoint, service)
 
-    def deploy(self, team: str, *, retention: str | None = None, **outputs: object) -> None:
+    def deploy(self, team: str, **outputs: object) -> None:
         """Create a stack as the CDK app does, as far as the command looks at it.
 
         Args:
             team: whose.
-            retention: of its states, in the stack's output.
             outputs: the only other ones; by default those that every stack has.
         """
         outputs = outputs or {"ApiAddress": f"https://{team}.example.com", "BucketName": {"Ref": "Bucket"}}
-        if retention is not None:
-            outputs["StateRetention"] = retention
         template = {
             "Resources": {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": bucket(team)}}},
             "Outputs": {name: {"Value": value} for name, value in outputs.items()},
@@ -101,14 +98,6 @@ class Aws:
         """Write a state as another program does, and return its version."""
         key = f"states/{name}.tfstate"
         return str(self.client("s3").put_object(Bucket=bucket(team), Key=key, Body=body)["VersionId"])
-
-    def delete_state(self, team: str, name: str) -> None:
-        """Put a delete marker on a state."""
-        self.client("s3").delete_object(Bucket=bucket(team), Key=f"states/{name}.tfstate")
-
-    def state(self, team: str, name: str) -> bytes | None:
-        """Return a current state, or None if there is none."""
-        return self.records(team).get(f"states/{name}.tfstate")
 
     def put_record(self, team: str, key: str, body: bytes) -> None:
         """Write an object as another operator does."""

@@ -8,12 +8,10 @@ import pytest
 
 from tests.support import cli_account
 from tests.support.cli_account import Aws
-from tests.support.documents import state
 from tests.support.fault_relay import Fault, Injected, Relay, Request
 
 ACCOUNT = "123456789012"
 """The account of moto's stacks; moto does not compare it."""
-NAME = "network/prod"
 
 
 @pytest.fixture(scope="module")
@@ -24,11 +22,9 @@ def moto() -> Iterator[str]:
 
 @pytest.fixture
 def aws(moto: str, tmp_path: Path) -> Aws:
-    """An account with the stack of one team and a deleted state."""
+    """An account with the stack of one team."""
     account = cli_account.empty(moto, tmp_path)
     account.deploy("payments")
-    account.put_state("payments", NAME, state(7))
-    account.delete_state("payments", NAME)
     return account
 
 
@@ -50,17 +46,16 @@ def test_every_request_to_s3_names_the_account_of_the_stack(aws: Aws, moto: str)
             ("trust", "add", "ci", "--aws-role", "Deployer", "--role", "writer", "--scope", "*"),
             ("trust", "list"),
             ("trust", "remove", "ci"),
-            ("state", "undelete", NAME),
         ):
             before = len(owners)
             aws.output(*command, **endpoint)
             assert len(owners) > before, f"{command} sent nothing to S3"
 
     assert {owner for _, owner in owners} == {ACCOUNT}
-    assert {method for method, _ in owners} == {"GET", "PUT", "DELETE"}
+    assert {method for method, _ in owners} == {"GET", "PUT"}
 
 
-@pytest.mark.parametrize("command", [("token", "list"), ("trust", "list"), ("state", "undelete", NAME)])
+@pytest.mark.parametrize("command", [("token", "list"), ("trust", "list")])
 def test_a_refused_request_names_the_account_that_the_bucket_should_be_in(
     aws: Aws, moto: str, command: tuple[str, ...]
 ) -> None:

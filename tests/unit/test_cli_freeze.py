@@ -236,8 +236,7 @@ def test_a_pattern_that_matches_everything_asks(stub: ApiStub, pattern: str) -> 
     assert "--yes" in line
 
     stub.reply(both, frozen("network/eu"), frozen("network/prod"))
-    command = [HOLDFAST, *FREEZE, pattern, *REASON]
-    printed = terminal.run(command, environment(stub), columns=200, typed="2\n")
+    printed = terminal.run((HOLDFAST, *FREEZE, pattern, *REASON), environment(stub), columns=200, typed="2\n")
     assert printed.count("is frozen until") == 2
 
     stub.reply(both, frozen("network/eu"), frozen("network/prod"))

@@ -62,7 +62,7 @@ def importing(module, how=interrupt):
 
 def reading():
     from holdfast_cli import stack, tokens
-    stack.open_team = lambda _: (None, stack.Stack("a", "", "", "", None))
+    stack.open_team = lambda _: (None, stack.Stack("a", "", "", ""))
     tokens.connect = lambda _: None
     tokens._keys = lambda *_: [""]
     tokens.Store.read = lambda *_: threading.Event().wait(120)
@@ -109,7 +109,7 @@ def test_an_interrupt_between_a_change_and_its_output_says_what_was_changed(
     token, secret = create(
         Role.WRITER, ["x"], description="", created_by="ada", now=datetime.now(UTC), expires=None
     )
-    found = stack.Stack("payments", "https://a.example", "bucket", "123456789012", None)
+    found = stack.Stack("payments", "https://a.example", "bucket", "123456789012")
     monkeypatch.setenv("HOLDFAST_CONFIG_FILE", "/dev/null")
     monkeypatch.setattr(stack, "open_team", lambda _: (None, found))
     monkeypatch.setattr(tokens, "create", lambda *_: (token, secret))

@@ -148,13 +148,13 @@ def event(time: str, **fields: object) -> dict[str, object]:
 
 
 def test_activity_is_a_table_oldest_first_with_the_newest(stub: ApiStub) -> None:
-    events = [event(f"2026-11-20T12:0{minute}:00.000Z", serial=minute) for minute in (3, 1, 2)]
-    stub.reply(page("events", events[0], next_="more"), page("events", *events[1:]))
+    events = [event(f"2026-11-20T12:0{minute}:00.000Z", serial=minute) for minute in (3, 2, 1)]
+    stub.reply(page("events", next_="a"), page("events", events[0], next_="b"), page("events", *events[1:]))
 
     done = run(stub, "activity", NAME, "--since", "30d", "--limit", "2")
 
     assert [line.split()[-1] for line in done.stdout.splitlines()] == ["DETAILS", "serial=2", "serial=3"]
-    assert done.stderr == "holdfast: 1 older events are not shown; --limit shows more.\n"
+    assert done.stderr == "holdfast: These are the newest 2; --limit shows more, if there are any.\n"
     asked = urlsplit(stub.asked[0].path)
     query = parse_qs(asked.query)
     assert (asked.path, query["state"]) == ("/manage/v1/activity", [NAME])

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from holdfast_cli.main import main, parser
-from holdfast_cli.state_versions import reference
+from holdfast_cli.version_reference import reference
 
 PARSER: Final = parser()
 SECRET = "holdfast_" + 49 * "0"

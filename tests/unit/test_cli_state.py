@@ -212,6 +212,36 @@ def test_a_diff_is_asked_for_as_it_was_typed(stub: ApiStub, options: list[str], 
     assert stub.asked[0].path == f"/manage/v1/diff/{NAME}{query}"
 
 
+def test_a_diff_is_text_in_lines(stub: ApiStub) -> None:
+    side = {"serial": 13, "time": "2026-11-20T13:00:00Z", "size": 812, "version": "v-13"}
+    document = {
+        "name": NAME,
+        "from": side,
+        "to": side | {"serial": 14, "version": "v-14"},
+        "lineage_changed": False,
+        "encrypted": False,
+        "values": False,
+        "resources": [],
+        "outputs": [],
+        "summary": {},
+    }
+    stub.reply(answer(document))
+
+    text = output(stub, "state", "diff", NAME)
+
+    assert "serial 13, 2026-11-20T13:00:00Z, 812 bytes, version v-13" in text
+    assert text.endswith("No differences in resources and outputs.\n")
+
+
+@pytest.mark.parametrize(
+    "document", [{"name": NAME}, {"name": NAME, "from": 7, "to": [], "lineage_changed": 0}]
+)
+def test_a_diff_that_this_command_cannot_read_is_one_line(stub: ApiStub, document: dict[str, object]) -> None:
+    stub.reply(answer(document))
+
+    assert "of another version than this command" in failure(stub, "state", "diff", NAME)
+
+
 # --- get -----------------------------------------------------------------------------------------
 
 

@@ -24,7 +24,6 @@ from holdfast.identity.credentials import TokenCredentials
 from holdfast.identity.tokens import Token, authenticate
 from tests.support import cli_account
 from tests.support.cli_account import HOLDFAST, REGION, Aws, bucket, unread
-from tests.support.documents import state
 from tests.support.free_port import free_port
 from tests.support.s3_fault_proxy import Fault, running
 
@@ -490,7 +489,7 @@ def test_the_version_is_that_of_the_package(aws: Aws) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        *([], ["backend-config"], ["state"], ["state", "undelete"]),
+        ["backend-config"],
         *(["token"], ["token", "create"], ["token", "list"], ["token", "show"]),
         *(["token", "rotate"], ["token", "revoke"]),
         *(["trust"], ["trust", "add"], ["trust", "list"]),
@@ -510,9 +509,6 @@ def test_every_example_of_the_help_works_as_it_stands(
 
     for example in examples:
         match example.split()[:3]:
-            case ["holdfast", "state", "undelete"]:
-                aws.put_state("payments", "network/prod", state())
-                aws.delete_state("payments", "network/prod")
             case ["holdfast", "token", "show" | "rotate" | "revoke"]:
                 token = replace(tokens.create(**EXAMPLE)[0], id="k2v9x0q7m3c1d8f5a6b4")
                 aws.put_record("payments", token.key, token.to_json())

@@ -18,7 +18,7 @@ from holdfast_cli.errors import CommandError
 from holdfast_cli.stack import Stack
 
 ADA = api_probe.Credentials("ada", "secret of ada")
-STACK = Stack("payments", "https://api.example.com", "holdfast-payments", "123456789012", None)
+STACK = Stack("payments", "https://api.example.com", "holdfast-payments", "123456789012")
 
 Change = Callable[[str, str, api.Response], api.Response]
 """Takes verb, path and response of a request, and returns the response that is sent instead."""

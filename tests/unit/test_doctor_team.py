@@ -246,7 +246,7 @@ def test_what_is_missing_is_a_problem_and_a_call_that_is_missing_is_not(
     assert (found.check, found.level) == ("part", level)
 
 
-FOUND = stack.Stack("payments", "https://api.example.com", "holdfast-payments", "123456789012", None)
+FOUND = stack.Stack("payments", "https://api.example.com", "holdfast-payments", "123456789012")
 
 
 @pytest.mark.parametrize(

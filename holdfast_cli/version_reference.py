@@ -1,0 +1,78 @@
+"""How a version of a state is named on the command line: by its ID, its serial or a time."""
+
+import re
+from argparse import ArgumentTypeError
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from holdfast_cli import output
+
+HELP: Final = """\
+VERSION is the ID of a version, as `holdfast state history` shows it; or its serial,
+as @12; or a time, as @2026-11-20T14:00, which means the version that was current
+then. A time without an offset is local, a date alone is its 00:00."""
+"""How a version is named."""
+
+_SERIAL: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
+_TIME: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?",
+    re.ASCII | re.IGNORECASE,
+)
+_ID: Final = re.compile(r"[!-~]{1,1024}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """How a version is named.
+
+    Attributes:
+        typed: as it was typed.
+        id: its ID, or None.
+        serial: its serial, or None.
+        at: the time at which it was current, or None.
+    """
+
+    typed: str
+    id: str | None = None
+    serial: int | None = None
+    at: datetime | None = None
+
+    def __str__(self) -> str:
+        return self.typed
+
+
+def reference(value: str) -> Reference:
+    """Parse how a version is named.
+
+    Raises:
+        ArgumentTypeError: it is neither an ID nor a serial nor a time that has passed.
+    """
+    if not value.startswith("@"):
+        if not _ID.fullmatch(value):
+            raise ArgumentTypeError(
+                "it is not a valid version: an ID, a serial as @12, or a time as @2026-11-20"
+            )
+        return Reference(value, id=value)
+    if _SERIAL.fullmatch(value[1:]):
+        return Reference(value, serial=int(value[1:]))
+    at = local_time(value[1:])
+    if at > datetime.now(UTC):
+        raise ArgumentTypeError(f"{value!r} is in the future: it is {output.moment(at)}")
+    return Reference(value, at=at)
+
+
+def local_time(value: str) -> datetime:
+    """Parse a time; one without an offset is local.
+
+    Raises:
+        ArgumentTypeError: it is not one.
+    """
+    if _TIME.fullmatch(value):
+        with suppress(ValueError, OverflowError, OSError):
+            return datetime.fromisoformat(value.upper()).astimezone(UTC)
+    raise ArgumentTypeError(
+        f"{value!r} is not a valid time, as 2026-11-20, 2026-11-20T14:00 or 2026-11-20T14:00+01:00"
+    )
