@@ -446,7 +446,7 @@ CASES: Final = (
     Case("backend", "s3:PutObjectTagging", LOCKS, lock, "200", _NOT_ENFORCED),
     Case("backend", "s3:PutObjectRetention", STATES, write, "200", _NOT_ENFORCED, team="kept"),
     Case(
-        *("backend", "s3:GetObject", WORKSPACES, read_undeclared, f"423 {_GATEWAYS}", _REFUSED), team="named"
+        *("backend", "s3:GetObject", WORKSPACES, read_undeclared, f"423 {_GATEWAYS}", _REFUSED), team="whole"
     ),
     Case("backend", "kms:GenerateDataKey", "key", write, "200", _NOT_ENFORCED),
     Case("backend", "kms:Decrypt", "key", read, "200", _NOT_ENFORCED),

@@ -49,7 +49,7 @@ def drive(team: Team, name: str, *, require_lock: bool, locks_retained: bool, de
     """
     if declared:
         _undeclared(team, f"{name}/undeclared")
-        for state in ("none", "states", "locks", "retained"):
+        for state in ("none", "states", "locks"):
             _expect(manage(new_client(team), "POST", f"create/{name}/{state}", {}), 200)
     _sign_in(team, name)
     _sessions(team, name)
