@@ -260,7 +260,8 @@ def activity(team: Team, state: str) -> Request:
 
 
 def declare(team: Team, state: str) -> Request:
-    return _managed(team, state, "POST", f"create/{state}", {})
+    client = _signed_in(team)
+    return lambda: _told(manage(client, "POST", f"create/{state}", {}))
 
 
 def read_version(team: Team, state: str) -> Request:
