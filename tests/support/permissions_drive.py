@@ -146,7 +146,8 @@ def _locks(team: Team, state: str) -> None:
 def _workspace(team: Team, state: str, *, declared: bool) -> None:
     client = CloudClient(team.gateway.address, new_client(team).credentials, team.tls)
     if declared:
-        _expect(client.read(state), 423)
+        _expect(client.read(state), 404)
+        _expect(client.create(state), 423)
         _expect(manage(new_client(team), "POST", f"create/{state}", {}), 200)
     else:
         _expect(client.read(state), 404)
