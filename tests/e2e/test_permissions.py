@@ -39,7 +39,7 @@ def needed(aws: LocalAws, teams: dict[str, Team], roles: Roles) -> Needed:
             *(team, "permissions"),
             require_lock=name != "loose",
             locks_retained=name == "whole",
-            declared=name == "named",
+            declared=name == "whole",
         )
     for name in teams:
         _wait_for_the_audit_trail(roles[name, "audit_trail"])

@@ -260,7 +260,8 @@ def activity(team: Team, state: str) -> Request:
 
 
 def declare(team: Team, state: str) -> Request:
-    return _managed(team, state, "POST", f"create/{state}", {})
+    client = _signed_in(team)
+    return lambda: _told(manage(client, "POST", f"create/{state}", {}))
 
 
 def read_version(team: Team, state: str) -> Request:
@@ -446,7 +447,7 @@ CASES: Final = (
     Case("backend", "s3:PutObjectTagging", LOCKS, lock, "200", _NOT_ENFORCED),
     Case("backend", "s3:PutObjectRetention", STATES, write, "200", _NOT_ENFORCED, team="kept"),
     Case(
-        *("backend", "s3:GetObject", WORKSPACES, read_undeclared, f"423 {_GATEWAYS}", _REFUSED), team="named"
+        *("backend", "s3:GetObject", WORKSPACES, read_undeclared, f"423 {_GATEWAYS}", _REFUSED), team="whole"
     ),
     Case("backend", "kms:GenerateDataKey", "key", write, "200", _NOT_ENFORCED),
     Case("backend", "kms:Decrypt", "key", read, "200", _NOT_ENFORCED),

@@ -49,13 +49,13 @@ def drive(team: Team, name: str, *, require_lock: bool, locks_retained: bool, de
     """
     if declared:
         _undeclared(team, f"{name}/undeclared")
-        for state in ("none", "states", "locks", "retained"):
+        for state in ("none", "states", "locks"):
             _expect(manage(new_client(team), "POST", f"create/{name}/{state}", {}), 200)
     _sign_in(team, name)
     _sessions(team, name)
     _states(team, f"{name}/states")
     _locks(team, f"{name}/locks")
-    _workspace(team, f"{name}/workspace")
+    _workspace(team, f"{name}/workspace", declared=declared)
     _management(team, f"{name}/managed")
     _probe(team, f"{RESERVED}/{uuid4().hex}")
     _expect(team.client(None).request("GET", "/health"), 200)
@@ -143,10 +143,15 @@ def _locks(team: Team, state: str) -> None:
     _expect(maintainer.unlock(state, None), 200)
 
 
-def _workspace(team: Team, state: str) -> None:
+def _workspace(team: Team, state: str, *, declared: bool) -> None:
     client = CloudClient(team.gateway.address, new_client(team).credentials, team.tls)
-    _expect(client.read(state), 404)
-    _expect(client.create(state), 201)
+    if declared:
+        _expect(client.read(state), 404)
+        _expect(client.create(state), 423)
+        _expect(manage(new_client(team), "POST", f"create/{state}", {}), 200)
+    else:
+        _expect(client.read(state), 404)
+        _expect(client.create(state), 201)
     workspace, (organization, _) = client.open(state), place(state)
     for value in ("42", "43"):
         tag = {"type": "tag-bindings", "attributes": {"key": "cost-center", "value": value}}

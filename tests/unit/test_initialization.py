@@ -21,13 +21,16 @@ from holdfast.cloud.ids import WorkspaceId
 from holdfast.identity import trust
 from holdfast.identity.trust import Records
 from tests.support.certificates import create_certificates
-from tests.support.events import cloud_request, request, sign_in
+from tests.support.events import cloud_request, manage_request, request, sign_in
 from tests.support.free_port import free_port
 from tests.support.id_tokens import RSA, claims, record, signed
 
 ROOT: Final = Path(__file__).parents[2]
 ACCOUNT: Final = "123456789012"
-FUNCTIONS: Final = ("terraform_http", "cloud", "authorizer", "session_exchange", "audit_trail")
+FUNCTIONS: Final = (
+    *("terraform_http", "cloud", "management", "authorizer", "session_exchange"),
+    "audit_trail",
+)
 BEHIND_S3: Final = FUNCTIONS[:-1]
 SNAPSHOT: Final = {"AWS_LAMBDA_INITIALIZATION_TYPE": "snap-start"}
 RUNTIME: Final = "after_restore = []\nregister_after_restore = after_restore.append\n"
@@ -183,6 +186,9 @@ def event(function: str, aws: Aws) -> str:
         caller = Caller("token:x", Role.READER, ("*",))
         path = f"workspaces/{workspace}/current-state-version"
         return json.dumps(cloud_request("GET", path, caller=caller))
+    if function == "management":
+        caller = Caller("token:x", Role.READER, ("*",))
+        return json.dumps(manage_request("GET", "locks/a", caller=caller))
     if function == "authorizer":
         publish(aws)
         return json.dumps(sign_in(f"Bearer {signed(RSA, claims(iss=aws.s3))}"))
@@ -203,6 +209,7 @@ def publish(aws: Aws) -> None:
 EXPECTED: Final[Mapping[str, tuple[str, int]]] = {
     "terraform_http": ("/bucket/states/a.tfstate", 204),
     "cloud": ("/bucket/states/a/b.tfstate", 404),
+    "management": ("/bucket/states/a.tfstate.tflock", 200),
     "authorizer": (f"/bucket/{trust.KEY}", 200),
     "session_exchange": (f"/bucket/{trust.KEY}", 403),
 }
@@ -247,7 +254,7 @@ def test_a_snapshot_has_all_that_the_first_request_needs_and_no_connection(
     assert after[0] == key
     assert before[2] != after[2], "the connection of the snapshot was used after it"
     # What signs addresses has credentials of its own, which come in between.
-    renewed = "KEY3" if function == "cloud" else "KEY2"
+    renewed = "KEY3" if function in ("cloud", "management") else "KEY2"
     assert (before[1], after[1]) == ("KEY1", renewed), "credentials that had expired were not renewed"
 
 

@@ -178,7 +178,15 @@ try:
 except ProxyConnectionError:
     pass
 """
-CALLS = {"audit_trail": CALL_LOGS, "management": CALL_S3 + CALL_LOGS}
+READ_LOGS = """
+from botocore.exceptions import ProxyConnectionError
+from management import activity
+try:
+    activity.connect().filter_log_events(logGroupName="group")
+except ProxyConnectionError:
+    pass
+"""
+CALLS = {"audit_trail": CALL_LOGS, "management": CALL_S3 + READ_LOGS}
 ALONE = ("-I", "-S", "-c")
 """Without the packages of the Python that runs it."""
 
