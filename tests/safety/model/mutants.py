@@ -729,6 +729,20 @@ MUTANTS: Final = (
         WithoutCall(_RESTORE_AGAIN, "_require_own", which=(1, 2)),
     ),
     _mutant(
+        "a restore does not read the lock first",
+        Invariant.FOLLOWED,
+        "restore-broken",
+        (0, 0, 1),
+        WithoutCall(_RESTORE_AGAIN, "_require_own", which=(0, 2)),
+    ),
+    _mutant(
+        "a restore reads the lock before the state",
+        Invariant.SEEN,
+        "restore-broken",
+        (1, 0, 0),
+        Swapped(_RESTORE_AGAIN, "read_current", "read"),
+    ),
+    _mutant(
         "a restore keeps its lock",
         Invariant.RELEASED,
         "restore",

@@ -389,7 +389,7 @@ PLANS: Final = (
         [(1, 1, 0)],
         before=_twice,
     ),
-    _plan("restore-alone", [_RESTORER], [(2, 1, 0)], [(2, 2, 0)], before=_twice),
+    _plan("restore-alone", [_RESTORER], [(1, 1, 0), (2, 0, 0)], [(2, 1, 0)], before=_twice),
     _plan("restore-foreign", [_RESTORER], [(1, 1, 0)], before=_two_lineages),
     _plan("restore-digests", [_A, _RESTORER], [(0, 0, 0)], [(1, 0, 0)], before=_twice_digests),
     _plan("restore-protected", [_A, _RESTORER], [(0, 0, 0)], [(1, 0, 0)], before=_twice, protected=True),
