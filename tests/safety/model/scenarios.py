@@ -436,9 +436,7 @@ PLANS: Final = (
         [(0, 1, 0)],
         before=_twice,
     ),
-    _plan(
-        "manage-delete", [_A, Client("D", clients.manage_delete)], [(1, 0, 0)], [(0, 1, 0), (1, 1, 0)]
-    ),
+    _plan("manage-delete", [_A, Client("D", clients.manage_delete)], [(1, 0, 0)], [(0, 1, 0), (1, 1, 0)]),
     _plan("break", [_A, _B, _BREAKER], [(0, 0, 0)], [(1, 0, 0), (0, 1, 0)]),
     _plan("break-late", [_A, _BREAKER], [(1, 0, 0), (0, 1, 0)], [(1, 1, 0)]),
     _plan("break-restore", [_RESTORER, _BREAKER], [(0, 1, 0)], [(1, 1, 0)], before=_twice),
