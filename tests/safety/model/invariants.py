@@ -232,8 +232,10 @@ def of_shared_lock(effect: Effect, place: int, working: Iterable[tuple[int, Poin
         working: the places of the clients, and where their invocations are.
     """
     lock = effect.removed
+    if lock is None or "freeze" in dict(lock.metadata):
+        return  # whoever finds a freeze that has ended works on, with a lock of its own
     for other, point in working:
-        if lock is None or other == place or point.request.verb != "restore" or point.pending is None:
+        if other == place or point.request.verb != "restore" or point.pending is None:
             continue
         # Who is told of somebody else's lock first is answered at once.
         entries = (answer.entry for answer, _ in point.answers if answer.entry)
