@@ -112,7 +112,11 @@ MUTANTS: Final = (
         Invariant.ONE_HOLDER,
         "three-applies",
         (0, 0, 0),
-        Replaced(_ACQUIRE, "continue", 'return LockIdentity("gone", info, caller.principal)'),
+        Replaced(
+            _ACQUIRE,
+            "if held is None:\n    continue",
+            'if held is None:\n    return LockIdentity("gone", info, caller.principal)',
+        ),
     ),
     _mutant(
         "an acquire whose 412 counts as success",
