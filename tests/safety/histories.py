@@ -41,6 +41,12 @@ _SESSIONS: Final = (
     clients.borrower,
     clients.delete,
     clients.undelete,
+    clients.restore,
+    clients.restore_after_a_break,
+    clients.breaker,
+    clients.manage_delete,
+    clients.freeze_until,
+    clients.unfreeze,
     clients.reader,
 )
 _FOUND: Final = tuple(dict.fromkeys(plan.scenario.before for plan in PLANS))
@@ -55,7 +61,8 @@ _TOKEN: Final = "ci"
 
 
 def _rescue(me: Client) -> Session:
-    """Force-unlocks what is locked, and applies."""
+    """Lifts a freeze, force-unlocks what is locked, and applies."""
+    yield from clients.unfreeze(me)
     yield HttpRequest("unlock", STATE, me.caller)
     yield from clients.apply(me)
 

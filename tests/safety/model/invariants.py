@@ -232,13 +232,17 @@ def of_shared_lock(effect: Effect, place: int, working: Iterable[tuple[int, Poin
         working: the places of the clients, and where their invocations are.
     """
     lock = effect.removed
+    if lock is None or "freeze" in dict(lock.metadata):
+        return  # whoever finds a freeze that has ended works on, with a lock of its own
     for other, point in working:
-        if lock is None or other == place or point.request.verb != "restore" or point.pending is None:
+        if other == place or point.request.verb != "restore" or point.pending is None:
             continue
         # Who is told of somebody else's lock first is answered at once.
         entries = (answer.entry for answer, _ in point.answers if answer.entry)
         if next((entry for entry in entries if "locked-by" in dict(entry.metadata)), None) == lock:
-            yield Violation(Invariant.OWN_LOCK, f"the lock {lock_owner(lock)} was removed, and another uses it")
+            yield Violation(
+                Invariant.OWN_LOCK, f"the lock {lock_owner(lock)} was removed, and another uses it"
+            )
 
 
 def _counts(entry: Entry, acknowledged: frozenset[bytes]) -> bool:
@@ -287,7 +291,10 @@ def of_state_effect(
                 yield Violation(Invariant.ONE_HOLDER, what)
     if not _counts(before, acknowledged):
         return
-    if point.request.verb == "manage-delete" and before.version_id != _document(point.request.body)["version"]:
+    if (
+        point.request.verb == "manage-delete"
+        and before.version_id != _document(point.request.body)["version"]
+    ):
         yield Violation(Invariant.SEEN, f"{writer.name} deleted another version than it had seen")
     if point.request.verb in DELETES:
         read = {answer.entry.body for answer, _ in point.answers if answer.entry}
@@ -487,9 +494,7 @@ def _is_blind(entry: Entry) -> bool:
     return _operation(entry) == "restore" and author(entry) == BLIND
 
 
-def _written_over(
-    entries: Sequence[Entry], writer: Party, parties: Iterable[Party]
-) -> Iterable[Violation]:
+def _written_over(entries: Sequence[Entry], writer: Party, parties: Iterable[Party]) -> Iterable[Violation]:
     """Judge what has come after a version that was acknowledged just now, the first of these."""
     if len(entries) == 1:
         return

@@ -112,7 +112,11 @@ MUTANTS: Final = (
         Invariant.ONE_HOLDER,
         "three-applies",
         (0, 0, 0),
-        Replaced(_ACQUIRE, "continue", 'return LockIdentity("gone", info, caller.principal)'),
+        Replaced(
+            _ACQUIRE,
+            "if held is None:\n    continue",
+            'if held is None:\n    return LockIdentity("gone", info, caller.principal)',
+        ),
     ),
     _mutant(
         "an acquire whose 412 counts as success",
@@ -727,6 +731,20 @@ MUTANTS: Final = (
         "restore-broken",
         (0, 0, 0),
         WithoutCall(_RESTORE_AGAIN, "_require_own", which=(1, 2)),
+    ),
+    _mutant(
+        "a restore does not read the lock first",
+        Invariant.FOLLOWED,
+        "restore-broken",
+        (0, 0, 1),
+        WithoutCall(_RESTORE_AGAIN, "_require_own", which=(0, 2)),
+    ),
+    _mutant(
+        "a restore reads the lock before the state",
+        Invariant.SEEN,
+        "restore-broken",
+        (1, 0, 0),
+        Swapped(_RESTORE_AGAIN, "read_current", "read"),
     ),
     _mutant(
         "a restore keeps its lock",

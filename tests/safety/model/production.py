@@ -472,7 +472,7 @@ class LambdasClock(datetime):
 
 
 class SlowClock(datetime):
-    """Stands in for `datetime` where the code refuses a time that has passed: this clock is an hour behind."""
+    """Stands in for `datetime` where a time that has passed is refused: this clock is an hour behind."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> Self:

@@ -73,13 +73,16 @@ def _tenth() -> Bucket:
     return _with_state(Bucket(), serial=10)
 
 
-def _with_state(bucket: Bucket, *, serial: int, lineage: str = LINEAGE) -> Bucket:
+def _with_state(
+    bucket: Bucket, *, serial: int, lineage: str = LINEAGE, operation: str = "OperationTypeApply"
+) -> Bucket:
     body = state_document("Z", serial, lineage=lineage)
     noted = {
         "sha256": hashlib.sha256(body).hexdigest(),
         "serial": str(serial),
         "lineage": lineage,
         "lock-id": "lock-Z",
+        "operation": operation,
     }
     put = Request("PutObject", STATE_KEY, body=body, metadata=tuple(sorted(noted.items())))
     return carry_out(bucket, put, -100)[0]
@@ -120,7 +123,7 @@ def _deleted() -> Bucket:
 def _two_lineages() -> Bucket:
     """A state that was replaced by one of another lineage."""
     first = _with_state(Bucket(), serial=1, lineage="lineage-2")
-    return _with_state(first, serial=2)
+    return _with_state(first, serial=2, operation="state-push")
 
 
 def _frozen() -> Bucket:
@@ -389,7 +392,7 @@ PLANS: Final = (
         [(1, 1, 0)],
         before=_twice,
     ),
-    _plan("restore-alone", [_RESTORER], [(2, 1, 0)], [(2, 2, 0)], before=_twice),
+    _plan("restore-alone", [_RESTORER], [(1, 1, 0), (2, 0, 0)], [(2, 1, 0)], before=_twice),
     _plan("restore-foreign", [_RESTORER], [(1, 1, 0)], before=_two_lineages),
     _plan("restore-digests", [_A, _RESTORER], [(0, 0, 0)], [(1, 0, 0)], before=_twice_digests),
     _plan("restore-protected", [_A, _RESTORER], [(0, 0, 0)], [(1, 0, 0)], before=_twice, protected=True),
@@ -436,9 +439,7 @@ PLANS: Final = (
         [(0, 1, 0)],
         before=_twice,
     ),
-    _plan(
-        "manage-delete", [_A, Client("D", clients.manage_delete)], [(1, 0, 0)], [(0, 1, 0), (1, 1, 0)]
-    ),
+    _plan("manage-delete", [_A, Client("D", clients.manage_delete)], [(1, 0, 0)], [(0, 1, 0), (1, 1, 0)]),
     _plan("break", [_A, _B, _BREAKER], [(0, 0, 0)], [(1, 0, 0), (0, 1, 0)]),
     _plan("break-late", [_A, _BREAKER], [(1, 0, 0), (0, 1, 0)], [(1, 1, 0)]),
     _plan("break-restore", [_RESTORER, _BREAKER], [(0, 1, 0)], [(1, 1, 0)], before=_twice),
