@@ -382,7 +382,7 @@ def _diff(asked: argparse.Namespace) -> None:
         return
     from holdfast_cli import state_diff
 
-    output.write(state_diff.text(document, show_values=asked.show_values))
+    output.write(state_diff.text(document))
 
 
 def _get(asked: argparse.Namespace) -> None:
