@@ -162,8 +162,7 @@ def test_every_client_prints_why_a_state_is_frozen_and_only_unfreeze_lifts_it(
         [held] = maintainer.json("lock", "list", state)
         assert (held["freeze"]["reason"], held["freeze"]["by"]) == (REASON, maintainer.principal)
         http.refused("force-unlock", "-force", held["id"])
-        if not http.terraform.client.encrypts:
-            remote.refused("force-unlock", "-force", state)
+        remote.refused("force-unlock", "-force", f"{organization}/{workspace}")
         assert "holdfast state unfreeze" in maintainer.refused("lock", "break", state, held["id"])
         assert REASON in maintainer.refused("state", "delete", state, "--yes")
         assert http.run("plan", "-lock=false", "-detailed-exitcode").code == 0
