@@ -162,8 +162,7 @@ def test_every_client_prints_why_a_state_is_frozen_and_only_unfreeze_lifts_it(
         [held] = maintainer.json("lock", "list", state)
         assert (held["freeze"]["reason"], held["freeze"]["by"]) == (REASON, maintainer.principal)
         http.refused("force-unlock", "-force", held["id"])
-        if not http.terraform.client.encrypts:
-            remote.refused("force-unlock", "-force", state)
+        remote.refused("force-unlock", "-force", f"{organization}/{workspace}")
         assert "holdfast state unfreeze" in maintainer.refused("lock", "break", state, held["id"])
         assert REASON in maintainer.refused("state", "delete", state, "--yes")
         assert http.run("plan", "-lock=false", "-detailed-exitcode").code == 0
@@ -239,7 +238,7 @@ def test_the_lock_of_a_killed_apply_is_found_and_broken_and_no_other(
 def test_a_deleted_state_is_listed_and_comes_back(
     kept: Team, state: str, one_project: NewOneProject, operator: NewOperator
 ) -> None:
-    maintainer = operator(kept, "maintainer")
+    maintainer, other = operator(kept, "maintainer"), operator(kept, "maintainer", "*", "other/*")
     project = one_project(kept, state, SUBNET)
     project.ok("apply", "-auto-approve")
     before = kept.current(state)
@@ -254,7 +253,6 @@ def test_a_deleted_state_is_listed_and_comes_back(
     assert project.run("plan", "-detailed-exitcode").code == 0
     with kept.unchanged():  # a repeated command finds what it has done, and another operator's nothing to do
         assert kept.versions(state)[-1].id in maintainer.ok("state", "undelete", state)
-        other = operator(kept, "maintainer", "*", "other/*")
         assert "is not deleted" in other.refused("state", "undelete", state)
     wait_until(
         lambda: (
