@@ -1,5 +1,7 @@
 """Restore, freeze and break on real S3 servers, with lost answers and others in between."""
 
+import hashlib
+import json
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -447,33 +449,48 @@ def test_a_restore_that_is_overtaken_again_and_again_gives_up(team: Team) -> Non
     assert team.bucket.history(LOCK_KEY) == []
 
 
-def late(team: Team, body: bytes) -> str:
-    """A write that lands after its lock was broken and taken, so that it is never acknowledged."""
+def lands_late(team: Team, body: bytes, over: int, **more: str) -> None:
+    """Under a restore's lock a write lands whose own lock was broken before: its writer is refused."""
+    team.next_second()
+    noted = {
+        "sha256": hashlib.sha256(body).hexdigest(),
+        "serial": str(json.loads(body)["serial"]),
+        "lineage": LINEAGE,
+        "lock-id": "theirs",
+        "over-serial": str(over),
+        "over-lineage": LINEAGE,
+        **more,
+    }
+    team.bucket.s3.put_object(Bucket=team.bucket.name, Key=KEY, Body=body, Metadata=noted)
 
-    def broken_and_taken() -> None:
-        team.break_lock()
-        team.lock(TWO, BOB)
-        team.next_second()
 
-    team.lock()
-    team.bucket.proxy.before("PUT", KEY, broken_and_taken)
-    with pytest.raises(HoldfastError, match="no longer held"):
-        team.write_through_faults(body)
-    team.break_lock("two")
-    return version_ids(team)[-1]
-
-
-def test_a_version_that_was_never_acknowledged_is_followed_in_serial_and_restored_by_its_id(
+def test_a_late_write_that_was_never_acknowledged_is_written_over_by_whoever_names_no_other(
     team: Team,
 ) -> None:
     first, second = written(team, state(1, content="old"), state(5))
-    refused = late(team, state(9, content="late"))
-    team.next_second()
-    # Its writer was refused, so that the operator's version still counts as current for them.
-    assert restored(team, first).revision.serial == 10
+    late = partial(lands_late, team, state(9, content="late"), 5)
+    team.bucket.proxy.before("PUT", KEY, late)
+    # Below it there may be one that was acknowledged and that the operator has not seen.
+    with pytest.raises(BaseChanged):
+        restored(team, first, base=second)
+    team.bucket.proxy.before("PUT", KEY, late)
+    done = restored(team, first)
+    assert (done.revision.serial, done.changed) == (10, True)
+    assert team.current() == state(10, content="old")
+    # By its ID, what was never acknowledged is restored like any other version.
+    refused = version_ids(team)[-2]
     assert restored(team, refused, command=LATER_COMMAND).revision.serial == 11
     assert team.current() == state(11, content="late")
-    assert restored(team, second, command="1" * 32).revision.serial == 12
+
+
+def test_a_late_restore_of_the_same_version_by_somebody_who_was_refused_does_not_count(team: Team) -> None:
+    first, _ = written(team, state(1, content="old"), state(2))
+    theirs = state(3, content="old")
+    late = partial(lands_late, team, theirs, 2, **{"restored-from": first})
+    team.bucket.proxy.before("PUT", KEY, late)
+    done = restored(team, first)
+    assert (done.revision.serial, done.changed) == (4, True)
+    assert team.versions() == [state(1, content="old"), state(2), theirs, state(4, content="old")]
 
 
 def test_a_restored_version_has_retention_and_its_lock_has_not(team: Team) -> None:
@@ -759,6 +776,17 @@ def test_a_client_cannot_send_a_freeze_and_a_lock_that_only_looks_like_one_is_no
         unfreeze(team.bucket.store(), NAME, COMMAND, OPERATOR)
     team.break_lock(held_lock(team).info.id)
     assert held(team) is None
+
+
+def test_a_lock_that_is_no_freeze_is_not_taken_for_the_freeze_of_its_document(team: Team) -> None:
+    frozen(team)
+    document = held_lock(team).info.to_json()
+    unfreeze(team.bucket.store(), NAME, COMMAND, OPERATOR)
+    team.bucket.s3.put_object(
+        Bucket=team.bucket.name, Key=LOCK_KEY, Body=document, Metadata={"locked-by": OPERATOR.principal}
+    )
+    with pytest.raises(Locked):
+        frozen(team)
 
 
 def test_a_freeze_whose_end_cannot_be_read_does_not_end_and_can_be_lifted(team: Team) -> None:
