@@ -99,6 +99,7 @@ def test_a_profile_names_the_address_unless_a_team_was_named_with_precedence(tmp
         ({"TF_TOKEN_A_EXAMPLE_COM": BEARER}, f"Bearer {BEARER}", "TF_TOKEN_A_EXAMPLE_COM"),
         ({"TF_HTTP_USERNAME": ID, **OF_A}, f"Bearer {BEARER}", "TF_TOKEN_a_example_com"),
     ],
+    ids=["basic", "basic and a token of the host", "token", "token in upper case", "user name and a token"],
 )
 def test_the_credentials_are_those_of_terraform(
     environment: dict[str, str], authorization: str, source: str
