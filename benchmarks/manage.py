@@ -7,13 +7,20 @@ import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
+
+import boto3
 
 from benchmarks.figures import Figure, Section
 from benchmarks.run import Run, tell
 from benchmarks.stack import HOLDFAST, Client, PlainS3
 from benchmarks.state import state
+from holdfast.s3.store import Store, connect
+from local_aws.server import ACCOUNT, REGION
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 _PAGE: Final = 1000
 _STATES: Final = (1000, 5000)
@@ -26,7 +33,8 @@ _COMPARED_SECONDS: Final = 2.0
 
 _NOTES: Final = (
     "Through the deployed API, with warm functions. The function's time is by its log, of all pages.",
-    "S3: the same ListObjectsV2 requests in the same round, not signed, to the same local S3.",
+    "S3: the same ListObjectsV2 requests in the same round, by the function's own client of S3 alone.",
+    "S3, plain: the same by plain HTTP, neither signed nor parsed.",
     "Command: `holdfast state list --json`, from the start of its process.",
     "Diff: of two versions of 5 MB of which one resource in ten differs in one attribute, with values.",
 )
@@ -44,6 +52,9 @@ def measure(run: Run) -> Section:
 
 def _lists(run: Run) -> Iterator[Figure]:
     client, plain = Client(run.stack), PlainS3(run.stack, run.stack.aws.endpoint)
+    keys = run.stack.aws.environment()
+    session = boto3.Session(keys["AWS_ACCESS_KEY_ID"], keys["AWS_SECRET_ACCESS_KEY"], region_name=REGION)
+    s3 = connect(session, endpoint_url=run.stack.aws.endpoint)
     for number in _STATES:
         tell(f"{number:,} states")
         folder = f"{_FOLDER}{number}/"
@@ -59,7 +70,8 @@ def _lists(run: Run) -> Iterator[Figure]:
             took["requests"].append(sum(line["s3_requests"] for line in lines))
             took["function"].append(sum(line["milliseconds"] for line in lines))
             took["client"].append(client_ms)
-            took["S3"].append(sum(1000 * plain.list(f"states/{folder}", each) for each in after))
+            took["S3"].append(sum(_list(s3, run, f"states/{folder}", each) for each in after))
+            took["wire"].append(sum(1000 * plain.list(f"states/{folder}", each) for each in after))
             took["command"].append(_command(run, folder))
         for values in took.values():
             del values[0]  # the first round may have started the function
@@ -68,8 +80,16 @@ def _lists(run: Run) -> Iterator[Figure]:
         yield Figure.of(f"{name}: in the function", "ms", took["function"])
         yield Figure.of(f"{name}: S3", "ms", took["S3"])
         yield Figure.ratio(f"{name}: ratio", took["function"], took["S3"], limit=_AT_MOST)
+        yield Figure.of(f"{name}: S3, plain", "ms", took["wire"])
         yield Figure.of(f"{name}: at the client", "ms", took["client"])
         yield Figure.of(f"{name}: command", "ms", took["command"])
+
+
+def _list(s3: "S3Client", run: Run, prefix: str, after: str) -> float:
+    """List a page of keys as the function does; return how long it took, in milliseconds."""
+    started = time.perf_counter()
+    Store(s3, run.stack.bucket, ACCOUNT, deadline=time.monotonic() + 20).keys_page(prefix, after=after)
+    return 1000 * (time.perf_counter() - started)
 
 
 def _pages(client: Client, prefix: str, expected: int) -> tuple[float, list[str]]:

@@ -48,7 +48,8 @@ def error(raised: HoldfastError) -> tuple[int, Payload]:
 
 def time(moment: datetime) -> str:
     """Return a time in the form of RFC 3339, in whole seconds."""
-    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    # A list has a thousand of them, and `strftime` takes five times as long.
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 def lock(held: HeldLock) -> Mapping[str, Any]:
