@@ -8,7 +8,7 @@ import json
 from dataclasses import replace
 
 from tests.support import documents
-from tests.support.project import WAITS, NewProject, Project
+from tests.support.project import WAITS, NewProject, Project, native
 from tests.support.team import Team
 
 
@@ -16,22 +16,7 @@ def checkout(new_project: NewProject, team: Team, state: str, main: str) -> Proj
     """Return a project that works on a state past Holdfast, with AWS credentials."""
     project = new_project(team, None, team.token("writer"))
     project = replace(project, environment={**project.environment, **team.environment})
-    project.write(
-        backend=f"""
-terraform {{
-  backend "s3" {{
-    bucket                      = "{team.bucket}"
-    key                         = "states/{state}.tfstate"
-    use_lockfile                = true
-    use_path_style              = true
-    skip_credentials_validation = true
-    skip_requesting_account_id  = true
-    skip_metadata_api_check     = true
-  }}
-}}
-""",
-        main=main,
-    )
+    project.write(backend=native(team, state), main=main)
     project.ok("init")
     return project
 

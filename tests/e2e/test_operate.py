@@ -18,7 +18,16 @@ from local_aws.server import Certificates
 from local_aws.terraform import terraforms
 from tests.support import documents
 from tests.support.cloud_client import place
-from tests.support.project import WAITS, NewProject, Project, backend, clean_environment, cloud, sign_in
+from tests.support.project import (
+    WAITS,
+    NewProject,
+    Project,
+    backend,
+    clean_environment,
+    cloud,
+    native,
+    sign_in,
+)
 from tests.support.team import HOLDFAST, Team
 from tests.support.waiting import wait_until
 
@@ -30,7 +39,7 @@ class Operator:
     """Somebody with a token and the command.
 
     Attributes:
-        principal: as whom the API knows them.
+        principal: the API's name for them.
         environment: everything that the command sees.
     """
 
@@ -120,23 +129,6 @@ NewOneProject = Callable[[Team, str, str], Project]
 
 SUBNET = 'resource "terraform_data" "subnet" { input = "10.0.1.0/24" }\n'
 GATEWAY = 'resource "terraform_data" "gateway" { input = "in 10.0.1.0/24" }\n'
-
-
-def native(team: Team, state: str) -> str:
-    """A block of `backend "s3"` on the same state."""
-    return f"""
-terraform {{
-  backend "s3" {{
-    bucket                      = "{team.bucket}"
-    key                         = "states/{state}.tfstate"
-    use_lockfile                = true
-    use_path_style              = true
-    skip_credentials_validation = true
-    skip_requesting_account_id  = true
-    skip_metadata_api_check     = true
-  }}
-}}
-"""
 
 
 def test_every_client_prints_why_a_state_is_frozen_and_only_unfreeze_lifts_it(

@@ -207,6 +207,23 @@ terraform {{
 """
 
 
+def native(team: Team, state: str) -> str:
+    """A block of `backend "s3"` on a state, past Holdfast."""
+    return f"""
+terraform {{
+  backend "s3" {{
+    bucket                      = "{team.bucket}"
+    key                         = "states/{state}.tfstate"
+    use_lockfile                = true
+    use_path_style              = true
+    skip_credentials_validation = true
+    skip_requesting_account_id  = true
+    skip_metadata_api_check     = true
+  }}
+}}
+"""
+
+
 def reads_output(team: Team, state: str, output: str) -> str:
     """The data source that the command prints for a state, and an output of that name that it reads there."""
     source = data_source_name(names.parse(state))
