@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from itertools import dropwhile
 from typing import Any, Final
 
 from gateway import payload
@@ -20,7 +19,7 @@ from management.requests import Request
 
 _LONGEST_VERSION_ID: Final = 200
 _HISTORY_PAGE: Final = 20
-"""Entries of the history that one request asks for: the version before the current one is among the first."""
+"""Entries of the history that one request asks for: only delete markers come before the one wanted."""
 _SWITCHES: Final = {"true": True, "false": False}
 
 
@@ -97,10 +96,7 @@ def _read(store: Store, name: StateName, version_id: str | None) -> Object | Lar
 
 def _before(store: Store, name: StateName, version_id: str) -> str:
     """Return the ID of the newest version before one."""
-    history = store.versions(name.state_key, page_size=_HISTORY_PAGE)
-    from_it = dropwhile(lambda entry: entry.id != version_id, history)
-    next(from_it, None)
-    for entry in from_it:
+    for entry in store.versions(name.state_key, after=version_id, page_size=_HISTORY_PAGE):
         if not entry.is_delete_marker:
             return entry.id
     raise NoSuchVersion(

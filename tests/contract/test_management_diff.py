@@ -75,6 +75,19 @@ def with_tag(serial: int, value: str) -> bytes:
     return json.dumps(document).encode()
 
 
+def test_the_version_before_an_old_one_is_found_by_one_request(bucket: Bucket) -> None:
+    oldest, old = put(bucket, with_tag(1, "a")), put(bucket, with_tag(2, "b"))
+    for serial in range(3, 45):
+        put(bucket, with_tag(serial, "c"))
+    store = bucket.store()
+    request = Request(manage_request("GET", "diff/network/prod", caller=READER, query={"to": old}), store)
+
+    answer = respond_with(request, lambda: differences.respond(request), documents.error)
+
+    assert json.loads(answer["body"])["from"]["version"] == oldest
+    assert store.requests == ["GetObject", "ListObjectVersions", "GetObject"]
+
+
 def test_it_compares_the_current_version_with_the_one_before_it(bucket: Bucket, log: list[str]) -> None:
     put(bucket, with_tag(1, "a"))
     before = put(bucket, with_tag(2, "dev"))

@@ -429,6 +429,13 @@ def test_a_path_that_is_malformed_or_names_no_attribute_masks_the_whole_resource
     assert masked(before, after) == {"a", "b"}
 
 
+@pytest.mark.parametrize("step", ["value", "type", "=value", "x"])
+def test_a_path_into_a_null_of_any_type_masks_it(step: str) -> None:
+    nothing = one({"a": {"value": None, "type": "string"}, "b": 1}, ["a", step])
+
+    assert masked(nothing, one({"a": {"value": "x", "type": "string"}, "b": 2})) == {"a"}
+
+
 @pytest.mark.parametrize("sensitive", [None, []])
 def test_a_resource_without_marks_is_told(sensitive: Json) -> None:
     before, after = ({"attributes": {"a": n}, "sensitive_attributes": sensitive} for n in (1, 2))

@@ -416,7 +416,9 @@ class Store:
         except (KeyError, ValueError) as error:  # a field is cut
             raise ResponseCutShortError from error
 
-    def versions(self, key: str, *, page_size: int = 1000) -> Iterator[HistoryEntry]:
+    def versions(
+        self, key: str, *, after: str | None = None, page_size: int = 1000
+    ) -> Iterator[HistoryEntry]:
         """List the history of exactly this key, newest first, page by page as it is asked for.
 
         S3 lists versions and delete markers apart, each in order, with times in whole seconds. So the order
@@ -424,15 +426,16 @@ class Store:
 
         Args:
             key: which object.
+            after: the ID of the version after which the list begins; all of the history by default.
             page_size: entries that one request asks for.
 
         Raises:
             OutcomeUnknown: S3 did not respond in time.
             StorageRefused: S3 refuses the caller.
         """
-        after: dict[str, str] = {}
+        where = {"KeyMarker": key, "VersionIdMarker": after} if after else {}
         while True:
-            page = self._list_versions(Prefix=key, MaxKeys=page_size, **after)
+            page = self._list_versions(Prefix=key, MaxKeys=page_size, **where)
             versions, markers = page.get("Versions", []), page.get("DeleteMarkers", [])
             yield from heapq.merge(
                 [_version(entry, is_delete_marker=False) for entry in versions if entry["Key"] == key],
@@ -442,7 +445,7 @@ class Store:
             # Keys come in order: of those that begin with this one, it is the first itself.
             if not page["IsTruncated"] or any(entry["Key"] != key for entry in (*versions, *markers)):
                 return
-            after = {"KeyMarker": page["NextKeyMarker"], "VersionIdMarker": page["NextVersionIdMarker"]}
+            where = {"KeyMarker": page["NextKeyMarker"], "VersionIdMarker": page["NextVersionIdMarker"]}
 
     def versions_page(
         self, prefix: str, *, after: tuple[str, str] | None = None, page_size: int = 1000

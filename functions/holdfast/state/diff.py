@@ -422,7 +422,8 @@ class _Part:
             steps = sorted({name for side in (before, after) if isinstance(side, dict) for name in side})
         for step in steps:
             old, new = _part(before, step), _part(after, step)
-            if old == new and not _has_parts(old):
+            # In this order: what has parts is compared once, and not again on each level above.
+            if not _has_parts(old) and old == new:
                 continue
             yield from _Part(
                 (self.path, step),
@@ -507,17 +508,18 @@ def _texts(value: Any, marks: Marks) -> Iterator[str]:
 
 
 def _all_texts(value: object) -> Iterator[str]:
-    match value:
-        case str() if len(value) >= _TELLING_TEXT:
-            yield value
-        case dict():
-            for part in value.values():
-                yield from _all_texts(part)
-        case list():
-            for part in value:
-                yield from _all_texts(part)
-        case _:
-            pass
+    # Not by recursion: each text would pass through as many generators as it is deep.
+    left = [value]
+    while left:
+        match left.pop():
+            case str(text) if len(text) >= _TELLING_TEXT:
+                yield text
+            case dict(members):
+                left += members.values()
+            case list(parts):
+                left += parts
+            case _:
+                pass
 
 
 def _unwrapped(value: Any) -> tuple[Any, Any]:

@@ -5,6 +5,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 _LARGEST_INDEX = 2**31
+_KEPT = 40
+"""Characters of the longest number that is remembered: what a process keeps does not grow with documents."""
 
 
 class Number(NamedTuple):
@@ -31,10 +33,16 @@ class Number(NamedTuple):
         return int(value)
 
 
-@lru_cache(maxsize=4096)
 def parse(text: str) -> Number:
     """Parse a number of a JSON document."""
+    return _remembered(text) if len(text) <= _KEPT else _parsed(text)
+
+
+def _parsed(text: str) -> Number:
     try:
         return Number(Decimal(text))
     except InvalidOperation:
         return Number(text)
+
+
+_remembered = lru_cache(maxsize=4096)(_parsed)

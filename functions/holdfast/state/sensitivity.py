@@ -62,10 +62,11 @@ def _mark(found: Marks, attributes: Mapping[str, Any], steps: list[_Step]) -> No
     here = found
     value: Any = attributes
     for step in steps:
-        inner = value["value"] if value is not attributes and is_dynamic(value) else None
-        if inner is not None and step in ("value", "type"):
-            break  # nobody can tell which of the two objects is meant
-        within = value if inner is None else inner
+        within = value
+        if value is not attributes and is_dynamic(value):
+            if step in ("value", "type"):
+                break  # nobody can tell which of the two objects is meant
+            within = value["value"]
         if not _has(within, step):
             break
         here, value = here.setdefault(step, {}), within[step]
