@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from holdfast import names
-from holdfast.access import Caller, Role
+from holdfast.access import Action, Caller, Role
 from holdfast.errors import InvalidRequest, StorageRefused
 from holdfast.s3.store import Store
 from holdfast.state import catalog, locks
@@ -148,6 +148,33 @@ def test_a_list_shows_only_what_the_callers_scope_covers_and_reads_no_other_lock
     assert [one.name.value for one in every_page(bucket, catalog.page_of_deleted, 1, caller=NETWORK)] == [
         "network/prod"
     ]
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 3])
+@pytest.mark.parametrize("scope", [("*/b",), ("d/*", "a/b")])
+@pytest.mark.parametrize("pages", [catalog.page_of_states, catalog.page_of_locks, catalog.page_of_deleted])
+def test_a_cursor_names_nothing_outside_of_the_callers_scope(
+    bucket: Bucket, pages: Pages, scope: tuple[str, ...], page_size: int
+) -> None:
+    caller = Caller("token:some", Role.OUTPUTS, scope)
+    every = [f"{first}/{last}" for first in "abcd" for last in "abc"]
+    put(bucket, *every)
+    if pages is catalog.page_of_deleted:
+        delete(bucket, *every)
+    else:
+        lock(bucket, *every)
+    found, cursor = [], None
+    while True:
+        page = pages(bucket.direct_store(), "", cursor, caller, page_size=page_size)
+        found += [one.name.value for one in page.items]
+        cursor = page.next
+        if cursor is None:
+            break
+        _, after, *_ = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        name = names.parse(after.removeprefix("states/").removesuffix(".tflock").removesuffix(".tfstate"))
+        assert caller.may(Action.READ_OUTPUTS, name)
+    seen = [name for name in every if caller.may(Action.READ_OUTPUTS, names.parse(name))]
+    assert sorted(found) == seen
 
 
 def test_a_list_costs_one_request_and_one_for_each_lock(bucket: Bucket) -> None:

@@ -454,7 +454,8 @@ class Store:
 
         Args:
             prefix: what the keys begin with.
-            after: where the page begins: `last` of the page before.
+            after: key and version ID after which the page begins: `last` of the page before, or of one of
+                its entries.
             page_size: entries that the page has at most.
 
         Returns:

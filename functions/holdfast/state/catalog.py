@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from os.path import commonprefix
 from typing import Final
 
 from holdfast import names
@@ -99,7 +100,8 @@ def page_of_states(
 ) -> Page:
     """List states, and locks whose state does not exist yet, with the locks that are held.
 
-    It takes one request for the list and one for each lock that is held.
+    It takes one request for the list and one for each lock that is held; more where a page of the list has
+    nothing that the caller may see, because the cursor names nothing else.
 
     Args:
         store: the bucket.
@@ -112,15 +114,15 @@ def page_of_states(
         InvalidRequest: prefix or cursor break a rule.
         OutcomeUnknown: S3 did not respond in time.
     """
-    after, _, pending = _begin("states", prefix, cursor)
-    page = store.keys_page(_FOLDER + prefix, after=after, page_size=page_size)
+    after, _, pending = _begin("states", prefix, cursor, caller)
+    seen, last = _seen_keys(store, prefix, after, caller, page_size)
     found = dict(pending)
-    for entry in page.keys:
+    for entry in seen:
         _add(found, entry)
-    undecided = _take_undecided(found, page.last)
+    undecided = _take_undecided(found, last)
     return Page(
-        _with_locks(store, found.values(), prefix, caller),
-        None if page.last is None else _cursor("states", page.last, "", undecided),
+        _with_locks(store, found.values(), prefix),
+        None if last is None else _cursor("states", seen[-1].key, "", undecided),
     )
 
 
@@ -142,22 +144,27 @@ def page_of_deleted(
         InvalidRequest: prefix or cursor break a rule.
         OutcomeUnknown: S3 did not respond in time.
     """
-    after, version_id, pending = _begin("deleted", prefix, cursor)
-    page = store.versions_page(
-        _FOLDER + prefix, after=(after, version_id) if after else None, page_size=page_size
-    )
-    if page is None:
-        raise cursors.invalid()
+    after, version_id, pending = _begin("deleted", prefix, cursor, caller)
+    place = (after, version_id) if after else None
+    while True:
+        page = store.versions_page(_FOLDER + _beginning(prefix, caller), after=place, page_size=page_size)
+        if page is None:
+            raise cursors.invalid()
+        seen = [(key, entry) for key, entry in page.entries if _may_see(key, caller)]
+        if seen or page.last is None:
+            break
+        place = page.last
     found = {name: replace(one, listed=replace(one.listed, deleted=True)) for name, one in pending.items()}
-    for key, entry in page.entries:
+    for key, entry in seen:
         if entry.is_current:
             _add_newest(found, key, entry)
-    last = page.last[0] if page.last else None
-    undecided = _take_undecided(found, last)
-    return Page(
-        _with_locks(store, found.values(), prefix, caller),
-        None if page.last is None else _cursor("deleted", *page.last, undecided),
-    )
+    undecided = _take_undecided(found, page.last[0] if page.last else None)
+    listed = _with_locks(store, found.values(), prefix)
+    if page.last is None:
+        return Page(listed, None)
+    # Other programs' and other scopes' keys may follow the last one that is shown: they are listed once more.
+    end = page.last if _may_see(page.last[0], caller) else (seen[-1][0], seen[-1][1].id)
+    return Page(listed, _cursor("deleted", *end, undecided))
 
 
 def page_of_locks(
@@ -178,18 +185,49 @@ def page_of_locks(
         InvalidRequest: prefix or cursor break a rule.
         OutcomeUnknown: S3 did not respond in time.
     """
-    after, _, _ = _begin("locks", prefix, cursor)
-    page = store.keys_page(_FOLDER + prefix, after=after, page_size=page_size)
+    after, _, _ = _begin("locks", prefix, cursor, caller)
+    seen, last = _seen_keys(store, prefix, after, caller, page_size)
     found = [
         _Found(Listed(name, None, None), is_locked=True)
-        for name in (_locked_by(entry.key) for entry in page.keys)
+        for name in (_locked_by(entry.key) for entry in seen)
         if name
     ]
-    held = _with_locks(store, found, prefix, caller)
+    held = _with_locks(store, found, prefix)
     return Page(
         sorted(held, key=lambda one: one.lock.version.last_modified.timestamp() if one.lock else 0),
-        None if page.last is None else _cursor("locks", page.last, "", {}),
+        None if last is None else _cursor("locks", seen[-1].key, "", {}),
     )
+
+
+def _seen_keys(
+    store: Store, prefix: str, after: str, caller: Caller, page_size: int
+) -> tuple[list[ListedKey], str | None]:
+    """Return the keys of states and locks that the caller may see, and the last key that was listed.
+
+    Returns:
+        The keys, at least one unless the list has ended; and None if it has.
+    """
+    while True:
+        page = store.keys_page(_FOLDER + _beginning(prefix, caller), after=after, page_size=page_size)
+        seen = [entry for entry in page.keys if _may_see(entry.key, caller)]
+        if seen or page.last is None:
+            return seen, page.last
+        after = page.last
+
+
+def _beginning(prefix: str, caller: Caller) -> str:
+    """Return what all names begin with that begin with a prefix and that the caller may see.
+
+    It only saves requests: a pattern covers less than what begins as it does.
+    """
+    literal = [pattern.partition("*")[0] for pattern in caller.scope]
+    common = commonprefix(literal)  # noqa: RUF071 the beginning of texts, not of paths
+    return common if common.startswith(prefix) else prefix
+
+
+def _may_see(key: str, caller: Caller) -> bool:
+    name = _state_of(key) or _locked_by(key)
+    return name is not None and caller.may(Action.READ_OUTPUTS, name)
 
 
 def _check_prefix(prefix: str) -> None:
@@ -263,16 +301,12 @@ def _take_undecided(found: dict[StateName, _Found], last: str | None) -> Mapping
     return undecided
 
 
-def _with_locks(store: Store, found: Iterable[_Found], prefix: str, caller: Caller) -> list[Listed]:
-    """Return what the caller may see, with the locks, of which a few are read at a time.
+def _with_locks(store: Store, found: Iterable[_Found], prefix: str) -> list[Listed]:
+    """Return states with their locks, of which a few are read at a time.
 
     A key can begin with a prefix where the name that it has does not: that of the state `a` with `a.tf`.
     """
-    seen = [
-        one
-        for one in found
-        if one.listed.name.value.startswith(prefix) and caller.may(Action.READ_OUTPUTS, one.listed.name)
-    ]
+    seen = [one for one in found if one.listed.name.value.startswith(prefix)]
     locked = [one.listed.name for one in seen if one.is_locked]
     held = dict(zip(locked, _at_once(lambda name: locks.read(store, name), locked), strict=True))
     listed = (
@@ -304,7 +338,9 @@ def _cursor(kind: str, after: str, version_id: str, undecided: Mapping[StateName
     return cursors.encode(kind, [after, version_id, carried])
 
 
-def _begin(kind: str, prefix: str, cursor: str | None) -> tuple[str, str, Mapping[StateName, _Found]]:
+def _begin(
+    kind: str, prefix: str, cursor: str | None, caller: Caller
+) -> tuple[str, str, Mapping[StateName, _Found]]:
     """Return the key and the version ID after which a page begins, and the states that it is to decide.
 
     Raises:
@@ -316,7 +352,10 @@ def _begin(kind: str, prefix: str, cursor: str | None) -> tuple[str, str, Mappin
     after, version_id, carried = cursors.decode(kind, cursor, str, str, list)
     if not after.startswith(_FOLDER + prefix) or max(map(len, (after.encode(), version_id))) > _LONGEST_KEY:
         raise cursors.invalid()
-    return after, version_id, dict(_carried(after, one) for one in carried)
+    pending = dict(_carried(after, one) for one in carried)
+    # A cursor can be made up.
+    seen = {name: one for name, one in pending.items() if caller.may(Action.READ_OUTPUTS, name)}
+    return after, version_id, seen
 
 
 def _carried(after: str, one: object) -> tuple[StateName, _Found]:
