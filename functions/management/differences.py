@@ -13,11 +13,11 @@ from holdfast.s3.store import Larger, Object, Store
 from holdfast.state import diff
 from holdfast.state.diff import Attribute, Diff, OutputChange, ResourceChange
 from holdfast.state.document import StateDocument
+from holdfast.state.operator import check_version_id, no_such_version
 from holdfast.state.read import require_read
 from management import documents
 from management.requests import Request
 
-_LONGEST_VERSION_ID: Final = 200
 _HISTORY_PAGE: Final = 20
 """Entries of the history that one request asks for: only delete markers come before the one wanted."""
 _SWITCHES: Final = {"true": True, "false": False}
@@ -81,16 +81,13 @@ def _versions(store: Store, name: StateName, older: str | None, newer: str | Non
 
 def _read(store: Store, name: StateName, version_id: str | None) -> Object | Larger:
     """Read a version, the current one by default, unless it is too large."""
-    if version_id and len(version_id) > _LONGEST_VERSION_ID:
-        raise InvalidRequest(f"The ID of a version has at most {_LONGEST_VERSION_ID} characters.")
+    if version_id:
+        check_version_id(version_id)
     found = store.read_at_most(name.state_key, diff.MAX_BYTES, version_id)
-    if found is None and version_id is None:
-        raise NoState(f"There is no state '{name}'; compare two of its versions, as 'from' and 'to'.")
     if found is None:
-        raise NoSuchVersion(
-            f"The state '{name}' has no version {version_id}; it may be of another state, a delete marker, "
-            f"or removed by now. 'holdfast state history {name}' lists what there is."
-        )
+        if version_id is None:
+            raise NoState(f"There is no state '{name}'; compare two of its versions, as 'from' and 'to'.")
+        raise no_such_version(name, version_id)
     return found
 
 

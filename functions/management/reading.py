@@ -14,12 +14,12 @@ from holdfast.s3.presigned import Presigned, Signer
 from holdfast.s3.store import Object, ObjectVersion
 from holdfast.state import catalog, declared, description, history, read
 from holdfast.state import locks as state_locks
+from holdfast.state.operator import check_version_id
 from management import differences, documents, environment
 from management.requests import Request
 
 _DOWNLOAD_SECONDS: Final = 60
 """How long a client may take from a redirect to S3."""
-_LONGEST_VERSION_ID: Final = 200
 
 
 @cache
@@ -62,8 +62,8 @@ def versions(request: Request) -> Response:
 def content(request: Request) -> Response:
     """Respond with the bytes of a version, or where they are; with its outputs to who reads no more."""
     version_id = request.parameters("version").get("version")
-    if version_id and len(version_id) > _LONGEST_VERSION_ID:
-        raise InvalidRequest(f"The ID of a version has at most {_LONGEST_VERSION_ID} characters.")
+    if version_id:
+        check_version_id(version_id)
     whole = request.caller.may(Action.READ, request.name)
     try:
         return _whole(request, version_id) if whole else _outputs(request, version_id)

@@ -16,7 +16,7 @@ from holdfast.errors import HoldfastError
 from holdfast.identity.authentication import AuthMethod, DenialReason
 from holdfast.s3 import object_metadata
 from holdfast.s3.store import ObjectVersion
-from holdfast.state import lock_info, restore
+from holdfast.state import lock_info, operator, restore
 from holdfast.state.current_state import METADATA_NAMES, version_metadata
 from holdfast.state.document import Revision, StateDocument
 from holdfast.state.lock_info import LockInfo
@@ -176,7 +176,7 @@ def largest_metadata(character: str, *, is_restored: bool) -> dict[str, str]:
     if not is_restored:
         return version_metadata(document, "0" * 64, revision, lock, caller, "0" * 32)
     noted = version_metadata(document, "0" * 64, revision, lock, caller)
-    return {**noted, "restored-from": "x" * restore.LONGEST_VERSION_ID, "reason": cut}
+    return {**noted, "restored-from": "x" * operator.LONGEST_VERSION_ID, "reason": cut}
 
 
 @pytest.mark.parametrize("is_restored", [False, True])

@@ -1,13 +1,15 @@
-"""What an operator sends with a restore or a freeze: a reason, and an ID by which a retry is known."""
+"""What operators send: the ID of a version, a reason, and the ID by which a retry of a command is known."""
 
 import re
 from typing import Final
 
-from holdfast import json_object
-from holdfast.errors import InvalidRequest
+from holdfast.errors import InvalidRequest, NoSuchVersion
+from holdfast.names import StateName
 
 MAX_REASON: Final = 200
 """Characters of a reason."""
+LONGEST_VERSION_ID: Final = 128
+"""Characters of the ID of a version. S3's have 32; longer ones would exceed what metadata holds."""
 
 _ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
@@ -22,7 +24,7 @@ def check_reason(reason: str) -> str:
         raise InvalidRequest("Give a reason: clients and the audit trail show it.")
     if len(reason) > MAX_REASON:
         raise InvalidRequest(f"The reason has {len(reason)} characters; at most {MAX_REASON} are allowed.")
-    if not reason.isprintable() or not json_object.is_unicode(reason):
+    if not reason.isprintable():
         raise InvalidRequest("The reason must be one line of text, without control characters.")
     return reason
 
@@ -36,3 +38,22 @@ def check_id(command_id: str) -> str:
     if not _ID.fullmatch(command_id):
         raise InvalidRequest("'id' must be 32 hexadecimal digits in lower case, random for each command.")
     return command_id
+
+
+def check_version_id(version_id: str) -> str:
+    """Return the ID of a version unchanged if S3 can have given it.
+
+    Raises:
+        InvalidRequest: it is empty or too long.
+    """
+    if not 0 < len(version_id) <= LONGEST_VERSION_ID:
+        raise InvalidRequest(f"The ID of a version has at most {LONGEST_VERSION_ID} characters.")
+    return version_id
+
+
+def no_such_version(name: StateName, version_id: str) -> NoSuchVersion:
+    """Return the error for a version that the state does not have."""
+    return NoSuchVersion(
+        f"The state '{name}' has no version {version_id[:60]}: it is a delete marker, another state's, or "
+        f"was removed by a lifecycle rule. 'holdfast state history {name}' shows the versions that there are."
+    )

@@ -6,6 +6,7 @@ from holdfast.names import StateName
 from holdfast.s3.store import Larger, Object, ObjectVersion, Store
 from holdfast.state import declared, document
 from holdfast.state.memory import Memory
+from holdfast.state.operator import no_such_version
 
 
 def read(
@@ -147,10 +148,7 @@ def read_outputs_of_version(
 def _missing(name: StateName, version_id: str | None) -> NoState | NoSuchVersion:
     if version_id is None:
         return NoState(f"There is no state '{name}'.")
-    return NoSuchVersion(
-        f"The state '{name}' has no version {version_id[:60]}: it is a delete marker, another state's, or "
-        "was removed by a lifecycle rule. 'holdfast state history' shows the versions that there are."
-    )
+    return no_such_version(name, version_id)
 
 
 def _reduced(body: bytes) -> bytes:

@@ -12,10 +12,8 @@ from holdfast.access import Action, Caller
 from holdfast.errors import (
     BaseChanged,
     EncryptedState,
-    InvalidRequest,
     InvalidState,
     LineageChanged,
-    NoSuchVersion,
     RacedWriter,
     RestoreOutcomeUnknown,
     SerialNotNewer,
@@ -30,7 +28,7 @@ from holdfast.state import document, guards, lock_info, locks
 from holdfast.state.current_state import CurrentState, read_current, version_metadata
 from holdfast.state.document import Revision, StateDocument
 from holdfast.state.locks import HeldLock, LockIdentity, identity
-from holdfast.state.operator import check_id, check_reason
+from holdfast.state.operator import check_id, check_reason, check_version_id, no_such_version
 
 OPERATION: Final = "restore"
 """The operation of a restore's own lock."""
@@ -38,8 +36,6 @@ OPERATION: Final = "restore"
 _ATTEMPTS: Final = 4
 _RELEASE_SECONDS: Final = 3.0
 """The least time that a restore has to release its lock, however long the rest took."""
-LONGEST_VERSION_ID: Final = 128
-"""Characters of the ID of a version. S3's have 32; longer ones would exceed what metadata holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +113,7 @@ def restore(
     caller.require(Action.RESTORE, name)
     check_id(wanted.command_id)
     check_reason(wanted.reason)
-    if not 0 < len(wanted.version_id) <= LONGEST_VERSION_ID:
-        raise InvalidRequest(f"The ID of a version has at most {LONGEST_VERSION_ID} characters.")
+    check_version_id(wanted.version_id)
     # Before the lock, because a version never changes, and who asks for a wrong one locks nobody out.
     source, content = _readable(store, name, wanted.version_id, limit)
     # Two restores never share a lock, and a retry meets its own.
@@ -143,10 +138,7 @@ def _readable(store: Store, name: StateName, version_id: str, limit: int) -> tup
     """Read the version that is wanted, if it can be written again."""
     found = store.read_at_most(name.state_key, limit, version_id)
     if found is None:
-        raise NoSuchVersion(
-            f"The state '{name}' has no version {version_id[:60]}: it is a delete marker, another state's, "
-            "or was removed by a lifecycle rule. 'holdfast state history' shows the versions that there are."
-        )
+        raise no_such_version(name, version_id)
     if isinstance(found, Larger):
         raise TooLarge(
             f"The version {version_id} has {found.size} bytes; this deployment writes states of at most "
