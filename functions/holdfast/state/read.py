@@ -180,7 +180,6 @@ def require_not_empty(size: int) -> None:
     """
     if not size:
         raise UnreadableState(
-            "The current object of this state has zero bytes, so it is not a state document. Delete it with "
-            "'aws s3 rm', which keeps the versions before it, and push the last of these with "
-            "'terraform state push'."
+            "The current object of this state has zero bytes, so it is not a state document. Go back to an "
+            "earlier version: 'holdfast state history' shows them, 'holdfast state restore' writes one again."
         )
