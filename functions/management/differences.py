@@ -85,7 +85,7 @@ def _read(store: Store, name: StateName, version_id: str | None) -> Object | Lar
         raise InvalidRequest(f"The ID of a version has at most {_LONGEST_VERSION_ID} characters.")
     found = store.read_at_most(name.state_key, diff.MAX_BYTES, version_id)
     if found is None and version_id is None:
-        raise NoState(f"There is no state '{name}'; compare two of its versions, as 'from' and 'to'.")
+        raise NoState(f"There is no state '{name}' now; if it was deleted, name two of its versions.")
     if found is None:
         raise NoSuchVersion(
             f"The state '{name}' has no version {version_id}; it may be of another state, a delete marker, "
@@ -107,7 +107,7 @@ def _before(store: Store, name: StateName, version_id: str) -> str:
 def _too_large(before: int, after: int) -> TooLarge:
     return TooLarge(
         f"The versions have {before} and {after} bytes; only those of up to {diff.MAX_BYTES} bytes are "
-        f"compared. {diff.INSTEAD}"
+        f"compared. {diff.INSTEAD_FILES}"
     )
 
 
