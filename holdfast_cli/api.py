@@ -148,7 +148,8 @@ def version_skew(address: str) -> str:
     except CommandError:
         return ""
     version = health.text("version")
-    compared = versions.compare(version) if health.status == HTTPStatus.OK and version else None
+    is_holdfast = health.status == HTTPStatus.OK and health.text("status") == "ok"
+    compared = versions.compare(version) if is_holdfast and version else None
     return "" if compared is None else f" {plain(' '.join(compared))}"
 
 

@@ -51,6 +51,8 @@ def reference(value: str) -> Reference:
         ArgumentTypeError: it is neither an ID nor a serial nor a time that has passed.
     """
     if not value.startswith("@"):
+        if _SERIAL.fullmatch(value):
+            raise ArgumentTypeError(f"a serial is written with an @: @{value}")
         if not _ID.fullmatch(value):
             raise ArgumentTypeError(
                 "it is not a valid version: an ID, a serial as @12, or a time as @2026-11-20"
@@ -58,6 +60,11 @@ def reference(value: str) -> Reference:
         return Reference(value, id=value)
     if _SERIAL.fullmatch(value[1:]):
         return Reference(value, serial=int(value[1:]))
+    if not _TIME.fullmatch(value[1:]):
+        raise ArgumentTypeError(
+            f"{value!r} is neither a serial, as @12, nor a time, as @2026-11-20, @2026-11-20T14:00 or "
+            "@2026-11-20T14:00+01:00"
+        )
     at = local_time(value[1:])
     if at > datetime.now(UTC):
         raise ArgumentTypeError(f"{value!r} is in the future: it is {output.moment(at)}")

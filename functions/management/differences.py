@@ -86,7 +86,7 @@ def _read(store: Store, name: StateName, version_id: str | None) -> Object | Lar
     found = store.read_at_most(name.state_key, diff.MAX_BYTES, version_id)
     if found is None:
         if version_id is None:
-            raise NoState(f"There is no state '{name}'; compare two of its versions, as 'from' and 'to'.")
+            raise NoState(f"There is no state '{name}' now; if it was deleted, name two of its versions.")
         raise no_such_version(name, version_id)
     return found
 
@@ -104,7 +104,7 @@ def _before(store: Store, name: StateName, version_id: str) -> str:
 def _too_large(before: int, after: int) -> TooLarge:
     return TooLarge(
         f"The versions have {before} and {after} bytes; only those of up to {diff.MAX_BYTES} bytes are "
-        f"compared. {diff.INSTEAD}"
+        f"compared. {diff.INSTEAD_FILES}"
     )
 
 

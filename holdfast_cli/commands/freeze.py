@@ -85,7 +85,7 @@ examples:
         type=arguments.duration,
         const=timedelta.max,
         metavar="DURATION",
-        help="wait until a lock is released, at most so long; without DURATION, until Ctrl-C",
+        help="wait until a lock is released, at most so long for each state; without DURATION, until Ctrl-C",
     )
     freeze.add_argument("--yes", action="store_true", help="do not ask where all states would be frozen")
     arguments.add_api(freeze)
@@ -160,16 +160,30 @@ def _freeze(asked: argparse.Namespace) -> None:
         _put(api, asked.states, wanted, asked)
         return
     states = _matching(api, asked, "freezes")
-    _each(states, lambda item: _freeze_one(api, item, wanted, asked), asked)
+    # What nobody holds is frozen first, so that no lock delays the others.
+    wait = asked.wait
+    _each(
+        states,
+        lambda item: _freeze_one(api, item, wanted),
+        asked,
+        None if wait is None else lambda item: _freeze_one(api, item, wanted, wait),
+    )
 
 
 def _put(api: "Api", name: str, wanted: "Document", asked: argparse.Namespace) -> None:
     """Freeze the one state that was named. Whatever keeps from it is an error."""
-    found = _acquire(api, name, wanted, asked)
+    from holdfast_cli.management import ApiError
+
+    try:
+        found = _acquire(api, name, wanted, asked.wait)
+    except ApiError as error:
+        if asked.wait is None and error.code == "locked":
+            raise CommandError(f"{error} With --wait the command waits for it.") from error
+        raise
     _tell([_frozen(name, found)], asked)
 
 
-def _freeze_one(api: "Api", item: "Document", wanted: "Document", asked: argparse.Namespace) -> _Outcome:
+def _freeze_one(api: "Api", item: "Document", wanted: "Document", wait: timedelta | None = None) -> _Outcome:
     from holdfast_cli.management import ApiError, member, text
     from holdfast_cli.state_texts import is_frozen
 
@@ -177,13 +191,13 @@ def _freeze_one(api: "Api", item: "Document", wanted: "Document", asked: argpars
     if is_frozen(lock):
         return _already(name, lock)
     try:
-        return _frozen(name, _acquire(api, name, wanted, asked))
+        return _frozen(name, _acquire(api, name, wanted, wait))
     except ApiError as error:
         if error.code == "frozen":  # since it was listed
             return _already(name, member(api.get("locks", name), "lock"))
         if error.status not in _OF_ONE_STATE:
             raise
-        return _Outcome(name, "locked" if error.code == "locked" else "failed", str(error))
+        return _Outcome(name, "locked" if error.code == "locked" else "failed", f"{name}: {error}")
 
 
 def _frozen(name: str, document: "Document") -> _Outcome:
@@ -198,15 +212,17 @@ def _frozen(name: str, document: "Document") -> _Outcome:
 
 def _already(name: str, lock: "Document") -> _Outcome:
     from holdfast_cli.management import member, text
-    from holdfast_cli.state_texts import holder, lock_words, moment
+    from holdfast_cli.state_texts import holder, moment
 
     freeze = member(lock, "freeze")
     by = text(freeze, "by") or holder(lock)
-    said = f"{name} was frozen already by {by}, since {moment(lock, 'since') or '-'}: {lock_words(lock)}."
+    said = (
+        f"{name} was frozen already by {by}, since {moment(lock, 'since') or '-'}: {text(freeze, 'reason')}."
+    )
     return _Outcome(name, "already_frozen", said, freeze)
 
 
-def _acquire(api: "Api", name: str, wanted: "Document", asked: argparse.Namespace) -> "Document":
+def _acquire(api: "Api", name: str, wanted: "Document", wait: timedelta | None) -> "Document":
     """Ask for a freeze, and wait for the lock if that is wanted.
 
     Raises:
@@ -224,17 +240,18 @@ def _acquire(api: "Api", name: str, wanted: "Document", asked: argparse.Namespac
             try:
                 return api.change("PUT", "freeze", name, wanted)
             except ApiError as error:
-                if asked.wait is None or error.code != "locked":
+                if wait is None or error.code != "locked":
                     raise
                 refused = error
             while lock := member(api.get("locks", name), "lock"):
-                if member(lock, "freeze"):
-                    raise refused
+                if member(lock, "freeze"):  # the next request says so, or lifts it if it has ended
+                    break
                 waited = time.monotonic() - began
-                if waited >= asked.wait.total_seconds():
+                left = wait.total_seconds() - waited
+                if left <= 0:
                     raise refused
                 progress.show(f"Waiting for {name}, {lock_words(lock)}: {int(waited)} s")
-                time.sleep(_PAUSE)
+                time.sleep(min(_PAUSE, left))
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(f"{name} is not frozen, or only if the request had arrived already.")
         raise
@@ -268,7 +285,7 @@ def _unfreeze_one(api: "Api", item: "Document") -> _Outcome:
     except ApiError as error:
         if error.status not in _OF_ONE_STATE:
             raise
-        return _Outcome(name, "failed", str(error), freeze)
+        return _Outcome(name, "failed", f"{name}: {error}", freeze)
     if removed.get("removed") is False:
         return _Outcome(name, "not_frozen", f"{name} is not frozen any more.")
     return _Outcome(
@@ -291,8 +308,8 @@ def _matching(api: "Api", asked: argparse.Namespace, verb: str) -> "list[Documen
     found = [item for item in listed if _covers(asked.states, text(item, "name"))]
     if not found:
         raise CommandError(
-            f"No state in your scope matches {asked.states}: nothing was changed. `holdfast state list` "
-            f"shows the {len(listed)} that there are."
+            f"No state in your scope matches {asked.states}: nothing was changed. "
+            + ("`holdfast state list` shows those that there are." if listed else "There is no state in it.")
         )
     if len(found) == len(listed) and not asked.yes:
         asking.for_word(
@@ -310,9 +327,12 @@ def _covers(pattern: str, name: str) -> bool:
 
 
 def _each(
-    states: "Sequence[Document]", do: Callable[["Document"], _Outcome], asked: argparse.Namespace
+    states: "Sequence[Document]",
+    do: Callable[["Document"], _Outcome],
+    asked: argparse.Namespace,
+    wait_and_do: Callable[["Document"], _Outcome] | None = None,
 ) -> None:
-    """Do it to each state, and print what became of them, also after an interrupt.
+    """Do it to each state, wait for the locked ones if that is wanted, and print what became of them.
 
     Raises:
         CommandError: something remains to be done.
@@ -324,6 +344,10 @@ def _each(
         for number, item in enumerate(states):
             progress.show(f"{number} of {len(states)} states")
             outcomes.append(do(item))
+        for number, item in enumerate(states if wait_and_do else ()):
+            if wait_and_do and outcomes[number].result == "locked":
+                progress.end()  # the wait has its own
+                outcomes[number] = wait_and_do(item)
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(_remaining(states, outcomes))
         raise
@@ -365,5 +389,7 @@ def _tell(outcomes: Sequence[_Outcome], asked: argparse.Namespace) -> None:
 
 
 def _remaining_of(outcomes: Sequence[_Outcome]) -> str:
+    if len(outcomes) == 1:
+        return outcomes[0].said
     done = sum(outcome.result in _DONE for outcome in outcomes)
     return f"It is done for {done} of {len(outcomes)} states."

@@ -159,6 +159,12 @@ def _break(asked: argparse.Namespace) -> None:
     removed: management.Document = {"name": asked.state.value, "removed": False}
     if lock:
         if text(lock, "id") != asked.id:
+            if management.member(lock, "freeze"):
+                raise CommandError(
+                    f"The lock of the state {asked.state} is a freeze: "
+                    f"{text(management.member(lock, 'freeze'), 'reason')}. `holdfast state unfreeze "
+                    f"{asked.state}` lifts it. Nothing was removed."
+                )
             raise CommandError(
                 f"The lock of the state {asked.state} is another one: it is {lock_words(lock)}, lock ID "
                 f"{shlex.quote(text(lock, 'id'))}. Nothing was removed."

@@ -168,6 +168,23 @@ def test_a_freeze_of_somebody_else_is_not_waited_for(
     assert "is frozen by token:ada" in capsys.readouterr().err
 
 
+def test_a_freeze_that_comes_while_it_waits_is_told(
+    stub: ApiStub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stub.reply(LOCKED, of_lock(lock()), of_lock(freeze()), FROZEN, of_lock(freeze()))
+
+    assert waiting(stub, monkeypatch, "--wait") == (1, [])
+    assert "is frozen by token:ada" in capsys.readouterr().err
+
+
+def test_its_last_pause_ends_with_the_wait(stub: ApiStub, monkeypatch: pytest.MonkeyPatch) -> None:
+    stub.reply(LOCKED, of_lock(lock()))
+
+    code, pauses = waiting(stub, monkeypatch, "--wait", "3s", clock=1.0)
+
+    assert (code, pauses) == (1, [2.0, 1.0])
+
+
 # --- patterns ------------------------------------------------------------------------------------
 
 ALL = page("states", item("app"), item("network/eu"), item("network/prod", freeze()), item("network/us/a"))
@@ -197,11 +214,29 @@ def test_a_locked_one_is_told_the_others_are_frozen_and_the_end_is_a_failure(stu
 
     assert done.returncode == 1
     first, second, third = done.stdout.splitlines()
-    assert "locked by bob@desk" in first
+    assert first.startswith("network/eu: The state is locked by bob@desk")
     assert second.startswith("network/prod was frozen already by token:ada, since 2026-11-20 12:00:00 UTC")
     assert third.startswith("network/us/a is frozen until")
     assert "not done for 1 of 3 states (network/eu)" in done.stderr
     assert "can be repeated" in done.stderr
+
+
+def test_what_nobody_holds_is_frozen_before_it_waits(stub: ApiStub) -> None:
+    stub.reply(
+        *(ALL, LOCKED, of_lock(lock()), frozen("network/us/a")),
+        *(LOCKED, of_lock(lock()), of_lock(None), frozen("network/eu")),
+    )
+
+    first, _, third = output(stub, *FREEZE, "network/*", *REASON, "--wait").splitlines()
+
+    assert first.startswith("network/eu is frozen until")
+    assert third.startswith("network/us/a is frozen until")
+    assert [asked.path.rpartition("freeze/")[2] for asked in stub.asked if asked.method == "PUT"] == [
+        "network/eu",
+        "network/us/a",
+        "network/eu",
+        "network/eu",
+    ]
 
 
 def test_an_ended_freeze_is_frozen_again(stub: ApiStub) -> None:
@@ -278,7 +313,7 @@ def test_another_freeze_that_came_meanwhile_stays(stub: ApiStub) -> None:
 
     done = run(stub, "state", "unfreeze", NAME)
 
-    assert (done.returncode, done.stdout) == (1, "Another freeze is held now.\n")
+    assert (done.returncode, done.stdout) == (1, "network/prod: Another freeze is held now.\n")
 
 
 def test_a_pattern_unfreezes_what_is_frozen(stub: ApiStub) -> None:

@@ -108,6 +108,17 @@ def test_another_lock_than_the_one_that_was_named_stays_and_is_shown(stub: ApiSt
     assert len(stub.asked) == 1
 
 
+def test_a_freeze_that_is_held_instead_is_told_with_what_lifts_it(stub: ApiStub) -> None:
+    stub.reply(of_lock(freeze()))
+
+    line = failure(stub, "lock", "break", NAME, "another")
+
+    assert (
+        f"is a freeze: incident 4711. `holdfast state unfreeze {NAME}` lifts it. Nothing was removed." in line
+    )
+    assert len(stub.asked) == 1
+
+
 def test_a_lock_that_came_meanwhile_stays(stub: ApiStub) -> None:
     stub.reply(of_lock(lock()), refusal(409, "lock_not_matched", "Another lock is held now."))
 

@@ -200,7 +200,7 @@ def test_credentials_that_are_not_accepted_are_told_by_where_they_come_from(
     ],
 )
 def test_a_stack_without_the_route_is_told_with_its_version(stub: ApiStub, reply: Reply) -> None:
-    stub.reply(reply, answer({"version": "0.1.0+abc"}))
+    stub.reply(reply, answer({"status": "ok", "version": "0.1.0+abc"}))
 
     line = failure(stub, "lock", "list")
 

@@ -25,11 +25,10 @@ MAX_BYTES: Final = 20_000_000
 """Bytes of a state above which it is not compared."""
 MAX_TOLD: Final = 20_000_000
 """Characters of all that a comparison tells, above which it gives up."""
-INSTEAD: Final = (
-    "Save both with 'holdfast state get STATE --version ID' and compare the files. Without values, or "
-    "between closer versions, less differs."
-)
-"""What to do if two versions cannot be compared."""
+INSTEAD_FILES: Final = "Save both with 'holdfast state get STATE --version ID' and compare the files."
+"""What to do if two versions are too large to be compared."""
+INSTEAD: Final = f"{INSTEAD_FILES} Without values, or between closer versions, less differs."
+"""What to do if too much differs between two versions."""
 
 _TELLING_TEXT: Final = 4
 """Characters from which a text that is sensitive in one place is so everywhere in its resource."""

@@ -161,8 +161,7 @@ def _deleted(store: Store, name: StateName) -> tuple[HistoryEntry, HistoryEntry]
     newest = next((entry for entry in history if not entry.is_delete_marker), None)
     if current is None or newest is None:
         raise NoVersions(
-            f"There is no version of the state '{name}' in the bucket {store.bucket}. Check the name and the "
-            "team."
+            f"There is no version of the state '{name}' that could come back. Check the name and the team."
         )
     return current, newest
 
