@@ -138,7 +138,7 @@ def whole(teams: dict[str, Team]) -> Team:
 @pytest.fixture(scope="session")
 def named(teams: dict[str, Team]) -> Team:
     """The team whose names must be declared."""
-    return teams["named"]
+    return teams["whole"]
 
 
 _NUMBERS = itertools.count(1)

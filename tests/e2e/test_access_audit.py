@@ -71,6 +71,7 @@ class Story:
 
 
 TOLD: Final = (
+    "caller.described",
     "lock.acquired",
     "lock.force_unlocked",
     "request.refused",
@@ -111,6 +112,7 @@ def story(strict: Team) -> Iterator[Story]:
         session = session_of(exchange(strict, job))
         assert strict.client_with(session).read(STATE).status == 200
         assert strict.client_with(session).request("GET", "/api/v2/account/details").status == 200
+        assert strict.client_with(session).request("GET", "/manage/v1/whoami").status == 200
         assert client.delete(STATE).status == 403
         assert with_header(strict, basic(alice.id, "guessed"), f"/states/{STATE}").status == 403
         assert with_header(strict, oidc.bearer(foreign), f"/states/{STATE}").status == 403

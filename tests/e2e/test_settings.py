@@ -133,6 +133,7 @@ def test_a_bucket_with_a_default_retains_states_locks_and_tokens_without_being_a
     whole: Team, roles: Roles, state: str
 ) -> None:
     before = datetime.now(UTC)
+    whole.declare(state)
     token, info = whole.token("writer", state), documents.lock_info()
     writer = whole.client_with(token)
     assert writer.lock(state, info).status == 200
@@ -149,6 +150,7 @@ def test_a_lock_that_its_bucket_retains_is_released_behind_a_marker_and_taken_ag
     whole: Team, roles: Roles, state: str
 ) -> None:
     writer, key = whole.client("writer"), f"states/{state}.tfstate.tflock"
+    whole.declare(state)
 
     for round_ in (1, 2):
         info = documents.lock_info()
