@@ -238,7 +238,7 @@ def test_the_table_has_every_verb_of_every_route() -> None:
     routes = {row.route for row in ROWS}
 
     assert all([role for role, _ in row.inside] == list(Role) for row in ROWS)
-    # The calls of `cloud {}` and of operators have tables of their own, and what anybody may ask has no roles.
+    # The calls of `cloud {}` and of operators have other tables, and what anybody may ask has no roles.
     others = ("/api/v2/", "/manage/v1/", "/.well-known/", "/app/")
     paths = {path.removesuffix("/{name}") for path in DOCUMENT["paths"] if not path.startswith(others)}
     assert routes == {*paths, "/stats"}
