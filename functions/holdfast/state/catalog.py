@@ -249,12 +249,12 @@ def _check_prefix(prefix: str) -> None:
 
 
 def _state_of(key: str) -> StateName | None:
-    """Return the name of the state whose key it is; None if it is no state's."""
+    """Return the name of the state whose key it is; None if the key is of anything else."""
     return _named(key, _SUFFIX)
 
 
 def _locked_by(key: str) -> StateName | None:
-    """Return the name of the state whose lock's key it is; None if it is no lock's."""
+    """Return the name of the state whose lock's key it is; None if the key is of anything else."""
     return _named(key, _LOCK_SUFFIX)
 
 
