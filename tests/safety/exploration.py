@@ -1,5 +1,6 @@
 """Every interleaving of the scenarios, deliberate faults that must be found, and limits that must show."""
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,8 +16,6 @@ Say = Callable[[str], None]
 
 _WORLDS: Final = 6_000_000
 """Where a search ends that does not end by itself; some 2 GiB."""
-_WORLDS_A_MINUTE: Final = 50_000
-"""Where a search of the long run ends, for each minute that the run is to take."""
 _WORLDS_OF_A_MUTANT: Final = 1_000_000
 
 
@@ -33,19 +32,20 @@ class Explored:
     rows: Sequence[Sequence[str]]
 
 
-def search(*, minutes: float | None, say: Say) -> Explored:
+def search(*, seconds: float | None, say: Say) -> Explored:
     """Follow every interleaving of every scenario in the code as it is.
 
     Args:
-        minutes: that the long run is to take, None for the quick one.
+        seconds: that the long run has for it, None for the quick one, which is to end by itself.
         say: is told of every search.
     """
-    long = minutes is not None
-    at_most = _WORLDS if minutes is None else min(_WORLDS, round(_WORLDS_A_MINUTE * minutes))
+    long = seconds is not None
     interleavings = violations = 0
     rows = []
     jobs = hunt.searches(long=long)
-    found = hunt.run(jobs, at_most=at_most, processes=_processes())
+    found = hunt.run(
+        jobs, at_most=_WORLDS, processes=_processes(), seconds=math.inf if seconds is None else seconds
+    )
     for number, (job, result) in enumerate(found, 1):
         interleavings += result.interleavings
         all_of_them = "all" if result.complete else "the first"

@@ -18,6 +18,8 @@ class Figures:
         requests_fuzzed: requests made up at random.
         lost: acknowledged writes that are not in the history.
         violations: every other violated invariant.
+        sequences: of requests, on the model and two S3 servers. The line leaves them and the histories out.
+        histories: random ones.
     """
 
     schedules: int = 0
@@ -30,6 +32,8 @@ class Figures:
     requests_fuzzed: int = 0
     lost: int = 0
     violations: int = 0
+    sequences: int = 0
+    histories: int = 0
 
     def __add__(self, other: "Figures") -> "Figures":
         """The figures of both parts together."""

@@ -1,10 +1,12 @@
 """docs/safety-figures.md: what the long run has tried and found."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
 from tests.safety.figures import Figures
+
+_NO_BOUNDS: Final = Figures()
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +18,14 @@ class Part:
         seconds: that it took.
         figures: what it did and found.
         rows: what it did in detail, a row each.
+        planned: the figures with which it would have ended before its time; none of them, if it has no time.
     """
 
     name: str
     seconds: float
     figures: Figures
     rows: Sequence[Sequence[str]] = ()
+    planned: Figures = _NO_BOUNDS
 
 
 _HEADINGS: Final = {
@@ -87,7 +91,9 @@ def document(
         "",
         "## Parts",
         "",
-        *_table(("Part", "Seconds", "Did and found"), [_row(part) for part in parts]),
+        "Each part has a share of the time, and ends with it if its bounds are not reached before.",
+        "",
+        *_table(("Part", "Seconds", "Did and found", "Bounds"), [_row(part) for part in parts]),
     ]
     for part in parts:
         if part.rows:
@@ -96,13 +102,28 @@ def document(
     return "\n".join(lines) + "\n"
 
 
-def _row(part: Part) -> tuple[str, str, str]:
+def _row(part: Part) -> tuple[str, str, str, str]:
     did = [word for word in part.figures.line().split() if not word.endswith(("=0", "=0/0"))]
     return (
         part.name,
         f"{part.seconds:.0f}",
         ", ".join(word.replace("=", " ") for word in did) or "no differences",
+        _bounds(part),
     )
+
+
+def _bounds(part: Part) -> str:
+    """Say whether a part has reached its bounds or the end of its time."""
+    if part.name == "schedules":
+        complete = sum(row[-1] == "yes" for row in part.rows)
+        return "all" if complete == len(part.rows) else f"{complete} of {len(part.rows)} searches"
+    reached = asdict(part.figures)
+    missed = [
+        f"{reached[name]:,} of {number:,} {name.replace('_', ' ')}"
+        for name, number in asdict(part.planned).items()
+        if reached[name] < number
+    ]
+    return ", ".join(missed) or "all"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

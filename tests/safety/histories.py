@@ -259,4 +259,4 @@ def run(
         say(f"  {broken}")
         return Figures(violations=1)
     say(f"histories: {progress.histories} with {progress.events} events: everything held")
-    return Figures()
+    return Figures(histories=progress.histories)

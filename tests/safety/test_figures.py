@@ -37,7 +37,8 @@ def test_the_document_tells_what_was_tried() -> None:
         figures=GOOD,
         parts=[
             Part("schedules", 1.4, Figures(schedules=5), [("two-applies", "1 faults", "5", "yes")]),
-            Part("conformance", 2.0, Figures()),
+            Part("conformance", 2.0, Figures(sequences=7), planned=Figures(sequences=7)),
+            Part("fuzz", 3.0, Figures(requests_fuzzed=9), planned=Figures(requests_fuzzed=1200)),
         ],
         date="2026-11-21",
         commit="abc",
@@ -48,6 +49,10 @@ def test_the_document_tells_what_was_tried() -> None:
     )
     assert f"\n    {GOOD.line()}\n" in text
     assert "| Clients | one, other |\n| Seed | 7 |\n| Duration | 2 minutes |" in text
-    assert "| schedules | 1 | schedules 5 |\n| conformance | 2 | no differences |" in text
+    assert (
+        "| schedules | 1 | schedules 5 | all |\n"
+        "| conformance | 2 | no differences | all |\n"
+        "| fuzz | 3 | requests_fuzzed 9 | 9 of 1,200 requests fuzzed |\n"
+    ) in text
     assert "## Every interleaving" in text
     assert "| two-applies | 1 faults | 5 | yes |" in text

@@ -90,6 +90,13 @@ def test_a_search_that_ends_without_a_result_is_an_error() -> None:
         list(hunt.run([hunt.Job("nowhere", Bounds(0, 0, 0))], at_most=1, processes=1))
 
 
+def test_a_search_without_time_for_all_interleavings_ends_and_says_so() -> None:
+    jobs = [hunt.Job("first-state", Bounds(1, 1, 0)), hunt.Job("there-and-back", Bounds(0, 0, 0))]
+    found = {job.scenario: found for job, found in hunt.run(jobs, at_most=10**9, processes=1, seconds=0.0)}
+    assert [found[job.scenario].complete for job in jobs] == [False, True]
+    assert not any(each.invariant for each in found.values())
+
+
 def test_an_interleaving_that_breaks_nothing_is_told_to_its_end() -> None:
     told = _replay("two-applies:A.lost,A,A,tick,B,B")
     assert told.returncode == 0

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import math
 import multiprocessing
 import os
 import shutil
@@ -9,7 +10,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -23,6 +25,8 @@ from tests.safety.model.scenarios import BY_NAME, PLANS, Bounds, within
 from tests.safety.model.search import Search
 
 _ROOT: Final = FUNCTIONS.parent
+_LEAST_SECONDS: Final = 1.0
+"""What a search has that begins when the time is up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +58,10 @@ class Found:
 
 
 def searches(*, long: bool) -> list[Job]:
-    """What is searched in the code as it is, the largest first."""
-    return [
-        Job(plan.scenario.name, Bounds(scenario.faults, scenario.repeats, scenario.ticks))
-        for plan in PLANS
-        for scenario in plan.searches(long=long)
-    ]
+    """What is searched in the code as it is: the bounds of the quick run, then what the long run adds."""
+    quick = [Job(plan.scenario.name, bounds) for plan in PLANS for bounds in plan.quick]
+    more = [Job(plan.scenario.name, bounds) for plan in PLANS for bounds in plan.long]
+    return quick + more if long else quick
 
 
 def hunts() -> list[Job]:
@@ -67,12 +69,15 @@ def hunts() -> list[Job]:
     return [Job(mutant.scenario, Bounds(*mutant.bounds), mutant) for mutant in MUTANTS]
 
 
-def run(jobs: Sequence[Job], *, at_most: int, processes: int) -> Iterator[tuple[Job, Found]]:
+def run(
+    jobs: Sequence[Job], *, at_most: int, processes: int, seconds: float = math.inf
+) -> Iterator[tuple[Job, Found]]:
     """Run searches side by side, and yield what each found when it has ended.
 
     Args:
         at_most: worlds that one search goes to.
         processes: at the same time.
+        seconds: that all of them are to take. A search has an equal share of what is left when it begins.
 
     Raises:
         RuntimeError: a search ended without a result.
@@ -87,7 +92,7 @@ def run(jobs: Sequence[Job], *, at_most: int, processes: int) -> Iterator[tuple[
         ]
         untold = len(asked)
         with subprocess.Popen(
-            [sys.executable, "-m", "tests.safety.model.hunt", str(at_most), str(processes)],
+            [sys.executable, "-m", "tests.safety.model.hunt", str(at_most), str(processes), str(seconds)],
             cwd=_ROOT,
             env={**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
             stdin=subprocess.PIPE,
@@ -129,21 +134,25 @@ def _result(jobs: Sequence[Job], told: dict[str, Any]) -> tuple[Job, Found]:
     return jobs[told["number"]], found
 
 
-def main(arguments: Iterable[str]) -> None:
+def main(arguments: Sequence[str]) -> None:
     """Search as standard input asks, each in a fork of this process, and print what each found as JSON."""
-    at_most, processes = map(int, arguments)
+    at_most, processes, seconds = (*map(int, arguments[:2]), float(arguments[2]))
+    ends = time.monotonic() + seconds
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.nice(5)  # the deployed stack, whose time goes by the clock, comes first
     gc.disable()  # nothing of a search is ever given up before its end
     _import_what_the_code_imports()
     forks = multiprocessing.get_context("fork")
     running: dict[Connection, BaseProcess] = {}
-    for number, job in enumerate(json.load(sys.stdin)):
+    jobs = json.load(sys.stdin)
+    for number, job in enumerate(jobs):
         if len(running) == processes:
             _tell(running)
+        # What a short search leaves of its share goes to all that follow.
+        share = max((ends - time.monotonic()) * processes / (len(jobs) - number), _LEAST_SECONDS)
         told, telling = forks.Pipe(duplex=False)
         search = forks.Process(
-            target=_search, args=(telling, number, *job, at_most), name=str(job), daemon=True
+            target=_search, args=(telling, number, *job, at_most, share), name=str(job), daemon=True
         )
         search.start()
         telling.close()  # the search alone has it now, so its death ends the pipe
@@ -183,11 +192,12 @@ def _search(
     repeats: int,
     ticks: int,
     at_most: int,
+    seconds: float,
 ) -> None:
     production = Production(Path(functions))
     gc.disable()  # its handler has turned it on
     search = Search(production, within(BY_NAME[name], Bounds(faults, repeats, ticks)))
-    outcome = search.run(at_most=at_most)
+    outcome = search.run(at_most=at_most, seconds=seconds)
     found = {
         "number": number,
         "interleavings": outcome.interleavings,

@@ -53,10 +53,6 @@ class Plan:
     quick: tuple[Bounds, ...]
     long: tuple[Bounds, ...]
 
-    def searches(self, *, long: bool) -> list[Scenario]:
-        """The scenario with each of its bounds."""
-        return [within(self.scenario, bounds) for bounds in (*self.quick, *(self.long if long else ()))]
-
 
 def within(scenario: Scenario, bounds: Bounds) -> Scenario:
     """A scenario in which so much may go wrong."""

@@ -14,6 +14,8 @@ something says what: `A+2` is `A` in a process that is left with the second of a
 The search goes breadth first: the first interleaving that breaks an invariant is one of the shortest.
 """
 
+import math
+import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -257,15 +259,28 @@ class Search:
             known = self._with(known, read)
         return known
 
-    def run(self, *, at_most: int, progress: Callable[[Outcome], None] = lambda _: None) -> Outcome:
-        """Follow every interleaving, to at most so many worlds, until one breaks an invariant."""
+    def run(
+        self,
+        *,
+        at_most: int,
+        seconds: float = math.inf,
+        progress: Callable[[Outcome], None] = lambda _: None,
+    ) -> Outcome:
+        """Follow every interleaving until one breaks an invariant.
+
+        Args:
+            at_most: worlds after which the search ends incomplete.
+            seconds: after which it ends incomplete.
+            progress: is told now and then how far it is.
+        """
+        ends = time.monotonic() + seconds
         outcome = Outcome(worlds=1)
         waiting = deque([self.first()])
         known = set(waiting)
         came_from, by_event = array("Q", [0]), [""]
         place = -1
         while waiting:
-            if outcome.worlds >= at_most:
+            if outcome.worlds >= at_most or time.monotonic() > ends:
                 return outcome
             place += 1
             world = waiting.popleft()
