@@ -11,7 +11,6 @@ import fcntl
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from local_aws.failure import LocalAwsError
 from local_aws.home import DEFAULT_FOLDER, Home
+from local_aws.installer import UV_REQUIREMENTS, Installer, start
 from local_aws.progress import step
 from local_aws.server import LocalAws, find_running
 
@@ -26,12 +26,9 @@ _ROOT = Path(__file__).resolve().parent.parent
 _VENV = _ROOT / ".venv"
 _MINISTACK = _VENV / "ministack"
 _NODE_MODULES = _ROOT / "node_modules"
-_PIP_INSTALL = (
-    *("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"),
-    *("--no-deps", "--no-compile"),
-)
+_INSTALLER = Installer(_VENV)
 
-_FIRST_TIME = "The first set-up of this clone takes two to four minutes; nothing is installed outside of it."
+_FIRST_TIME = "The first set-up of this clone takes about a minute; nothing is installed outside of it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +39,13 @@ class Part:
         name: what the user reads while it is made.
         stamp: the file that says what it was made from; it lies within the part and goes with it.
         inputs: the files that it is made from.
-        make: makes it, whatever is there already.
+        make: makes it, whatever is there already, and returns lines for the user.
     """
 
     name: str
     stamp: Path
     inputs: tuple[Path, ...]
-    make: Callable[[], None]
+    make: Callable[[], Sequence[str]]
 
 
 def set_up(parts: Sequence[Part]) -> None:
@@ -63,8 +60,10 @@ def set_up(parts: Sequence[Part]) -> None:
             continue
         with step(part.name):
             part.stamp.unlink(missing_ok=True)
-            part.make()
+            said = part.make()
             part.stamp.write_text(digest)
+        for line in said:
+            print(line, flush=True)
 
 
 def _digest(inputs: Sequence[Path]) -> str:
@@ -82,7 +81,7 @@ def _parts() -> list[Part]:
         Part(
             "Installing Python packages in .venv",
             _VENV / ".set-up",
-            (_ROOT / "requirements-dev.txt",),
+            (_ROOT / "requirements-dev.txt", UV_REQUIREMENTS),
             _make_venv,
         ),
         Part(
@@ -103,7 +102,7 @@ def _parts() -> list[Part]:
     ]
 
 
-def _make_venv() -> None:
+def _make_venv() -> list[str]:
     if _VENV.exists():
         for child in _VENV.iterdir():
             if child == _MINISTACK:  # it has a stamp of its own
@@ -113,54 +112,49 @@ def _make_venv() -> None:
             else:
                 child.unlink()
     _run(sys.executable, "-m", "venv", _VENV)
-    python = _VENV / "bin" / "python"
-    _run(python, *_PIP_INSTALL, "--requirement", _ROOT / "requirements-dev.txt")
-    # pip would compile on one core only, and most of aws_cdk for nothing: it has 300 large modules.
-    _run(python, "-m", "compileall", "-q", "-j", "0", "-x", "/aws_cdk/", _VENV / "lib")
+    said = [
+        _INSTALLER.get_uv(),
+        _INSTALLER.install("--require-hashes", "--requirement", _ROOT / "requirements-dev.txt"),
+    ]
+    # pip would compile on one core only, and much for nothing: most of aws_cdk, and sympy, which is large
+    # and used by one package alone.
+    skipped = "/(aws_cdk|sympy)/"
+    _run(_VENV / "bin" / "python", "-m", "compileall", "-q", "-j", "0", "-x", skipped, _VENV / "lib")
+    return [line for line in said if line]
 
 
-def _make_package() -> None:
-    _run(_VENV / "bin" / "python", *_PIP_INSTALL, "--no-build-isolation", "--editable", _ROOT)
+def _make_package() -> list[str]:
+    said = _INSTALLER.install("--no-build-isolation", "--editable", _ROOT)
     # Compiles what is used of aws_cdk. Whoever's change broke it wants to hear of it from the linter.
-    _start(_VENV / "bin" / "python", "-c", "import infra.team_stack")
+    start(_VENV / "bin" / "python", "-c", "import infra.team_stack")
+    return [said] if said else []
 
 
-def _make_ministack() -> None:
+def _make_ministack() -> list[str]:
     data = Home(DEFAULT_FOLDER).aws_data
     if running := find_running(data):  # its program is about to be removed
         LocalAws(running.port, data).stop()
-    _run(sys.executable, "-m", "venv", "--clear", _MINISTACK)
+    _run(sys.executable, "-m", "venv", "--clear", "--without-pip", _MINISTACK)
     requirements = _ROOT / "local_aws" / "requirements.txt"
-    _run(_MINISTACK / "bin" / "python", *_PIP_INSTALL, "--requirement", requirements)
+    said = _INSTALLER.install("--require-hashes", "--requirement", requirements, into=_MINISTACK)
     _run(_MINISTACK / "bin" / "python", "-m", "compileall", "-q", "-j", "0", _MINISTACK / "lib")
+    return [said] if said else []
 
 
-def _make_node_modules() -> None:
+def _make_node_modules() -> list[str]:
     npm = shutil.which("npm")
     if npm is None:
         raise LocalAwsError(
             "Node.js 20 or later with npm is needed for the CDK command line; install it first."
         )
     _run(npm, "ci", "--loglevel=error")
+    return []
 
 
 def _run(*command: str | Path) -> None:
-    ended = _start(*command)
-    if ended.returncode != 0:
-        raise LocalAwsError(f"{ended.stdout.strip()}\n\n{' '.join(map(str, command))} failed; see above.")
-
-
-def _start(*command: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command,
-        cwd=_ROOT,
-        env={name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    ended = start(*command)
+    if ended.returncode:
+        raise LocalAwsError(f"{ended.stdout.strip()}\n\n{' '.join(ended.args)} failed; see above.")
 
 
 def main() -> int:

@@ -105,3 +105,14 @@ def test_continuous_integration_runs_the_tests_from_any_folder_without_a_termina
         check=True,
     )
     assert done.stdout.splitlines() == [str(ROOT), "--no-print-directory test"]
+
+
+def test_every_file_of_pinned_packages_is_upgraded() -> None:
+    files = [
+        file
+        for folder in (".", "functions/**", "local_aws")
+        for file in ROOT.glob(f"{folder}/requirements*.txt")
+    ]
+    pinned = {str(file.relative_to(ROOT)) for file in files if "--hash=" in file.read_text()}
+    assert "local_aws/requirements-set-up.txt" in pinned
+    assert pinned == set(re.findall(r"--output-file (\S+)", make("-n", "upgrade").stdout))

@@ -9,7 +9,8 @@ import pytest
 
 import local_aws.set_up
 from local_aws.failure import LocalAwsError
-from local_aws.server import LocalAws
+from local_aws.installer import Installer
+from local_aws.server import ROOT, LocalAws
 from local_aws.set_up import Part, set_up
 from tests.support.free_port import free_port
 
@@ -24,12 +25,13 @@ class Workshop:
         for path in self.inputs:
             path.write_text("1")
 
-    def part(self, make: Callable[[], None] | None = None) -> Part:
+    def part(self, make: Callable[[], Sequence[str]] | None = None) -> Part:
         return Part("Making the part", self.folder / ".set-up", self.inputs, make or self.make)
 
-    def make(self) -> None:
+    def make(self) -> Sequence[str]:
         self.made += 1
         self.folder.mkdir(exist_ok=True)
+        return []
 
 
 @pytest.fixture
@@ -46,6 +48,17 @@ def test_it_is_made_once_and_then_says_nothing(
     set_up([workshop.part()])
     assert workshop.made == 1
     assert capsys.readouterr().out == ""
+
+
+def test_what_there_is_to_say_of_it_stands_on_lines_of_its_own(
+    workshop: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def make() -> Sequence[str]:
+        workshop.make()
+        return ["It was slow."]
+
+    set_up([workshop.part(make)])
+    assert capsys.readouterr().out.splitlines()[1:] == ["It was slow."]
 
 
 @pytest.mark.parametrize("changed", [0, 1])
@@ -85,7 +98,7 @@ def test_it_is_made_again_by_another_python_and_in_another_place(
 
 @pytest.mark.parametrize("error", [LocalAwsError, KeyboardInterrupt])
 def test_it_is_made_again_when_making_it_broke_off(workshop: Workshop, error: type[BaseException]) -> None:
-    def break_off() -> None:
+    def break_off() -> Sequence[str]:
         workshop.make()
         raise error
 
@@ -115,13 +128,41 @@ def test_a_new_ministack_is_installed_with_the_local_aws_stopped(
     monkeypatch.setattr(local_aws.set_up, "DEFAULT_FOLDER", tmp_path)
     monkeypatch.setattr(local_aws.set_up, "set_up", only_ministack)
     monkeypatch.setattr(local_aws.set_up, "_run", run)
+    monkeypatch.setattr(Installer, "install", lambda *_arguments, **_into: None)
     with LocalAws(free_port(), tmp_path / "aws") as aws:
         assert local_aws.set_up.main() == 0
     assert installing
 
 
+def test_every_virtual_environment_is_filled_by_the_installer_after_uv_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def install(_installer: Installer, *arguments: str | Path, into: Path | None = None) -> str:
+        asked.append(f"{Path(arguments[-1]).relative_to(ROOT)} into {into.name if into else 'the first'}")
+        return f"{len(asked)} was slow"
+
+    for name, path in (("_VENV", tmp_path), ("_MINISTACK", tmp_path / "ministack")):
+        monkeypatch.setattr(local_aws.set_up, name, path)
+    monkeypatch.setattr(local_aws.set_up, "DEFAULT_FOLDER", tmp_path / "none")
+    monkeypatch.setattr(local_aws.set_up, "_run", lambda *_command: None)
+    monkeypatch.setattr(local_aws.set_up, "start", lambda *_command: None)
+    monkeypatch.setattr(Installer, "get_uv", lambda _installer: asked.append("uv"))
+    monkeypatch.setattr(Installer, "install", install)
+    said = [line for part in local_aws.set_up._parts() for line in part.make()]  # noqa: SLF001  # what it does
+
+    assert asked == [
+        "uv",
+        "requirements-dev.txt into the first",
+        ". into the first",
+        "local_aws/requirements.txt into ministack",
+    ]
+    assert said == ["2 was slow", "3 was slow", "4 was slow"]
+
+
 def test_a_part_that_fails_stops_those_after_it(workshop: Workshop, tmp_path: Path) -> None:
-    def fail() -> None:
+    def fail() -> Sequence[str]:
         raise LocalAwsError("no network")
 
     first = Part("First", tmp_path / ".first", (), fail)

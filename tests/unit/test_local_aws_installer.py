@@ -1,0 +1,250 @@
+"""Packages are installed by uv or pip, from the index that pip is told of, and only with their hashes."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pip
+import pytest
+
+from local_aws.failure import LocalAwsError
+from local_aws.installer import Installer, NoCounterpartError, pip_settings, uv_environment
+
+WHEEL = "thing-1.0-py3-none-any.whl"
+UV = Path(sys.prefix, "bin", "uv")
+
+
+class Index:
+    """A package index with one package, which notes what it is asked for.
+
+    Attributes:
+        url: where it is.
+        paths: that it was asked for.
+        digest: SHA-256 of the package.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        wheel = folder / WHEEL
+        with zipfile.ZipFile(wheel, "w") as archive:
+            for name, content in (
+                ("thing.py", ""),
+                ("thing-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n"),
+                (
+                    "thing-1.0.dist-info/WHEEL",
+                    "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+                ),
+                ("thing-1.0.dist-info/RECORD", "thing.py,,\n"),
+            ):
+                archive.writestr(name, content)
+        self.digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        pages = {
+            "/simple/thing/": f'<a href="/{WHEEL}#sha256={self.digest}">{WHEEL}</a>'.encode(),
+            f"/{WHEEL}": wheel.read_bytes(),
+        }
+        paths = self.paths = list[str]()
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                paths.append(self.path)
+                page = pages.get(self.path)
+                self.send_response(HTTPStatus.OK if page is not None else HTTPStatus.NOT_FOUND)
+                self.send_header("Content-Type", "text/html")
+                self.send_header("Content-Length", str(len(page or b"")))
+                self.end_headers()
+                self.wfile.write(page or b"")
+
+            def log_message(self, *_args: object) -> None:
+                """Write nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/simple"
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
+    for name in os.environ:
+        if name.startswith(("PIP_", "UV_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("UV_NO_CONFIG", "1")
+    index = Index(tmp_path)
+    with index.server as server:
+        Thread(target=server.serve_forever).start()
+        yield index
+        server.shutdown()
+
+
+@pytest.fixture
+def installer(tmp_path: Path) -> Installer:
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    shutil.copytree(Path(pip.__file__).parent, site_packages(venv) / "pip")
+    return Installer(venv)
+
+
+def site_packages(venv: Path) -> Path:
+    return venv / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+
+
+def with_uv(installer: Installer) -> Installer:
+    if UV.exists():  # else it cannot be had on this machine
+        (installer.venv / "bin" / "uv").symlink_to(UV)
+    return installer
+
+
+def requirements(folder: Path, digest: str) -> tuple[str | Path, ...]:
+    file = folder / "requirements.txt"
+    file.write_text(f"thing==1.0 --hash=sha256:{digest}\n")
+    return "--require-hashes", "--requirement", file
+
+
+def installed_by(venv: Path) -> str:
+    return (site_packages(venv) / "thing-1.0.dist-info" / "INSTALLER").read_text().strip()
+
+
+@pytest.mark.parametrize("told_by", ["environment", "file"])
+def test_uv_installs_from_the_index_that_pip_is_told_of(
+    index: Index, installer: Installer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told_by: str
+) -> None:
+    if told_by == "environment":
+        monkeypatch.setenv("PIP_INDEX_URL", index.url)
+    else:
+        (tmp_path / "pip.conf").write_text(f"[global]\nindex-url = {index.url}\n")
+        monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    other = tmp_path / "other"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", other], check=True)
+
+    said = with_uv(installer).install(*requirements(tmp_path, index.digest), into=other)
+
+    assert said is None
+    assert installed_by(other) == ("uv" if UV.exists() else "pip")
+    assert f"/{WHEEL}" in index.paths
+    assert list(installer.venv.glob(".uv-*")) == []
+
+
+@pytest.mark.parametrize("uv", [True, False])
+def test_another_content_than_the_pinned_one_is_not_installed(
+    index: Index, installer: Installer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uv: bool
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", index.url)
+    monkeypatch.setenv("UV_NO_VERIFY_HASHES", "1")
+    if uv:
+        with_uv(installer)
+
+    with pytest.raises(LocalAwsError, match=r"(?is)hash.*failed; see above"):
+        installer.install(*requirements(tmp_path, "0" * 64))
+    assert not (site_packages(installer.venv) / "thing.py").exists()
+
+
+def test_pip_installs_where_the_index_has_no_uv_and_the_user_is_told(
+    index: Index, installer: Installer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", index.url)
+
+    assert "uv cannot be had here: ERROR: No matching distribution" in (installer.get_uv() or "")
+    assert "/simple/uv/" in index.paths
+    assert installer.install(*requirements(tmp_path, index.digest)) is None
+    assert installed_by(installer.venv) == "pip"
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({}, "uv failed: no such luck"),
+        ({"PIP_PREFER_BINARY": "1"}, "pip has the setting 'prefer-binary', which uv cannot be told"),
+    ],
+)
+def test_pip_installs_where_uv_fails_or_cannot_be_told_what_pip_is_and_the_user_is_told(
+    index: Index,
+    installer: Installer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, str],
+    reason: str,
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", index.url)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    uv = installer.venv / "bin" / "uv"
+    uv.write_text("#!/bin/sh\necho no such luck\nexit 1\n")
+    uv.chmod(0o700)
+
+    said = installer.install(*requirements(tmp_path, index.digest))
+
+    assert said is not None
+    assert said.startswith("pip installs the packages instead of uv, which takes longer: " + reason)
+    assert installed_by(installer.venv) == "pip"
+
+
+def test_nothing_is_installed_by_settings_that_cannot_be_read(
+    index: Index, installer: Installer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pip.conf").write_text("index-url without a section")
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+
+    with pytest.raises(LocalAwsError, match=r"(?i)configuration file"):
+        with_uv(installer).install(*requirements(tmp_path, index.digest))
+    assert index.paths == []
+
+
+def test_the_settings_are_those_that_pip_goes_by() -> None:
+    listed = """\
+:env:.cert='/env.pem'
+:env:.config-file='/x/pip.conf'
+global.cert='/global.pem'
+global.extra-index-url='\\nhttps://a.example/simple\\nhttps://b.example/simple'
+global.index-url='https://global.example/simple'
+install.index-url='https://install.example/simple'
+list.format='columns'
+"""
+    assert pip_settings(listed) == {
+        "cert": "/env.pem",
+        "config-file": "/x/pip.conf",
+        "extra-index-url": "\nhttps://a.example/simple\nhttps://b.example/simple",
+        "index-url": "https://install.example/simple",
+    }
+
+
+def test_uv_is_told_the_same() -> None:
+    settings = {
+        "index-url": "https://i.example/simple",
+        "extra-index-url": "\nhttps://a.example/simple\nhttps://b.example/simple",
+        "find-links": "/wheels /more",
+        "trusted-host": "i.example a.example",
+        "cert": "/with space/ca.pem",
+        "client-cert": "/client.pem",
+        "default-timeout": "180",
+        "no-input": "1",
+    }
+    told = uv_environment(settings, {"SSL_CERT_FILE": "/other.pem"})
+    assert told == {
+        "UV_DEFAULT_INDEX": "https://i.example/simple",
+        "UV_INDEX": "https://a.example/simple https://b.example/simple",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+        "UV_FIND_LINKS": "/wheels,/more",
+        "UV_INSECURE_HOST": "i.example a.example",
+        "UV_SYSTEM_CERTS": "true",
+        "SSL_CERT_FILE": "/with space/ca.pem",
+        "SSL_CLIENT_CERT": "/client.pem",
+        "UV_HTTP_TIMEOUT": "180",
+    }
+
+
+@pytest.mark.parametrize("name", ["UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_FIND_LINKS"])
+def test_the_index_that_the_user_named_for_uv_stays(name: str) -> None:
+    settings = {"index-url": "https://i.example/simple", "extra-index-url": "https://a.example/simple"}
+    assert uv_environment(settings, {name: "mine"}) == {"UV_SYSTEM_CERTS": "true"}
+
+
+def test_what_uv_cannot_be_told_is_named_without_its_value() -> None:
+    with pytest.raises(NoCounterpartError, match="'proxy'") as refused:
+        uv_environment({"proxy": "http://me:secret@proxy.example"}, {})
+    assert "secret" not in str(refused.value)
