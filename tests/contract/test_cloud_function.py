@@ -534,11 +534,29 @@ def test_serials_and_lineages_that_do_not_follow_are_refused_at_create_unless_fo
     write(cloud, mine, state(2), serial=2)
     for announcement, code in (
         ({"serial": 1}, "serial_not_newer"),
-        ({"serial": 2}, "serial_not_newer"),
+        ({"serial": 2, "lineage": ""}, "serial_not_newer"),
         ({"serial": 3, "lineage": "other"}, "lineage_changed"),
     ):
         assert error(create(cloud, mine, announced(b"x", **announcement))) == (409, code)
         data(create(cloud, mine, announced(b"x", **announcement, force=True)), 201)
+
+
+def test_what_was_saved_under_a_lock_may_be_announced_under_it_once_more(
+    cloud: Handle, moto: Server, before: int
+) -> None:
+    mine, body = locked(cloud), state(1)
+    write(cloud, mine, body)
+    write(cloud, mine, body)  # as an interrupted first apply does
+    other = upload(cloud, mine, state(1, content="other"))
+    put(other["attributes"]["hosted-state-upload-url"], state(1, content="other"))
+    assert error(commit(cloud, other["id"])) == (409, "serial_not_newer")
+    lineage = create(cloud, mine, announced(body, lineage="other"))
+    assert error(lineage) == (409, "lineage_changed")
+    ask(cloud, "POST", f"workspaces/{mine}/actions/unlock")
+    next_holder = opened(cloud)
+    ask(cloud, "POST", f"workspaces/{next_holder}/actions/lock")
+    assert error(create(cloud, next_holder, announced(body))) == (409, "serial_not_newer")
+    assert versions(moto, before) == 1
 
 
 def test_the_upload_in_one_step_of_older_clients_writes_the_same(

@@ -1,6 +1,8 @@
 """One state, and clients of every protocol on it: waiting, refusal, failure, death and force-unlock."""
 
 import json
+import signal
+from collections.abc import Callable
 
 import pytest
 
@@ -8,7 +10,7 @@ from tests.e2e.test_cloud_commands import named, two_segments
 from tests.e2e.test_terraform_locking import wait_until_force_unlock_may_remove
 from tests.support import documents
 from tests.support.cloud_client import place
-from tests.support.project import WAITS, NewProject, Project, cloud
+from tests.support.project import WAITS, NewProject, Project, cloud, remote
 from tests.support.team import Team
 from tests.support.waiting import wait_until
 
@@ -117,6 +119,25 @@ terraform {{
   }}
 }}
 """
+
+
+@pytest.mark.parametrize("protocol", [cloud, remote])
+def test_an_interrupted_first_apply_leaves_no_lock(
+    strict: Team, state: str, new_project: NewProject, protocol: Callable[[Team, str, str], str]
+) -> None:
+    project = new_project(strict, None, strict.token("writer"))
+    project.write(main=WAITS, backend=protocol(strict, *named(state)))
+    project.ok("init")
+    with project.applying() as apply, strict.gateway.recording() as exchanges:
+        # The packaged one is a Python, which a Ctrl-C ends at once.
+        is_ctrl_c = protocol is cloud and project.terraform.name != "packaged"
+        apply.process.send_signal(signal.SIGINT if is_ctrl_c else signal.SIGTERM)
+        done = apply.wait()
+    assert done.code == 1
+    assert strict.lock(state) is None, done.text
+    # Twice the same document, and then what was made by then.
+    assert [one.status for one in exchanges if one.is_write] == [200, 200, 200]
+    assert [version.serial for version in strict.versions(state)] == [1, 2]
 
 
 def test_a_failed_write_a_lost_answer_and_a_killed_client(

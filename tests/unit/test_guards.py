@@ -166,5 +166,22 @@ def test_a_write_by_somebody_else_during_this_lock_was_never_acknowledged(
     assert guards.last_acknowledged_revision(now, held) == expected
 
 
+@pytest.mark.parametrize(
+    ("now", "held", "under_it"),
+    [
+        (current(written=ACQUIRED + SECOND), lock(), True),
+        (current(written=ACQUIRED), lock(), True),  # within the same second
+        (current(written=ACQUIRED - SECOND), lock(), False),  # the lock was acquired with its document again
+        (current(written=ACQUIRED + SECOND, lock_id="two"), lock(), False),
+        (current(written=ACQUIRED + SECOND, fenced=False), lock(), False),
+        (current(written=ACQUIRED + SECOND, lock_id=""), None, False),
+    ],
+)
+def test_a_version_was_written_under_a_lock_that_has_its_id_and_is_not_younger(
+    now: CurrentState, held: HeldLock | None, under_it: bool
+) -> None:
+    assert guards.was_written_under(now, held) is under_it
+
+
 def test_without_a_current_state_there_is_no_acknowledged_revision() -> None:
     assert guards.last_acknowledged_revision(None, lock()) is None

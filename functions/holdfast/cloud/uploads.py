@@ -15,9 +15,10 @@ from holdfast.errors import TooLarge, UploadAltered, UploadMissing
 from holdfast.s3.retention import Retention
 from holdfast.s3.store import Larger, Store
 from holdfast.state import declared, document, guards, locks, write
-from holdfast.state.current_state import read_current
+from holdfast.state.current_state import CurrentState, read_current
 from holdfast.state.document import Revision, StateDocument
 from holdfast.state.guards import Upload
+from holdfast.state.locks import HeldLock
 from holdfast.state.write import Written
 
 _MEGABYTE: Final = 1_000_000
@@ -60,8 +61,7 @@ def create(
     current = read_current(store, name)
     lock = locks.read(store, name)
     guards.check_lock(lock, workspace.lock_id, caller, require_lock=True)
-    # The same bytes may be this very write, repeated because its response was lost: the write tells.
-    if body is None or current is None or current.sha256 != hashlib.sha256(body).hexdigest():
+    if not _may_be_current(announced, body, current, lock):
         guards.check_succession(announced, current, lock, force=force)
     if declared_only and current is None:
         declared.require_record(store, name, caller)
@@ -177,6 +177,23 @@ def write_at_once(
         upload=_upload(upload_id),
         parsed=parsed,
     )
+
+
+def _may_be_current(
+    announced: Revision, body: bytes | None, current: CurrentState | None, lock: HeldLock | None
+) -> bool:
+    """Return whether the document that was announced may be the current one, so that only the write tells.
+
+    A retry sends it once more. So does a client whose first apply is interrupted: it saves the state, reads
+    it back, and saves that under the same lock. If it is refused, it never unlocks. A document that did not
+    come along is told by its revision alone, and only under the lock under which that was written: the
+    write compares the bytes, and refuses another document of the same serial.
+    """
+    if current is None:
+        return False
+    if body is not None:
+        return current.sha256 == hashlib.sha256(body).hexdigest()
+    return announced == current.revision and guards.was_written_under(current, lock)
 
 
 def too_large(size: int, limit: int) -> TooLarge:

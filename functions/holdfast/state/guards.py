@@ -123,6 +123,20 @@ def counts_as_written(current: CurrentState, lock: HeldLock | None) -> bool:
     return current.lock_id == (lock.info.id if lock else "") or not current.version.has_own_etag
 
 
+def was_written_under(current: CurrentState, lock: HeldLock | None) -> bool:
+    """Return whether the current version was written under this very lock.
+
+    The ID alone does not tell: a lock that was broken can be acquired once more with the same document, by a
+    retry that arrives late. That one is younger than what was written under the first.
+    """
+    return (
+        lock is not None
+        and current.fenced
+        and current.lock_id == lock.info.id
+        and current.version.last_modified >= lock.version.last_modified
+    )
+
+
 def check_succession(
     new: Revision, current: CurrentState | None, lock: HeldLock | None, *, force: bool = False
 ) -> None:

@@ -452,6 +452,41 @@ def cloud_forgetful(me: Client) -> Session:
     yield from _cloud(me, uploaded=b"")
 
 
+def cloud_interrupted(me: Client) -> Session:
+    """A first apply over `cloud {}` that is interrupted: saves, reads it back, and saves that once more."""
+    workspace = yield from _workspace(me)
+    reply = yield _of_cloud(me, "cloud-lock", workspace)
+    if reply is None or reply.status != 200:
+        return
+    reply = yield _of_cloud(me, "current", workspace)
+    if reply is None or reply.status != 404:
+        return
+    body = state_document(me.name, 1)
+    status = yield from _save(me, workspace, body, 1)
+    if status == 200:
+        reply = yield _of_cloud(me, "current", workspace)
+        if reply is not None and reply.status == 200:
+            yield _of_cloud(me, "download", reply.body)
+        status = yield from _save(me, workspace, body, 2)
+    if status == 200:
+        yield _of_cloud(me, "cloud-unlock", workspace)
+
+
+def cloud_same_serial(me: Client) -> Session:
+    """Saves another document of the serial that is there: of somebody else's, and of its own."""
+    workspace = yield from _workspace(me)
+    reply = yield _of_cloud(me, "cloud-lock", workspace)
+    if reply is None or reply.status != 200:
+        return
+    reply = yield _of_cloud(me, "current", workspace)
+    if reply is None or reply.status != 200:
+        return
+    yield _of_cloud(me, "download", reply.body)
+    for save, serial in enumerate((1, 2, 2), 1):
+        yield from _save(me, workspace, state_document(me.name, serial, save=save), save)
+    yield _of_cloud(me, "cloud-unlock", workspace)
+
+
 # --- clients of `backend "s3"` --------------------------------------------------------------------
 
 

@@ -535,6 +535,22 @@ def _goes_back(before: Entry, after: Entry) -> Iterable[Violation]:
         yield Violation(Invariant.FORWARD, f"{_described(after)} came after serial {last['serial']}")
 
 
+def of_announced(point: Point, acknowledged: frozenset[bytes]) -> Iterable[Violation]:
+    """Judge an upload that was created just now: from the state and then the lock that S3 has told."""
+    *states, lock = [answer.entry for answer, _ in point.answers if answer.entry]
+    if point.request.force or not states or not _counts(states[-1], acknowledged):
+        return
+    new, last = _document(point.request.body), _document(states[-1].body or b"")
+    if new["serial"] <= last["serial"] and not _written_under(states[-1], lock):
+        what = f"an upload of serial {new['serial']} was created over the acknowledged {last['serial']}"
+        yield Violation(Invariant.FORWARD, what)
+
+
+def _written_under(state: Entry, lock: Entry) -> bool:
+    """Whether a state was written under this very lock; within its first second the ID has to do."""
+    return dict(state.metadata).get("lock-id") == lock_owner(lock) and state.modified >= lock.modified
+
+
 def of_heard_write(request: HttpRequest, writer: Party, bucket: Bucket) -> Iterable[Violation]:
     """Judge a write of which its client was told just now that it is acknowledged."""
     current = bucket.current(STATE_KEY)
@@ -567,7 +583,8 @@ def of_refused_write(
     operation = _document(lock.body or b"").get("Operation")
     if last is not None and operation not in FORCED and not request.force:
         new, document = _document(request.body), _document(last.body or b"")
-        if new["lineage"] != document["lineage"] or new["serial"] <= document["serial"]:
+        is_saved = last.body == request.body and _written_under(last, lock)
+        if not is_saved and (new["lineage"] != document["lineage"] or new["serial"] <= document["serial"]):
             return  # it does not follow
     # A state of the lock's own second, which nobody acknowledged, is not told from one before the lock.
     if any(e.modified == lock.modified and e.body and not _counts(e, acknowledged) for e in entries):

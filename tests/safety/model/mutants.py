@@ -75,6 +75,8 @@ _COUNTS_AS_WRITTEN: Final = "holdfast.state.guards:counts_as_written"
 _WRITE_AGAIN: Final = "holdfast.state.undelete:_write_again"
 _LEARN: Final = "holdfast.state.memory:Memory.learn"
 _COMMIT: Final = "holdfast.cloud.uploads:commit"
+_MAY_BE_CURRENT: Final = "holdfast.cloud.uploads:_may_be_current"
+_WRITTEN_UNDER: Final = "holdfast.state.guards:was_written_under"
 _COMPARE: Final = "holdfast.cloud.uploads:_compare"
 _COMMITTED: Final = "holdfast.state.write:committed"
 _CHECK_BASE: Final = "holdfast.state.guards:check_base"
@@ -596,7 +598,41 @@ MUTANTS: Final = (
         Invariant.REPEATED,
         "cloud-at-once",
         (0, 1, 0),
-        Condition("holdfast.cloud.uploads:create", "sha256", "True"),
+        Replaced(
+            _MAY_BE_CURRENT, "return current.sha256 == hashlib.sha256(body).hexdigest()", "return False"
+        ),
+    ),
+    _mutant(
+        "a document that was saved under this lock may not be announced once more",
+        Invariant.FOLLOWED,
+        "cloud-interrupted",
+        (0, 0, 0),
+        Returns(_WRITTEN_UNDER, "False"),
+    ),
+    _mutant(
+        "an announcement of the current serial passes, under whichever lock that was written",
+        Invariant.FORWARD,
+        "cloud-same-serial",
+        (0, 0, 0),
+        WithoutOperand(_WRITTEN_UNDER, "lock_id"),
+    ),
+    _mutant(
+        "a lock that was acquired again vouches for what was written under the first",
+        Invariant.FORWARD,
+        "cloud-interrupted-broken-lock",
+        (1, 0, 1),
+        WithoutOperand(_WRITTEN_UNDER, "last_modified"),
+    ),
+    _mutant(
+        "a commit takes a document of the current serial for the current one",
+        Invariant.KEPT,
+        "cloud-same-serial",
+        (0, 0, 0),
+        Replaced(
+            _WRITE,
+            "same_bytes = current is not None and current.sha256 == sha256",
+            "same_bytes = current is not None and current.revision == new.revision",
+        ),
     ),
     _mutant(
         "a repeated commit that writes twice",

@@ -337,6 +337,21 @@ PLANS: Final = (
     ),
     _plan("cloud-mixed-up", [Client("A", clients.cloud_mixed_up)], [(1, 1, 0)]),
     _plan("cloud-forgetful", [Client("A", clients.cloud_forgetful)], [(1, 1, 0)]),
+    _plan(
+        "cloud-interrupted",
+        [Client("A", clients.cloud_interrupted)],
+        [(1, 1, 0)],
+        [(2, 1, 0)],
+        before=_recorded,
+    ),
+    _plan(
+        "cloud-interrupted-broken-lock",
+        [Client("A", clients.cloud_interrupted), _BREAKER],
+        [(1, 0, 1)],
+        [(1, 1, 0)],
+        before=_recorded,
+    ),
+    _plan("cloud-same-serial", [_A, Client("S", clients.cloud_same_serial)], [(0, 0, 0)], [(1, 0, 0)]),
     _plan("cloud-delete", [_CLOUD, Client("D", clients.delete)], [(1, 0, 0)], [(1, 1, 0)]),
     _plan("cloud-beside-native", [_CLOUD, Client("N", clients.native_apply)], [(0, 0, 0)], [(0, 0, 1)]),
     _plan(

@@ -691,6 +691,8 @@ class Search:
         elif request.verb == "download" and reply.status == 200:
             bucket = self._buckets[change.bucket]
             change.violations.extend(invariants.of_download(request, reply.body.encode(), bucket))
+        elif request.verb == "create" and reply.status == 201:
+            change.violations.extend(invariants.of_announced(point, change.acknowledged))
         if reply.status != 200:
             return
         if request.verb in invariants.RELEASES:
