@@ -226,7 +226,7 @@ class ResourcesTracked(HoldfastError):
 
 
 class JustDeleted(HoldfastError):
-    """The workspace was deleted moments ago and has a state again: a retry must not delete that."""
+    """The workspace was deleted moments ago and re-created: a retry must not delete that."""
 
     status = 409
     code = "just_deleted"

@@ -6,7 +6,9 @@ import hashlib
 import json
 import random
 import re
+import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from importlib import import_module
 from typing import Any, cast
 
@@ -14,6 +16,7 @@ import pytest
 import urllib3
 
 from holdfast.access import Caller, Role
+from holdfast.cloud import workspaces
 from holdfast.cloud.ids import OutputId, UploadId, VersionId, WorkspaceId
 from holdfast.names import parse
 from tests.contract.conftest import ACCOUNT, Bucket, Server
@@ -91,10 +94,10 @@ def error(answer: Answer) -> tuple[int, str]:
     return answer["statusCode"], found["code"]
 
 
-def created(cloud: Handle, caller: Caller = ADA) -> str:
-    """Create the workspace and return its ID."""
-    document = {"type": "workspaces", "attributes": {"name": "prod"}}
-    return str(data(ask(cloud, "POST", "organizations/network/workspaces", caller, document), 201)["id"])
+def created(cloud: Handle, caller: Caller = ADA, *, name: str = "prod") -> str:
+    """Create a workspace and return its ID."""
+    document = {"type": "workspaces", "attributes": {"name": name}}
+    return str(data(ask(cloud, "POST", f"{ORGANIZATION}/workspaces", caller, document), 201)["id"])
 
 
 def opened(cloud: Handle, caller: Caller = ADA) -> str:
@@ -301,20 +304,22 @@ def test_a_held_lock_is_409_names_its_holder_and_stays(cloud: Handle) -> None:
 
 
 def test_a_safe_delete_says_what_clients_look_for(cloud: Handle, moto: Server) -> None:
-    mine = locked(cloud)
+    by_name = f"{ORGANIZATION}/workspaces/safe"
+    mine = created(cloud, name="safe")
+    ask(cloud, "POST", f"workspaces/{mine}/actions/lock")
     document = {**json.loads(state(1)), "resources": [{"mode": "managed"}]}
     write(cloud, mine, json.dumps(document).encode())
-    for path in (f"workspaces/{mine}", BY_NAME):
+    for path in (f"workspaces/{mine}", by_name):
         refused = ask(cloud, "POST", f"{path}/actions/safe-delete", OPERATOR)
         assert error(refused) == (409, "resources_tracked")
         assert not re.search("locked|being processed", refused["body"])
     write(cloud, mine, state(2), serial=2)
-    refused = ask(cloud, "POST", f"{BY_NAME}/actions/safe-delete", OPERATOR)
+    refused = ask(cloud, "POST", f"{by_name}/actions/safe-delete", OPERATOR)
     assert error(refused) == (409, "locked")
     assert "locked" in json.loads(refused["body"])["errors"][0]["title"]
     ask(cloud, "POST", f"workspaces/{mine}/actions/unlock")
-    assert ask(cloud, "POST", f"{BY_NAME}/actions/safe-delete", OPERATOR)["statusCode"] == 204
-    assert error(ask(cloud, "GET", BY_NAME)) == (404, "no_workspace")
+    assert ask(cloud, "POST", f"{by_name}/actions/safe-delete", OPERATOR)["statusCode"] == 204
+    assert error(ask(cloud, "GET", by_name)) == (404, "no_workspace")
     assert keys(moto) == []
 
 
@@ -325,21 +330,74 @@ def test_a_workspace_without_a_state_is_not_deleted_while_its_first_is_on_the_wa
     assert ask(cloud, "GET", BY_NAME)["statusCode"] == 200
 
 
-def test_a_workspace_that_was_made_anew_is_not_deleted_by_a_repeat(cloud: Handle, moto: Server) -> None:
-    anew = {"type": "workspaces", "attributes": {"name": "anew"}}
-    data(ask(cloud, "POST", f"{ORGANIZATION}/workspaces", ADA, anew), 201)
-    for _ in range(2):
-        assert ask(cloud, "DELETE", f"{ORGANIZATION}/workspaces/anew", OPERATOR)["statusCode"] == 204
-    workspace = data(ask(cloud, "POST", f"{ORGANIZATION}/workspaces", ADA, anew), 201)["id"]
-    refused = ask(cloud, "DELETE", f"{ORGANIZATION}/workspaces/anew", OPERATOR)
-    assert error(refused) == (409, "just_deleted")
-    # The state that it has since: none was deleted before.
+def save(cloud: Handle, workspace: str) -> None:
+    """Write the first state, as an apply does."""
     ask(cloud, "POST", f"workspaces/{workspace}/actions/lock")
     write(cloud, workspace, state(1))
     ask(cloud, "POST", f"workspaces/{workspace}/actions/unlock")
-    refused = ask(cloud, "DELETE", f"{ORGANIZATION}/workspaces/anew", OPERATOR)
-    assert error(refused) == (409, "just_deleted")
-    assert keys(moto) == ["states/network/anew.tfstate", "workspaces/network/anew.json"]
+
+
+def deletes(name: str, workspace: str) -> dict[str, tuple[str, str]]:
+    """The requests that delete a workspace."""
+    by_name = f"{ORGANIZATION}/workspaces/{name}"
+    return {
+        "forced": ("DELETE", by_name),
+        "safe": ("POST", f"{by_name}/actions/safe-delete"),
+        "by-id": ("POST", f"workspaces/{workspace}/actions/safe-delete"),
+    }
+
+
+@pytest.mark.parametrize("how", ["forced", "safe", "by-id"])
+@pytest.mark.parametrize("had", ["a record", "a state", "both"])
+def test_a_workspace_that_was_made_anew_is_not_deleted_by_a_repeat(
+    cloud: Handle, moto: Server, how: str, had: str
+) -> None:
+    name = f"{how}-{had[-5:].strip()}"
+    state_key, record_key = f"states/network/{name}.tfstate", f"workspaces/network/{name}.json"
+    mine = created(cloud, name=name)
+    if had != "a record":
+        save(cloud, mine)
+    if had == "a state":
+        version = moto.direct.head_object(Bucket=BUCKET, Key=record_key)["VersionId"]
+        moto.direct.delete_object(Bucket=BUCKET, Key=record_key, VersionId=version)
+    request = deletes(name, mine)[how]
+    for _ in range(2):
+        assert ask(cloud, *request, OPERATOR)["statusCode"] == 204
+    assert keys(moto) == []
+    anew = created(cloud, name=name)
+    for there in ([record_key], [state_key, record_key]):
+        refused = ask(cloud, *request, OPERATOR)
+        assert error(refused) == (409, "just_deleted")
+        # By these words the client of a safe-delete says to try again later; it looks for "locked" first.
+        assert "being processed" in refused["body"]
+        assert "locked" not in refused["body"]
+        assert keys(moto) == there
+        if there == [record_key]:
+            save(cloud, anew)
+
+
+@pytest.mark.parametrize("how", ["forced", "safe", "by-id"])
+def test_a_repeat_deletes_the_record_that_a_delete_has_left(cloud: Handle, moto: Server, how: str) -> None:
+    mine = created(cloud, name=f"left-{how}")
+    save(cloud, mine)
+    time.sleep(1.1)  # within a second, the record may have been created after the delete
+    moto.direct.delete_object(Bucket=BUCKET, Key=f"states/network/left-{how}.tfstate")
+    assert ask(cloud, *deletes(f"left-{how}", mine)[how], OPERATOR)["statusCode"] == 204
+    assert keys(moto) == []
+
+
+def test_an_id_of_before_a_delete_does_not_delete_what_was_made_since(
+    cloud: Handle, moto: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspaces, "JUST_DELETED", timedelta(0))
+    before = created(cloud, name="dated")
+    assert ask(cloud, "DELETE", f"{ORGANIZATION}/workspaces/dated", OPERATOR)["statusCode"] == 204
+    time.sleep(1.1)  # times have whole seconds
+    since = created(cloud, name="dated")
+    for workspace, status in ((before, 409), (since, 204)):
+        answer = ask(cloud, *deletes("dated", workspace)["by-id"], OPERATOR)
+        assert answer["statusCode"] == status, answer
+    assert keys(moto) == []
 
 
 OUTPUTS = """{

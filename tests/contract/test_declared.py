@@ -292,7 +292,7 @@ def test_a_verb_sends_no_more_requests_than_promised(
 def test_a_first_write_under_a_lock_is_refused_if_the_record_is_gone(bucket: Bucket) -> None:
     declare(bucket)
     acquire(bucket)
-    records.delete(bucket.store(), NAME)
+    bucket.s3.delete_object(Bucket=bucket.name, Key=NAME.record_key)
     with pytest.raises(NotDeclared):
         write(bucket.store(), NAME, state(1), "one", ADA, require_lock=True, declared_only=True)
     assert bucket.bodies(NAME.state_key) == []

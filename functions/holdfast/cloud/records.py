@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -149,24 +149,14 @@ def change(store: Store, name: StateName, found: StoredRecord, tags: Mapping[str
     return None if isinstance(stored, PreconditionFailed) else record
 
 
-def delete(store: Store, name: StateName, *, check: Callable[[Object], None] | None = None) -> None:
-    """Delete the record that is there now, if there is one.
+def delete(store: Store, name: StateName, found: Object) -> None:
+    """Delete the record that was read.
 
-    One that was changed in between stays: somebody works with the workspace.
-
-    Args:
-        store: the bucket.
-        name: of the workspace's state.
-        check: raises if what is read may not be deleted.
+    One that was changed since then stays: somebody works with the workspace.
 
     Raises:
         OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
-    found = store.read(name.record_key)
-    if found is None:
-        return
-    if check:
-        check(found)
     store.delete(name.record_key, IfMatch(found.version.etag))
 
 

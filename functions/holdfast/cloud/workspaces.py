@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from holdfast import names
@@ -238,29 +238,20 @@ def delete(store: Store, organization: str, workspace: str, caller: Caller) -> R
         JustDeleted: it was deleted moments ago, and was re-created.
         Locked, RacedWriter, DeleteOutcomeUnknown, OutcomeUnknown: as `holdfast.state.delete`.
     """
-    name = state_name(organization, workspace)
-    record_key = name.record_key
-
-    def check_state(current: Object) -> None:
-        _check_not_just_deleted(store, name.state_key, current)
-        # What was deleted may have been a record alone, and have its first state by now.
-        _check_not_just_deleted(store, record_key, current)
-
-    def check_record(current: Object) -> None:
-        _check_not_just_deleted(store, record_key, current)
-
-    removed = state_delete.delete(store, name, caller, check=check_state)
-    _check_not_locked(store, name, removed)
-    records.delete(store, name, check=check_record)
-    return removed
+    return _delete(store, state_name(organization, workspace), caller)
 
 
 def safe_delete(store: Store, workspace: WorkspaceId, caller: Caller) -> Removed:
     """Delete a workspace and its state, if that tracks no resources. The versions stay.
 
+    Clients send this by name, too, and then each retry comes with a new ID. So it refuses what `delete`
+    refuses, and besides what was deleted and re-created since the ID was minted. The ID has no version of the
+    state to compare with: with a record nobody has read it, and every plan would pay for that request.
+
     Raises:
         NotAllowed: the caller may not delete its state.
         ResourcesTracked: it tracks some, or its client encrypted it.
+        JustDeleted: it was deleted moments ago, or since the ID was minted, and was re-created.
         Locked, RacedWriter, DeleteOutcomeUnknown, OutcomeUnknown: as `holdfast.state.delete`.
     """
 
@@ -271,10 +262,38 @@ def safe_delete(store: Store, workspace: WorkspaceId, caller: Caller) -> Removed
                 "with -force."
             )
 
+    minted_at = datetime.fromtimestamp(workspace.minted_at, UTC)
+    return _delete(store, workspace.name, caller, minted_at=minted_at, check=check)
+
+
+def _delete(
+    store: Store,
+    name: StateName,
+    caller: Caller,
+    *,
+    minted_at: datetime | None = None,
+    check: Callable[[Object], None] | None = None,
+) -> Removed:
+    caller.require(Action.DELETE, name)
+    # The record before the state: one that is created from here on is somebody else's, and stays.
+    record = store.read(name.record_key)
+
+    def check_state(current: Object) -> None:
+        if check:
+            check(current)
+        since = _since(current, minted_at)
+        # What was deleted may have been a record alone, and have its first state by now.
+        if any(_last_deleted(store, key, since) for key in (name.state_key, name.record_key)):
+            raise _just_deleted()
+
     # The state first: one without a record is a workspace still, a record without a state is an empty one.
-    removed = state_delete.delete(store, workspace.name, caller, check=check)
-    _check_not_locked(store, workspace.name, removed)
-    records.delete(store, workspace.name)
+    removed = state_delete.delete(store, name, caller, check=check_state)
+    if removed.version_id is None:
+        _check_not_locked(store, name)
+        if record:
+            _check_record(store, name, record, _since(record, minted_at))
+    if record:
+        records.delete(store, name, record)
     return removed
 
 
@@ -283,26 +302,56 @@ def _found(store: Store, name: StateName, tags: Mapping[str, str]) -> Workspace:
     return Workspace(WorkspaceId.mint(name, lock.identity.version_id if lock else ""), tags, lock)
 
 
-def _check_not_locked(store: Store, name: StateName, removed: Removed) -> None:
+def _check_not_locked(store: Store, name: StateName) -> None:
     """Check that nobody is about to write the first state of a workspace that had none to delete.
 
     Raises:
         Locked: somebody holds the lock.
     """
-    if removed.version_id is None and (lock := locks.read(store, name)):
+    if lock := locks.read(store, name):
         raise locks.refusal(lock)
 
 
-def _check_not_just_deleted(store: Store, key: str, current: Object) -> None:
-    for entry in store.versions(key, page_size=10):
-        if current.read_at - entry.last_modified > JUST_DELETED:
-            return
+def _check_record(store: Store, name: StateName, record: Object, since: datetime) -> None:
+    """Check that the record of a workspace without a state was not created after a delete.
+
+    Raises:
+        JustDeleted: it was.
+    """
+    state_deleted = _last_deleted(store, name.state_key, since)
+    # An older record was left by a delete that did not come to its end.
+    was_left = state_deleted is None or record.version.last_modified < state_deleted
+    if not was_left or _last_deleted(store, name.record_key, since):
+        raise _just_deleted()
+
+
+def _since(current: Object, minted_at: datetime | None) -> datetime:
+    """Return from when on a delete may have been an earlier attempt of this request.
+
+    S3's clock tells for as long as a client retries, so that for a retry the time in its ID does not matter.
+    """
+    moments_ago = current.read_at - JUST_DELETED
+    return min(moments_ago, minted_at) if minted_at else moments_ago
+
+
+def _last_deleted(store: Store, key: str, since: datetime) -> datetime | None:
+    """Return when the object was deleted last, None if it was not since then."""
+    for entry in store.versions(key, page_size=100):
+        if entry.last_modified < since:
+            return None
         if entry.is_delete_marker:
-            raise JustDeleted(
-                "This workspace was deleted moments ago, and was re-created since. Nothing was deleted: a "
-                f"repeated request cannot be told from a new one for {JUST_DELETED.seconds // 60} minutes. "
-                "Run the command again after that."
-            )
+            return entry.last_modified
+    return None
+
+
+def _just_deleted() -> JustDeleted:
+    # "being processed": of a safe-delete's 409 clients show a text of their own, and with these words one
+    # that says to try again later.
+    return JustDeleted(
+        "This workspace was deleted and re-created moments ago. Nothing was deleted: this may be a retry of "
+        "the earlier request, which may still be being processed. Look at the workspace, and run the command "
+        f"again {JUST_DELETED.seconds // 60} minutes after it was deleted."
+    )
 
 
 def _in_scope(found: Iterable[str], wanted: Wanted, caller: Caller) -> list[StateName]:
