@@ -137,10 +137,10 @@ class Api(Construct):
                 Acknowledgment(id="AwsSolutions::AwsSolutions-APIG4", reason=reason)
             )
 
-        if target.api_endpoint is None:
+        if target.api_address is None:
             self.address = api.api_endpoint
         else:
-            self.address = f"{target.api_endpoint}/_aws/execute-api/{api.api_id}/$default"
+            self.address = target.api_address.replace("{api}", api.api_id)
 
 
 def management_throttling(throttling: Throttling) -> Throttling:

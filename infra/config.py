@@ -514,7 +514,7 @@ class Target:
         account: overrides that of every team, or None.
         region: overrides that of every team, or None.
         termination_protection: whether the stacks refuse to be deleted.
-        api_endpoint: APIs are paths below this address, or None where each has a host name of its own.
+        api_address: of an API, with `{api}` for its ID, or None where each has a host name of its own.
         presign_endpoint: presigned addresses of S3 begin with it, or None for S3's own.
         cloudtrail: whether CloudFormation makes trails there.
     """
@@ -523,7 +523,7 @@ class Target:
     account: str | None = None
     region: str | None = None
     termination_protection: bool = True
-    api_endpoint: str | None = None
+    api_address: str | None = None
     presign_endpoint: str | None = None
     cloudtrail: bool = True
 
@@ -547,7 +547,7 @@ def local(endpoint: str) -> Target:
         # It is thrown away and re-created at will, by removing its folder.
         termination_protection=False,
         # It has no host name for an API that all programs on all systems resolve, so an API is a path.
-        api_endpoint=endpoint,
+        api_address=f"{endpoint}/_aws/execute-api/{{api}}/$default",
         # Under its other name: clients that go there from an API's address send no credentials along.
         presign_endpoint=_under_its_other_name(endpoint),
         # Its CloudFormation refuses a stack with a trail.

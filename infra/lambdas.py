@@ -135,6 +135,7 @@ class Functions(Construct):
                 "HOLDFAST_NEW_STATES": team.new_states,
                 **({"HOLDFAST_RETENTION": retention} if retention else {}),
                 **({"HOLDFAST_PRESIGN_ENDPOINT": target.presign_endpoint} if target.presign_endpoint else {}),
+                **({"HOLDFAST_API_ADDRESS": target.api_address} if target.api_address else {}),
             },
             statements=[
                 _allow(

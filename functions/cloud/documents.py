@@ -133,14 +133,14 @@ def tag_bindings(tags: Mapping[str, str]) -> Payload:
     )
 
 
-def version(found: Version) -> Payload:
+def version(found: Version, api_address: str) -> Payload:
     """Return a version of a state, with where to read it.
 
-    The address is relative: the clients resolve it against the one they know the API by.
+    The address is whole: not every client resolves one against that of its request.
     """
     attributes: dict[str, Any] = {
         "status": "finalized",
-        "hosted-state-download-url": f"state-versions/{found.id}/download",
+        "hosted-state-download-url": f"{api_address}/api/v2/state-versions/{found.id}/download",
     }
     if found.revision:
         attributes["serial"] = found.revision.serial

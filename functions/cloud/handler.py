@@ -50,6 +50,8 @@ _BUCKET: Final = os.environ["HOLDFAST_BUCKET"]
 _ACCOUNT: Final = os.environ["HOLDFAST_ACCOUNT"]
 _STAGING_BUCKET: Final = os.environ["HOLDFAST_STAGING_BUCKET"]
 _LARGEST_STATE: Final = int(os.environ.get("HOLDFAST_MAX_STATE_MB", "100")) * 1_000_000
+_API_ADDRESS: Final = os.environ.get("HOLDFAST_API_ADDRESS", "https://{domain}")
+"""The API's base URL, with `{api}` for its ID and `{domain}` for its host name."""
 _DECLARED_ONLY: Final = settings.declared_only()
 _RETENTION: Final = settings.write_retention()
 
@@ -91,6 +93,15 @@ class Request(requests.Request):
     def query(self) -> Mapping[str, str]:
         """The parameters of the query, decoded by the gateway."""
         return self.event.get("queryStringParameters") or {}
+
+    @property
+    def api_address(self) -> str:
+        """The API's base URL, without a slash at the end.
+
+        API Gateway tells under which of its own host names the request came. A header could tell any.
+        """
+        context = self.event["requestContext"]
+        return _API_ADDRESS.replace("{api}", context["apiId"]).replace("{domain}", context["domainName"])
 
     @property
     def state(self) -> str | None:
@@ -329,7 +340,8 @@ def _current_version(request: Request, workspace_id: str) -> Response:
         status, document = documents.error(error)
         return Response(Event.STATE_ABSENT, status, document)
     # What is in it was not read yet: the download is the event.
-    return Response(Event.WORKSPACE_READ, 200, documents.version(found), {"version_id": found.id.version_id})
+    document = documents.version(found, request.api_address)
+    return Response(Event.WORKSPACE_READ, 200, document, {"version_id": found.id.version_id})
 
 
 def _read_version(request: Request, version_id: str) -> Response:
@@ -338,7 +350,9 @@ def _read_version(request: Request, version_id: str) -> Response:
     if isinstance(which, UploadId):
         return _commit(request, which)
     require_read(which.name, request.caller)
-    return Response(Event.WORKSPACE_READ, 200, documents.version(versions.Version(which)))
+    return Response(
+        Event.WORKSPACE_READ, 200, documents.version(versions.Version(which), request.api_address)
+    )
 
 
 def _download(request: Request, version_id: str) -> Response:

@@ -21,7 +21,7 @@ from holdfast.cloud.ids import OutputId, UploadId, VersionId, WorkspaceId
 from holdfast.names import parse
 from tests.contract.conftest import ACCOUNT, Bucket, Server
 from tests.support.documents import ADA, BOB, LINEAGE, OPERATOR, encrypted_state, state
-from tests.support.events import Context, cloud_request
+from tests.support.events import DOMAIN, Context, cloud_request
 
 BUCKET = "holdfast-cloud"
 STAGING = "holdfast-cloud-staging"
@@ -132,6 +132,13 @@ def commit(cloud: Handle, upload_id: str, caller: Caller = ADA) -> Answer:
     return ask(cloud, "GET", f"state-versions/{upload_id}", caller)
 
 
+def download(cloud: Handle, version: dict[str, Any], caller: Caller = ADA, **more: Any) -> Answer:
+    """Follow the address of a version, which is on the API's own host."""
+    path = f"state-versions/{version['id']}/download"
+    assert version["attributes"]["hosted-state-download-url"] == f"https://{DOMAIN}/api/v2/{path}"
+    return ask(cloud, "GET", path, caller, **more)
+
+
 def locked(cloud: Handle) -> str:
     """Create the workspace, acquire its lock and return its ID."""
     workspace = created(cloud)
@@ -172,7 +179,7 @@ def test_the_life_of_a_state(cloud: Handle, moto: Server) -> None:
     assert data(ask(cloud, "POST", f"workspaces/{workspace}/actions/unlock"))["attributes"]["locked"] is False
     current = data(ask(cloud, "GET", f"workspaces/{opened(cloud)}/current-state-version"))
     assert current["attributes"]["serial"] == 1
-    read = ask(cloud, "GET", current["attributes"]["hosted-state-download-url"])
+    read = download(cloud, current)
     assert (read["statusCode"], read["body"].encode()) == (200, body)
     assert keys(moto) == ["states/network/prod.tfstate", "workspaces/network/prod.json"]
 
@@ -459,8 +466,7 @@ def test_a_state_is_downloaded_compressed_or_by_a_redirect_to_that_very_version(
     write(cloud, mine, body)
     current = data(ask(cloud, "GET", f"workspaces/{mine}/current-state-version"))
     write(cloud, mine, state(2), serial=2)
-    address = current["attributes"]["hosted-state-download-url"]
-    found = ask(cloud, "GET", address, READER, headers={"accept-encoding": "gzip"})
+    found = download(cloud, current, READER, headers={"accept-encoding": "gzip"})
     if is_large:
         assert (found["statusCode"], found["body"]) == (307, "")
         assert "X-Amz-Expires=60" in found["headers"]["Location"]
@@ -470,6 +476,19 @@ def test_a_state_is_downloaded_compressed_or_by_a_redirect_to_that_very_version(
         assert gzip.decompress(base64.b64decode(found["body"])) == body
     assert json.loads(log[-1])["message"] == "state.read"
     assert "X-Amz-" not in "".join(log)
+
+
+def test_an_address_is_on_the_api_and_not_where_a_header_says_that_it_is(cloud: Handle) -> None:
+    mine = locked(cloud)
+    write(cloud, mine, state(1))
+    other = dict.fromkeys(("host", "x-forwarded-host", "x-amzn-remapped-host"), "elsewhere.example")
+    found = {**other, "forwarded": "host=elsewhere.example", "x-forwarded-proto": "http"}
+    current = ask(cloud, "GET", f"workspaces/{mine}/current-state-version", headers=found)
+    version = data(current)
+    again = ask(cloud, "GET", f"state-versions/{version['id']}", headers=found)
+    for answer in (current, again):
+        assert "elsewhere" not in answer["body"]
+        assert download(cloud, data(answer))["body"].encode() == state(1)
 
 
 # Uploads that do not come as announced. Nothing of it is written.

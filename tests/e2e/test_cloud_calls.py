@@ -2,6 +2,7 @@
 
 import json
 from urllib.parse import parse_qs, urlsplit
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -74,6 +75,32 @@ def test_an_upload_is_written_once_by_whom_it_was_made_for_and_leaves_nothing_be
     assert strict.lock(state) is None
     assert refusal(writer.write(workspace, documents.next_serial(body))).status == 409  # its lock is gone
     assert writer.download(writer.current(another)).body == body
+
+
+def test_a_program_that_is_no_terraform_reads_a_state_where_it_is_told(
+    strict: Team, state: str, writer: CloudClient
+) -> None:
+    body = documents.state(1)
+    writer.create(state)
+    workspace = writer.open(state)
+    writer.lock(workspace)
+    assert writer.write(workspace, body).status == 200
+    headers = {
+        "Authorization": strict.token("reader").bearer,
+        "X-Forwarded-Host": "elsewhere.example",
+        "Forwarded": "host=elsewhere.example",
+    }
+
+    def get(address: str) -> bytes:
+        request = Request(address, headers=headers)  # noqa: S310 https, to the deployed API
+        with urlopen(request, context=strict.tls) as answer:  # noqa: S310
+            return bytes(answer.read())
+
+    for api in (strict.gateway.address, strict.direct_address):
+        current = json.loads(get(f"{api}/api/v2/workspaces/{workspace}/current-state-version"))
+        address = current["data"]["attributes"]["hosted-state-download-url"]
+        assert address.startswith(f"{api}/api/v2/")
+        assert get(address) == body
 
 
 def test_what_was_uploaded_is_compared_and_a_refused_upload_can_come_again(

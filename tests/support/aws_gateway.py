@@ -330,6 +330,9 @@ class AwsGateway:
         }
         if self.renames_headers:
             got = {_renamed(name): value for name, value in got.items()}
+        if got.get("content-type") == "application/vnd.api+json" and "content-encoding" not in got:
+            # There, the API's address is that of the gateway, and it is in the answers.
+            answer = answer.replace(self._upstream.geturl().encode(), self.address.encode())
         return response.status, got, answer
 
     def _connect(self) -> http.client.HTTPConnection:

@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 from gateway import authorizer_context
 from holdfast.access import Caller
 from holdfast.identity.authentication import Authenticated, AuthMethod
+
+DOMAIN: Final = "abc123.execute-api.eu-central-1.amazonaws.com"
+"""The host name of the API."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ def request(
     For the route `$default`, `path` is the path that no other route matches.
     """
     context: dict[str, Any] = {
+        "apiId": "abc123",
+        "domainName": DOMAIN,
         "http": {"method": method, "path": route, "sourceIp": "127.0.0.1"},
         "requestId": str(uuid4()),
     }

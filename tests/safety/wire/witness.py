@@ -400,7 +400,8 @@ class _CloudClient(_Client):
             return None
         where = json.loads(current.body)["data"]["attributes"]["hosted-state-download-url"]
         # What it downloads was current when it asked which version is.
-        read = self._http.ask("read", state, lock, "GET", _CLOUD + where, cloud=True, since=since)
+        path = _CLOUD + where.partition(_CLOUD)[2]
+        read = self._http.ask("read", state, lock, "GET", path, cloud=True, since=since)
         return read if read.status == 200 else None
 
     def _write(self, state: str, lock: str, new: _State, over: str | None) -> int | None:

@@ -837,6 +837,7 @@ def test_the_local_aws_gets_the_same_stack_but_for_place_address_and_protection(
             f"/Resources/{name}/Properties/Environment/Variables/HOLDFAST_PRESIGN_ENDPOINT"
             for name, _ in signing
         ),
+        f"/Resources/{signing[0][0]}/Properties/Environment/Variables/HOLDFAST_API_ADDRESS",
         *(
             f"/Resources/{live_alias(on_aws, function['Handler'])}/Properties/FunctionVersion/Fn::GetAtt"
             for _, function in signing
@@ -845,6 +846,8 @@ def test_the_local_aws_gets_the_same_stack_but_for_place_address_and_protection(
     # Clients send no credentials along to another host name than the API's.
     for _, function in signing:
         assert function["Environment"]["Variables"]["HOLDFAST_PRESIGN_ENDPOINT"] == "https://localhost:4566"
+    address = signing[0][1]["Environment"]["Variables"]["HOLDFAST_API_ADDRESS"]
+    assert address == "https://127.0.0.1:4566/_aws/execute-api/{api}/$default"
     assert on_this_machine.environment == "aws://000000000000/us-east-1"
     assert (on_aws.termination_protection, on_this_machine.termination_protection) == (True, False)
     assert on_this_machine.tags == on_aws.tags
