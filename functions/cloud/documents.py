@@ -8,7 +8,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -37,6 +37,18 @@ PAGE_SIZE: Final = 100
 _MAX_BYTES: Final = 64 * 1024
 """Bytes of a request's document, unless it carries a state or its outputs."""
 
+TAGGED: Final = "filter[tagged][0][key]"
+"""Stands for all parameters by which a list is filtered by tags."""
+OF_WORKSPACES: Final = frozenset(
+    {
+        *("search[name]", "search[wildcard-name]", "search[tags]", "search[exclude-tags]", TAGGED),
+        *("filter[project][id]", "filter[current-run][status]", "page[number]", "page[size]", "sort"),
+    }
+)
+"""The parameters of the list of workspaces."""
+OF_PROJECTS: Final = frozenset({"filter[names]", "q", "page[number]", "page[size]"})
+"""Those of the list of projects, which is empty whatever they say."""
+
 _MD5: Final = re.compile(r"[0-9a-fA-F]{32}", re.ASCII)
 _FILTER: Final = re.compile(r"filter\[tagged\]\[([0-9]{1,4})\]\[(key|value)\]", re.ASCII)
 
@@ -63,8 +75,10 @@ def error(raised: HoldfastError) -> tuple[int, Payload]:
             f"Its operation is '{raised.holder['Operation']}', since {raised.holder['Created']}. Wait until "
             "it is released, or run the command with -lock-timeout."
         )
-    errors = [{"status": str(status), "code": raised.code, "title": title, "detail": detail}]
-    return status, Payload(json.dumps({"errors": errors}), is_base64=False, headers=HEADERS)
+    found: dict[str, Any] = {"status": str(status), "code": raised.code, "title": title, "detail": detail}
+    if isinstance(raised, InvalidDocument) and raised.parameter:
+        found["source"] = {"parameter": raised.parameter}
+    return status, Payload(json.dumps({"errors": [found]}), is_base64=False, headers=HEADERS)
 
 
 # What is sent.
@@ -289,24 +303,62 @@ def new_version(body: bytes) -> NewVersion:
     )
 
 
+def check_parameters(query: Mapping[str, str], known: Collection[str]) -> None:
+    """Check that a call knows its parameters: one that it would ignore could mean "not all".
+
+    Args:
+        query: the parameters, decoded.
+        known: what this call takes beside `include`, to which it never adds anything.
+
+    Raises:
+        InvalidDocument: there is another.
+    """
+    for name in query:
+        if name != "include" and name not in known and not (TAGGED in known and _FILTER.fullmatch(name)):
+            takes = f"It takes {', '.join(sorted(known))}." if known else "It takes none."
+            raise _invalid_parameter(name, f"This call takes no parameter '{name[:60]}'. {takes}")
+
+
 def wanted(query: Mapping[str, str]) -> Wanted:
     """Return which workspaces a list is to show.
 
     Args:
         query: the parameters, decoded.
+
+    Raises:
+        InvalidDocument: a filter by tags has no key.
     """
-    tags: list[tuple[str, str | None]] = [
-        (key.strip(), None) for key in query.get("search[tags]", "").split(",") if key.strip()
-    ]
+    tags: list[tuple[str, str | None]] = [(key, None) for key in _keys(query, "search[tags]")]
     numbered: dict[str, dict[str, str]] = {}
     for parameter, value in query.items():
         if form := _FILTER.fullmatch(parameter):
             numbered.setdefault(form[1], {})[form[2]] = value
     for binding in numbered.values():
         if "key" not in binding:
-            raise InvalidDocument("A filter by tags needs a key: 'filter[tagged][0][key]'.")
+            raise _invalid_parameter(TAGGED, f"A filter by tags needs a key: '{TAGGED}'.")
         tags.append((binding["key"], binding.get("value")))
-    return Wanted(query.get("search[name]", ""), tuple(tags))
+    return Wanted(
+        query.get("search[name]", ""),
+        query.get("search[wildcard-name]", ""),
+        tuple(tags),
+        frozenset(_keys(query, "search[exclude-tags]")),
+    )
+
+
+def is_reversed(query: Mapping[str, str]) -> bool:
+    """Return whether a list of workspaces begins with the last name.
+
+    Raises:
+        InvalidDocument: it is to be sorted by something else.
+    """
+    sort = query.get("sort") or "name"
+    if sort not in ("name", "-name"):
+        raise _invalid_parameter("sort", "This list is sorted by 'name' or '-name'; it knows no runs.")
+    return sort == "-name"
+
+
+def _keys(query: Mapping[str, str], parameter: str) -> Sequence[str]:
+    return [key.strip() for key in query.get(parameter, "").split(",") if key.strip()]
 
 
 def page_wanted(query: Mapping[str, str]) -> tuple[int, int]:
@@ -322,8 +374,12 @@ def page_wanted(query: Mapping[str, str]) -> tuple[int, int]:
 def _number(query: Mapping[str, str], parameter: str, default: int) -> int:
     text = query.get(parameter, str(default))
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text)):
-        raise InvalidDocument(f"The parameter '{parameter}' must be an integer of 1 or more.")
+        raise _invalid_parameter(parameter, f"The parameter '{parameter}' must be an integer of 1 or more.")
     return int(text)
+
+
+def _invalid_parameter(name: str, message: str) -> InvalidDocument:
+    return InvalidDocument(message, parameter=name[:200])
 
 
 def _decode(text: str) -> bytes:

@@ -6,7 +6,7 @@ I create it".
 
 import gc
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -152,7 +152,9 @@ def _respond(request: Request) -> Response:
     if method not in verbs:
         raise MethodNotAllowed(method, tuple(verbs))
     request.require_authenticated()
-    return verbs[method](request, **parameters)
+    respond = verbs[method]
+    documents.check_parameters(request.query, _PARAMETERS.get(respond, ()))
+    return respond(request, **parameters)
 
 
 # The service.
@@ -192,9 +194,12 @@ def _account(request: Request) -> Response:
 def _list_workspaces(request: Request, organization: str) -> Response:
     caller, query = request.caller, request.query
     number, size = documents.page_wanted(query)
+    is_reversed = documents.is_reversed(query)
     found = workspaces.listed(request.store, organization, documents.wanted(query), caller)
-    if "filter[project][id]" in query:
-        found = []  # nothing is in a project
+    if is_reversed:
+        found.reverse()
+    if not query.keys().isdisjoint(("filter[project][id]", "filter[current-run][status]")):
+        found = []  # nothing is in a project, or has a run
     return Response(Event.WORKSPACES_LISTED, 200, documents.page(found, number, size, caller))
 
 
@@ -513,6 +518,12 @@ _ROUTES: Final[Mapping[str, _Verbs]] = {
     "/api/v2/state-version-outputs/{output_id}": {"GET": _read_output},
 }
 """Path -> verb -> the function that responds. Parameters are whole segments."""
+
+_PARAMETERS: Final[Mapping[Callable[..., Response], Collection[str]]] = {
+    _list_workspaces: documents.OF_WORKSPACES,
+    _projects: documents.OF_PROJECTS,
+}
+"""What the query of a call may hold. The other calls take no parameter."""
 
 _SEGMENTS: Final = [(path.removeprefix("/api/v2/").split("/"), verbs) for path, verbs in _ROUTES.items()]
 

@@ -71,10 +71,18 @@ class InvalidId(HoldfastError):
 
 
 class InvalidDocument(HoldfastError):
-    """The body of a request of `cloud {}` is not the JSON:API document that its call takes."""
+    """The body or a parameter of a request of `cloud {}` is not what its call takes.
+
+    Attributes:
+        parameter: the name of that parameter; empty if it is none.
+    """
 
     status = 400
     code = "invalid_document"
+
+    def __init__(self, message: str, *, parameter: str = "") -> None:
+        super().__init__(message)
+        self.parameter = parameter
 
 
 class InvalidRequest(HoldfastError):

@@ -262,6 +262,8 @@ def test_tags_come_as_list_and_as_map_and_filter_the_workspaces(cloud: Handle) -
     assert listed(**{"filter[tagged][0][key]": "env", "filter[tagged][0][value]": "prod"}) == ["prod"]
     assert listed(**{"filter[tagged][0][key]": "env", "filter[tagged][0][value]": "dev"}) == []
     assert listed(**{"filter[project][id]": "prj-1"}) == []
+    assert listed(**{"filter[current-run][status]": "applied"}) == []
+    assert listed(sort="-name", include="organization") == ["prod", "eu:dev"]
     page = {"page[number]": "2", "page[size]": "1"}
     answer = ask(cloud, "GET", f"{ORGANIZATION}/workspaces", query=page)
     assert [one["attributes"]["name"] for one in data(answer)] == ["prod"]
@@ -273,6 +275,46 @@ def test_tags_come_as_list_and_as_map_and_filter_the_workspaces(cloud: Handle) -
         "total-pages": 2,
         "total-count": 2,
     }
+
+
+def test_a_list_leaves_out_whom_a_wildcard_or_an_excluded_tag_leaves_out(cloud: Handle, moto: Server) -> None:
+    for name, tags in {"app-eu": ["app"], "app-us": ["app", "old"], "net-eu": ["old"], "new-eu": []}.items():
+        relations = {"tags": {"data": [tag(one) for one in tags]}}
+        document = {"type": "workspaces", "attributes": {"name": name}, "relationships": relations}
+        data(ask(cloud, "POST", f"{ORGANIZATION}/workspaces", ADA, document), 201)
+    # One that another protocol made has no tags; what the tags of the other are, nobody can tell.
+    moto.direct.put_object(Bucket=BUCKET, Key="states/network/state-eu.tfstate", Body=state(1))
+    moto.direct.put_object(Bucket=BUCKET, Key="workspaces/network/damaged-eu.json", Body=b"{}")
+
+    def listed(**query: str) -> list[str]:
+        query = {f"search[{name.replace('_', '-')}]": value for name, value in query.items()}
+        found = data(ask(cloud, "GET", f"{ORGANIZATION}/workspaces", query=query))
+        return [one["attributes"]["name"] for one in found]
+
+    everything = ["app-eu", "app-us", "damaged-eu", "net-eu", "new-eu", "state-eu"]
+    assert listed(wildcard_name="*") == listed(wildcard_name="") == everything
+    assert listed(wildcard_name="app-*") == ["app-eu", "app-us"]
+    assert listed(wildcard_name="*-us") == ["app-us"]
+    assert listed(wildcard_name="*p-*") == ["app-eu", "app-us"]
+    assert listed(wildcard_name="n*-*u") == ["net-eu", "new-eu"]
+    for none in ("app", "APP-*", "ne?-eu", "[n]*", "*" + "a*" * 2000):
+        assert listed(wildcard_name=none) == [], none
+    assert listed(exclude_tags="old") == ["app-eu", "new-eu", "state-eu"]
+    assert listed(exclude_tags="app, old") == ["new-eu", "state-eu"]
+    assert listed(exclude_tags="old", tags="app", wildcard_name="*-eu", name="app") == ["app-eu"]
+
+
+def test_a_parameter_that_a_call_would_ignore_is_refused_by_its_name(cloud: Handle) -> None:
+    calls = [*((call[0], call[1]) for call in CALLS), ("GET", "ping"), ("GET", "account/details")]
+    for method, path in calls:
+        for name in ("filter[status]", "search[names]", "filter[tagged][0][kay]", "page", "x" * 300):
+            refused = ask(cloud, method, path, query={name: "a"})
+            assert error(refused) == (400, "invalid_document"), (path, name)
+            (found,) = json.loads(refused["body"])["errors"]
+            assert found["source"] == {"parameter": name[:200]}
+            assert name[:60] in found["detail"]
+    query = {"filter[names]": "a", "page[number]": "1"}
+    assert data(ask(cloud, "GET", f"{ORGANIZATION}/projects", query=query)) == []
 
 
 def test_tags_make_no_workspace_of_an_id_whose_workspace_is_gone(cloud: Handle, moto: Server) -> None:
@@ -828,6 +870,7 @@ def test_a_list_with_parameters_that_are_none_is_400(cloud: Handle) -> None:
         *({"page[number]": bad} for bad in ("0", "-1", "x", "1" * 30, "\u0663", "")),
         {"page[size]": "0"},
         {"filter[tagged][0][value]": "a"},
+        {"sort": "current-run.created-at"},
     ):
         refused = ask(cloud, "GET", f"{ORGANIZATION}/workspaces", query=query)
         assert error(refused) == (400, "invalid_document"), query

@@ -669,6 +669,12 @@ _CLOUD_QUERIES: Final = (
     *("", "?page[number]=0", "?page[number]=x&page[size]=-1", "?page%5Bsize%5D=99999999999999999999"),
     *("?search[tags]=a,,%00", "?search[name]=%F0%9F%92%A9", "?filter[tagged][0][key]=a&filter[tagged][x]=b"),
     *("?filter[tagged][99999999999][value]=a", "?filter[project][id]=prj-x", "?page[number]=%D9%A3"),
+    *(
+        "?search[wildcard-name]=%5B*%3F**%F0%9F%92%A9",
+        "?search[exclude-tags]=a,%00",
+        "?sort=-x",
+        "?filter[x]=%00",
+    ),
 )
 _HEX: Final = st.text("0123456789abcdef", min_size=32, max_size=32)
 

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
 from typing import Final
 
 from holdfast import names
@@ -66,11 +67,27 @@ class Wanted:
 
     Attributes:
         part: what the name of the workspace holds; empty for all.
+        pattern: what the whole name matches, with `*` for any text; empty for all.
         tags: keys that it must have, with the value that each must have, or None for any.
+        excluded: keys of which it must have none.
     """
 
     part: str = ""
+    pattern: str = ""
     tags: tuple[tuple[str, str | None], ...] = ()
+    excluded: frozenset[str] = frozenset()
+
+    def has_name(self, workspace: str) -> bool:
+        """Return whether a workspace of this name is shown."""
+        # No name holds one of the other characters that mean something here.
+        pattern = self.pattern.replace("[", "[[]").replace("?", "[?]")
+        return self.part in workspace and (not pattern or fnmatchcase(workspace, pattern))
+
+    def has_tags(self, tags: Mapping[str, str]) -> bool:
+        """Return whether a workspace with these tags is shown."""
+        return self.excluded.isdisjoint(tags) and all(
+            key in tags and value in (None, tags[key]) for key, value in self.tags
+        )
 
 
 def read(store: Store, organization: str, workspace: str, caller: Caller) -> Workspace:
@@ -219,11 +236,13 @@ def listed(store: Store, organization: str, wanted: Wanted, caller: Caller) -> l
     require_organization(organization, caller)
     prefix = f"{organization}/"
     with_record = _in_scope(records.listed(store, prefix), wanted, caller)
-    if wanted.tags:
-        return [one for one in _with_tags(store, with_record) if _has(one.tags, wanted.tags)]
-    with_state = _in_scope((name.value for name in catalog.states(store, prefix)), wanted, caller)
-    found = {name.value: name for name in (*with_record, *with_state)}
-    return [Workspace(WorkspaceId.mint(name)) for _, name in sorted(found.items())]
+    with_state: list[StateName] = []
+    if not wanted.tags:
+        with_state = _in_scope((name.value for name in catalog.states(store, prefix)), wanted, caller)
+    names_found = sorted({*with_record, *with_state}, key=lambda name: name.value)
+    read = _with_tags(store, with_record) if wanted.tags or wanted.excluded else {}
+    found = [read[name] if name in read else Workspace(WorkspaceId.mint(name)) for name in names_found]
+    return [one for one in found if one and wanted.has_tags(one.tags)]
 
 
 def delete(store: Store, organization: str, workspace: str, caller: Caller) -> Removed:
@@ -363,21 +382,19 @@ def _in_scope(found: Iterable[str], wanted: Wanted, caller: Caller) -> list[Stat
         except InvalidName:
             continue
         place = organization_and_workspace(name)
-        if place and wanted.part in place[1] and caller.may(Action.READ_OUTPUTS, name):
+        if place and wanted.has_name(place[1]) and caller.may(Action.READ_OUTPUTS, name):
             states.append(name)
     return states
 
 
-def _with_tags(store: Store, states: list[StateName]) -> Iterable[Workspace]:
-    def read_one(name: StateName) -> Workspace:
-        record = None
+def _with_tags(store: Store, states: list[StateName]) -> Mapping[StateName, Workspace | None]:
+    """Read the tags of workspaces; None where nobody can tell them."""
+
+    def read_one(name: StateName) -> Workspace | None:
         with suppress(UnreadableRecord):  # one must not hide all others; it is named where it is read alone
             record = records.read(store, name)
-        return Workspace(WorkspaceId.mint(name), record.record.tags if record else {})
+            return Workspace(WorkspaceId.mint(name), record.record.tags if record else {})
+        return None
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(read_one, states))
-
-
-def _has(tags: Mapping[str, str], wanted: tuple[tuple[str, str | None], ...]) -> bool:
-    return all(key in tags and value in (None, tags[key]) for key, value in wanted)
+        return dict(zip(states, pool.map(read_one, states), strict=True))
