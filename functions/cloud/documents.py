@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 from gateway.payload import Payload
@@ -52,6 +53,16 @@ OF_PROJECTS: Final = frozenset({"filter[names]", "q", "page[number]", "page[size
 _MD5: Final = re.compile(r"[0-9a-fA-F]{32}", re.ASCII)
 _FILTER: Final = re.compile(r"filter\[tagged\]\[([0-9]{1,4})\]\[(key|value)\]", re.ASCII)
 
+_KIND: Final = re.compile(r'\s*(?:\[\s*)?"([a-z]+)"', re.ASCII)
+_JSON_TYPES: Final = {
+    "string": "string",
+    "number": "number",
+    "bool": "boolean",
+    **dict.fromkeys(("list", "set", "tuple"), "array"),
+    **dict.fromkeys(("map", "object"), "object"),
+}
+"""What the values of a type are in JSON, by the word with which Terraform's form of the type begins."""
+
 _T = TypeVar("_T")
 
 Data = Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -86,14 +97,20 @@ def error(raised: HoldfastError) -> tuple[int, Payload]:
 
 def workspace(found: Workspace, caller: Caller) -> Mapping[str, Any]:
     """Return a workspace, with what the caller may do to it."""
-    _, name = organization_and_workspace(found.name) or ("", "")
+    organization, name = organization_and_workspace(found.name) or ("", "")
     writes = caller.may(Action.WRITE, found.name)
     deletes = caller.may(Action.DELETE, found.name)
+    relationships: dict[str, Any] = {"organization": {"data": {"id": organization, "type": "organizations"}}}
+    if found.lock and found.lock.principal:
+        relationships["locked-by"] = locked_by(found.lock.principal)
     return {
         "id": str(found.id),
         "type": "workspaces",
+        "relationships": relationships,
         "attributes": {
             "name": name,
+            # A workspace that another protocol made has no record that tells.
+            **({"created-at": _time(found.created_at)} if found.created_at else {}),
             "execution-mode": "local",
             "operations": False,
             "locked": found.lock is not None,
@@ -117,6 +134,11 @@ def workspace(found: Workspace, caller: Caller) -> Mapping[str, Any]:
             },
         },
     }
+
+
+def locked_by(principal: str) -> Mapping[str, Any]:
+    """Return the relation to the holder of a lock."""
+    return {"data": {"id": principal, "type": "users"}}
 
 
 def page(found: Sequence[Workspace], number: int, size: int, caller: Caller) -> Payload:
@@ -155,6 +177,7 @@ def version(found: Version, api_address: str) -> Payload:
     attributes: dict[str, Any] = {
         "status": "finalized",
         "hosted-state-download-url": f"{api_address}/api/v2/state-versions/{found.id}/download",
+        "created-at": _time(found.created_at),
     }
     if found.revision:
         attributes["serial"] = found.revision.serial
@@ -206,6 +229,8 @@ def _output(which: OutputId, found: Output, value: str) -> str:
     attributes = {"name": json.dumps(which.output), "sensitive": json.dumps(found.sensitive), "value": value}
     if found.type:
         attributes["detailed-type"] = found.type
+    if (kind := _KIND.match(found.type)) and kind[1] in _JSON_TYPES:
+        attributes["type"] = json.dumps(_JSON_TYPES[kind[1]])
     members = ", ".join(f'"{name}": {text}' for name, text in attributes.items())
     return f'{{"id": "{which}", "type": "state-version-outputs", "attributes": {{{members}}}}}'
 
@@ -248,13 +273,29 @@ def new_workspace(body: bytes) -> tuple[str, Mapping[str, str]]:
     return name, tags
 
 
-def changed_workspace(body: bytes) -> str | None:
-    """Return the name that a change of a workspace gives it; None if it gives none.
+def check_change(body: bytes, found: Workspace, caller: Caller) -> None:
+    """Check that a change of a workspace changes nothing but its version of Terraform.
+
+    Clients set that one after they have made a workspace. It stays "latest", which is theirs too.
 
     Raises:
-        InvalidDocument, TooLarge: it is not what this call takes.
+        InvalidDocument, TooLarge: it changes something else, or is not what this call takes.
     """
-    return _attribute(_resource(_data(body), "workspaces"), "name", str)
+    data = _resource(_data(body), "workspaces")
+    current = workspace(found, caller)["attributes"]
+    for name, value in _object(data.get("attributes"), "attributes").items():
+        if name != "terraform-version" and value is not None and value != current.get(name):
+            raise InvalidDocument(
+                "A workspace cannot be renamed. Create one with the new name, and move the state to it."
+                if name == "name"
+                else f"A workspace keeps no '{name[:60]}', so nothing was changed: it has a name and tags."
+            )
+    for name, value in _object(data.get("relationships"), "relationships").items():
+        if _object(value, name).get("data"):
+            raise InvalidDocument(
+                f"The relation '{name[:60]}' of a workspace cannot be changed here; its tags can at "
+                "/api/v2/workspaces/{id}/tag-bindings. Nothing was changed."
+            )
 
 
 def received_bindings(body: bytes) -> Mapping[str, str]:
@@ -380,6 +421,11 @@ def _number(query: Mapping[str, str], parameter: str, default: int) -> int:
 
 def _invalid_parameter(name: str, message: str) -> InvalidDocument:
     return InvalidDocument(message, parameter=name[:200])
+
+
+def _time(moment: datetime) -> str:
+    """Return a time in the one form that clients read."""
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 def _decode(text: str) -> bytes:

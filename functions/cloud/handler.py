@@ -228,14 +228,9 @@ def _create_workspace(request: Request, organization: str) -> Response:
 
 def _change_workspace(request: Request, workspace_id: str) -> Response:
     workspace = WorkspaceId.parse(workspace_id)
-    name = documents.changed_workspace(request.body())
     request.caller.require(Action.WRITE, workspace.name)
     found = workspaces.read_by_id(request.store, workspace, request.caller)
-    if name is not None and (organization_and_workspace(workspace.name) or ("", ""))[1] != name:
-        raise InvalidDocument(
-            "A workspace cannot be renamed. Create one with the new name, and move the state to it."
-        )
-    # Whatever else a client sets, such as the version of Terraform, is not kept.
+    documents.check_change(request.body(), found, request.caller)
     return _workspace(request, Event.WORKSPACE_READ, found)
 
 
@@ -330,7 +325,9 @@ def _force_unlock(request: Request, workspace_id: str) -> Response:
 
 def _locked(request: Request, event: Event, workspace: WorkspaceId, said: Mapping[str, Any]) -> Response:
     found = documents.workspace(workspaces.Workspace(workspace), request.caller)
-    found["attributes"]["locked"] = event is Event.LOCK_ACQUIRED
+    if event is Event.LOCK_ACQUIRED:
+        found["attributes"]["locked"] = True
+        found["relationships"]["locked-by"] = documents.locked_by(request.caller.principal)
     return Response(event, 200, documents.answer(found), said)
 
 
@@ -354,10 +351,8 @@ def _read_version(request: Request, version_id: str) -> Response:
     which = _version_id(version_id)
     if isinstance(which, UploadId):
         return _commit(request, which)
-    require_read(which.name, request.caller)
-    return Response(
-        Event.WORKSPACE_READ, 200, documents.version(versions.Version(which), request.api_address)
-    )
+    found = versions.describe(request.store, which, request.caller)
+    return Response(Event.WORKSPACE_READ, 200, documents.version(found, request.api_address))
 
 
 def _download(request: Request, version_id: str) -> Response:

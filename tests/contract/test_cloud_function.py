@@ -8,7 +8,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any, cast
 
@@ -158,6 +158,12 @@ def write(cloud: Handle, workspace: str, body: bytes, serial: int = 1) -> None:
     assert commit(cloud, version["id"])["statusCode"] == 200
 
 
+def is_now(time: str) -> bool:
+    """Return whether a time is now, in the one form that go-tfe reads."""
+    moment = datetime.strptime(time, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    return abs(datetime.now(UTC) - moment) < timedelta(minutes=5)
+
+
 @pytest.fixture
 def before(cloud: Handle, moto: Server) -> int:  # noqa: ARG001 the bucket is there
     """How many versions the state has got in earlier tests."""
@@ -179,6 +185,8 @@ def test_the_life_of_a_state(cloud: Handle, moto: Server) -> None:
     assert data(ask(cloud, "POST", f"workspaces/{workspace}/actions/unlock"))["attributes"]["locked"] is False
     current = data(ask(cloud, "GET", f"workspaces/{opened(cloud)}/current-state-version"))
     assert current["attributes"]["serial"] == 1
+    assert is_now(current["attributes"]["created-at"])
+    assert data(ask(cloud, "GET", f"state-versions/{current['id']}")) == current
     read = download(cloud, current)
     assert (read["statusCode"], read["body"].encode()) == (200, body)
     assert keys(moto) == ["states/network/prod.tfstate", "workspaces/network/prod.json"]
@@ -206,6 +214,7 @@ def test_a_workspace_says_what_its_reader_may_do(cloud: Handle, role: Role) -> N
     created(cloud)
     found = data(ask(cloud, "GET", BY_NAME, Caller("token:x", role, ("network/*",))))["attributes"]
     permissions = found.pop("permissions")
+    assert is_now(found.pop("created-at"))
     assert found == {
         "name": "prod",
         "execution-mode": "local",
@@ -323,12 +332,52 @@ def test_tags_make_no_workspace_of_an_id_whose_workspace_is_gone(cloud: Handle, 
     assert keys(moto) == []
 
 
-def test_a_change_of_a_workspace_keeps_nothing_and_a_rename_is_refused(cloud: Handle) -> None:
+def test_a_change_of_a_workspace_that_would_not_be_kept_is_refused_by_its_name(cloud: Handle) -> None:
     path = f"workspaces/{created(cloud)}"
-    version = {"type": "workspaces", "attributes": {"terraform-version": "1.15.5", "name": "prod"}}
-    assert data(ask(cloud, "PATCH", path, ADA, version))["attributes"]["terraform-version"] == "latest"
-    renamed = {"type": "workspaces", "attributes": {"name": "other"}}
-    assert error(ask(cloud, "PATCH", path, ADA, renamed)) == (400, "invalid_document")
+    # What clients send, and what is so already.
+    same = {"terraform-version": "1.15.5", "name": "prod", "execution-mode": "local", "vcs-repo": None}
+    for kept in ({"attributes": same}, {"relationships": {"project": {"data": None}, "tags": {"data": []}}}):
+        found = data(ask(cloud, "PATCH", path, ADA, {"type": "workspaces", **kept}))
+        assert found["attributes"]["terraform-version"] == "latest"
+    for name, value in {
+        "name": "other",
+        "execution-mode": "remote",
+        "description": "",
+        "locked": True,
+    }.items():
+        refused = ask(cloud, "PATCH", path, ADA, {"type": "workspaces", "attributes": {**same, name: value}})
+        assert error(refused) == (400, "invalid_document")
+        assert "renamed" in refused["body"] if name == "name" else f"'{name}'" in refused["body"]
+    for relation in ({"tag-bindings": {"data": [binding("a")]}}, {"project": {"data": {"id": "prj-1"}}}):
+        refused = ask(cloud, "PATCH", path, ADA, {"type": "workspaces", "relationships": relation})
+        assert error(refused) == (400, "invalid_document")
+        assert next(iter(relation)) in refused["body"]
+
+
+def test_a_workspace_names_its_organization_and_who_holds_its_lock(cloud: Handle, moto: Server) -> None:
+    organization = {"organization": {"data": {"id": "network", "type": "organizations"}}}
+    mine = created(cloud)
+    assert data(ask(cloud, "GET", BY_NAME))["relationships"] == organization
+    locked_by = {**organization, "locked-by": {"data": {"id": "token:ada", "type": "users"}}}
+    assert data(ask(cloud, "POST", f"workspaces/{mine}/actions/lock"))["relationships"] == locked_by
+    for path in (BY_NAME, f"workspaces/{mine}"):
+        assert data(ask(cloud, "GET", path, BOB))["relationships"] == locked_by
+    assert data(ask(cloud, "POST", f"workspaces/{mine}/actions/unlock"))["relationships"] == organization
+    # Another program made these: nobody knows since when the workspace is, or who holds its lock.
+    moto.direct.put_object(Bucket=BUCKET, Key="states/network/other.tfstate", Body=b"{}")
+    moto.direct.put_object(Bucket=BUCKET, Key="states/network/other.tfstate.tflock", Body=b'{"ID": "x"}')
+    other = data(ask(cloud, "GET", f"{ORGANIZATION}/workspaces/other"))
+    assert (other["attributes"]["locked"], other["relationships"]) == (True, organization)
+    assert "created-at" not in other["attributes"]
+
+
+@pytest.mark.parametrize("written", ["0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00", "2026-01-01"])
+def test_a_record_whose_time_is_none_is_refused_as_unreadable(
+    cloud: Handle, moto: Server, written: str
+) -> None:
+    record = json.dumps({"tags": {}, "created_by": "x", "created": written})
+    moto.direct.put_object(Bucket=BUCKET, Key="workspaces/network/prod.json", Body=record)
+    assert error(ask(cloud, "GET", BY_NAME)) == (409, "unreadable_record")
 
 
 def test_a_held_lock_is_409_names_its_holder_and_stays(cloud: Handle) -> None:
@@ -451,7 +500,8 @@ def test_an_id_of_before_a_delete_does_not_delete_what_was_made_since(
 
 OUTPUTS = """{
   "plain": {"value": {"a": 12345678901234567890, "b": "\\u00e4"}, "type": ["object", {"a": "number"}]},
-  "hidden": {"value": "secret", "type": "string", "sensitive": true}
+  "hidden": {"value": "secret", "type": "string", "sensitive": true},
+  "flags": {"value": [true], "type": [ "tuple", ["bool"]]}, "flag": {"value": 1, "type": "odd"}
 }"""
 
 
@@ -469,8 +519,23 @@ def test_outputs_come_from_the_state_sensitive_ones_one_by_one(cloud: Handle, lo
                 "sensitive": False,
                 "value": {"a": 12345678901234567890, "b": "\u00e4"},
                 "detailed-type": ["object", {"a": "number"}],
+                "type": "object",
             },
-            "hidden": {"name": "hidden", "sensitive": True, "value": None, "detailed-type": "string"},
+            "hidden": {
+                "name": "hidden",
+                "sensitive": True,
+                "value": None,
+                "detailed-type": "string",
+                "type": "string",
+            },
+            "flags": {
+                "name": "flags",
+                "sensitive": False,
+                "value": [True],
+                "detailed-type": ["tuple", ["bool"]],
+                "type": "array",
+            },
+            "flag": {"name": "flag", "sensitive": False, "value": 1, "detailed-type": "odd"},
         }
         hidden = data(ask(cloud, "GET", f"state-version-outputs/{found['hidden']['id']}", caller))
         assert hidden["attributes"]["value"] == "secret"
@@ -491,7 +556,7 @@ def test_of_an_encrypted_state_one_output_without_a_type_has_the_client_read_it(
     put(version["attributes"]["hosted-json-state-upload-url"], plain)
     data(commit(cloud, version["id"]))
     (only,) = data(ask(cloud, "GET", f"workspaces/{mine}/current-state-version-outputs"))
-    assert "detailed-type" not in only["attributes"]
+    assert not {"detailed-type", "type"} & only["attributes"].keys()
     assert error(ask(cloud, "GET", f"state-version-outputs/{only['id']}")) == (409, "no_version")
     stored = [moto.direct.get_object(Bucket=BUCKET, Key=key)["Body"].read() for key in keys(moto)]
     assert body in stored

@@ -57,11 +57,12 @@ class Record:
         try:
             tags = check_tags(document["tags"])
             created_by, created = document["created_by"], datetime.fromisoformat(document["created"])
-        except (KeyError, TypeError, InvalidDocument) as error:
+            in_utc = created.astimezone(UTC)
+        except (KeyError, TypeError, InvalidDocument, OverflowError) as error:
             raise ValueError("is not a workspace's record") from error
         if not isinstance(created_by, str) or created.tzinfo is None:
             raise ValueError("is not a workspace's record")
-        return cls(tags, created_by, created)
+        return cls(tags, created_by, in_utc)
 
 
 @dataclass(frozen=True, slots=True)

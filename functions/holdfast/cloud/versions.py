@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from holdfast.access import Action, Caller
 from holdfast.cloud.ids import OutputId, VersionId, WorkspaceId
 from holdfast.cloud.names import organization_and_workspace
 from holdfast.errors import InvalidState, NoState, NoVersion, UnreadableState
 from holdfast.names import StateName
-from holdfast.s3.store import Object, Store
+from holdfast.s3.store import Object, ObjectVersion, Store
 from holdfast.state import declared, document
 from holdfast.state.current_state import noted
 from holdfast.state.document import Output, Revision
@@ -22,10 +23,12 @@ class Version:
     Attributes:
         id: which one.
         revision: its serial and lineage; None if its metadata does not tell.
+        created_at: when it was written.
     """
 
     id: VersionId
-    revision: Revision | None = None
+    revision: Revision | None
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,22 @@ def current(store: Store, name: StateName, caller: Caller, *, declared_only: boo
     if version is None:
         raise _no_state(store, name, caller, declared_only=declared_only)
     require_not_empty(version.size)
-    state = noted(version)
-    return Version(VersionId(name, version.version_id, version.size), state.revision if state else None)
+    return _described(name, version)
+
+
+def describe(store: Store, version: VersionId, caller: Caller) -> Version:
+    """Return what is known of a version.
+
+    Raises:
+        NotAllowed: the caller may not read this state.
+        NoVersion: it is gone.
+        OutcomeUnknown: S3 did not respond in time.
+    """
+    require_read(version.name, caller)
+    found = store.read_version(version.name.state_key, version.version_id)
+    if found is None:
+        raise _gone()
+    return _described(version.name, found)
 
 
 def read(store: Store, version: VersionId, caller: Caller) -> bytes:
@@ -131,8 +148,18 @@ def _outputs(found: Object) -> Mapping[str, Output] | None:
 def _read(store: Store, version: VersionId) -> Object:
     found = store.read(version.name.state_key, version.version_id)
     if found is None:
-        raise NoVersion("This version of the state is gone. Run the command again.")
+        raise _gone()
     return found
+
+
+def _described(name: StateName, version: ObjectVersion) -> Version:
+    state = noted(version)
+    which = VersionId(name, version.version_id, version.size)
+    return Version(which, state.revision if state else None, version.last_modified)
+
+
+def _gone() -> NoVersion:
+    return NoVersion("This version of the state is gone. Run the command again.")
 
 
 def _no_state(store: Store, name: StateName, caller: Caller, *, declared_only: bool) -> NoState:

@@ -48,12 +48,23 @@ class Workspace:
     Attributes:
         id: made for this reading; what follows of the same command carries it.
         tags: value by key.
+        created_at: when its record was; None if it has none, or nobody looked.
         lock: the lock that is held on its state, None if none is, or nobody looked.
     """
 
     id: WorkspaceId
     tags: Mapping[str, str] = field(default_factory=dict)
+    created_at: datetime | None = None
     lock: HeldLock | None = None
+
+    @classmethod
+    def recorded(
+        cls, workspace: WorkspaceId, record: records.Record | None, lock: HeldLock | None = None
+    ) -> "Workspace":
+        """Return a workspace with what its record says, if it has one."""
+        if record is None:
+            return cls(workspace, lock=lock)
+        return cls(workspace, record.tags, record.created_at, lock)
 
     @property
     def name(self) -> StateName:
@@ -104,7 +115,7 @@ def read(store: Store, organization: str, workspace: str, caller: Caller) -> Wor
     record = records.read(store, name)
     if record is None and store.read_version(name.state_key) is None:
         raise NoWorkspace(f"There is no workspace '{workspace}' in the organization '{organization}'.")
-    return _found(store, name, record.record.tags if record else {})
+    return _found(store, name, record.record if record else None)
 
 
 def read_by_id(store: Store, workspace: WorkspaceId, caller: Caller) -> Workspace:
@@ -116,7 +127,8 @@ def read_by_id(store: Store, workspace: WorkspaceId, caller: Caller) -> Workspac
     """
     caller.require(Action.READ_OUTPUTS, workspace.name)
     record = records.read(store, workspace.name)
-    return Workspace(workspace, record.record.tags if record else {}, locks.read(store, workspace.name))
+    lock = locks.read(store, workspace.name)
+    return Workspace.recorded(workspace, record.record if record else None, lock)
 
 
 def create(
@@ -153,7 +165,7 @@ def create(
     if declared_only:
         declared.require(store, name, caller)
     record = records.create(store, name, checked, caller.principal)
-    return _found(store, name, record.tags)
+    return _found(store, name, record)
 
 
 def declare(store: Store, name: StateName, caller: Caller) -> bool:
@@ -219,7 +231,7 @@ def change_tags(
         else:
             changed = records.change(store, name, found, tags)
         if changed:
-            return Workspace(workspace, changed.tags)
+            return Workspace.recorded(workspace, changed)
     raise RacedWriter("Somebody else kept changing the tags of this workspace. Run the command again.")
 
 
@@ -316,9 +328,10 @@ def _delete(
     return removed
 
 
-def _found(store: Store, name: StateName, tags: Mapping[str, str]) -> Workspace:
+def _found(store: Store, name: StateName, record: records.Record | None) -> Workspace:
     lock = locks.read(store, name)
-    return Workspace(WorkspaceId.mint(name, lock.identity.version_id if lock else ""), tags, lock)
+    workspace = WorkspaceId.mint(name, lock.identity.version_id if lock else "")
+    return Workspace.recorded(workspace, record, lock)
 
 
 def _check_not_locked(store: Store, name: StateName) -> None:
@@ -393,7 +406,7 @@ def _with_tags(store: Store, states: list[StateName]) -> Mapping[StateName, Work
     def read_one(name: StateName) -> Workspace | None:
         with suppress(UnreadableRecord):  # one must not hide all others; it is named where it is read alone
             record = records.read(store, name)
-            return Workspace(WorkspaceId.mint(name), record.record.tags if record else {})
+            return Workspace.recorded(WorkspaceId.mint(name), record.record if record else None)
         return None
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
