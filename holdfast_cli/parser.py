@@ -3,7 +3,9 @@
 import argparse
 import difflib
 import re
+import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
@@ -14,10 +16,15 @@ _NUMBER: Final = re.compile(r"-[.0-9]+", re.ASCII)
 _SEPARATORS: Final = re.compile(r"[=,; ]")
 _CREDENTIALS: Final = re.compile(r":.*@", re.DOTALL)
 """In a URL."""
+_ADD_UP: Final = (argparse._AppendAction, argparse._ExtendAction)  # noqa: SLF001 the types have no other names
+"""What an option is that may be repeated."""
 _LONGEST_SHOWN: Final = 30
 """Characters of a word that a message repeats in full. A longer one may be a secret in the wrong place."""
 _BEGINNING: Final = 12
 """Characters that a message repeats of a longer word that does not look secret."""
+
+
+_Groups = list[tuple[argparse.Action | None, list[str]]]
 
 
 class Parser(argparse.ArgumentParser):
@@ -39,6 +46,7 @@ class Parser(argparse.ArgumentParser):
         """
         self._words = words = sys.argv[1:] if args is None else list(args)
         self._check_options(words)
+        self._refuse_repeated(words)
         parsed, unexpected = super().parse_known_args(self._arguments_together(words), namespace)
         if "--" in unexpected:  # nothing was left for it to mark as an argument
             unexpected.remove("--")
@@ -74,6 +82,58 @@ class Parser(argparse.ArgumentParser):
             self.print_help(sys.stderr)
             self.exit(2, f"\n{self.prog}: error: name a command\n")
 
+    def _refuse_repeated(self, words: Sequence[str]) -> None:
+        """Refuse an option whose second value would silently take the place of the first."""
+        typed = self._grouped(words)
+        counts = Counter(action for action, _ in typed if action is not None)
+        if any(action.dest in ("help", "version") and action.nargs == 0 for action in counts):
+            return
+        for action, count in counts.items():
+            if count > 1 and action.nargs != 0 and not isinstance(action, _ADD_UP):
+                lines = "; ".join(f"`{line}`" for line in self._one_each(typed, action))
+                option = "/".join(action.option_strings)
+                self.error(f"{option} takes one value and has {count}. Type a line for each: {lines}")
+
+    def _one_each(self, typed: _Groups, repeated: argparse.Action) -> list[str]:
+        """Return a command line for each value of a repeated option.
+
+        What was typed once is in all of them. Other options that were repeated go with the value that they
+        follow; where that is not clear, only their names do.
+        """
+        counts = Counter(action for action, _ in typed)
+        lines: list[list[str]] = [[self.prog] for _ in range(counts[repeated])]
+        owners: dict[argparse.Action, list[tuple[int, list[str]]]] = {}
+        at = -1
+        for action, words in typed:
+            at += action is repeated
+            if action is not None and counts[action] > 1:
+                owners.setdefault(action, []).append((at, words))
+            else:
+                for line in lines:
+                    line += map(shlex.quote, words)
+        for action, owned in owners.items():
+            clear = {owner for owner, _ in owned} == set(range(len(lines)))
+            for owner, words in owned if clear else ():
+                lines[owner] += map(shlex.quote, words)
+            for line in () if clear else lines:
+                line += [action.option_strings[-1], f"{action.metavar or action.dest.upper()}"]
+        return [" ".join(line) for line in lines]
+
+    def _grouped(self, words: Sequence[str]) -> _Groups:
+        """Return the words of this level: each option with its value, each argument, and all from `--` on."""
+        found: _Groups = []
+        takes_value = False
+        for position, word in enumerate(words):
+            if word == "--":
+                return [*found, (None, list(words[position:]))]
+            action = self._option_string_actions.get(word.partition("=")[0])
+            if action is None and takes_value:
+                found[-1][1].append(word)
+            else:
+                found.append((action, [word]))
+            takes_value = action is not None and action.nargs != 0 and "=" not in word
+        return found
+
     def _arguments_together(self, words: Sequence[str]) -> Sequence[str]:
         """Return the words of a command with its arguments side by side.
 
@@ -84,19 +144,9 @@ class Parser(argparse.ArgumentParser):
         if not may_lack:
             return words
         end = words.index("--") if "--" in words else len(words)
-        found: list[str] = []
-        options: list[str] = []
-        takes_value = False
-        for word in words[:end]:
-            action = self._option_string_actions.get(word.partition("=")[0])
-            if action is not None:
-                takes_value = action.nargs != 0 and "=" not in word
-                options.append(word)
-            elif takes_value:
-                takes_value = False
-                options.append(word)
-            else:
-                found.append(word)
+        grouped = self._grouped(words[:end])
+        found = [word for action, group in grouped if action is None for word in group]
+        options = [word for action, group in grouped if action is not None for word in group]
         return [*found, *options] if end == len(words) else [*options, *found, *words[end:]]
 
     def _refuse_option(self, name: str) -> NoReturn:

@@ -1,5 +1,6 @@
 """A wrong command line: what it says, at which level, and what it does not repeat."""
 
+import argparse
 import shlex
 from typing import Final
 
@@ -7,6 +8,7 @@ import pytest
 
 from holdfast_cli.main import main, parser
 from holdfast_cli.version_reference import reference
+from tests.unit.test_commands import COMMANDS
 
 PARSER: Final = parser()
 SECRET = "holdfast_" + 49 * "0"
@@ -76,6 +78,53 @@ def test_a_missing_command_prints_those_that_there_are(
     assert printed.startswith(f"usage: {prog} [-h]")
     assert f"\n    {command} " in printed
     assert last == f"{prog}: error: name a command"
+
+
+OPTIONS: Final = [
+    pytest.param(command, action, id=f"{command.prog} {action.option_strings[-1]}")
+    for command in COMMANDS
+    for action in command._actions  # noqa: SLF001 argparse tells its options in no other way
+    if action.option_strings and action.nargs != 0
+]
+
+
+@pytest.mark.parametrize(("command", "action"), OPTIONS)
+def test_an_option_is_refused_when_it_is_repeated_unless_its_values_add_up(
+    command: argparse.ArgumentParser, action: argparse.Action, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, option = command.prog.removeprefix("holdfast "), action.option_strings[-1]
+    _, last = refused(f"{path} {option}=a {option}=b", capsys)
+
+    told = f"{option} takes one value and has 2. Type a line for each: `{command.prog} {option}=a`; "
+    assert (told in last) is ("may be repeated" not in (action.help or ""))
+
+
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [
+        (
+            "--role outputs --scope a --role writer --scope b",
+            ["--role outputs --scope a", "--role writer --scope b"],
+        ),
+        (
+            "--role outputs --scope a --role writer --scope 'b/*' --scope c --expires 1d",
+            ["--expires 1d --role outputs --scope a", "--expires 1d --role writer --scope 'b/*' --scope c"],
+        ),
+        # Nobody knows whose scope it is, so no line says so.
+        (
+            "--scope a --role outputs --scope b --role writer",
+            ["--role outputs --scope PATTERN", "--role writer --scope PATTERN"],
+        ),
+        ("--role=outputs --role writer --scope a", ["--scope a --role=outputs", "--scope a --role writer"]),
+    ],
+)
+def test_each_line_to_type_has_what_belongs_to_its_value(
+    line: str, lines: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, last = refused(f"token create {line}", capsys)
+
+    typed = [set(shlex.split(one)) for one in last.split("`")[1::2]]
+    assert typed == [set(shlex.split(f"holdfast token create {one}")) for one in lines]
 
 
 @pytest.mark.parametrize(
