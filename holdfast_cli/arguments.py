@@ -181,7 +181,8 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
         "--profile",
         type=profile,
         metavar="NAME",
-        help="a profile of `holdfast configure`; default: HOLDFAST_PROFILE, or else `default`",
+        help="a profile of `holdfast configure`; default: HOLDFAST_PROFILE, or else `default`. One that is "
+        "typed has precedence over variables",
     )
 
 

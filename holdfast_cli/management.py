@@ -310,15 +310,16 @@ def _of_tokens(environment: Mapping[str, str]) -> str:
             raise UsageError(f"{cloud_config.token_variable(hosts[0])}: {error}") from error
     several = f" There are tokens for several hosts: {', '.join(hosts)}." if hosts else ""
     team = (
-        " The team's name alone is not enough: finding its stack needs AWS credentials, which these commands "
-        "do not use."
+        " HOLDFAST_TEAM is not enough: finding a team's stack needs AWS credentials, which these commands do "
+        "not use."
         if environment.get("HOLDFAST_TEAM")
         else ""
     )
     raise UsageError(
-        "Nothing tells the API's address: name it with --address, HOLDFAST_ADDRESS or a profile (`holdfast "
-        "configure --address URL`); TF_HTTP_ADDRESS and a single TF_TOKEN_… of Holdfast tell it too. "
-        f"`make up` and `cdk deploy` print it.{several}{team}"
+        "Nothing tells the API's address: `holdfast login` and `holdfast token create` print the export of "
+        "HOLDFAST_ADDRESS; or name it with --address or a profile (`holdfast configure --address URL`). "
+        "TF_HTTP_ADDRESS and a single TF_TOKEN_… of Holdfast tell it too; `make up` and `cdk deploy` print "
+        f"it.{several}{team}"
     )
 
 

@@ -27,7 +27,8 @@ class Settings:
     """What a command is for.
 
     Attributes:
-        address: the API's base URL, without a trailing slash; None where a team was named with precedence.
+        address: the API's base URL, without a trailing slash; None where a team that the command takes was
+            named with precedence.
         team: the team; None for the only one that is deployed.
         region: of AWS; None leaves it to the AWS profile.
     """
@@ -56,13 +57,15 @@ _Level = Callable[[str], Found | None]
 def resolve(
     asked: argparse.Namespace, environment: Mapping[str, str] = os.environ, *, default: bool = True
 ) -> Settings:
-    """Find the settings of a command: options have precedence over variables, and these over a profile.
+    """Find the settings of a command.
 
-    One line on standard error names the variables that are used instead of what a typed profile has. Another
-    one says that a command for a stack does not use HOLDFAST_ADDRESS, if only a profile names the team.
+    Options have precedence over a profile that is typed, this one over variables, and these over a profile
+    that is not typed. One line on standard error names the variables that are used instead of what a profile
+    has, if it is named or they hide its address; and another one the variable that the command cannot use.
 
     Args:
-        asked: the command's options; of `--address`, `--team` and `--region` those that it uses.
+        asked: the command's options; of `--address`, `--team` and `--region` those that it uses. Without
+            `--team` it cannot find a stack, and no team takes the place of an address.
         environment: the variables.
         default: whether address and team of the profile `default` are used if no profile is named.
 
@@ -74,10 +77,12 @@ def resolve(
     if not (default or profile.source):
         values = {setting: value for setting, value in values.items() if setting == "region"}
     found = _find(asked, environment, profile, values)
-    if asked.profile is not None and (used := _used_instead(found, values, api=hasattr(asked, "address"))):
+    if used := _used_instead(found, values, api=hasattr(asked, "address"), named=bool(profile.source)):
         output.tell(f"holdfast: {'; '.join(f'{what} of the profile {profile.value}' for what in used)}.")
-    if not hasattr(asked, "address") and (address := _left_out(found["team"], environment)):
+    if not hasattr(asked, "address") and (address := _left_out(found["team"], values, environment)):
         output.tell(f"holdfast: {address}")
+    if not hasattr(asked, "team") and (team := _team_left_out(found["address"], values, environment)):
+        output.tell(f"holdfast: {team}")
     return Settings(**{name: None if value is None else value.value for name, value in found.items()})
 
 
@@ -126,16 +131,22 @@ def _find(
     def of_profile(setting: str) -> Found | None:
         return Found(values[setting], f"{_PROFILE}{profile.value}") if setting in values else None
 
+    def of_environment(setting: str) -> Found | None:
+        return _of_variable(setting, environment)
+
     # The one with precedence first.
-    levels: tuple[_Level, ...] = (typed, lambda setting: _of_variable(setting, environment), of_profile)
+    is_typed = asked.profile is not None
+    levels: tuple[_Level, ...] = (
+        (typed, of_profile, of_environment) if is_typed else (typed, of_environment, of_profile)
+    )
     found: dict[str, Found | None] = dict.fromkeys(profiles.RULES)
     for setting in found:
         if not hasattr(asked, setting):
             continue
         for level in levels:
             found[setting] = level(setting)
-            # A team that is named with precedence has an address of its own.
-            if found[setting] or (setting == "address" and level("team")):
+            # A team that is named with precedence has an address of its own, which its stack tells.
+            if found[setting] or (setting == "address" and hasattr(asked, "team") and level("team")):
                 break
     return found
 
@@ -150,8 +161,13 @@ def _of_variable(setting: str, environment: Mapping[str, str]) -> Found | None:
     return None
 
 
-def _used_instead(found: Mapping[str, Found | None], values: Mapping[str, str], *, api: bool) -> list[str]:
-    """Return which variables are used, and not what a profile has."""
+def _used_instead(
+    found: Mapping[str, Found | None], values: Mapping[str, str], *, api: bool, named: bool
+) -> list[str]:
+    """Return which variables are used, and not what a profile has.
+
+    Of a profile that nobody named this is said only if HOLDFAST_TEAM hides its address.
+    """
     used = []
     # An API has one name: either its address or its team.
     names = "address" if api and found["address"] else "team"
@@ -165,19 +181,33 @@ def _used_instead(found: Mapping[str, Found | None], values: Mapping[str, str], 
             and value.source in _VARIABLES[setting]
             and other in values
             and (setting, value.value) != (other, values[other])
+            and (named or (setting, other) == ("team", "address"))
         ):
             used.append(f"{value.source} ({value.value}) is used, not the {other}")
     return used
 
 
-def _left_out(team: Found | None, environment: Mapping[str, str]) -> str | None:
-    """Say that the stack of a team is used, and not HOLDFAST_ADDRESS, which has precedence over a profile."""
+def _left_out(team: Found | None, values: Mapping[str, str], environment: Mapping[str, str]) -> str | None:
+    """Say that the stack of a profile's team is used, and not HOLDFAST_ADDRESS, if the profile lacks it."""
     if team is None or not team.source.startswith(_PROFILE):
         return None
     with suppress(UsageError):  # what is not used is not checked, nor shown if it may be secret
-        if address := _of_variable("address", environment):
+        address = _of_variable("address", environment)
+        if address and address.value != values.get("address"):
             return (
                 f"{address.source} ({address.value}) is not used: this command is for the stack of the team "
                 f"{team.value} ({team.source})."
             )
     return None
+
+
+def _team_left_out(
+    address: Found | None, values: Mapping[str, str], environment: Mapping[str, str]
+) -> str | None:
+    """Say that the address of a profile is used, and not HOLDFAST_TEAM, which may be another team."""
+    team = environment.get("HOLDFAST_TEAM")
+    if not team or address is None or not address.source.startswith(_PROFILE) or team == values.get("team"):
+        return None
+    return (
+        f"HOLDFAST_TEAM is not used: this command finds no stack. It asks {address.value} ({address.source})."
+    )

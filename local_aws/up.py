@@ -348,7 +348,7 @@ def _is_taken(connection: Connection, aws: LocalAws) -> bool:
 
 
 def _aws_environment(aws: LocalAws, team: DeployedTeam) -> dict[str, str]:
-    return aws.environment() | {"HOLDFAST_TEAM": team.name}
+    return aws.environment() | {"HOLDFAST_TEAM": team.name, "HOLDFAST_ADDRESS": team.api_address}
 
 
 def _lines(variables: dict[str, str]) -> str:

@@ -35,9 +35,9 @@ OpenTofu use them. The AWS credentials of the shell sign in, if a trust record
 names their IAM role; or, with --oidc, a CI job's ID token does: from a file, from
 HOLDFAST_ID_TOKEN, or in GitHub Actions requested from GitHub.
 
-The API is that of --address or of the stack of --team, else of HOLDFAST_ADDRESS
-or of the stack of HOLDFAST_TEAM, else that of the profile, else of the only stack.
-Finding a stack needs AWS credentials; for the local AWS:
+The API is that of --address or of the stack of --team, else that of --profile, else
+of HOLDFAST_ADDRESS or of the stack of HOLDFAST_TEAM, else that of another profile,
+else of the only stack. Finding a stack needs AWS credentials; for the local AWS:
 set -a; . .local/aws.env; set +a.""",
         epilog="""\
 examples:
@@ -96,7 +96,7 @@ def _run(asked: argparse.Namespace) -> None:
         output.write(_json(session, address) if asked.json else _exports(session, address))
     if not asked.json:
         who = output.plain(f"{session.principal}: {session.role} of {', '.join(session.scope)}")
-        output.tell(f"Signed in as {who}, until {until}.")
+        output.tell(f"Signed in at {address} as {who}, until {until}.")
 
 
 def _exports(session: "Session", address: str) -> str:
@@ -104,6 +104,7 @@ def _exports(session: "Session", address: str) -> str:
     return (
         f"export TF_HTTP_USERNAME={shlex.quote(session.id)}\n"
         f"export TF_HTTP_PASSWORD={shlex.quote(session.secret)}\n"
+        f"export HOLDFAST_ADDRESS={shlex.quote(address)}\n"
         f"export {cloud['variable']}={shlex.quote(cloud['token'])}"
     )
 

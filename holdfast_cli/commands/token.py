@@ -321,8 +321,8 @@ Created a token for the team {stack.team}: {token.role} of {", ".join(token.scop
 
 {_exports(stack, token, secret)}
 
-and a backend block from `holdfast backend-config STATE --team {stack.team}`. The last line is for a \
-cloud block, which it prints with --cloud.""")
+and a backend block from `holdfast backend-config STATE --team {stack.team}`. HOLDFAST_ADDRESS is for \
+`holdfast`; the last line is for a cloud block, which it prints with --cloud.""")
 
 
 def _rotated_text(stack: "Stack", token: "Token", secret: str) -> str:
@@ -342,6 +342,7 @@ The secret is shown only now and stored nowhere: keep it in a safe place. Terraf
 
   export TF_HTTP_USERNAME='{token.id}'
   export TF_HTTP_PASSWORD='{secret}'
+  export HOLDFAST_ADDRESS='{stack.api_address}'
   export {cloud["variable"]}='{cloud["token"]}'"""
 
 

@@ -43,7 +43,11 @@ def test_it_leaves_what_the_readme_promises(front_door: FrontDoor) -> None:
     assert front_door.read("connection.json")["address"] == address
     assert address.startswith(f"http://127.0.0.1:{front_door.running.port}/")
     settings = dict(line.split("=", 1) for line in (front_door.folder / "aws.env").read_text().splitlines())
-    assert settings == {**front_door.aws.environment(), "HOLDFAST_TEAM": team}
+    assert settings == {
+        **front_door.aws.environment(),
+        "HOLDFAST_TEAM": team,
+        "HOLDFAST_ADDRESS": address,
+    }
     assert stat.S_IMODE(front_door.folder.stat().st_mode) == 0o700
     files = [path for path in front_door.folder.iterdir() if path.is_file()]
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}

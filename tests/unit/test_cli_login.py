@@ -70,10 +70,10 @@ def with_aws(stub: ApiStub, *arguments: str) -> subprocess.CompletedProcess[str]
     return login("--address", stub.address, *arguments, **AWS)
 
 
-def exports(id_: str, secret: str) -> str:
+def exports(got: Mapping[str, object], address: str) -> str:
     return (
-        f"export TF_HTTP_USERNAME={id_}\nexport TF_HTTP_PASSWORD={secret}\n"
-        f"export TF_TOKEN_holdfast_local={id_}.{secret}\n"
+        f"export TF_HTTP_USERNAME={got['id']}\nexport TF_HTTP_PASSWORD={got['secret']}\n"
+        f"export HOLDFAST_ADDRESS={address}\nexport TF_TOKEN_holdfast_local={got['id']}.{got['secret']}\n"
     )
 
 
@@ -100,18 +100,18 @@ def test_a_shell_that_evaluates_it_has_the_session_and_the_person_sees_who_they_
 
     assert done.stdout.splitlines() == [got["id"], got["secret"], f"{got['id']}.{got['secret']}"]
     assert done.stderr == (
-        "Signed in as arn:aws:sts::123456789012:assumed-role/Developer/ada: writer of app/*, shared, until "
-        "2099-11-21 16:44:05 UTC.\n"
+        f"Signed in at {stub.address} as arn:aws:sts::123456789012:assumed-role/Developer/ada: writer of "
+        "app/*, shared, until 2099-11-21 16:44:05 UTC.\n"
     )
 
 
-def test_standard_output_has_three_exports_and_nothing_else(stub: ApiStub) -> None:
+def test_standard_output_has_the_exports_and_nothing_else(stub: ApiStub) -> None:
     got = session()
     stub.reply(made(got))
 
     done = with_aws(stub)
 
-    assert (done.returncode, done.stdout) == (0, exports(got["id"], got["secret"]))
+    assert (done.returncode, done.stdout) == (0, exports(got, stub.address))
 
 
 def test_json_is_one_object_with_what_the_api_said_and_its_address(stub: ApiStub) -> None:
@@ -300,7 +300,7 @@ def test_a_passing_fault_is_repeated_and_signed_anew(stub: ApiStub, passing: Rep
 
     done = with_aws(stub)
 
-    assert (done.returncode, done.stdout) == (0, exports(got["id"], got["secret"]))
+    assert (done.returncode, done.stdout) == (0, exports(got, stub.address))
     assert len(stub.asked) == 3
     for asked in stub.asked:
         sent, computed = signature(asked, urlsplit(stub.address).netloc, REGION).split()
@@ -378,8 +378,8 @@ def test_control_characters_of_an_answer_do_not_reach_the_terminal(stub: ApiStub
 
     done = with_aws(stub)
 
-    assert done.stderr.startswith("Signed in as ?[2Jme?you: writer")
-    assert len(done.stdout.splitlines()) == 3
+    assert done.stderr.startswith(f"Signed in at {stub.address} as ?[2Jme?you: writer")
+    assert len(done.stdout.splitlines()) == 4
 
 
 # --- how the API is found and reached ------------------------------------------------------------
@@ -396,7 +396,7 @@ def test_a_certificate_is_checked_against_the_bundle_of_the_environment(certific
         trusted = login("--address", stub.address, **AWS, AWS_CA_BUNDLE=str(certificates.ca))
 
     assert "AWS_CA_BUNDLE" in line
-    assert (trusted.returncode, len(trusted.stdout.splitlines())) == (0, 3)
+    assert (trusted.returncode, len(trusted.stdout.splitlines())) == (0, 4)
 
 
 def test_a_proxy_of_the_environment_gets_the_request_with_its_credentials(stub: ApiStub) -> None:
@@ -407,7 +407,7 @@ def test_a_proxy_of_the_environment_gets_the_request_with_its_credentials(stub: 
 
     done = login("--address", nobody, **AWS, HTTP_PROXY=proxy)
 
-    assert (done.returncode, done.stdout) == (0, exports(got["id"], got["secret"]))
+    assert (done.returncode, done.stdout) == (0, exports(got, nobody))
     [asked] = stub.asked
     assert asked.path == f"{nobody}/sessions/aws"
     assert asked.headers["host"] == urlsplit(nobody).netloc
@@ -533,7 +533,7 @@ def test_a_sign_in_with_standard_error_closed_leaves_a_shell_the_exports(stub: A
         timeout=60,
     )
 
-    assert (done.returncode, done.stdout) == (0, exports(got["id"], got["secret"]))
+    assert (done.returncode, done.stdout) == (0, exports(got, stub.address))
 
 
 def test_a_session_that_could_not_be_shown_is_said_to_be_lost_and_when_it_ends(stub: ApiStub) -> None:
@@ -553,7 +553,7 @@ def test_an_id_token_of_the_environment_is_exchanged_without_any_aws_setting(stu
 
     done = login("--oidc", "--address", stub.address, "--duration", "2h", HOLDFAST_ID_TOKEN=f" {token}\n")
 
-    assert (done.returncode, done.stdout) == (0, exports(got["id"], got["secret"]))
+    assert (done.returncode, done.stdout) == (0, exports(got, stub.address))
     [asked] = stub.asked
     assert (asked.method, asked.path, asked.body) == ("POST", "/sessions", b'{"seconds": 7200}')
     assert asked.headers["authorization"] == f"Bearer {token}"

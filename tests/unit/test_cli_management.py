@@ -81,13 +81,14 @@ def test_the_address_is_the_one_that_is_named_or_the_one_that_terraform_has(
     assert sign_in(CREDENTIALS | environment, **typed).address == address
 
 
-def test_a_profile_names_the_address_unless_a_team_was_named_with_precedence(tmp_path: Path) -> None:
+def test_a_profile_names_the_address_whatever_names_a_team(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text(f'[profiles.default]\naddress = "{B}"\n')
     terraforms = {"TF_HTTP_ADDRESS": f"{A}/states/x", "HOLDFAST_CONFIG_FILE": str(file)}
 
     assert sign_in(CREDENTIALS | terraforms).address == B
-    assert sign_in(CREDENTIALS | terraforms | {"HOLDFAST_TEAM": "other"}).address == A
+    assert sign_in(CREDENTIALS | terraforms | {"HOLDFAST_TEAM": "other"}).address == B
+    assert sign_in(CREDENTIALS | terraforms | {"HOLDFAST_TEAM": "other"}, profile="default").address == B
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,7 @@ def test_an_address_with_a_port_has_the_token_of_its_stand_in() -> None:
     ("typed", "environment", "said"),
     [
         ({}, CREDENTIALS, ("--address", "HOLDFAST_ADDRESS", "holdfast configure", "TF_HTTP_ADDRESS")),
-        ({}, CREDENTIALS | {"HOLDFAST_TEAM": "payments"}, ("needs AWS credentials",)),
+        ({}, CREDENTIALS | {"HOLDFAST_TEAM": "payments"}, ("HOLDFAST_TEAM is not enough", "export of")),
         ({}, {**OF_A, "TF_TOKEN_b_example_com": BEARER}, ("a.example.com, b.example.com",)),
         ({"address": A}, {}, ("holdfast login", "TF_HTTP_USERNAME", "TF_TOKEN_a_example_com")),
         ({"address": A}, {"TF_TOKEN_b_example_com": BEARER}, ("TF_TOKEN_a_example_com",)),

@@ -51,6 +51,11 @@ def of_stack(**typed: str) -> Namespace:
     return Namespace(**dict.fromkeys(("profile", "team", "region")) | typed)
 
 
+def of_api(**typed: str) -> Namespace:
+    """The options of a command that asks the API without AWS credentials."""
+    return Namespace(**dict.fromkeys(("profile", "address")) | typed)
+
+
 @pytest.mark.parametrize(
     ("options", "environment", "expected"),
     [
@@ -81,6 +86,19 @@ def of_stack(**typed: str) -> Namespace:
             Settings(DEFAULT, "default-team", "us-east-2"),
         ),
         (asked(), {"AWS_DEFAULT_REGION": "us-west-1"}, Settings(DEFAULT, "default-team", "us-west-1")),
+        # A profile that is typed is an option.
+        (
+            asked(profile="staging"),
+            {"HOLDFAST_ADDRESS": A, "HOLDFAST_TEAM": "x", "AWS_REGION": "us-east-1"},
+            Settings(STAGING, "staging-team", "us-east-1"),
+        ),
+        (asked(profile="of-a-team"), {"HOLDFAST_ADDRESS": A}, Settings(None, "payments", "eu-west-3")),
+        (asked(profile="staging", address=B), {"HOLDFAST_ADDRESS": A}, Settings(B, "staging-team", None)),
+        # What cannot find a stack has an address, whatever names a team.
+        (of_api(), {"HOLDFAST_TEAM": "x"}, Settings(DEFAULT, None, None)),
+        (of_api(profile="staging"), {"HOLDFAST_TEAM": "x"}, Settings(STAGING, None, None)),
+        (of_api(profile="of-a-team"), {"HOLDFAST_ADDRESS": A}, Settings(A, None, None)),
+        (of_api(), {"HOLDFAST_TEAM": "x", "HOLDFAST_ADDRESS": A}, Settings(A, None, None)),
         # A team that is named with precedence has an address of its own.
         (asked(team="x"), {"HOLDFAST_ADDRESS": B}, Settings(None, "x", "eu-west-1")),
         (asked(), {"HOLDFAST_TEAM": "x"}, Settings(None, "x", "eu-west-1")),
@@ -124,36 +142,45 @@ def test_the_file_is_below_the_users_configuration(environment: dict[str, str], 
     ("options", "environment", "line"),
     [
         (
-            asked(profile="staging"),
-            {"HOLDFAST_ADDRESS": A},
+            asked(),
+            {"HOLDFAST_PROFILE": "staging", "HOLDFAST_ADDRESS": A},
             f"HOLDFAST_ADDRESS ({A}) is used, not the address of the profile staging.",
         ),
         (
-            asked(profile="of-a-team"),
-            {"HOLDFAST_ADDRESS": A, "AWS_REGION": "us-east-1"},
+            asked(),
+            {"HOLDFAST_PROFILE": "of-a-team", "HOLDFAST_ADDRESS": A, "AWS_REGION": "us-east-1"},
             f"HOLDFAST_ADDRESS ({A}) is used, not the team of the profile of-a-team.",
         ),
         (
-            asked(profile="of-a-team"),
-            {"HOLDFAST_TEAM": "x", "AWS_REGION": "us-east-1"},
+            asked(),
+            {"HOLDFAST_PROFILE": "of-a-team", "HOLDFAST_TEAM": "x", "AWS_REGION": "us-east-1"},
             "HOLDFAST_TEAM (x) is used, not the team of the profile of-a-team; "
             "AWS_REGION (us-east-1) is used, not the region of the profile of-a-team.",
         ),
         (
-            asked(profile="staging"),
-            {"HOLDFAST_TEAM": "x"},
-            "HOLDFAST_TEAM (x) is used, not the address of the profile staging.",
-        ),
-        (
-            of_stack(profile="staging"),
-            {"HOLDFAST_TEAM": "x", "HOLDFAST_ADDRESS": A},
+            of_stack(),
+            {"HOLDFAST_PROFILE": "staging", "HOLDFAST_TEAM": "x", "HOLDFAST_ADDRESS": A},
             "HOLDFAST_TEAM (x) is used, not the team of the profile staging.",
         ),
+        # What hides an address is named for a profile that nobody named, too.
         (
-            asked(profile="staging"),
-            {"HOLDFAST_TEAM": "staging-team"},
-            "HOLDFAST_TEAM (staging-team) is used, not the address of the profile staging.",
+            asked(),
+            {"HOLDFAST_TEAM": "x"},
+            "HOLDFAST_TEAM (x) is used, not the address of the profile default.",
         ),
+        # A profile that is typed has no address, and the command finds no stack.
+        (
+            of_api(profile="of-a-team"),
+            {"HOLDFAST_ADDRESS": A},
+            f"HOLDFAST_ADDRESS ({A}) is used, not the team of the profile of-a-team.",
+        ),
+        (
+            of_api(),
+            {"HOLDFAST_TEAM": "x"},
+            f"HOLDFAST_TEAM is not used: this command finds no stack. It asks {DEFAULT} (profile default).",
+        ),
+        (of_api(), {"HOLDFAST_TEAM": "default-team"}, None),
+        (of_api(), {"HOLDFAST_TEAM": "x", "HOLDFAST_ADDRESS": A}, None),
         # A team of a profile has less precedence than HOLDFAST_ADDRESS, and a stack has its own address.
         (
             of_stack(),
@@ -164,13 +191,15 @@ def test_the_file_is_below_the_users_configuration(environment: dict[str, str], 
         (of_stack(), {"HOLDFAST_ADDRESS": A, "HOLDFAST_TEAM": "x"}, None),
         (of_stack(team="x"), {"HOLDFAST_ADDRESS": A}, None),
         (of_stack(), {"HOLDFAST_ADDRESS": "https://a:hunter2@b.c"}, None),
-        # The same value, what the profile does not have, what was typed, and a profile that was not.
-        (asked(profile="staging"), {"HOLDFAST_ADDRESS": STAGING, "AWS_REGION": "us-east-1"}, None),
-        (asked(profile="default"), {"AWS_REGION": "us-east-1"}, None),  # an address is in no region
-        (of_stack(profile="staging"), {"HOLDFAST_TEAM": "staging-team"}, None),
+        (of_stack(), {"HOLDFAST_ADDRESS": DEFAULT}, None),
+        # The same value, what the profile does not have, what was typed, and a profile that nobody named.
+        (asked(), {"HOLDFAST_PROFILE": "staging", "HOLDFAST_ADDRESS": STAGING}, None),
+        (asked(), {"HOLDFAST_PROFILE": "default", "AWS_REGION": "us-east-1"}, None),  # it is of no region
+        (of_stack(), {"HOLDFAST_PROFILE": "staging", "HOLDFAST_TEAM": "staging-team"}, None),
+        (asked(profile="staging"), {"HOLDFAST_ADDRESS": A, "HOLDFAST_TEAM": "x"}, None),
         (asked(profile="staging", address=B), {"HOLDFAST_ADDRESS": A}, None),
         (asked(profile="staging", team="x"), {"HOLDFAST_TEAM": "y"}, None),
-        (asked(), {"HOLDFAST_PROFILE": "staging", "HOLDFAST_ADDRESS": A}, None),
+        (asked(), {"HOLDFAST_ADDRESS": A, "AWS_REGION": "us-east-1"}, None),
     ],
 )
 def test_a_variable_that_is_used_instead_of_a_profile_or_not_used_is_named(

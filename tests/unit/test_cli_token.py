@@ -120,6 +120,7 @@ def test_the_text_for_people_shows_the_secret_and_that_it_is_shown_once(aws: Aws
     secret = exports["TF_HTTP_PASSWORD"]
     bearer = authenticate(TokenCredentials(token.id, secret), token, now=datetime.now(UTC))
     assert isinstance(bearer, Authenticated)
+    assert exports["HOLDFAST_ADDRESS"] == "https://payments.example.com"
     assert exports["TF_TOKEN_payments_example_com"] == f"{token.id}.{secret}"
     assert "shown only now" in text
     assert "holdfast backend-config STATE --team payments" in text

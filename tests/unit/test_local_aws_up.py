@@ -313,7 +313,8 @@ def test_when_another_team_becomes_the_first_the_connection_is_its_own_with_a_to
     assert f"HOLDFAST_ADDRESS='{PAYMENTS.api_address}'" in exported
     assert home.cloud_config.read_text() == CLOUD_CONFIG
     assert stat.S_IMODE(home.cloud_config.stat().st_mode) == 0o600
-    assert "HOLDFAST_TEAM=payments\n" in home.aws_env.read_text()
+    of_aws = home.aws_env.read_text()
+    assert f"HOLDFAST_TEAM=payments\nHOLDFAST_ADDRESS={PAYMENTS.api_address}\n" in of_aws
     [(made, _)] = [call for call in asked if call[0][0] == "token"]
     assert made[made.index("--team") + 1] == "payments"
 
