@@ -1,6 +1,7 @@
 """Finds the version of a state that a command names in its history."""
 
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from datetime import datetime
 from typing import Final
 
@@ -46,6 +47,31 @@ def find(api: Api, name: object, references: Sequence[Reference]) -> list[Docume
         if one.id is None:
             output.tell(f"holdfast: {one} is {described(version)}.")
     return found
+
+
+def marker_to_undo(api: Api, name: object) -> str:
+    """Return the version ID of the delete marker that an undelete is to undo.
+
+    That is the newest entry of the history; or the marker beneath a version that an undelete wrote, so that a
+    repeated command finds what it has done.
+
+    Raises:
+        CommandError: the state is not deleted, or has no version; or as by `Api.pages`.
+    """
+    with closing(all_of(api, name)) as history:
+        newest = next(history, None)
+        if newest is None:
+            raise CommandError(f"There is no version of the state {name} that could come back.")
+        if newest.get("delete_marker") is True:
+            return text(newest, "version")
+        if text(newest, "operation") == "undelete":
+            for entry in history:
+                if entry.get("delete_marker") is True:
+                    return text(entry, "version")
+    raise CommandError(
+        f"The state {name} is not deleted: its version {text(newest, 'version')} is current, and stays. To go "
+        "back to an earlier version, use `holdfast state restore`."
+    )
 
 
 def described(version: Document) -> str:

@@ -275,13 +275,6 @@ class DeleteOutcomeUnknown(HoldfastError):
     code = "delete_undecided"
 
 
-class NotDeleted(HoldfastError):
-    """A state is current, so there is nothing to restore."""
-
-    status = 409
-    code = "not_deleted"
-
-
 class UnreadableVersion(HoldfastError):
     """The version that would be restored is not a state document."""
 

@@ -6,7 +6,7 @@ from gateway import logged
 from gateway.responses import Response
 from holdfast.audit import Event
 from holdfast.cloud import workspaces
-from holdfast.errors import BaseChanged
+from holdfast.errors import BaseChanged, InvalidRequest
 from holdfast.s3.store import Object
 from holdfast.state import freeze as freezing
 from holdfast.state import locks
@@ -90,10 +90,17 @@ def delete(request: Request) -> Response:
 
 
 def undelete(request: Request) -> Response:
-    """Bring a deleted state back."""
+    """Bring a deleted state back, if the delete marker that the operator saw still is newest."""
     request.parameters()
-    request.document()
-    undeleted = undelete_state(request.store, request.name, request.caller, environment.RETENTION)
+    asked = request.document("marker")
+    if "marker" not in asked:
+        raise InvalidRequest(
+            "'marker' must be the version ID of the delete marker that is undone. A 'holdfast' command of an "
+            "earlier version does not send it: upgrade the command to the version of the deployed stack."
+        )
+    undeleted = undelete_state(
+        request.store, request.name, text(asked, "marker"), request.caller, environment.RETENTION
+    )
     return Response(
         Event.STATE_UNDELETED,
         body=documents.answer(

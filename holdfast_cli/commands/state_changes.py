@@ -178,11 +178,13 @@ def _delete(asked: argparse.Namespace) -> None:
 
 
 def _undelete(asked: argparse.Namespace) -> None:
-    from holdfast_cli import management
+    from holdfast_cli import management, state_versions
     from holdfast_cli.management import text
     from holdfast_cli.state_texts import moment, whole
 
-    undeleted = management.sign_in(asked).change("POST", "undelete", asked.state, {})
+    api = management.sign_in(asked)
+    marker = state_versions.marker_to_undo(api, asked.state)
+    undeleted = api.change("POST", "undelete", asked.state, {"marker": marker})
     done = (
         f"The state {asked.state} is back as version {text(undeleted, 'version')} with serial "
         f"{whole(undeleted, 'serial')}: the content of version {text(undeleted, 'from_version')}, of "

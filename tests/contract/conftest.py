@@ -156,6 +156,12 @@ class Bucket:
         listed = self.s3.list_object_versions(Bucket=self.name, Prefix=key)
         return sum(marker["Key"] == key for marker in listed.get("DeleteMarkers", []))
 
+    def marker(self, key: str) -> str:
+        """The version ID of a key's newest delete marker, or one that no marker has."""
+        listed = self.s3.list_object_versions(Bucket=self.name, Prefix=key)
+        markers = (each["VersionId"] for each in listed.get("DeleteMarkers", []) if each["Key"] == key)
+        return next(markers, "none")
+
     def retain_everything(self) -> None:
         """Put every new version under the bucket's own retention, locks too."""
         self.s3.put_object_lock_configuration(

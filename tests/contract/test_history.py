@@ -131,7 +131,7 @@ def test_what_was_deleted_undeleted_and_restored_was_acknowledged(bucket: Bucket
     first = every_page(bucket, 20)[0].entry.id
     delete(bucket.direct_store(), NAME, OPERATOR)
     # All within the same second, or not.
-    undelete(bucket.direct_store(), NAME, OPERATOR, None)
+    undelete(bucket.direct_store(), NAME, bucket.marker(KEY), OPERATOR, None)
     wanted = Wanted(first, "it was better", "0" * 32)
     put(bucket, state(2))
     restore(bucket.direct_store(), NAME, wanted, OPERATOR, limit=10**6, retention=None)

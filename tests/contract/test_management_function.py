@@ -102,6 +102,11 @@ def locked(bucket: Bucket) -> str:
     return locks.acquire(bucket.direct_store(), NAME, ONE, ADA).version_id
 
 
+def marker(bucket: Bucket) -> dict[str, str]:
+    """The document of an undelete that undoes the newest delete."""
+    return {"marker": bucket.marker(NAME.state_key)}
+
+
 def back_to(version: object, **more: object) -> dict[str, object]:
     return {"version": version, "reason": "back to Tuesday", "id": COMMAND, **more}
 
@@ -160,7 +165,7 @@ def test_only_the_version_that_the_operator_saw_is_deleted_and_it_comes_back(
         "version": second,
     }
     assert done(ask(manage, "POST", DELETE, {"version": second})) == {"name": "network/prod", "version": None}
-    back = done(ask(manage, "POST", UNDELETE, {}))
+    back = done(ask(manage, "POST", UNDELETE, marker(bucket)))
     assert back == {
         "name": "network/prod",
         "version": back["version"],
@@ -170,9 +175,26 @@ def test_only_the_version_that_the_operator_saw_is_deleted_and_it_comes_back(
         "from_time": back["from_time"],
     }
     assert back["from_time"].endswith("Z")
-    assert done(ask(manage, "POST", UNDELETE)) == back
+    assert done(ask(manage, "POST", UNDELETE, marker(bucket))) == back
     assert bucket.bodies(NAME.state_key) == [state(1), state(2), state(2)]
     assert bucket.history(NAME.lock_key) == []
+
+
+def test_an_undelete_that_is_repeated_undoes_no_later_delete_and_one_of_an_older_command_is_told_so(
+    manage: Handle, bucket: Bucket
+) -> None:
+    [only] = written(bucket, state(1))
+    done(ask(manage, "POST", DELETE, {"version": only}))
+    undone = marker(bucket)
+    assert "upgrade the command" in message(ask(manage, "POST", UNDELETE))
+    back = done(ask(manage, "POST", UNDELETE, undone))
+    done(ask(manage, "POST", DELETE, {"version": back["version"]}))
+    refused = ask(manage, "POST", UNDELETE, undone)
+    assert error(refused) == (409, "base_changed")
+    assert marker(bucket)["marker"] in message(refused)
+    assert bucket.bodies(NAME.state_key) == [state(1), state(1)]
+    assert bucket.history(NAME.lock_key) == []
+    done(ask(manage, "POST", UNDELETE, marker(bucket)))
 
 
 def test_a_lock_is_broken_by_id_and_version_alone(manage: Handle, bucket: Bucket) -> None:
@@ -225,9 +247,9 @@ def test_what_is_not_restored_gets_its_code_and_changes_nothing(
 
 def test_what_there_is_not_gets_its_code(manage: Handle, bucket: Bucket) -> None:
     assert error(ask(manage, "POST", RESTORE, back_to("x"))) == (404, "no_such_version")
-    assert error(ask(manage, "POST", UNDELETE)) == (404, "no_versions")
+    assert error(ask(manage, "POST", UNDELETE, {"marker": "x"})) == (404, "no_versions")
     [only] = written(bucket, state(1))
-    assert error(ask(manage, "POST", UNDELETE)) == (409, "not_deleted")
+    assert error(ask(manage, "POST", UNDELETE, {"marker": only})) == (409, "base_changed")
     done(ask(manage, "POST", DELETE, {"version": only}))
     assert error(ask(manage, "POST", RESTORE, back_to(only))) == (409, "state_deleted")
 
@@ -247,7 +269,7 @@ def test_every_request_of_the_function_to_s3_names_the_account_of_its_deployment
 CHANGES: list[tuple[str, str, object, dict[str, str]]] = [
     ("POST", RESTORE, back_to("x"), {}),
     ("POST", DELETE, {"version": "x"}, {}),
-    ("POST", UNDELETE, {}, {}),
+    ("POST", UNDELETE, {"marker": "x"}, {}),
     ("DELETE", LOCK, None, {"id": "x", "version": "x"}),
     ("PUT", FREEZE, frozen(), {}),
     ("DELETE", FREEZE, None, {"id": COMMAND}),
@@ -350,7 +372,10 @@ TIMES: list[object] = [
         ("PUT", FREEZE, frozen(force=True)),
         ("POST", RESTORE, back_to("x", serial=5)),
         ("POST", DELETE, {"version": "x", "id": COMMAND}),
-        ("POST", UNDELETE, {"version": "x"}),
+        *(
+            ("POST", UNDELETE, odd)
+            for odd in (None, {}, {"version": "x"}, {"marker": "x" * 201}, {"marker": 5})
+        ),
         ("DELETE", FREEZE, {"id": COMMAND}),
         *(("POST", UNDELETE, odd) for odd in ("[]", "null", "{", '{"a":1,"a":1}', "[" * 10_000, '"\ud800')),
     ],
@@ -417,7 +442,7 @@ def test_every_request_leaves_one_line_with_what_the_audit_trail_keeps_and_no_co
     restored = done(ask(manage, "POST", RESTORE, back_to(first, current=second)))
     ask(manage, "POST", RESTORE, back_to(first, id=ANOTHER_COMMAND))
     ask(manage, "POST", DELETE, {"version": restored["version"]})
-    back = done(ask(manage, "POST", UNDELETE))
+    back = done(ask(manage, "POST", UNDELETE, marker(bucket)))
     lines = [json.loads(line) for line in log]
     told = [{name: line[name] for name in line.keys() & set(audit.FIELDS)} for line in lines]
     for line in told:
@@ -480,7 +505,7 @@ def test_a_failure_is_logged_with_what_it_was_about_and_can_be_retried(
     [only] = written(bucket, state(1))
     done(ask(manage, "POST", DELETE, {"version": only}))
     bucket.proxy.fail("DELETE", NAME.lock_key, Fault.DENIED, times=2)
-    left = ask(manage, "POST", UNDELETE)
+    left = ask(manage, "POST", UNDELETE, marker(bucket))
     assert error(left) == (500, "lock_left")
-    assert done(ask(manage, "POST", UNDELETE))["from_version"] == only
+    assert done(ask(manage, "POST", UNDELETE, marker(bucket)))["from_version"] == only
     assert bucket.history(NAME.lock_key) == []

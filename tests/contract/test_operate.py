@@ -25,7 +25,6 @@ from holdfast.errors import (
     LockNotMatched,
     NoSuchVersion,
     NotAllowed,
-    NotDeleted,
     NotFrozen,
     OutcomeUnknown,
     RacedWriter,
@@ -654,7 +653,7 @@ def test_a_frozen_state_that_is_deleted_stays_deleted(team: Team) -> None:
     delete(team.bucket.direct_store(), NAME, OPERATOR)
     frozen(team)
     with pytest.raises(Frozen):
-        undelete(team.bucket.store(), NAME, OPERATOR, None)
+        undelete(team.bucket.store(), NAME, team.bucket.marker(KEY), OPERATOR, None)
     assert team.current() is None
 
 
@@ -715,7 +714,7 @@ def test_an_ended_freeze_is_lifted_by_the_next_who_acquires_the_lock(team: Team,
             delete(store, NAME, OPERATOR)
             assert team.current() is None
         case "undelete":
-            undelete(store, NAME, OPERATOR, None)
+            undelete(store, NAME, team.bucket.marker(KEY), OPERATOR, None)
             assert team.current() == state(2)
         case _:
             again = frozen(team, freeze_id=LATER_COMMAND)
@@ -947,11 +946,11 @@ def test_an_undelete_that_is_repeated_after_it_worked_says_the_same_and_releases
     delete(team.bucket.direct_store(), NAME, OPERATOR)
     team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
     with pytest.raises(LockLeft, match="holdfast lock break"):
-        undelete(team.bucket.store(), NAME, OPERATOR, None)
+        undelete(team.bucket.store(), NAME, team.bucket.marker(KEY), OPERATOR, None)
     assert held(team) is not None
-    once = undelete(team.bucket.store(), NAME, OPERATOR, None)
+    once = undelete(team.bucket.store(), NAME, team.bucket.marker(KEY), OPERATOR, None)
     assert team.bucket.history(LOCK_KEY) == []
-    assert undelete(team.bucket.store(), NAME, OPERATOR, None) == once
+    assert undelete(team.bucket.store(), NAME, team.bucket.marker(KEY), OPERATOR, None) == once
     assert (once.version_id, once.from_version) == (version_ids(team)[-1], version_ids(team)[-2])
     assert team.versions() == [state(1), state(2), state(2)]
     assert team.bucket.history(LOCK_KEY) == []
@@ -960,10 +959,10 @@ def test_an_undelete_that_is_repeated_after_it_worked_says_the_same_and_releases
 def test_an_undelete_of_what_somebody_else_brought_back_or_wrote_since_is_refused(team: Team) -> None:
     written(team, state(1))
     delete(team.bucket.direct_store(), NAME, OPERATOR)
-    undelete(team.bucket.store(), NAME, OPERATOR, None)
-    with pytest.raises(NotDeleted):
-        undelete(team.bucket.store(), NAME, ANOTHER, None)
+    undelete(team.bucket.store(), NAME, team.bucket.marker(KEY), OPERATOR, None)
+    with pytest.raises(BaseChanged):
+        undelete(team.bucket.store(), NAME, team.bucket.marker(KEY), ANOTHER, None)
     written(team, state(2))
-    with pytest.raises(NotDeleted):
-        undelete(team.bucket.store(), NAME, OPERATOR, None)
+    with pytest.raises(BaseChanged):
+        undelete(team.bucket.store(), NAME, team.bucket.marker(KEY), OPERATOR, None)
     assert team.bucket.history(LOCK_KEY) == []

@@ -71,7 +71,7 @@ def delete_state(bucket: Bucket) -> None:
 
 
 def undelete_state(bucket: Bucket) -> None:
-    undelete(bucket.store(), NAME, OPERATOR, None)
+    undelete(bucket.store(), NAME, bucket.marker(NAME.state_key), OPERATOR, None)
 
 
 @pytest.mark.parametrize(

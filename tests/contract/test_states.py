@@ -13,6 +13,7 @@ from botocore.exceptions import TokenRetrievalError
 from holdfast import names
 from holdfast.access import Caller, Role
 from holdfast.errors import (
+    BaseChanged,
     DeleteOutcomeUnknown,
     InvalidState,
     LineageChanged,
@@ -21,7 +22,6 @@ from holdfast.errors import (
     LockLost,
     LockRequired,
     NotAllowed,
-    NotDeleted,
     NoVersions,
     OutcomeUnknown,
     RacedWriter,
@@ -724,7 +724,7 @@ def test_a_bucket_that_is_gone_is_a_fault_for_every_verb(bucket: Bucket) -> None
         lambda: write(gone(), NAME, state(1), "one", ADA, require_lock=True),
         lambda: write(gone(), NAME, state(1), None, ADA, require_lock=False),
         lambda: delete(gone(), NAME, OPERATOR),
-        lambda: undelete(gone(), NAME, OPERATOR, None),
+        lambda: undelete(gone(), NAME, "none", OPERATOR, None),
         lambda: locks.acquire(gone(), NAME, ONE, ADA),
         lambda: locks.release(gone(), NAME, ONE, ADA),
     ):
@@ -984,7 +984,7 @@ def test_a_first_write_after_a_delete_may_start_anew(team: Team) -> None:
 
 
 def undelete_as(team: Team, caller: Caller = OPERATOR, *, seconds: float = 20.0) -> Undeleted:
-    return undelete(team.bucket.store(seconds=seconds), NAME, caller, None)
+    return undelete(team.bucket.store(seconds=seconds), NAME, team.bucket.marker(KEY), caller, None)
 
 
 def deleted(team: Team, *bodies: bytes) -> None:
@@ -1060,8 +1060,8 @@ def test_an_encrypted_state_comes_back_byte_for_byte(team: Team) -> None:
 def test_a_state_that_is_not_deleted_stays_and_nothing_is_written(team: Team) -> None:
     team.write_unlocked(state(5))
     store = team.bucket.store()
-    with pytest.raises(NotDeleted, match="holdfast state restore"):
-        undelete(store, NAME, OPERATOR, None)
+    with pytest.raises(BaseChanged, match="holdfast state restore"):
+        undelete(store, NAME, team.bucket.marker(KEY), OPERATOR, None)
     assert set(store.requests) == {"ListObjectVersions"}
     assert team.versions() == [state(5)]
     assert team.bucket.history(LOCK_KEY) == []
@@ -1070,7 +1070,7 @@ def test_a_state_that_is_not_deleted_stays_and_nothing_is_written(team: Team) ->
 def test_an_empty_object_is_not_written_over(team: Team) -> None:
     deleted(team)
     team.put_beside(b"")
-    with pytest.raises(NotDeleted):
+    with pytest.raises(BaseChanged):
         undelete_as(team)
     assert team.versions() == [state(1), state(2), b""]
 
@@ -1078,7 +1078,7 @@ def test_an_empty_object_is_not_written_over(team: Team) -> None:
 def test_what_never_was_cannot_come_back(team: Team) -> None:
     store = team.bucket.store()
     with pytest.raises(NoVersions, match="Check the name"):
-        undelete(store, NAME, OPERATOR, None)
+        undelete(store, NAME, team.bucket.marker(KEY), OPERATOR, None)
     assert store.requests == ["ListObjectVersions"]
 
 
@@ -1133,7 +1133,7 @@ def test_an_undelete_never_writes_over_a_state_that_was_made_just_before_it_land
 ) -> None:
     deleted(team)
     team.bucket.proxy.before("PUT", KEY, lambda: team.put_beside(theirs))
-    with pytest.raises(NotDeleted) as refused:
+    with pytest.raises(BaseChanged) as refused:
         undelete_as(team)
     # Its own lock is given back: whoever frees one now frees the next holder's.
     assert "force-unlock" not in refused.value.message
@@ -1144,17 +1144,20 @@ def test_an_undelete_never_writes_over_a_state_that_was_made_just_before_it_land
 def test_an_undelete_finds_a_state_that_was_made_before_it_had_the_lock(team: Team) -> None:
     deleted(team)
     team.bucket.proxy.before("PUT", LOCK_KEY, lambda: team.write_beside(state(3)))
-    with pytest.raises(NotDeleted):
+    with pytest.raises(BaseChanged):
         undelete_as(team)
     assert team.versions() == [state(1), state(2), state(3)]
     assert team.bucket.history(LOCK_KEY) == []
 
 
-def test_an_undelete_brings_back_what_was_the_newest_under_its_lock(team: Team) -> None:
+def test_an_undelete_leaves_what_was_deleted_again_before_it_had_the_lock(team: Team) -> None:
     deleted(team)
     team.bucket.proxy.before("PUT", LOCK_KEY, lambda: deleted(team, state(8, lineage="new")))
+    with pytest.raises(BaseChanged, match="was deleted another time"):
+        undelete_as(team)
+    assert team.current() is None
+    assert team.bucket.history(LOCK_KEY) == []
     assert undelete_as(team).revision == Revision(8, "new")
-    assert team.current() == state(8, lineage="new")
 
 
 def test_a_state_that_is_made_and_deleted_while_an_undelete_lands_is_left_deleted(team: Team) -> None:
@@ -1357,7 +1360,7 @@ def test_an_undelete_leaves_the_lock_of_somebody_elses_undelete_alone(team: Team
         break_whatever_lock_there_is(team)
         with pytest.MonkeyPatch.context() as patch:  # theirs is under way: it keeps its lock
             patch.setattr(locks, "release_own", lambda *_: None)
-            undelete(team.bucket.direct_store(), NAME, another, None)
+            undelete(team.bucket.direct_store(), NAME, team.bucket.marker(KEY), another, None)
 
     team.bucket.proxy.before("PUT", KEY, theirs_instead)
     with pytest.raises(UndeleteOutcomeUnknown):
@@ -1420,7 +1423,7 @@ def test_a_state_under_retention_is_deleted_and_undeleted_and_keeps_every_versio
     team.unlock()
     delete_as(team)
     assert team.current() is None
-    undeleted = undelete(team.bucket.store(), NAME, OPERATOR, RETENTION)
+    undeleted = undelete(team.bucket.store(), NAME, team.bucket.marker(KEY), OPERATOR, RETENTION)
     assert retained(team, undeleted.version_id)
     assert team.versions() == [state(1), state(1)]
     assert team.bucket.history(LOCK_KEY) == []
@@ -1444,7 +1447,7 @@ def test_a_probe_is_locked_written_read_deleted_and_undeleted_as_any_state_and_n
     assert read(bucket.store(), PROBE, READER) == probe_state(2)
     delete(bucket.store(), PROBE, OPERATOR)
     assert read(bucket.store(), PROBE, READER) is None
-    undelete(bucket.store(), PROBE, OPERATOR, RETENTION)
+    undelete(bucket.store(), PROBE, bucket.marker(PROBE.state_key), OPERATOR, RETENTION)
     assert read(bucket.store(), PROBE, READER) == probe_state(2)
 
     assert bucket.history("states/") == []

@@ -258,7 +258,7 @@ def test_a_deleted_state_is_listed_and_comes_back(
 CHANGES: Sequence[tuple[str, ...]] = (
     ("state", "restore", "{state}", "{version}", "--reason", REASON),
     ("state", "delete", "{state}", "--yes"),
-    ("state", "undelete", "{state}"),
+    ("state", "undelete", "{state}/gone"),
     ("state", "freeze", "{state}", "--reason", REASON),
     ("activity", "{state}"),
 )
@@ -272,6 +272,8 @@ def test_a_role_that_is_not_enough_is_refused_with_the_one_that_is(
     assert client.lock(state, lock).status == 200
     assert client.write(state, documents.state(1), documents.lock_id(lock)).status == 200
     [version] = strict.versions(state)
+    strict.put(f"states/{state}/gone.tfstate", documents.state(1))
+    assert strict.client("maintainer").delete(f"{state}/gone").status == 200
 
     with strict.unchanged():
         outputs, writer = operator(strict, "outputs"), operator(strict, "writer")

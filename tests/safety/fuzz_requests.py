@@ -852,6 +852,7 @@ _DOCUMENTS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
         "current": _VERSIONS,
     },
     "delete": {"version": _VERSIONS},
+    "undelete": {"marker": _VERSIONS},
     "freeze": {
         "reason": ("an incident", "\U0001f4a9" * 200, "x" * 10_000, "\x1b[31m"),
         "id": _COMMANDS,

@@ -215,7 +215,8 @@ def _management(team: Team, state: str) -> None:
     ask("DELETE", f"freeze/{state}?id={'f' * 32}")
     restored = ask("POST", f"restore/{state}", {"version": first, "reason": "a test", "id": "0" * 32})
     ask("POST", f"delete/{state}", {"version": restored["version"]})
-    ask("POST", f"undelete/{state}", {})
+    [newest, *_] = ask("GET", f"versions/{state}")["versions"]
+    ask("POST", f"undelete/{state}", {"marker": newest["version"]})
 
 
 def _retained_freeze(team: Team, state: str) -> None:

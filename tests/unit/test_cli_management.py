@@ -239,7 +239,7 @@ def test_a_locked_state_is_told_with_who_since_when_and_what_to_do(stub: ApiStub
         answer({"name": NAME, "lock": lock()}),
     )
 
-    line = failure(stub, "state", "undelete", NAME)
+    line = failure(stub, "state", "create", NAME)
 
     assert "locked by bob@desk" in line
     assert "OperationTypeApply, since 2026-11-20 12:00:00 UTC" in line
@@ -250,7 +250,7 @@ def test_a_locked_state_is_told_with_who_since_when_and_what_to_do(stub: ApiStub
 def test_what_a_holder_writes_into_its_lock_cannot_forge_the_line(stub: ApiStub) -> None:
     stub.reply(refusal(423, "locked", "locked by a\n\x1b[31mholdfast: done", held("$(rm -rf ~)")), Reply(500))
 
-    line = failure(stub, "state", "undelete", NAME)
+    line = failure(stub, "state", "create", NAME)
 
     assert "a??[31mholdfast: done" in line
     assert "lock break network/prod '$(rm -rf ~)'" in line
@@ -268,7 +268,7 @@ def test_a_throttle_and_a_fault_are_told_after_retries(stub: ApiStub) -> None:
 def test_a_change_whose_response_is_lost_says_that_it_may_have_taken_effect(stub: ApiStub) -> None:
     stub.reply(Reply(lost=True))
 
-    line = failure(stub, "state", "undelete", NAME)
+    line = failure(stub, "state", "create", NAME)
 
     assert "may have taken effect" in line
     assert f"`holdfast state show {NAME}`" in line

@@ -13,6 +13,7 @@ from tests.support.cli_account import HOLDFAST, unread
 from tests.support.management import (
     NAME,
     answer,
+    deleted,
     environment,
     failure,
     output,
@@ -29,6 +30,10 @@ HISTORY = page(
     version("v-13", 13, "2026-11-20T13:00:00Z", status="never_acknowledged"),
     version("v-12", 12, "2026-11-20T12:00:00Z"),
 )
+MARKER = deleted("v-m", "2026-11-20T15:00:00Z")
+OF_SECOND = version("v-14", 14, "2026-11-20T15:00:00Z")
+"""S3 does not tell the order of a version and a delete marker of the same second."""
+OF_DELETED = page("versions", MARKER, OF_SECOND)
 RESTORED = {
     "name": NAME,
     "version": "v-15",
@@ -132,7 +137,7 @@ def test_an_interrupt_says_that_the_request_may_have_taken_effect(
     for name, value in environment(stub).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("holdfast_cli.api.time.sleep", interrupt)
-    stub.reply(Reply(503))
+    stub.reply(OF_DELETED, Reply(503))
 
     assert main(["state", "undelete", NAME]) == 130
     assert f"`holdfast state show {NAME}` shows what is so now." in capsys.readouterr().err
@@ -205,13 +210,31 @@ def test_an_undelete_says_what_is_back(stub: ApiStub) -> None:
         "from_version": "v-14",
         "from_time": "2026-11-20T14:00:00Z",
     }
-    stub.reply(answer(back))
+    stub.reply(OF_DELETED, answer(back), OF_DELETED, answer(back))
 
     text = output(stub, "state", "undelete", NAME)
 
     assert "back as version v-15 with serial 14: the content of version v-14, of 2026-11-20 14:00:00" in text
     assert json.loads(output(stub, "state", "undelete", NAME, "--json")) == back
-    assert (stub.asked[0].path, stub.asked[0].body) == (f"/manage/v1/undelete/{NAME}", b"{}")
+    assert stub.asked[0].path == f"/manage/v1/versions/{NAME}"
+    undone = json.dumps({"marker": "v-m"}).encode()
+    assert (stub.asked[1].path, stub.asked[1].body) == (f"/manage/v1/undelete/{NAME}", undone)
+
+
+def test_a_repeated_undelete_names_the_marker_that_was_undone(stub: ApiStub) -> None:
+    back = version("v-15", 14, "2026-11-20T16:00:00Z", current=True, operation="undelete")
+    stub.reply(page("versions", back, OF_SECOND, MARKER), refusal(409, "base_changed", "is not deleted"))
+
+    assert "is not deleted" in failure(stub, "state", "undelete", NAME)
+    assert json.loads(stub.asked[1].body) == {"marker": "v-m"}
+
+
+@pytest.mark.parametrize(("found", "said"), [(HISTORY, "v-14 is current"), (page("versions"), "no version")])
+def test_what_is_not_deleted_is_not_undeleted(stub: ApiStub, found: Reply, said: str) -> None:
+    stub.reply(found)
+
+    assert said in failure(stub, "state", "undelete", NAME)
+    assert len(stub.asked) == 1
 
 
 @pytest.mark.parametrize(("created", "said"), [(True, "the first apply may write"), (False, "already")])

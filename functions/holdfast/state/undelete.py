@@ -11,9 +11,9 @@ from typing import Final
 
 from holdfast.access import Action, Caller
 from holdfast.errors import (
+    BaseChanged,
     InvalidState,
     LockLeft,
-    NotDeleted,
     NoVersions,
     OutcomeUnknown,
     RacedWriter,
@@ -28,6 +28,7 @@ from holdfast.state.current_state import read_current, version_metadata
 from holdfast.state.document import Revision
 from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import LockIdentity, identity
+from holdfast.state.operator import check_version_id
 
 _RELEASE_SECONDS: Final = 3.0
 """The least time that an undelete has to release its lock, however long the rest took."""
@@ -50,34 +51,52 @@ class Undeleted:
     version_id: str
 
 
-def undelete(store: Store, name: StateName, caller: Caller, retention: Retention | None) -> Undeleted:
+def undelete(
+    store: Store, name: StateName, marker: str, caller: Caller, retention: Retention | None
+) -> Undeleted:
     """Restore the newest version of a deleted state by writing it again, under a lock of its own.
 
-    It only ever creates: where a state is current, whoever made it and whenever, it stays. A retry finds what
-    this very undelete made.
+    It undoes the one deletion that it names, and it only ever creates: where a state is current, whoever made
+    it and whenever, it stays. A retry finds what this very undelete made.
 
     An error has a note where this lock may be left.
 
     Args:
         store: the bucket.
         name: of the state.
+        marker: the version ID of the delete marker that is undone. A retry that finds that somebody has
+            deleted the state since is refused.
         caller: a maintainer.
         retention: how long S3 keeps the new version from being deleted; None leaves that to the bucket. It is
             never asked for a probe, which is removed.
 
     Raises:
         NotAllowed: the caller may not undelete this state.
-        NotDeleted: there is a current state.
+        InvalidRequest: the ID of the marker breaks a rule.
+        BaseChanged: another delete marker, or a version, is newest.
         NoVersions: there is no version of this state.
         UnreadableVersion: the newest version is not a state document.
         Locked: somebody holds the lock.
         RacedWriter: somebody made and deleted a state at the same time; nothing was restored.
-        UndeleteOutcomeUnknown: the lock was broken meanwhile.
+        UndeleteOutcomeUnknown: the lock was released or broken meanwhile.
         LockLeft: the state is restored, and the lock of the undelete may be left.
         OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     caller.require(Action.UNDELETE, name)
-    info = _lock_info(store, name, _marker(store, name, caller), caller)
+    check_version_id(marker)
+    # The same for every try of this caller to undo this deletion: a retry meets its own lock.
+    info = lock_info.of_verb(
+        f"{store.bucket}/{name.state_key}?versionId={marker}",
+        caller,
+        operation="undelete",
+        info="holdfast state undelete",
+    )
+    # Before the lock, so that a request which undoes nothing locks nobody out.
+    try:
+        _newest(store, name, marker)
+    except BaseChanged:
+        if _made_before(store, name, marker, info) is None:
+            raise
     may_be_left = (
         f"The lock {info.id} of this undelete may be left: run the command again, which takes it up, or, if "
         "it still is held, remove it with 'holdfast lock break'."
@@ -88,7 +107,7 @@ def undelete(store: Store, name: StateName, caller: Caller, retention: Retention
         error.add_note(may_be_left)
         raise
     try:
-        undeleted = _write_again(store, name, acquired, caller, retention)
+        undeleted = _write_again(store, name, marker, acquired, caller, retention)
     except BaseException as error:  # an interrupt, too
         if not _was_released(store, name, acquired):
             error.add_note(may_be_left)
@@ -99,32 +118,6 @@ def undelete(store: Store, name: StateName, caller: Caller, retention: Retention
             "this undelete may be left: if it still is held, run 'holdfast lock break'."
         )
     return undeleted
-
-
-def _lock_info(store: Store, name: StateName, marker: HistoryEntry, caller: Caller) -> LockInfo:
-    """Return the lock info of every try of this caller to undo this deletion: a retry meets its own lock."""
-    return lock_info.of_verb(
-        f"{store.bucket}/{name.state_key}?versionId={marker.id}",
-        caller,
-        operation="undelete",
-        info="holdfast state undelete",
-    )
-
-
-def _marker(store: Store, name: StateName, caller: Caller) -> HistoryEntry:
-    """Return the delete marker that is undone, or that an earlier try of this caller has undone.
-
-    Raises:
-        NotDeleted, NoVersions: there is none.
-    """
-    try:
-        return _deleted(store, name)[0]
-    except NotDeleted:
-        beneath = _beneath(store, name)
-        made = read_current(store, name) if beneath else None
-        if not beneath or not made or made.lock_id != _lock_info(store, name, beneath[0], caller).id:
-            raise
-        return beneath[0]
 
 
 def _beneath(store: Store, name: StateName) -> tuple[HistoryEntry, HistoryEntry] | None:
@@ -148,40 +141,56 @@ def _was_released(store: Store, name: StateName, acquired: LockIdentity) -> bool
     return False
 
 
-def _deleted(store: Store, name: StateName) -> tuple[HistoryEntry, HistoryEntry]:
-    """Return the delete marker of a deleted state, and its newest version.
+def _newest(store: Store, name: StateName, marker: str) -> HistoryEntry:
+    """Return the newest version of a state that is deleted by this very delete marker.
 
     Raises:
-        NotDeleted, NoVersions: it is not deleted.
+        BaseChanged: another marker, or a version, is newest.
+        NoVersions: there is no version.
     """
     history = store.versions(name.state_key)
     current = next(history, None)
     if current is not None and not current.is_delete_marker:
-        raise _not_deleted(name, current.id)
+        raise _is_current(name, current.id)
     newest = next((entry for entry in history if not entry.is_delete_marker), None)
     if current is None or newest is None:
         raise NoVersions(
             f"There is no version of the state '{name}' that could come back. Check the name and the team."
         )
-    return current, newest
+    if current.id != marker:
+        raise BaseChanged(
+            f"The state '{name}' was deleted another time: its newest delete marker is {current.id}, not "
+            f"{marker[:60]}. Nothing was restored; look at its history, then run the command again."
+        )
+    return newest
 
 
-def _not_deleted(name: StateName, version_id: str) -> NotDeleted:
-    return NotDeleted(
+def _is_current(name: StateName, version_id: str) -> BaseChanged:
+    return BaseChanged(
         f"The state '{name}' is not deleted: its version {version_id} is current, and stays. To go back to "
         "an earlier version, use 'holdfast state restore'."
     )
 
 
 def _write_again(
-    store: Store, name: StateName, acquired: LockIdentity, caller: Caller, retention: Retention | None
+    store: Store,
+    name: StateName,
+    marker: str,
+    acquired: LockIdentity,
+    caller: Caller,
+    retention: Retention | None,
 ) -> Undeleted:
     """Create the state from its newest version, under the lock that was acquired."""
     # Only what is found under the lock stays the newest.
     try:
-        _, newest = _deleted(store, name)
-    except NotDeleted:
-        return _made_before(store, name, acquired)
+        newest = _newest(store, name, marker)
+    except BaseChanged:
+        made = _made_before(store, name, marker, acquired.info)
+        if identity(locks.read(store, name)) != acquired:
+            raise _outcome_unknown(name) from None
+        if made is None:
+            raise
+        return made
     old = store.read(name.state_key, newest.id)
     if old is None:
         raise NoVersions(
@@ -218,26 +227,19 @@ def _write_again(
                 "versions, then run the command again."
             )
         if current.sha256 != sha256:
-            raise _not_deleted(name, current.version.version_id)
+            raise _is_current(name, current.version.version_id)
         version_id = current.version.version_id
     if identity(locks.read(store, name)) != acquired:
         raise _outcome_unknown(name)
     return Undeleted(new.revision, newest.id, newest.last_modified, version_id)
 
 
-def _made_before(store: Store, name: StateName, acquired: LockIdentity) -> Undeleted:
-    """Return what an earlier try made under a lock with the same document, if it still is current.
-
-    Raises:
-        NotDeleted: the current version is another one.
-        UndeleteOutcomeUnknown: the lock was broken meanwhile.
-    """
+def _made_before(store: Store, name: StateName, marker: str, info: LockInfo) -> Undeleted | None:
+    """Return what an earlier try made under a lock with this document, if it still is current."""
     beneath = _beneath(store, name)
-    current = read_current(store, name)
-    if identity(locks.read(store, name)) != acquired:
-        raise _outcome_unknown(name)
-    if not current or not current.revision or not beneath or current.lock_id != acquired.info.id:
-        raise _not_deleted(name, current.version.version_id if current else "")
+    current = read_current(store, name) if beneath and beneath[0].id == marker else None
+    if not beneath or not current or not current.revision or current.lock_id != info.id:
+        return None
     from_version = beneath[1]
     return Undeleted(
         current.revision, from_version.id, from_version.last_modified, current.version.version_id
