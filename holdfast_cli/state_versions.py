@@ -69,8 +69,8 @@ def marker_to_undo(api: Api, name: object) -> str:
                 if entry.get("delete_marker") is True:
                     return text(entry, "version")
     raise CommandError(
-        f"The state {name} is not deleted: its version {text(newest, 'version')} is current, and stays. To go "
-        "back to an earlier version, use `holdfast state restore`."
+        f"The state {name} is not deleted: its version {text(newest, 'version')} is current, and stays. To "
+        "go back to an earlier version, use `holdfast state restore`."
     )
 
 
