@@ -170,8 +170,12 @@ def delete(me: Client) -> Session:
 
 
 def undelete(me: Client) -> Session:
-    """`holdfast state undelete`."""
-    yield HttpRequest("undelete", STATE, me.caller)
+    """`holdfast state undelete`: looks which delete marker is newest, and undoes that deletion."""
+    reply = yield HttpRequest("see-marker", STATE, me.caller)
+    found = json.loads(reply.body) if reply is not None and reply.status == 200 else None
+    if found and found["delete_marker"]:
+        body = json.dumps({"marker": found["version"]}).encode()
+        yield HttpRequest("undelete", STATE, me.caller, body)
 
 
 # --- commands of an operator ----------------------------------------------------------------------

@@ -423,7 +423,7 @@ MUTANTS: Final = (
         Invariant.SEEN,
         "undelete-broken",
         (0, 0, 0),
-        Condition(_WRITE_AGAIN, "acquired", "False", which=(1, 2)),
+        Condition(_WRITE_AGAIN, "acquired", "False", which=(2, 3)),
     ),
     _mutant(
         "the same bytes as the remembered ones count as written",
@@ -801,7 +801,21 @@ MUTANTS: Final = (
         Invariant.REPEATED,
         "undelete-again",
         (1, 0, 0),
-        Calls("holdfast.state.undelete:_marker", "_beneath", "None"),
+        Returns("holdfast.state.undelete:_made_before", "None"),
+    ),
+    _mutant(
+        "an undelete does not compare the delete marker",
+        Invariant.DELETED,
+        "undelete-beside-delete",
+        (0, 1, 0),
+        NeverRaises("holdfast.state.undelete:_newest", "BaseChanged"),
+    ),
+    _mutant(
+        "a delete releases its lock before it deletes",
+        Invariant.ONE_HOLDER,
+        "delete-broken",
+        (0, 0, 0),
+        Before(_DELETE, "IfMatch", "locks.release_own(store, name, acquired)"),
     ),
     _mutant(
         "a break names the lock by its ID alone",

@@ -87,6 +87,8 @@ CLOUD: Final = frozenset(
     }
 )
 """The verbs of `cloud {}`."""
+WRITERS: Final = "writer:"
+"""How the principals begin that have the role `writer`; all others are maintainers."""
 NATIVE: Final = frozenset({"native-lock", "native-read", "native-write", "native-unlock"})
 """What `backend "s3"` does, past the API."""
 DIRECT: Final = NATIVE | {"upload"}
@@ -94,6 +96,7 @@ DIRECT: Final = NATIVE | {"upload"}
 MANAGED: Final[Mapping[str, tuple[str, str]]] = {
     "see-state": ("GET", "states"),
     "see-lock": ("GET", "locks"),
+    "see-marker": ("GET", "versions"),
     "restore": ("POST", "restore"),
     "manage-delete": ("POST", "delete"),
     "undelete": ("POST", "undelete"),
@@ -265,7 +268,7 @@ class Production:
         self._took_something |= taken is not None
 
     def _answer(self, request: HttpRequest, s3: "Replay") -> Reply:
-        if request.verb in ("see-state", "see-lock"):
+        if request.verb in ("see-state", "see-lock", "see-marker"):
             return self._look(request, s3)
         if request.verb in MANAGED:
             return self._manage(request, s3)
@@ -296,7 +299,7 @@ class Production:
         self, request: HttpRequest, method: str, route: str, parameters: Mapping[str, str]
     ) -> dict[str, Any]:
         caller = self._authentication.Authenticated(
-            self._access.Caller(request.principal, self._access.Role.MAINTAINER, ("*",)),
+            self._caller(request),
             self._authentication.AuthMethod.TOKEN,
         )
         context = {
@@ -312,14 +315,22 @@ class Production:
             "body": request.body.decode(),
         }
 
+    def _caller(self, request: HttpRequest) -> Any:
+        roles = self._access.Role
+        role = roles.WRITER if request.principal.startswith(WRITERS) else roles.MAINTAINER
+        return self._access.Caller(request.principal, role, ("*",))
+
     def _look(self, request: HttpRequest, s3: "Replay") -> Reply:
-        """Look at the current version, whose document is told as well; or at the lock."""
+        """Look at the current version, whose document is told as well; at the lock; or at a delete marker."""
         store = self._store.Store(s3, BUCKET, ACCOUNT, deadline=self._clock.monotonic() + 15)
         name = self._names.parse(request.state)
         try:
             if request.verb == "see-state":
                 found = store.read(name.state_key)
                 told = found and {"version": found.version.version_id, "document": found.body.decode()}
+            elif request.verb == "see-marker":
+                newest = next(store.versions(name.state_key), None)
+                told = newest and {"version": newest.id, "delete_marker": newest.is_delete_marker}
             else:
                 held = self._locks.read(store, name)
                 told = held and self._lock_document(held)
@@ -331,7 +342,7 @@ class Production:
         deadline = self._clock.monotonic() + 15
         store = self._store.Store(s3, BUCKET, ACCOUNT, deadline=deadline)
         staged = self._store.Store(s3, STAGING_BUCKET, ACCOUNT, deadline=deadline)
-        caller = self._access.Caller(request.principal, self._access.Role.MAINTAINER, ("*",))
+        caller = self._caller(request)
         cloud = self._cloud
         try:
             match request.verb:

@@ -16,6 +16,7 @@ from tests.safety.model.clients import (
     lock_document,
     state_document,
 )
+from tests.safety.model.invariants import Exemption
 from tests.safety.model.production import BUCKET, time_of
 from tests.safety.model.s3 import Bucket, Request, carry_out
 from tests.safety.model.search import TICK, Scenario
@@ -395,6 +396,13 @@ PLANS: Final = (
         "undelete", [_A, Client("U", clients.undelete)], [(1, 0, 0)], [(0, 1, 0), (2, 0, 0)], before=_deleted
     ),
     _plan("undelete-again", [Client("U", clients.undelete)], [(1, 1, 0)], [(2, 0, 0)], before=_deleted),
+    _plan(
+        "undelete-beside-delete",
+        [Client("U", clients.undelete), Client("D", clients.delete)],
+        [(1, 0, 0), (0, 1, 0)],
+        [(1, 1, 0)],
+        before=_deleted,
+    ),
     _plan("restore", [_A, _RESTORER], [(1, 0, 0), (0, 1, 0)], [(1, 1, 0), (2, 0, 0)], before=_twice),
     _plan(
         "restore-blindly",
@@ -525,8 +533,24 @@ PLANS: Final = (
 
 LIMITS: Final = (
     Scenario("late-acquire", (_A, _NAMING), faults=1, repeats=0, before=_written, late_acquires=True),
+    Scenario(
+        "late-create",
+        (_A, Client("D", clients.delete)),
+        faults=1,
+        repeats=0,
+        excused=frozenset(Exemption) - {Exemption.LATE_CREATE},
+    ),
+    Scenario(
+        "late-delete",
+        (Client("D", clients.delete), _NAMING),
+        faults=0,
+        repeats=0,
+        before=_written,
+        excused=frozenset(Exemption) - {Exemption.LATE_DELETE},
+    ),
 )
-"""Scenarios without an assumption of docs/safety.md: each breaks an invariant, so it is needed."""
+"""Scenarios without an assumption or an exemption of docs/safety.md: each breaks an invariant, so it is
+needed."""
 
 BY_NAME: Final[Mapping[str, Scenario]] = {
     scenario.name: scenario for scenario in (*(plan.scenario for plan in PLANS), *LIMITS)

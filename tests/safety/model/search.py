@@ -25,7 +25,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from tests.safety.model import invariants
 from tests.safety.model.clients import LOCK_KEY, STATE, STATE_KEY, Client, Sessions
-from tests.safety.model.invariants import Party, Violation
+from tests.safety.model.invariants import Exemption, Party, Violation
 from tests.safety.model.production import (
     FUNCTION_TIMEOUT,
     NATIVE,
@@ -80,6 +80,8 @@ class Standing(NamedTuple):
             otherwise -1.
         lock: the version of the lock that was current when that invocation began, if its request is to
             unlock that; otherwise -1.
+        deleted: where that invocation stood when a delete of the state was acknowledged, unless the client held
+            the lock then; -1 if none was since the request was first sent.
     """
 
     session: int
@@ -91,6 +93,7 @@ class Standing(NamedTuple):
     seen: int = 0
     origin: int = -1
     lock: int = -1
+    deleted: int = -1
 
 
 class Stray(NamedTuple):
@@ -101,6 +104,7 @@ class Stray(NamedTuple):
     started: int
     overtime: bool
     lock: int = -1
+    deleted: int = -1
 
 
 class Late(NamedTuple):
@@ -108,6 +112,7 @@ class Late(NamedTuple):
 
     client: int
     point: int
+    deleted: int = -1
 
 
 class World(NamedTuple):
@@ -154,6 +159,8 @@ class Scenario:
         late_acquires: whether an acquire may be carried out after its client was answered and somebody else
             has taken the lock. Only what shows that docs/safety.md needs that assumption says yes.
         protected: whether S3 refuses to remove a version, as under a default retention.
+        excused: what breaks no invariant there. Only what shows that docs/safety.md must name an exemption
+            leaves one out.
         any_push_counts: whether a push may lower the serial for whoever follows, also if nobody acknowledged
             it. In a crowd it is not known who has seen it.
     """
@@ -168,6 +175,7 @@ class Scenario:
     late: bool = True
     late_acquires: bool = False
     protected: bool = False
+    excused: frozenset[Exemption] = frozenset(Exemption)
     any_push_counts: bool = False
 
 
@@ -515,7 +523,7 @@ class Search:
         if fault in ("crash", "again"):
             if fault == "again":
                 begun = self._begun_at(change, standing)
-                stray = Stray(place, begun.point, begun.started, begun.overtime, begun.lock)
+                stray = Stray(place, begun.point, begun.started, begun.overtime, begun.lock, begun.deleted)
                 change.strays = (*change.strays, stray)
             change.repeats -= 1
             self._begin(change, place)
@@ -530,7 +538,7 @@ class Search:
         point = self._in_process(change.world.known, standing.point, memory)
         overtime = standing.overtime or fault.endswith("over")
         if point.pending is not None:  # else it asks S3 for nothing
-            answer = self._send(change, place, point, fault)
+            answer = self._send(change, place, point, fault, standing.deleted)
             seconds = change.clock - standing.started + (_OVERTIME if overtime else 0)
             point = self._goes_on(change, point, answer, seconds)
         change.clients[place] = change.clients[place]._replace(point=point.number, overtime=overtime)
@@ -556,7 +564,7 @@ class Search:
         lock = invariants.lock_to_unlock(request, self._buckets[change.bucket])
         return standing._replace(started=change.clock, origin=origin, lock=lock)
 
-    def _send(self, change: _Change, place: int, point: Point, fault: str) -> Answer:
+    def _send(self, change: _Change, place: int, point: Point, fault: str, deleted: int) -> Answer:
         """Send the pending request, and return what the invocation is told."""
         pending = _pending(point)
         if fault:
@@ -569,23 +577,23 @@ class Search:
             case "never" | "over":
                 return Answer(LOST)
             case "late" | "late-over":
-                change.late = (*change.late, Late(place, point.number))
+                change.late = (*change.late, Late(place, point.number, deleted))
                 return Answer(LOST)
             case _:  # it is carried out, and what follows is told of the answer
                 pass
-        answer = self._carry_out(change, place, point, pending)
+        answer = self._carry_out(change, place, point, pending, deleted)
         if fault == "500":
             return Answer(500, "InternalError")
         return Answer(LOST) if fault else answer
 
-    def _carry_out(self, change: _Change, place: int, point: Point, request: Request) -> Answer:
+    def _carry_out(self, change: _Change, place: int, point: Point, request: Request, deleted: int) -> Answer:
         known = (change.bucket, request, change.clock)
         if known not in self._carried_out:
             bucket, answer, effect = self._s3(self._buckets[change.bucket], request, change.clock)
             self._carried_out[known] = (self._buckets.number(bucket), answer, effect)
         change.bucket, answer, effect = self._carried_out[known]
         if effect is not None:
-            self._judge_effect(change, place, point, effect)
+            self._judge_effect(change, place, point, effect, deleted)
         return answer
 
     def _goes_on(self, change: _Change, point: Point, answer: Answer, seconds: int) -> Point:
@@ -611,7 +619,7 @@ class Search:
             return
         overtime = stray.overtime or fault.endswith("over")
         if point.pending is not None:
-            answer = self._send(change, stray.client, point, fault)
+            answer = self._send(change, stray.client, point, fault, stray.deleted)
             seconds = change.clock - stray.started + (_OVERTIME if overtime else 0)
             point = self._goes_on(change, point, answer, seconds)
         if point.reply is not None:
@@ -624,7 +632,7 @@ class Search:
         change.late = change.late[:number] + change.late[number + 1 :]
         point = self._production.point(late.point)
         before = change.bucket
-        self._carry_out(change, late.client, point, _pending(point))
+        self._carry_out(change, late.client, point, _pending(point), late.deleted)
         if change.bucket != before and _pending(point).key == LOCK_KEY:
             # A lock that was given back by then is held anew, by nobody: docs/design.md.
             standing = change.clients[late.client]
@@ -699,6 +707,8 @@ class Search:
             change.violations.extend(invariants.of_released(point, lock, self._buckets[change.bucket]))
         if request.verb in invariants.DELETES:
             change.violations.extend(invariants.of_deleted(point, self._buckets[change.bucket]))
+            if invariants.has_deleted(point, self._buckets[change.bucket]):
+                self._note_delete(change, place)
         elif request.verb in invariants.LOCKS:
             change.violations.extend(
                 invariants.of_acquired(self._party(change, place), self._parties(change))
@@ -745,7 +755,21 @@ class Search:
             return known
         return tuple(sorted((*known, point.leaves), key=self._production.remembered))
 
-    def _judge_effect(self, change: _Change, place: int, point: Point, effect: Effect) -> None:
+    def _note_delete(self, change: _Change, deleter: int) -> None:
+        """A delete is acknowledged: what others sent before must not undo it.
+
+        Who holds the lock has acquired it after the delete, which may hear of its own release late.
+        """
+        for other, standing in enumerate(change.clients):
+            if other != deleter and standing.point >= 0 and not standing.holds:
+                change.clients[other] = standing._replace(deleted=standing.point)
+        change.strays = tuple(
+            stray if change.clients[stray.client].holds else stray._replace(deleted=stray.point)
+            for stray in change.strays
+        )
+        change.late = tuple(late._replace(deleted=late.point) for late in change.late)
+
+    def _judge_effect(self, change: _Change, place: int, point: Point, effect: Effect, deleted: int) -> None:
         request = point.request
         for other, standing in enumerate(change.clients):
             mine = other == place and standing.point >= 0
@@ -760,7 +784,12 @@ class Search:
                     self._party(change, place),
                     self._parties(change),
                     change.acknowledged,
+                    self.scenario.excused,
                 )
+            )
+            bucket = self._buckets[change.bucket]
+            change.violations.extend(
+                invariants.of_undone_delete(effect, point, deleted, bucket, self.scenario.excused)
             )
         if effect.key != LOCK_KEY:
             return
