@@ -24,7 +24,6 @@ from tests.support.events import Context, cloud_request, request
 from tests.support.request_budget import ACQUIRE, READ, WRITE
 
 BUCKET = "holdfast-declared"
-READER = Caller("token:reader", Role.READER, ("*",))
 STATE = "states/network/prod.tfstate"
 RECORD = "workspaces/network/prod.json"
 LOCK = lock_info("one").decode()
@@ -325,8 +324,6 @@ def test_a_state_that_is_there_is_declared_without_a_record(api: Api) -> None:
 @pytest.mark.parametrize(
     ("path", "caller", "status", "code"),
     [
-        ("create/network/prod", READER, 403, "not_allowed"),
-        ("create/network/prod", Caller("token:x", Role.WRITER, ("app/*",)), 403, "not_allowed"),
         (f"create/{PROBE}", ADA, 400, "invalid_state_name"),
         ("create/network//prod", ADA, 400, "invalid_state_name"),
         ("create", ADA, 400, "invalid_request"),

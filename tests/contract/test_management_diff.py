@@ -21,8 +21,6 @@ from tests.support.events import manage_request
 
 PROD = names.parse("network/prod")
 READER = Caller("token:reader", Role.READER, ("*",))
-ONLY_OUTPUTS = Caller("token:outputs", Role.OUTPUTS, ("*",))
-ELSEWHERE = Caller("token:elsewhere", Role.READER, ("billing/*",))
 
 Answer = dict[str, Any]
 Query = Mapping[str, str]
@@ -194,14 +192,6 @@ def test_a_version_that_is_not_there_is_refused(bucket: Bucket) -> None:
     status, code, message = refused(bucket, {"to": "x" * 201})
     assert (status, code) == (400, "invalid_request")
     assert "x" * 50 not in message
-
-
-def test_only_who_may_read_the_state_compares_its_versions(bucket: Bucket) -> None:
-    status, code, message = refused(bucket, caller=ONLY_OUTPUTS)
-
-    assert (status, code) == (403, "not_allowed")
-    assert "'reader'" in message
-    assert refused(bucket, caller=ELSEWHERE)[:2] == (403, "not_allowed")
 
 
 @pytest.mark.parametrize("query", [{"values": "yes"}, {"show": "true"}])

@@ -4,15 +4,17 @@ import json
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, cast
+from urllib.parse import parse_qsl
 
 import pytest
 
 from holdfast import audit
-from holdfast.access import Caller, Role
+from holdfast.access import Caller
 from holdfast.names import parse
 from holdfast.state import locks
 from holdfast.state.write import write
 from tests.contract.conftest import ACCOUNT, ONE, Bucket, Server, new_processes, noted
+from tests.support import access_calls
 from tests.support.documents import ADA, LINEAGE, OPERATOR, encrypted_state, state
 from tests.support.events import Context, manage_request
 from tests.support.s3_fault_proxy import Fault
@@ -264,34 +266,7 @@ def test_every_request_of_the_function_to_s3_names_the_account_of_its_deployment
     assert {owner for _, owner in requests} == {ACCOUNT}
 
 
-# --- who may -------------------------------------------------------------------------------------
-
-CHANGES: list[tuple[str, str, object, dict[str, str]]] = [
-    ("POST", RESTORE, back_to("x"), {}),
-    ("POST", DELETE, {"version": "x"}, {}),
-    ("POST", UNDELETE, {"marker": "x"}, {}),
-    ("DELETE", LOCK, None, {"id": "x", "version": "x"}),
-    ("PUT", FREEZE, frozen(), {}),
-    ("DELETE", FREEZE, None, {"id": COMMAND}),
-]
-
-
-@pytest.mark.parametrize("role", Role)
-@pytest.mark.parametrize(("method", "path", "body", "query"), CHANGES)
-def test_only_a_maintainer_whose_scope_covers_the_state_changes_something_and_others_are_told_so(
-    manage: Handle, bucket: Bucket, role: Role, method: str, path: str, body: object, query: dict[str, str]
-) -> None:
-    outside = ask(manage, method, path, body, Caller("token:x", role, ("dns/*",)), query=query)
-    assert error(outside) == (403, "not_allowed")
-    assert bucket.history("") == []
-    inside = ask(manage, method, path, body, Caller("token:x", role, ("network/*",)), query=query)
-    if role is Role.MAINTAINER:
-        assert "scope" in message(outside)
-        assert inside["statusCode"] != 403
-    else:
-        assert error(inside) == (403, "not_allowed")
-        assert "with the role 'maintainer'" in message(inside)
-        assert bucket.history("") == []
+# --- who may: the rest is in test_access_calls.py --------------------------------------------------
 
 
 def test_a_request_without_a_verified_caller_gets_401_whatever_its_headers_say(manage: Handle) -> None:
@@ -341,10 +316,12 @@ def test_a_route_of_a_state_without_its_name_says_what_is_missing(manage: Handle
 def test_a_name_that_breaks_a_rule_gets_400_before_s3_is_asked(
     manage: Handle, log: list[str], name: str
 ) -> None:
-    for method, path, body, query in CHANGES:
-        route = path.partition("/")[0]
-        refused = ask(manage, method, f"{route}/{name}", body, query=query)
-        assert error(refused) == (400, "invalid_state_name")
+    values = {"name": name, "version": "x", "command": COMMAND}
+    for call in (call for call in access_calls.CALLS if "/{name}" in call.address):
+        method, address, body = access_calls.request(call, values)
+        path, _, query = address.removeprefix(access_calls.MANAGEMENT).partition("?")
+        refused = ask(manage, method, path, body and body.decode(), query=dict(parse_qsl(query)))
+        assert error(refused) == (400, "invalid_state_name"), call
     assert {json.loads(line)["s3_requests"] for line in log} == {0}
 
 

@@ -335,27 +335,6 @@ def test_the_caller_learns_who_they_are(api: Api) -> None:
     }
 
 
-ROUTES = [
-    ("states/network/prod", set[Role]()),
-    ("locks/network/prod", set[Role]()),
-    ("versions/network/prod", {Role.OUTPUTS}),
-    ("content/network/prod", set[Role]()),
-]
-
-
-@pytest.mark.parametrize(("path", "refused"), ROUTES)
-@pytest.mark.parametrize("role", Role)
-def test_who_may_not_is_refused_with_the_role_that_would_be_enough(
-    api: Api, path: str, refused: set[Role], role: Role
-) -> None:
-    api.write(state(1))
-    assert api.refused(path, Caller("token:x", role, ("billing/*",)))[:2] == (403, "not_allowed")
-    answer = api.ask(path, Caller("token:x", role, ("network/*",)))
-    assert answer["statusCode"] == (403 if role in refused else 200)
-    if role in refused:
-        assert "'reader'" in answer["body"]
-
-
 @pytest.mark.parametrize(
     ("path", "query"),
     [

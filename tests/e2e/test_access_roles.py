@@ -12,127 +12,129 @@ from typing import Final
 import pytest
 
 from holdfast.access import Role
-from tests.support import documents
+from tests.support import access_calls, documents
+from tests.support.access_calls import CALLS, SCOPE
 from tests.support.http_client import Client, Response
 from tests.support.project import NewProject
 from tests.support.team import Team
 from tests.unit.test_openapi import DOCUMENT
 
 TABLE: Final = """
-request                   prepared       outputs reader writer maintainer | outside the scope of any role
+request                   prepared       nobody outputs reader writer maintainer | outside of its scope
 
-GET    /states            a state          403     200    200    200      | 403
-GET    /states            nothing          403     204    204    204      | 403
-GET    /states            encrypted        403     200    200    200      | 403
-GET    /states            zero bytes       403     409    409    409      | 403
-HEAD   /states            a state          405     405    405    405      | 405
-OPTIONS /states           a state          403     403    403    403      | 403
-PATCH  /states            its lock         405     405    405    405      | 405
-POST   /states            its lock         403     403    200    200      | 403
-POST   /states            another's lock   403     403    423    423      | 403
-POST   /states            a state          403     403    428    428      | 403
-PUT    /states            its lock         403     403    200    200      | 403
-PUT    /states            another's lock   403     403    423    423      | 403
-PUT    /states            a state          403     403    428    428      | 403
-DELETE /states            a state          403     403    403    200      | 403
-DELETE /states            another's lock   403     403    403    423      | 403
-DELETE /states            nothing          403     403    403    200      | 403
-LOCK   /states            a state          403     403    200    200      | 403
-LOCK   /states            another's lock   403     403    423    423      | 403
-UNLOCK /states            its lock         403     403    200    200      | 403
-UNLOCK /states            another's lock   403     403    403    200      | 403
+GET    /states            a state        401      403     200    200    200      | 403
+GET    /states            nothing        401      403     204    204    204      | 403
+GET    /states            encrypted      401      403     200    200    200      | 403
+GET    /states            zero bytes     401      403     409    409    409      | 403
+HEAD   /states            a state        401      405     405    405    405      | 405
+OPTIONS /states           a state        403      403     403    403    403      | 403
+PATCH  /states            its lock       401      405     405    405    405      | 405
+POST   /states            its lock       401      403     403    200    200      | 403
+POST   /states            another's lock 401      403     403    423    423      | 403
+POST   /states            a state        401      403     403    428    428      | 403
+PUT    /states            its lock       401      403     403    200    200      | 403
+PUT    /states            another's lock 401      403     403    423    423      | 403
+PUT    /states            a state        401      403     403    428    428      | 403
+DELETE /states            a state        401      403     403    403    200      | 403
+DELETE /states            another's lock 401      403     403    403    423      | 403
+DELETE /states            nothing        401      403     403    403    200      | 403
+LOCK   /states            a state        401      403     403    200    200      | 403
+LOCK   /states            another's lock 401      403     403    423    423      | 403
+UNLOCK /states            its lock       401      403     403    200    200      | 403
+UNLOCK /states            another's lock 401      403     403    403    200      | 403
 
-GET    /outputs           a state          200     200    200    200      | 403
-GET    /outputs           nothing          204     204    204    204      | 403
-GET    /outputs           encrypted        403     403    403    403      | 403
-GET    /outputs           zero bytes       409     409    409    409      | 403
-HEAD   /outputs           a state          405     405    405    405      | 405
-OPTIONS /outputs          a state          403     403    403    403      | 403
-PATCH  /outputs           a state          405     405    405    405      | 405
-POST   /outputs           its lock         405     405    405    405      | 405
-PUT    /outputs           its lock         405     405    405    405      | 405
-DELETE /outputs           a state          405     405    405    405      | 405
-LOCK   /outputs           a state          405     405    405    405      | 405
-UNLOCK /outputs           its lock         405     405    405    405      | 405
+GET    /outputs           a state        401      200     200    200    200      | 403
+GET    /outputs           nothing        401      204     204    204    204      | 403
+GET    /outputs           encrypted      401      403     403    403    403      | 403
+GET    /outputs           zero bytes     401      409     409    409    409      | 403
+HEAD   /outputs           a state        401      405     405    405    405      | 405
+OPTIONS /outputs          a state        403      403     403    403    403      | 403
+PATCH  /outputs           a state        401      405     405    405    405      | 405
+POST   /outputs           its lock       401      405     405    405    405      | 405
+PUT    /outputs           its lock       401      405     405    405    405      | 405
+DELETE /outputs           a state        401      405     405    405    405      | 405
+LOCK   /outputs           a state        401      405     405    405    405      | 405
+UNLOCK /outputs           its lock       401      405     405    405    405      | 405
 
-GET    /locks             its lock         405     405    405    405      | 405
-HEAD   /locks             its lock         405     405    405    405      | 405
-OPTIONS /locks            its lock         403     403    403    403      | 403
-PATCH  /locks             a state          405     405    405    405      | 405
-PUT    /locks             a state          403     403    200    200      | 403
-PUT    /locks             another's lock   403     403    423    423      | 403
-POST   /locks             a state          403     403    200    200      | 403
-POST   /locks             another's lock   403     403    423    423      | 403
-LOCK   /locks             a state          403     403    200    200      | 403
-LOCK   /locks             another's lock   403     403    423    423      | 403
-DELETE /locks             its lock         403     403    200    200      | 403
-DELETE /locks             another's lock   403     403    403    200      | 403
-DELETE /locks, no body    another's lock   403     403    403    409      | 403
-UNLOCK /locks             its lock         403     403    200    200      | 403
-UNLOCK /locks             another's lock   403     403    403    200      | 403
-UNLOCK /locks, no body    another's lock   403     403    403    409      | 403
+GET    /locks             its lock       401      405     405    405    405      | 405
+HEAD   /locks             its lock       401      405     405    405    405      | 405
+OPTIONS /locks            its lock       403      403     403    403    403      | 403
+PATCH  /locks             a state        401      405     405    405    405      | 405
+PUT    /locks             a state        401      403     403    200    200      | 403
+PUT    /locks             another's lock 401      403     403    423    423      | 403
+POST   /locks             a state        401      403     403    200    200      | 403
+POST   /locks             another's lock 401      403     403    423    423      | 403
+LOCK   /locks             a state        401      403     403    200    200      | 403
+LOCK   /locks             another's lock 401      403     403    423    423      | 403
+DELETE /locks             its lock       401      403     403    200    200      | 403
+DELETE /locks             another's lock 401      403     403    403    200      | 403
+DELETE /locks, no body    another's lock 401      403     403    403    409      | 403
+UNLOCK /locks             its lock       401      403     403    200    200      | 403
+UNLOCK /locks             another's lock 401      403     403    403    200      | 403
+UNLOCK /locks, no body    another's lock 401      403     403    403    409      | 403
 
-POST   /unlocks           its lock         403     403    200    200      | 403
-POST   /unlocks           another's lock   403     403    403    200      | 403
-POST   /unlocks, no body  another's lock   403     403    403    409      | 403
-UNLOCK /unlocks           its lock         403     403    200    200      | 403
-UNLOCK /unlocks           another's lock   403     403    403    200      | 403
-UNLOCK /unlocks, no body  another's lock   403     403    403    409      | 403
-GET    /unlocks           its lock         405     405    405    405      | 405
-HEAD   /unlocks           its lock         405     405    405    405      | 405
-OPTIONS /unlocks          its lock         403     403    403    403      | 403
-PATCH  /unlocks           its lock         405     405    405    405      | 405
-PUT    /unlocks           its lock         405     405    405    405      | 405
-DELETE /unlocks           its lock         405     405    405    405      | 405
-LOCK   /unlocks           a state          405     405    405    405      | 405
+POST   /unlocks           its lock       401      403     403    200    200      | 403
+POST   /unlocks           another's lock 401      403     403    403    200      | 403
+POST   /unlocks, no body  another's lock 401      403     403    403    409      | 403
+UNLOCK /unlocks           its lock       401      403     403    200    200      | 403
+UNLOCK /unlocks           another's lock 401      403     403    403    200      | 403
+UNLOCK /unlocks, no body  another's lock 401      403     403    403    409      | 403
+GET    /unlocks           its lock       401      405     405    405    405      | 405
+HEAD   /unlocks           its lock       401      405     405    405    405      | 405
+OPTIONS /unlocks          its lock       403      403     403    403    403      | 403
+PATCH  /unlocks           its lock       401      405     405    405    405      | 405
+PUT    /unlocks           its lock       401      405     405    405    405      | 405
+DELETE /unlocks           its lock       401      405     405    405    405      | 405
+LOCK   /unlocks           a state        401      405     405    405    405      | 405
 
-POST   /sessions          -                403     403    403    403      | -
-GET    /sessions          -                405     405    405    405      | -
-PUT    /sessions          -                405     405    405    405      | -
-PATCH  /sessions          -                405     405    405    405      | -
-DELETE /sessions          -                405     405    405    405      | -
-HEAD   /sessions          -                405     405    405    405      | -
-OPTIONS /sessions         -                403     403    403    403      | -
-LOCK   /sessions          -                405     405    405    405      | -
-UNLOCK /sessions          -                405     405    405    405      | -
+POST   /sessions          -              401      403     403    403    403      | -
+GET    /sessions          -              401      405     405    405    405      | -
+PUT    /sessions          -              401      405     405    405    405      | -
+PATCH  /sessions          -              401      405     405    405    405      | -
+DELETE /sessions          -              401      405     405    405    405      | -
+HEAD   /sessions          -              401      405     405    405    405      | -
+OPTIONS /sessions         -              403      403     403    403    403      | -
+LOCK   /sessions          -              401      405     405    405    405      | -
+UNLOCK /sessions          -              401      405     405    405    405      | -
 
-POST   /sessions/aws      -                403     403    403    403      | -
-GET    /sessions/aws      -                405     405    405    405      | -
-PUT    /sessions/aws      -                405     405    405    405      | -
-PATCH  /sessions/aws      -                405     405    405    405      | -
-DELETE /sessions/aws      -                405     405    405    405      | -
-HEAD   /sessions/aws      -                405     405    405    405      | -
-OPTIONS /sessions/aws     -                403     403    403    403      | -
-LOCK   /sessions/aws      -                405     405    405    405      | -
-UNLOCK /sessions/aws      -                405     405    405    405      | -
+POST   /sessions/aws      -              403      403     403    403    403      | -
+GET    /sessions/aws      -              403      405     405    405    405      | -
+PUT    /sessions/aws      -              403      405     405    405    405      | -
+PATCH  /sessions/aws      -              403      405     405    405    405      | -
+DELETE /sessions/aws      -              403      405     405    405    405      | -
+HEAD   /sessions/aws      -              403      405     405    405    405      | -
+OPTIONS /sessions/aws     -              403      403     403    403    403      | -
+LOCK   /sessions/aws      -              403      405     405    405    405      | -
+UNLOCK /sessions/aws      -              403      405     405    405    405      | -
 
-GET    /health            -                200     200    200    200      | -
-POST   /health            -                405     405    405    405      | -
-PUT    /health            -                405     405    405    405      | -
-PATCH  /health            -                405     405    405    405      | -
-DELETE /health            -                405     405    405    405      | -
-HEAD   /health            -                405     405    405    405      | -
-OPTIONS /health           -                403     403    403    403      | -
-LOCK   /health            -                405     405    405    405      | -
-UNLOCK /health            -                405     405    405    405      | -
+GET    /health            -              200      200     200    200    200      | -
+POST   /health            -              405      405     405    405    405      | -
+PUT    /health            -              405      405     405    405    405      | -
+PATCH  /health            -              405      405     405    405    405      | -
+DELETE /health            -              405      405     405    405    405      | -
+HEAD   /health            -              405      405     405    405    405      | -
+OPTIONS /health           -              403      403     403    403    403      | -
+LOCK   /health            -              405      405     405    405    405      | -
+UNLOCK /health            -              405      405     405    405    405      | -
 
-GET    /stats             a state          400     400    400    400      | 400
-HEAD   /stats             a state          400     400    400    400      | 400
-OPTIONS /stats            a state          403     403    403    403      | 403
-PATCH  /stats             a state          400     400    400    400      | 400
-POST   /stats             its lock         400     400    400    400      | 400
-PUT    /stats             its lock         400     400    400    400      | 400
-DELETE /stats             a state          400     400    400    400      | 400
-LOCK   /stats             a state          400     400    400    400      | 400
-UNLOCK /stats             its lock         400     400    400    400      | 400
+GET    /stats             a state        401      400     400    400    400      | 400
+HEAD   /stats             a state        401      400     400    400    400      | 400
+OPTIONS /stats            a state        403      403     403    403    403      | 403
+PATCH  /stats             a state        401      400     400    400    400      | 400
+POST   /stats             its lock       401      400     400    400    400      | 400
+PUT    /stats             its lock       401      400     400    400    400      | 400
+DELETE /stats             a state        401      400     400    400    400      | 400
+LOCK   /stats             a state        401      400     400    400    400      | 400
+UNLOCK /stats             its lock       401      400     400    400    400      | 400
 """
 """409 for an unlock without a body: whoever may do it frees no lock that is younger than 10 seconds.
 
 403 for OPTIONS: the local AWS answers it by itself, without asking a function. Where no state is named, none
-is to be prepared, and none is outside of a scope. `/stats` stands for every path without a route.
+is to be prepared, and none is outside of a scope. `/stats` stands for every path without a route, and
+`/health` for those that ask for no credentials. Nobody is who sends none.
 """
 
-SCOPE: Final = "roles/inside/*"
+OPEN: Final = ("/health", "/.well-known/terraform.json", "/app/settings/tokens")
 _NUMBERS = count(1)
 
 
@@ -145,7 +147,7 @@ class Row:
         route: without the state's name.
         bodiless: whether the request has no body although the verb could have one.
         prepared: what lies in the bucket before.
-        inside: the status that each role gets within its scope.
+        inside: the status that each role gets within its scope; None is nobody.
         outside: what each gets elsewhere; None where there is no elsewhere.
     """
 
@@ -153,7 +155,7 @@ class Row:
     route: str
     bodiless: bool
     prepared: str
-    inside: tuple[tuple[Role, int], ...]
+    inside: tuple[tuple[Role | None, int], ...]
     outside: int | None
 
     def __str__(self) -> str:
@@ -162,14 +164,18 @@ class Row:
 
 def rows() -> Iterator[Row]:
     head, *lines = (line for line in TABLE.splitlines() if line)
-    prepared_at, roles_at = head.index("prepared"), head.index("outputs")
-    roles = [Role(name) for name in head[roles_at : head.index("|")].split()]
+    prepared_at, roles_at = head.index("prepared"), head.index("nobody")
+    nobody, *named = head[roles_at : head.index("|")].split()
+    assert nobody == "nobody"
+    roles = [None, *map(Role, named)]
     for line in lines:
         method, route, *no_body = line[:prepared_at].replace(",", "").split()
         statuses, outside = line[roles_at:].split("|")
         inside = tuple(zip(roles, map(int, statuses.split()), strict=True))
         elsewhere = None if outside.strip() == "-" else int(outside)
-        yield Row(method, route, bool(no_body), line[prepared_at:roles_at].strip(), inside, elsewhere)
+        prepared = line[prepared_at:roles_at].strip()
+        for path in OPEN if route in OPEN else [route]:
+            yield Row(method, path, bool(no_body), prepared, inside, elsewhere)
 
 
 ROWS: Final = tuple(rows())
@@ -190,9 +196,10 @@ class Cell:
     expected: int
 
 
-def clients(team: Team) -> dict[Role, Client]:
-    """A client of each role, past the gateway, which passes neither LOCK nor UNLOCK."""
-    return {role: Client(team.direct_address, team.tls, team.token(role, SCOPE)) for role in Role}
+def clients(team: Team) -> dict[Role | None, Client]:
+    """A client of each role, and nobody's, past the gateway, which passes neither LOCK nor UNLOCK."""
+    tokens = {role: team.token(role, SCOPE) for role in Role}
+    return {role: Client(team.direct_address, team.tls, tokens.get(role)) for role in (None, *Role)}
 
 
 def holder(team: Team) -> Client:
@@ -200,7 +207,7 @@ def holder(team: Team) -> Client:
     return team.direct_client("maintainer")
 
 
-def cell(team: Team, row: Row, role: Role, expected: int, *, inside: bool) -> Cell:
+def cell(team: Team, row: Row, role: Role | None, expected: int, *, inside: bool) -> Cell:
     """Prepare the bucket and the request of one cell."""
     where = "inside" if inside else "outside"
     state = f"roles/{where}/{next(_NUMBERS)}"
@@ -230,18 +237,19 @@ def cell(team: Team, row: Row, role: Role, expected: int, *, inside: bool) -> Ce
         elif row.route == "/states" and row.method != "DELETE":
             path += f"?ID={lock_id}" if row.prepared == "its lock" else ""
             sent = body
-    return Cell(f"{role} {where} its scope", lambda: client.request(row.method, path, sent), expected)
+    return Cell(
+        f"{role or 'nobody'} {where} its scope", lambda: client.request(row.method, path, sent), expected
+    )
 
 
 def test_the_table_has_every_verb_of_every_route() -> None:
     verbs = {"GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "DELETE", "LOCK", "UNLOCK"}
     routes = {row.route for row in ROWS}
 
-    assert all([role for role, _ in row.inside] == list(Role) for row in ROWS)
-    # The calls of `cloud {}` and of operators have other tables, and what anybody may ask has no roles.
-    others = ("/api/v2/", "/manage/v1/", "/.well-known/", "/app/")
-    paths = {path.removesuffix("/{name}") for path in DOCUMENT["paths"] if not path.startswith(others)}
-    assert routes == {*paths, "/stats"}
+    assert all([role for role, _ in row.inside] == [None, *Role] for row in ROWS)
+    calls = {call.route for call in CALLS}  # of which tests/contract/test_access_calls.py looks at the verbs
+    paths = {path if path in calls else path.removesuffix("/{name}") for path in DOCUMENT["paths"]}
+    assert routes | calls == {*paths, "/stats"}
     for route in routes:
         assert {row.method for row in ROWS if row.route == route} == verbs, route
 
@@ -250,7 +258,7 @@ def test_the_table_has_every_verb_of_every_route() -> None:
 def test_a_role_gets_what_the_table_says(strict: Team, row: Row) -> None:
     cells = [cell(strict, row, role, expected, inside=True) for role, expected in row.inside]
     if row.outside is not None:
-        cells += [cell(strict, row, role, row.outside, inside=False) for role, _ in row.inside]
+        cells += [cell(strict, row, role, row.outside, inside=False) for role in Role]
     refused = [each for each in cells if each.expected not in (200, 204)]
     allowed = [each for each in cells if each not in refused]
 
@@ -271,6 +279,19 @@ def test_a_role_gets_what_the_table_says(strict: Team, row: Row) -> None:
             assert row.method not in got.headers["allow"].split(", "), name
         if expected == 400 and row.method != "HEAD":
             assert got.error == (400, "unknown_route"), name
+
+
+def test_a_role_gets_what_the_table_of_other_calls_says(strict: Team) -> None:
+    prepared, asking = access_calls.prepare(strict.s3, strict.bucket), clients(strict)
+
+    def send(role: Role | None, method: str, address: str, body: bytes | None) -> tuple[int, str]:
+        answer = asking[role].request(method, address, body)
+        return answer.status, answer.body.decode()
+
+    with strict.unchanged():
+        wrong = [fault for call in CALLS for fault in access_calls.faults(call, prepared, send)]
+
+    assert wrong == []
 
 
 # --- the role `outputs` -----------------------------------------------------------------------------

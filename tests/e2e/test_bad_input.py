@@ -153,17 +153,6 @@ def test_a_wrong_verb_is_405_and_told_the_right_ones(
 # --- credentials ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("method", "route"), VERBS, ids=[f"{verb} {route}" for verb, route in VERBS])
-def test_no_credentials_are_401(strict: Team, state: str, method: str, route: str) -> None:
-    locked(strict, state)
-
-    with strict.unchanged():
-        answer = strict.client(None).request(method, f"/{route}/{state}", documents.lock_info())
-
-    assert answer.status == 401
-    assert "message" in answer.json()
-
-
 @pytest.mark.parametrize(
     "authorization",
     ["Basic", "Basic !", "Basic Zm9v", "Basic /w==", "Bearer x", "Digest username=x", "x", "Basic Og=="],
@@ -200,42 +189,6 @@ def test_wrong_credentials_are_403(strict: Team, loose: Team, state: str) -> Non
             assert client.read(state).status == 403
             assert client.write(state, documents.state(6), held).status == 403
             assert client.unlock(state, None).status == 403
-
-
-@pytest.mark.parametrize(
-    ("role", "scope", "allowed"),
-    [
-        ("outputs", "*", {"outputs"}),
-        ("reader", "*", {"outputs", "read"}),
-        ("writer", "*", {"outputs", "read", "lock", "write"}),
-        ("maintainer", "elsewhere/*", set()),
-        ("maintainer", "*", {"outputs", "read", "lock", "write", "delete", "force-unlock"}),
-    ],
-)
-def test_what_a_token_does_not_allow_is_403_before_the_lock_is_looked_at(
-    strict: Team, state: str, role: str, scope: str, allowed: set[str]
-) -> None:
-    held = locked(strict, state)
-    client = strict.client(role, scope)
-    answers = {
-        "outputs": client.outputs(state),
-        "read": client.read(state),
-        "lock": client.lock(state, documents.lock_info()),
-        "write": client.write(state, documents.state(6), held),
-        "delete": client.delete(state),
-        "force-unlock": client.unlock(state, json.dumps({"ID": "another"}).encode()),
-    }
-
-    statuses = {verb: answer.status for verb, answer in answers.items()}
-    refusals = dict.fromkeys(answers, 403)
-    # The lock is another's for whoever may look at it.
-    met = {"outputs": 200, "read": 200, "lock": 423, "write": 423, "delete": 423, "force-unlock": 409}
-    assert statuses == {**refusals, **{verb: met[verb] for verb in allowed}}
-    for answer in answers.values():
-        if answer.status == 403:
-            assert answer.error == (403, "not_allowed")
-    assert (strict.lock(state) or {})["ID"] == held
-    assert strict.current(state) == documents.state(5)
 
 
 # --- lock info -----------------------------------------------------------------------------------

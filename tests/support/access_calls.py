@@ -1,0 +1,261 @@
+"""Who may send what to `/manage/v1/` and `/api/v2/`: one table, for the functions and for a deployed stack.
+
+All requests are about a state that somebody else has locked. So a change that a role may make is refused
+after its authorization, with another status than 403, and no request of the table changes anything.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holdfast.access import Role
+from holdfast.cloud.ids import OutputId, UploadId, VersionId, WorkspaceId
+from holdfast.cloud.names import organization_and_workspace
+from holdfast.names import parse
+from tests.support import documents
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+MANAGEMENT: Final = "/manage/v1/"
+CLOUD: Final = "/api/v2/"
+
+TABLES: Final = {
+    MANAGEMENT: """
+request                                     nobody outputs reader writer maintainer | beside elsewhere
+GET    states?prefix={name}                    401     200    200    200        200 |    200       200
+GET    states?prefix={name}&deleted=true       401     200    200    200        200 |    200       200
+GET    locks?prefix={name}                     401     200    200    200        200 |    200       200
+GET    activity                                401     403    403    403        200 |      -         -
+GET    activity?state={name}                   401     403    403    403        200 |    403       403
+GET    whoami                                  401     200    200    200        200 |      -         -
+GET    states/{name}                           401     200    200    200        200 |    403       403
+GET    locks/{name}                            401     200    200    200        200 |    403       403
+GET    versions/{name}                         401     403    200    200        200 |    403       403
+GET    content/{name}                          401     200    200    200        200 |    403       403
+GET    content/{name}?version={version}        401     200    200    200        200 |    403       403
+GET    diff/{name}?values=true                 401     403    200    200        200 |    403       403
+POST   create/{name}                           401     403    403    200        200 |    403       403
+POST   restore/{name}                          401     403    403    403        423 |    403       403
+POST   delete/{name}                           401     403    403    403        423 |    403       403
+POST   undelete/{name}                         401     403    403    403        409 |    403       403
+DELETE locks/{name}?id=x&version=x             401     403    403    403        409 |    403       403
+PUT    freeze/{name}                           401     403    403    403        423 |    403       403
+DELETE freeze/{name}?id={command}              401     403    403    403        409 |    403       403
+""",
+    CLOUD: """
+request                                     nobody outputs reader writer maintainer | beside elsewhere
+GET    ping                                    401     204    204    204        204 |      -         -
+GET    account/details                         401     200    200    200        200 |      -         -
+GET    {org}/entitlement-set                   401     200    200    200        200 |    200       403
+GET    {org}/projects                          401     200    200    200        200 |    200       403
+POST   {org}/projects                          401     400    400    400        400 |    400       403
+GET    {org}/workspaces                        401     200    200    200        200 |    200       403
+POST   {org}/workspaces                        401     403    403    409        409 |    403       403
+GET    {org}/workspaces/{workspace}            401     200    200    200        200 |    403       403
+DELETE {org}/workspaces/{workspace}            401     403    403    403        409 |    403       403
+POST   {org}/workspaces/{workspace}/{safe}     401     403    403    403        409 |    403       403
+GET    {ws}                                    401     200    200    200        200 |    403       403
+PATCH  {ws}                                    401     403    403    200        200 |    403       403
+GET    {ws}/tag-bindings                       401     200    200    200        200 |    403       403
+PATCH  {ws}/tag-bindings                       401     403    403    200        200 |    403       403
+POST   {ws}/relationships/tags                 401     403    403    204        204 |    403       403
+DELETE {ws}/relationships/tags                 401     403    403    204        204 |    403       403
+POST   {ws}/actions/lock                       401     403    403    409        409 |    403       403
+POST   {ws}/actions/unlock                     401     403    403    409        409 |    403       403
+POST   {ws}/actions/force-unlock               401     403    403    403        409 |    403       403
+POST   {ws}/{safe}                             401     403    403    403        409 |    403       403
+GET    {ws}/current-state-version              401     403    200    200        200 |    403       403
+GET    {ws}/current-state-version-outputs      401     200    200    200        200 |    403       403
+POST   {ws}/state-versions                     401     403    403    409        409 |    403       403
+GET    state-versions/{version_id}             401     403    200    200        200 |    403       403
+GET    state-versions/{version_id:upload}      401     403    403    409        409 |    403       403
+GET    state-versions/{version_id}/download    401     403    200    200        200 |    403       403
+GET    state-versions/{version_id:large}/download  401 403    307    307        307 |    403       403
+GET    state-version-outputs/{output_id}       401     200    200    200        200 |    403       403
+""",
+}
+"""The state inside of the caller's scope, for every role; then two outside of it, the same for every role.
+
+One is in an organization of which the scope covers other states, one in another. Where no state is named,
+none is outside of a scope. `{version_id:large}` is an ID of a version that no response carries.
+"""
+
+_SHORT: Final = {
+    "{org}": "organizations/{organization}",
+    "{ws}": "workspaces/{workspace_id}",
+    "{safe}": "actions/safe-delete",
+}
+_COMMAND: Final = "0123456789abcdef" * 2
+_MD5: Final = "0" * 32
+BODIES: Final[Mapping[str, object]] = {
+    "POST /manage/v1/restore/{name}": {"version": "{version}", "reason": "back", "id": _COMMAND},
+    "POST /manage/v1/delete/{name}": {"version": "{version}"},
+    "POST /manage/v1/undelete/{name}": {"marker": "{version}"},
+    "PUT /manage/v1/freeze/{name}": {"reason": "an incident", "id": _COMMAND},
+    "POST /api/v2/organizations/{organization}/projects": {},
+    "POST /api/v2/organizations/{organization}/workspaces": {
+        "data": {"type": "workspaces", "attributes": {"name": "{workspace}"}}
+    },
+    "PATCH /api/v2/workspaces/{workspace_id}": {
+        "data": {"type": "workspaces", "attributes": {"name": "{workspace}"}}
+    },
+    "PATCH /api/v2/workspaces/{workspace_id}/tag-bindings": {"data": []},
+    "POST /api/v2/workspaces/{workspace_id}/relationships/tags": {"data": []},
+    "DELETE /api/v2/workspaces/{workspace_id}/relationships/tags": {"data": []},
+    "POST /api/v2/workspaces/{workspace_id}/state-versions": {
+        "data": {"type": "state-versions", "attributes": {"serial": 9, "md5": _MD5}}
+    },
+}
+"""What is sent with a request that has a body; it must be nothing that is refused by itself."""
+
+LISTS: Final = (
+    f"{MANAGEMENT}states",
+    f"{MANAGEMENT}locks",
+    f"{CLOUD}organizations/{{organization}}/workspaces",
+)
+"""Routes that show which states there are; of these each caller must see its own."""
+
+SCOPE: Final = "roles/inside/*"
+INSIDE: Final = "roles/inside/calls"
+OUTSIDE: Final = ("roles/outside/calls", "elsewhere/outside/calls")
+"""In the order of the table's columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A line of a table.
+
+    Attributes:
+        method: the verb.
+        address: with placeholders, and the query.
+        inside: the status that each role gets within its scope; None is nobody.
+        outside: the status that every role gets for each state outside of it; None where none is named.
+    """
+
+    method: str
+    address: str
+    inside: Mapping[Role | None, int]
+    outside: Mapping[str, int | None]
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.address}"
+
+    @property
+    def route(self) -> str:
+        """The path as docs/openapi.yaml has it."""
+        return re.sub(r":\w+}", "}", self.address.partition("?")[0])
+
+    @property
+    def allows(self) -> list[Role]:
+        """The roles that get something."""
+        return [role for role, status in self.inside.items() if role and status != 403]
+
+
+def _calls() -> Iterator[Call]:
+    for api, table in TABLES.items():
+        head, *lines = (line for line in table.splitlines() if line)
+        _, nobody, *roles, _, _, _ = head.split()
+        assert nobody == "nobody"
+        for line in lines:
+            method, address, *inside, _, beside, elsewhere = line.split()
+            for short, long in _SHORT.items():
+                address = address.replace(short, long)
+            statuses = zip([None, *map(Role, roles)], map(int, inside), strict=True)
+            outside = [None if status == "-" else int(status) for status in (beside, elsewhere)]
+            yield Call(method, api + address, dict(statuses), dict(zip(OUTSIDE, outside, strict=True)))
+
+
+CALLS: Final = tuple(_calls())
+
+
+def prepare(s3: "S3Client", bucket: str) -> dict[str, Mapping[str, str]]:
+    """Put the states of the table into a bucket, each locked and with a deleted one beside it.
+
+    Returns:
+        what stands for the placeholders, by the name of the state.
+    """
+    return {state: _prepare(s3, bucket, state) for state in (INSIDE, *OUTSIDE)}
+
+
+def _prepare(s3: "S3Client", bucket: str, state: str) -> Mapping[str, str]:
+    def put(key: str, body: bytes) -> str:
+        return s3.put_object(Bucket=bucket, Key=key, Body=body)["VersionId"]
+
+    name, deleted = parse(state), parse(f"{state}-deleted")
+    organization, workspace = organization_and_workspace(name) or ("", "")
+    record = {"tags": {}, "created_by": "token:holder", "created": "2026-01-01T00:00:00+00:00"}
+    put(name.record_key, json.dumps(record).encode())
+    put(name.lock_key, documents.lock_info(who=f"holder of {state}"))
+    put(deleted.state_key, documents.state(1))
+    s3.delete_object(Bucket=bucket, Key=deleted.state_key)
+    instances = [{"attributes": {"password": f"secret of {state}"}}]
+    resource = {"mode": "managed", "type": "a", "name": "a", "provider": "p", "instances": instances}
+    for serial in (1, 2):
+        document = {**json.loads(documents.state(serial)), "resources": [resource] if serial == 2 else []}
+        version = put(name.state_key, json.dumps(document).encode())
+    size = len(json.dumps(document))
+    version_id = VersionId(name, version, size)
+    return {
+        "name": state,
+        "organization": organization,
+        "workspace": workspace,
+        "command": _COMMAND,
+        "version": version,
+        "workspace_id": str(WorkspaceId.mint(name)),
+        "version_id": str(version_id),
+        "version_id:large": str(VersionId(name, version, 20_000_000)),
+        "version_id:upload": str(UploadId(name, _MD5, "v", None, 9, "", _MD5, force=False, key=_MD5)),
+        "output_id": str(OutputId(version_id, "content")),
+    }
+
+
+Send = Callable[[Role | None, str, str, bytes | None], tuple[int, str]]
+"""Role (None = no credentials), verb, address and body of a request -> status and body of its response."""
+
+
+def faults(call: Call, prepared: Mapping[str, Mapping[str, str]], send: Send) -> Iterator[str]:
+    """Send a request as everybody and for every state; yield what is not as the table says."""
+    cells = [(INSIDE, role, status) for role, status in call.inside.items()]
+    cells += [(state, role, status) for state, status in call.outside.items() if status for role in Role]
+    for state, role, expected in cells:
+        status, body = send(role, *request(call, prepared[state]))
+        for fault in _faults(call, state, role, expected, status, body):
+            yield f"{call} for {state}, by {role or 'nobody'}: {fault}; it gets {status} {body[:200]}"
+
+
+def request(call: Call, values: Mapping[str, str]) -> tuple[str, str, bytes | None]:
+    """Return verb, address and body, with what stands for the placeholders."""
+    body = BODIES.get(f"{call.method} {call.address}")
+    return (
+        call.method,
+        filled(call.address, values),
+        None if body is None else filled(json.dumps(body), values).encode(),
+    )
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """Return a text with what stands for its placeholders."""
+    return re.sub(r"{([a-z_:]+)}", lambda found: values[found[1]], text)
+
+
+def _faults(
+    call: Call, state: str, role: Role | None, expected: int, status: int, body: str
+) -> Iterator[str]:
+    if status != expected:
+        yield f"not {expected}"
+        return
+    if expected == 403:
+        enough = f"the role '{call.allows[0]}'"
+        if "not_allowed" not in body or not (enough in body or (state != INSIDE and "scope" in body)):
+            yield "the refusal says neither which role is enough nor that it is the scope"
+    if expected == 200 and state == INSIDE and call.route in LISTS and "inside" not in body:
+        yield "it hides what the caller may see"
+    shown = [f"{what} of {one}" for one in OUTSIDE for what in ("secret", "holder")]
+    if role is Role.OUTPUTS:
+        shown.append(f"secret of {INSIDE}")
+    if expected < 300:
+        shown += ["outside/calls", "outside:calls"]
+    yield from (f"it shows '{text}'" for text in shown if text in body)
