@@ -169,7 +169,7 @@ def to_env(address: str, name: StateName, *, read_only: bool) -> str:
             "# run `terraform plan -lock=false`.",
         ]
     lines += [
-        '# For a configuration with: terraform { backend "http" {} }',
+        '# For a configuration with an empty block: backend "http" {}',
         "# Also export TF_HTTP_USERNAME (the token's ID) and TF_HTTP_PASSWORD (its secret).",
     ]
     return "\n".join(lines)

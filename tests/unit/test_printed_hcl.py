@@ -1,0 +1,202 @@
+"""A real Terraform reads all HCL of the documents, the examples and the help, and what commands print."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
+from io import StringIO
+from itertools import product
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from holdfast_cli.main import parser
+from local_aws import up
+from local_aws.home import Connection, DeployedTeam, Deployment, Home
+from local_aws.terraform import packaged
+from tests.support import forked_command
+from tests.unit.test_commands import COMMANDS
+
+ROOT: Final = Path(__file__).parents[2]
+PAGES: Final = sorted(path for folder in (".", "docs", "examples/*") for path in ROOT.glob(f"{folder}/*.md"))
+EXAMPLES: Final = sorted((ROOT / "examples").rglob("*.tf"))
+ADDRESSES: Final = (
+    "https://abc123.execute-api.eu-central-1.amazonaws.com",
+    "http://127.0.0.1:4566/_aws/execute-api/abc123/$default",
+)
+STATE: Final = "network/prod"
+NOWHERE: Final = "http://127.0.0.1:9"
+
+TAGS: Final = ("hcl", "terraform", "tf")
+FENCED: Final = re.compile(r"^( *)```(.*)\n((?:.*\n)*?)\1```$", re.MULTILINE)
+BEGINNING: Final = re.compile(
+    r"(?<![\w.])(?:terraform|backend|cloud|workspaces|resource|data|output|variable|provider|module|removed"
+    r'|import|moved|encryption|locals|host|credentials|credentials_helper)(?:\s+"[^"\s]*")*\s*\{'
+)
+"""Where a block of HCL begins, in whatever text."""
+ASSIGNMENT: Final = re.compile(r"\w+ += \S.*")
+
+Piece = tuple[str, str]
+"""Where it stands, and its text."""
+
+
+def fenced(page: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield line number, language and text of the fenced blocks of a page."""
+    text = page.read_text(encoding="utf-8")
+    for found in FENCED.finditer(text):
+        indent = re.compile(f"^{found[1]}", re.MULTILINE)
+        yield text.count("\n", 0, found.start()) + 1, found[2].strip(), indent.sub("", found[3])
+
+
+def without_comments(text: str) -> str:
+    return re.sub(r"^\s*#.*\n?", "", text, flags=re.MULTILINE)
+
+
+def looks_like_hcl(text: str) -> bool:
+    """Whether a text has a block on lines of its own, or nothing but values."""
+    lines = [line for line in without_comments(text).splitlines() if line]
+    return any(BEGINNING.fullmatch(line) for line in lines) or all(map(ASSIGNMENT.fullmatch, lines))
+
+
+def files_of_pages() -> Iterator[Piece]:
+    for page in PAGES:
+        for line, language, text in fenced(page):
+            if language in TAGS:
+                yield f"{page.relative_to(ROOT)}:{line}", text
+    for example in EXAMPLES:
+        yield str(example.relative_to(ROOT)), example.read_text(encoding="utf-8")
+
+
+def files_of_commands() -> Iterator[Piece]:
+    """Yield what `backend-config` prints in every form and for every kind of address."""
+    [command] = [command for command in COMMANDS if command.prog == "holdfast backend-config"]
+    flags = [[action.option_strings[0]] for action in command._actions if action.const is True]  # noqa: SLF001
+    assert ["--tfbackend"] in flags
+    for address, form in product(ADDRESSES, [[], *flags, ["--cloud", "--tags", "a,b"]]):
+        arguments = ["backend-config", STATE, "--address", address, *form]
+        done = forked_command.run(arguments, {"HOME": "/nonexistent", "PATH": ""}, timeout=60)
+        assert done.returncode == 0, done.stderr
+        where = " ".join(arguments)
+        if "--env" not in form:  # which prints lines for a shell
+            yield where, done.stdout
+        # Who takes a block out of a comment removes the signs.
+        yield from pieces(f"comments of {where}", re.sub("^# ?", "", done.stdout, flags=re.MULTILINE))
+    yield "cloud.tfrc", up._cloud_config(Connection(ADDRESSES[1], "id", "secret"))  # noqa: SLF001 it is in a file
+
+
+def pieces(where: str, text: str) -> Iterator[Piece]:
+    """Yield every block of HCL in a text, wherever it stands."""
+    end = 0
+    for found in BEGINNING.finditer(text):
+        if found.start() < end:
+            continue
+        depth = 0
+        for mark in re.finditer(r'"(?:[^"\\\n]|\\.)*"|[{}]', text[found.start() :]):
+            depth += {"{": 1, "}": -1}.get(mark[0], 0)
+            if mark[0] == "}" and depth == 0:
+                end = found.start() + mark.end()
+                yield f"{where}:{text.count(chr(10), 0, found.start()) + 1}", text[found.start() : end]
+                break
+
+
+def printed_by_make_up() -> str:
+    teams = (DeployedTeam("platform", ADDRESSES[1], "bucket"),)
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as printed:
+        patch.setattr(up, "holdfast", lambda *_: "")  # `backend-config`
+        up._print_next(Home(ROOT / ".local"), Deployment("", "", teams), [])  # noqa: SLF001 what `up` prints
+    return printed.getvalue()
+
+
+@pytest.fixture(scope="module")
+def found() -> list[Piece]:
+    found = [*files_of_pages(), *files_of_commands(), *pieces("make up", printed_by_make_up())]
+    for page in PAGES:
+        found += pieces(str(page.relative_to(ROOT)), page.read_text(encoding="utf-8"))
+    for command in (parser(), *COMMANDS):
+        found += pieces(f"{command.prog} --help", command.format_help())
+    return found
+
+
+def terraform(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [*packaged("packaged", sys.executable).argv, f"-chdir={folder}", *arguments, "-no-color"],
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "CHECKPOINT_DISABLE": "1",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "HTTPS_PROXY": NOWHERE,
+            "HTTP_PROXY": NOWHERE,
+            "TF_HTTP_RETRY_MAX": "0",
+            "TF_REGISTRY_DISCOVERY_RETRY": "0",
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def rejected(text: str, folder: Path) -> str:
+    """Return what Terraform says of arguments that it does not know, or that are missing."""
+    if "{" not in text:
+        text = f'terraform {{\n  backend "http" {{\n{text}\n}}\n}}\n'
+    text = re.sub(r"<\w+>", "eu-central-1", text)  # what the reader fills in
+
+    here = Path(tempfile.mkdtemp(dir=folder))
+    (here / "main.tf").write_text(text)
+    # `validate` does not look at a backend; `init` does, and then finds nobody to talk to.
+    done = terraform(here, "validate" if "terraform_remote_state" in text else "init")
+    said = done.stdout + done.stderr
+    return said if "main.tf line" in said and NOWHERE.removeprefix("http://") not in said else ""
+
+
+def test_a_real_terraform_parses_every_piece(found: list[Piece], tmp_path: Path) -> None:
+    assert len(found) > len(PAGES)
+    for where, text in found:
+        (tmp_path / f"{where.replace('/', '|')[-200:]}.tf").write_text(f"{text}\n")
+
+    done = terraform(tmp_path, "fmt", "-write=false", "-list=false")
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_block_that_is_hcl_says_so() -> None:
+    untagged = [
+        f"{page.relative_to(ROOT)}:{line}"
+        for page in PAGES
+        for line, language, text in fenced(page)
+        if not language and looks_like_hcl(text)
+    ]
+    assert untagged == []
+
+
+def test_a_real_terraform_knows_every_argument_of_a_backend(found: list[Piece], tmp_path: Path) -> None:
+    whole = {
+        "".join(re.sub(r'"[^"]*"', "", without_comments(text)).split()): text
+        for _, text in found
+        if re.match(r"terraform \{\n|data |\w+ +=", without_comments(text))
+    }
+    assert len(whole) > 5
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        said = threads.map(lambda text: rejected(text, tmp_path), whole.values())
+        assert "".join(said) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'terraform {\n  backend "http" {\n    adress = "https://x"\n  }\n}\n',
+        'terraform {\n  backend "s3" {\n    bucket = "b"\n    key = "k"\n    use_lock_file = true\n  }\n}\n',
+        'terraform {\n  cloud {\n    host = "x"\n    workspaces { name = "prod" }\n  }\n}\n',
+        'data "terraform_remote_state" "network" {\n  backend = "http"\n  config = { url = "x" }\n}\n',
+        'lock_adress = "https://x"\n',
+    ],
+)
+def test_an_argument_that_there_is_not_is_noticed(tmp_path: Path, text: str) -> None:
+    assert re.search("nsupported argument|unexpected attribute", rejected(text, tmp_path))
