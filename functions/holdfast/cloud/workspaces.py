@@ -312,9 +312,9 @@ def _delete(
     def check_state(current: Object) -> None:
         if check:
             check(current)
-        since = _since(current, minted_at)
+        since, written = _since(current, minted_at), current.version.last_modified
         # What was deleted may have been a record alone, and have its first state by now.
-        if any(_last_deleted(store, key, since) for key in (name.state_key, name.record_key)):
+        if _was_deleted(store, name.state_key, since, written) or _was_deleted(store, name.record_key, since):
             raise _just_deleted()
 
     # The state first: one without a record is a workspace still, a record without a state is an empty one.
@@ -350,10 +350,11 @@ def _check_record(store: Store, name: StateName, record: Object, since: datetime
     Raises:
         JustDeleted: it was.
     """
-    state_deleted = _last_deleted(store, name.state_key, since)
-    # An older record was left by a delete that did not come to its end.
-    was_left = state_deleted is None or record.version.last_modified < state_deleted
-    if not was_left or _last_deleted(store, name.record_key, since):
+    # One that is older than the delete of the state was left by a delete that did not come to its end.
+    until = record.version.last_modified
+    if _was_deleted(store, name.state_key, since, until) or _was_deleted(
+        store, name.record_key, since, until
+    ):
         raise _just_deleted()
 
 
@@ -366,14 +367,14 @@ def _since(current: Object, minted_at: datetime | None) -> datetime:
     return min(moments_ago, minted_at) if minted_at else moments_ago
 
 
-def _last_deleted(store: Store, key: str, since: datetime) -> datetime | None:
-    """Return when the object was deleted last, None if it was not since then."""
+def _was_deleted(store: Store, key: str, since: datetime, until: datetime | None = None) -> bool:
+    """Return whether the object was deleted in that time, both seconds included."""
     for entry in store.versions(key, page_size=100):
         if entry.last_modified < since:
-            return None
-        if entry.is_delete_marker:
-            return entry.last_modified
-    return None
+            return False
+        if entry.is_delete_marker and (until is None or entry.last_modified <= until):
+            return True
+    return False
 
 
 def _just_deleted() -> JustDeleted:

@@ -13,6 +13,7 @@ from tests.safety.model.production import HttpRequest, Reply, time_of
 STATE: Final = "network/prod"
 STATE_KEY: Final = f"states/{STATE}.tfstate"
 LOCK_KEY: Final = f"{STATE_KEY}.tflock"
+RECORD_KEY: Final = f"workspaces/{STATE}.json"
 LINEAGE: Final = "lineage-1"
 FREEZE_ENDS: Final = 10
 """When a freeze with an end does, in seconds of S3's clock."""
@@ -489,6 +490,23 @@ def cloud_same_serial(me: Client) -> Session:
     for save, serial in enumerate((1, 2, 2), 1):
         yield from _save(me, workspace, state_document(me.name, serial, save=save), save)
     yield _of_cloud(me, "cloud-unlock", workspace)
+
+
+def workspace_creator(me: Client) -> Session:
+    """`terraform workspace new`, as far as the API is told."""
+    yield HttpRequest("workspace-create", STATE, me.caller)
+
+
+def workspace_delete(me: Client) -> Session:
+    """`terraform workspace delete -force`: its delete, by name."""
+    yield HttpRequest("workspace-delete", STATE, me.caller)
+
+
+def workspace_safe_delete(me: Client) -> Session:
+    """Reads the workspace by name, and deletes it by its ID if it tracks nothing."""
+    workspace = yield from _workspace(me)
+    if workspace:
+        yield _of_cloud(me, "workspace-safe-delete", workspace)
 
 
 # --- clients of `backend "s3"` --------------------------------------------------------------------

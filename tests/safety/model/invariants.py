@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
-from tests.safety.model.clients import LOCK_KEY, STATE_KEY
+from tests.safety.model.clients import LOCK_KEY, RECORD_KEY, STATE_KEY
 from tests.safety.model.production import HttpRequest, Point, Reply, seconds_of
 from tests.safety.model.s3 import Bucket, Effect, Entry
 
@@ -19,7 +19,8 @@ READS: Final = frozenset({"read", "download", "native-read", "see-state"})
 WRITES: Final = frozenset({"write", "commit", "write-at-once"})
 REFUSABLE: Final = WRITES | {"create"}
 """A write of `cloud {}` can be refused before it is uploaded."""
-DELETES: Final = frozenset({"delete", "manage-delete"})
+WORKSPACE_DELETES: Final = frozenset({"workspace-delete", "workspace-safe-delete"})
+DELETES: Final = WORKSPACE_DELETES | {"delete", "manage-delete"}
 OWN_LOCK: Final = DELETES | {"undelete", "restore"}
 """The verbs that acquire a lock of their own."""
 LIFTS: Final = OWN_LOCK | {"lock", "cloud-lock", "freeze"}
@@ -30,6 +31,7 @@ BLIND: Final = "X"
 FORCED: Final = frozenset({"state-push", "migration destination state"})
 _OF_CLOUD: Final = frozenset({"cloud-unlock", "cloud-force-unlock"})
 _MIN_AGE: Final = 10
+_DELETED: Final = b"deleted by "
 
 
 class Invariant(Enum):
@@ -466,9 +468,10 @@ def of_undone_delete(
 
 
 def _found_state(point: Point) -> Entry | None:
-    """What a delete found first."""
-    first = next((answer for answer, _ in point.answers if answer.status in (200, 404)), None)
-    return first.entry if first is not None else None
+    """What a delete found first; that of a workspace has looked for its record before."""
+    told = [answer.entry for answer, _ in point.answers if answer.status in (200, 404)]
+    place = 1 if point.request.verb in WORKSPACE_DELETES else 0
+    return told[place] if len(told) > place else None
 
 
 def _meant(lock: Entry, request: HttpRequest) -> bool:
@@ -594,6 +597,55 @@ def of_announced(point: Point, acknowledged: frozenset[bytes]) -> Iterable[Viola
 def _written_under(state: Entry, lock: Entry) -> bool:
     """Whether a state was written under this very lock; within its first second the ID has to do."""
     return dict(state.metadata).get("lock-id") == lock_owner(lock) and state.modified >= lock.modified
+
+
+# --- workspaces with their records ----------------------------------------------------------------
+
+
+def since_deleted(effect: Effect, request: HttpRequest, name: str, known: frozenset[bytes]) -> set[bytes]:
+    """What a change of state or record adds to what is known: who began to delete, and what came since."""
+    if effect.added is None:
+        return set()
+    if effect.added.body is None:
+        return {_DELETED + name.encode()} if request.verb in WORKSPACE_DELETES else set()
+    deleters = [mark.removeprefix(_DELETED).decode() for mark in known if mark.startswith(_DELETED)]
+    return {_since(deleter, effect.key, effect.added) for deleter in deleters}
+
+
+def of_workspace_effect(
+    effect: Effect, request: HttpRequest, name: str, known: frozenset[bytes]
+) -> Iterable[Violation]:
+    """Judge a change of state or record: a request deletes nothing that came after it began to delete."""
+    if request.verb not in WORKSPACE_DELETES or effect.before is None:
+        return
+    if _since(name, effect.key, effect.before) in known:
+        what = f"a {request.verb} of {name}'s deleted what was made of {effect.key} since it had deleted"
+        yield Violation(Invariant.REPEATED, what)
+
+
+def may_be_anew(request: HttpRequest, bucket: Bucket) -> bool:
+    """Whether S3 does not tell that a state or record is older than a delete: both are of one second."""
+    if request.verb not in WORKSPACE_DELETES:
+        return False
+    histories = [bucket.key(key).entries for key in (RECORD_KEY, STATE_KEY)]
+    deleted = {history[-1].modified for history in histories if history and history[-1].body is None}
+    made = ([entry.modified for entry in history if entry.body is not None] for history in histories)
+    return any(times[-1] in deleted for times in made if times)
+
+
+def of_created(request: HttpRequest, bucket: Bucket) -> Iterable[Violation]:
+    """Judge a create of a workspace that was answered with success."""
+    records = [_document(entry.body) for entry in bucket.key(RECORD_KEY).entries if entry.body]
+    if not any(record["created_by"] == request.principal for record in records):
+        what = f"a workspace of {request.principal}'s was acknowledged as created and is nowhere"
+        yield Violation(Invariant.KEPT, what)
+
+
+def _since(deleter: str, key: str, entry: Entry) -> bytes:
+    return f"{deleter}: {key} {entry.version}".encode()
+
+
+# --- writes that were answered --------------------------------------------------------------------
 
 
 def of_heard_write(request: HttpRequest, writer: Party, bucket: Bucket) -> Iterable[Violation]:

@@ -75,6 +75,9 @@ _COUNTS_AS_WRITTEN: Final = "holdfast.state.guards:counts_as_written"
 _WRITE_AGAIN: Final = "holdfast.state.undelete:_write_again"
 _LEARN: Final = "holdfast.state.memory:Memory.learn"
 _COMMIT: Final = "holdfast.cloud.uploads:commit"
+_DELETE_WORKSPACE: Final = "holdfast.cloud.workspaces:_delete"
+_CHECK_RECORD: Final = "holdfast.cloud.workspaces:_check_record"
+_CREATE_RECORD: Final = "holdfast.cloud.records:create"
 _MAY_BE_CURRENT: Final = "holdfast.cloud.uploads:_may_be_current"
 _WRITTEN_UNDER: Final = "holdfast.state.guards:was_written_under"
 _COMPARE: Final = "holdfast.cloud.uploads:_compare"
@@ -691,6 +694,52 @@ MUTANTS: Final = (
         "cloud-borrower",
         (0, 0, 0),
         WithoutOperand(_CHECK_LOCK, "principal"),
+    ),
+    _mutant(
+        "another's workspace is taken for one's own",
+        Invariant.KEPT,
+        "two-workspace-creates",
+        (0, 0, 0),
+        WithoutOperand(_CREATE_RECORD, "created_by"),
+    ),
+    _mutant(
+        "a repeated delete of a workspace does not ask whether its state was deleted",
+        Invariant.REPEATED,
+        "workspace-delete",
+        (0, 1, 0),
+        WithoutOperand(_CHECK_RECORD, "state_key"),
+    ),
+    _mutant(
+        "a delete of a workspace deletes whatever record is there in the end",
+        Invariant.REPEATED,
+        "workspace-delete",
+        (0, 0, 0),
+        Replaced(
+            _DELETE_WORKSPACE,
+            "if record:\n    records.delete(store, name, record)",
+            "record = store.read(name.record_key)\nif record:\n    records.delete(store, name, record)",
+        ),
+    ),
+    _mutant(
+        "a repeated delete of a workspace deletes its first state",
+        Invariant.REPEATED,
+        "workspace-delete-first-state",
+        (0, 1, 0),
+        NeverRaises(_DELETE_WORKSPACE, "_just_deleted"),
+    ),
+    _mutant(
+        "a repeated safe delete of a workspace deletes what was made since",
+        Invariant.REPEATED,
+        "workspace-safe-delete",
+        (0, 1, 0),
+        Condition(_DELETE_WORKSPACE, "record", "record and not minted_at", which=(0, 2)),
+    ),
+    _mutant(
+        "a repeated delete of a workspace leaves the record that the first has left",
+        Invariant.REPEATED,
+        "workspace-safe-delete",
+        (0, 1, 0),
+        Replaced(_CHECK_RECORD, "until = record.version.last_modified", "until = None"),
     ),
     _mutant(
         "a restore does not ask what was restored already",

@@ -84,6 +84,7 @@ CLOUD: Final = frozenset(
     {
         *("workspace", "cloud-lock", "current", "download", "create", "commit", "write-at-once"),
         *("cloud-unlock", "cloud-force-unlock"),
+        *("workspace-create", "workspace-delete", "workspace-safe-delete"),
     }
 )
 """The verbs of `cloud {}`."""
@@ -176,6 +177,7 @@ class Production:
         self._locks: Any = import_module("holdfast.state.locks")
         vars(self._locks)["datetime"] = LambdasClock
         vars(import_module("management.changing"))["datetime"] = SlowClock
+        vars(import_module("holdfast.cloud.records"))["datetime"] = SlowClock
         self._lock_document: Any = import_module("management.documents").lock
         self._access: Any = import_module("holdfast.access")
         self._authentication: Any = import_module("holdfast.identity.authentication")
@@ -344,10 +346,10 @@ class Production:
         staged = self._store.Store(s3, STAGING_BUCKET, ACCOUNT, deadline=deadline)
         caller = self._caller(request)
         cloud = self._cloud
+        where = cloud.names.organization_and_workspace(self._names.parse(request.state))
         try:
             match request.verb:
                 case "workspace":
-                    where = cloud.names.organization_and_workspace(self._names.parse(request.state))
                     return Reply(200, str(cloud.workspaces.read(store, *where, caller).id))
                 case "current":
                     workspace = cloud.ids.WorkspaceId.parse(request.id)
@@ -367,12 +369,17 @@ class Production:
                 case "commit":
                     upload = cloud.ids.UploadId.parse(request.id)
                     cloud.uploads.commit(store, staged, upload, caller, limit=1_000_000, retention=None)
+                case "workspace-create":
+                    cloud.workspaces.create(store, *where, {}, caller)
+                case "workspace-delete":
+                    cloud.workspaces.delete(store, *where, caller)
                 case verb:
                     workspace = cloud.ids.WorkspaceId.parse(request.id)
                     changes = {
                         "cloud-lock": cloud.locking.lock,
                         "cloud-unlock": cloud.locking.unlock,
                         "cloud-force-unlock": cloud.locking.force_unlock,
+                        "workspace-safe-delete": cloud.workspaces.safe_delete,
                     }
                     changes[verb](store, workspace, caller)
         except self._errors.HoldfastError as error:

@@ -10,7 +10,6 @@ from tests.safety.model import clients
 from tests.safety.model.clients import (
     LINEAGE,
     LOCK_KEY,
-    STATE,
     STATE_KEY,
     Client,
     lock_document,
@@ -87,9 +86,18 @@ def _with_state(
 
 def _recorded() -> Bucket:
     """A workspace that has no state yet."""
+    return _with_record(Bucket())
+
+
+def _workspace() -> Bucket:
+    """A workspace with a state."""
+    return _with_record(_written())
+
+
+def _with_record(bucket: Bucket) -> Bucket:
     record = {"schema": 1, "tags": {}, "created_by": "token:Z", "created": "2026-11-20T10:00:00+00:00"}
-    put = Request("PutObject", f"workspaces/{STATE}.json", body=json.dumps(record).encode())
-    return carry_out(Bucket(), put, -100)[0]
+    put = Request("PutObject", clients.RECORD_KEY, body=json.dumps(record).encode())
+    return carry_out(bucket, put, -100)[0]
 
 
 def _foreign() -> Bucket:
@@ -164,6 +172,7 @@ _A2: Final = Client("A", clients.apply_with_two_saves)
 _B: Final = Client("B", clients.apply)
 _CLOUD: Final = Client("A", clients.cloud_apply)
 _C: Final = Client("C", clients.apply)
+_DELETER: Final = Client("D", clients.workspace_delete)
 _NAMING: Final = Client("B", clients.impatient)
 _UNNAMING: Final = Client("B", clients.impatient_without_id)
 _RESTORER: Final = Client("R", clients.restore)
@@ -354,6 +363,33 @@ PLANS: Final = (
     ),
     _plan("cloud-same-serial", [_A, Client("S", clients.cloud_same_serial)], [(0, 0, 0)], [(1, 0, 0)]),
     _plan("cloud-delete", [_CLOUD, Client("D", clients.delete)], [(1, 0, 0)], [(1, 1, 0)]),
+    _plan(
+        "two-workspace-creates",
+        [Client("A", clients.workspace_creator), Client("B", clients.workspace_creator)],
+        [(1, 0, 0), (0, 1, 0)],
+        [(1, 1, 0)],
+        before=Bucket,
+    ),
+    _plan(
+        "workspace-delete",
+        [_DELETER, Client("C", clients.workspace_creator)],
+        [(1, 0, 0), (0, 1, 0)],
+        [(1, 1, 0), (0, 1, 1)],
+    ),
+    _plan(
+        "workspace-delete-first-state",
+        [_DELETER, Client("A", clients.apply)],
+        [(0, 1, 0)],
+        [(1, 0, 0), (1, 1, 0)],
+        before=_recorded,
+    ),
+    _plan(
+        "workspace-safe-delete",
+        [Client("D", clients.workspace_safe_delete), Client("C", clients.workspace_creator)],
+        [(1, 0, 0), (0, 1, 0)],
+        [(1, 1, 0), (0, 1, 1)],
+        before=_workspace,
+    ),
     _plan("cloud-beside-native", [_CLOUD, Client("N", clients.native_apply)], [(0, 0, 0)], [(0, 0, 1)]),
     _plan(
         "cloud-breaks-native-lock",

@@ -24,7 +24,7 @@ from functools import cache
 from typing import Final, NamedTuple, TypeVar
 
 from tests.safety.model import invariants
-from tests.safety.model.clients import LOCK_KEY, STATE, STATE_KEY, Client, Sessions
+from tests.safety.model.clients import LOCK_KEY, RECORD_KEY, STATE, STATE_KEY, Client, Sessions
 from tests.safety.model.invariants import Exemption, Party, Violation
 from tests.safety.model.production import (
     FUNCTION_TIMEOUT,
@@ -124,7 +124,7 @@ class World(NamedTuple):
         clients: where each stands.
         strays: the invocations that nobody listens to.
         late: the requests that are on their way.
-        acknowledged: the state documents that were acknowledged.
+        acknowledged: the state documents that were acknowledged, and what of a workspace came since a delete.
         known: what there is in the memories of processes.
         faults: faults that may still happen.
         repeats: requests that may still be repeated or lose their function.
@@ -705,6 +705,8 @@ class Search:
             return
         if request.verb in invariants.RELEASES:
             change.violations.extend(invariants.of_released(point, lock, self._buckets[change.bucket]))
+        if request.verb == "workspace-create":
+            change.violations.extend(invariants.of_created(request, self._buckets[change.bucket]))
         if request.verb in invariants.DELETES:
             change.violations.extend(invariants.of_deleted(point, self._buckets[change.bucket]))
             if invariants.has_deleted(point, self._buckets[change.bucket]):
@@ -791,6 +793,10 @@ class Search:
             change.violations.extend(
                 invariants.of_undone_delete(effect, point, deleted, bucket, self.scenario.excused)
             )
+        if effect.key in (STATE_KEY, RECORD_KEY):
+            name, known = self.scenario.clients[place].name, change.acknowledged
+            change.violations.extend(invariants.of_workspace_effect(effect, request, name, known))
+            change.acknowledged |= invariants.since_deleted(effect, request, name, known)
         if effect.key != LOCK_KEY:
             return
         if not is_native:
@@ -831,6 +837,8 @@ class Search:
         standing = change.clients[place]
         expected, bucket = self._answered_alone(standing.origin, point.request, change.clock)
         name = self.scenario.clients[place].name
+        if invariants.may_be_anew(point.request, self._buckets[change.bucket]):
+            return
         if invariants.in_essence(reply) != invariants.in_essence(expected):
             what = f"{name}'s {point.request.verb} was answered {reply.status}, undisturbed {expected.status}"
             change.violations.append(Violation(invariants.Invariant.REPEATED, what))
