@@ -8,6 +8,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any, cast
@@ -325,6 +326,15 @@ def test_a_parameter_that_a_call_would_ignore_is_refused_by_its_name(cloud: Hand
             assert name[:60] in found["detail"]
     query = {"filter[names]": "a", "page[number]": "1"}
     assert data(ask(cloud, "GET", f"{ORGANIZATION}/projects", query=query)) == []
+
+
+def test_a_create_that_is_repeated_finds_its_own_workspace_and_nobody_elses(cloud: Handle) -> None:
+    for _ in range(2):
+        created(cloud)
+    with_tags = {**WORKSPACE, "relationships": {"tags": {"data": [tag("app")]}}}
+    for caller, document in ((BOB, WORKSPACE), (ADA, with_tags)):
+        refused = ask(cloud, "POST", f"{ORGANIZATION}/workspaces", caller, document)
+        assert error(refused) == (409, "workspace_exists")
 
 
 def test_tags_make_no_workspace_of_an_id_whose_workspace_is_gone(cloud: Handle, moto: Server) -> None:
@@ -675,6 +685,22 @@ def test_somebody_else_does_not_commit_what_was_uploaded(cloud: Handle, moto: Se
     assert versions(moto, before) == 0
 
 
+def test_who_holds_the_lock_does_not_commit_what_another_principal_has_uploaded(
+    cloud: Handle, moto: Server, before: int
+) -> None:
+    mine = locked(cloud)
+    version = upload(cloud, mine, state(1))
+    put(version["attributes"]["hosted-state-upload-url"], state(1))
+    ask(cloud, "POST", f"workspaces/{mine}/actions/unlock")
+    others = opened(cloud, BOB)
+    ask(cloud, "POST", f"workspaces/{others}/actions/lock", BOB)
+    path = f"workspaces/{others}/state-versions"
+    own = UploadId.parse(data(ask(cloud, "POST", path, BOB, announced(state(1))), 201)["id"])
+    with_its_key = replace(own, key=UploadId.parse(version["id"]).key)
+    assert error(commit(cloud, str(with_its_key), BOB)) == (409, "upload_missing")
+    assert versions(moto, before) == 0
+
+
 def test_a_commit_after_its_lock_was_lost_writes_nothing_even_under_the_same_id(
     cloud: Handle, moto: Server, before: int
 ) -> None:
@@ -791,6 +817,32 @@ def test_an_id_that_this_api_did_not_make_is_400(cloud: Handle, moto: Server) ->
             if other not in (SV, UPLOAD):
                 assert error(ask(cloud, "GET", f"state-versions/{other}")) == (400, "invalid_id"), other
     assert keys(moto) == []
+
+
+def other_forms(minted: str) -> Iterator[str]:
+    """IDs that say the same as one that was minted."""
+    prefix, _, coded = minted.partition("-")
+    said = base64.urlsafe_b64decode(coded + "=" * (-len(coded) % 4)).decode()
+    for form in (said.replace(",", ", "), said.replace("p", "\\u0070", 1), f" {said}", f"{said} "):
+        yield f"{prefix}-{base64.urlsafe_b64encode(form.encode()).decode().rstrip('=')}"
+    if len(coded) % 4:
+        yield minted + "=" * (-len(coded) % 4)
+        yield minted[:-1] + chr(ord(minted[-1]) + 1)  # a bit that no byte has
+
+
+def test_an_id_in_another_form_than_it_was_minted_is_400(cloud: Handle) -> None:
+    padded = 0
+    for minted, path in (
+        (WS, "workspaces/{}"),
+        (SV, "state-versions/{}"),
+        (UPLOAD, "state-versions/{}"),
+        (OUT, "state-version-outputs/{}"),
+    ):
+        forms = list(other_forms(minted))
+        padded += len(forms) > 4
+        for form in forms:
+            assert error(ask(cloud, "GET", path.format(form))) == (400, "invalid_id"), form
+    assert padded
 
 
 BAD_NAMES = [
