@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -352,7 +353,8 @@ def _aws_environment(aws: LocalAws, team: DeployedTeam) -> dict[str, str]:
 
 
 def _lines(variables: dict[str, str]) -> str:
-    return "".join(f"{name}={value}\n" for name, value in variables.items())
+    # The address of the local AWS has a `$`.
+    return "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items())
 
 
 def _exports(connection: Connection) -> str:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import stat
@@ -42,7 +43,8 @@ def test_it_leaves_what_the_readme_promises(front_door: FrontDoor) -> None:
     assert front_door.read("connection.json").keys() == {"address", "username", "password"}
     assert front_door.read("connection.json")["address"] == address
     assert address.startswith(f"http://127.0.0.1:{front_door.running.port}/")
-    settings = dict(line.split("=", 1) for line in (front_door.folder / "aws.env").read_text().splitlines())
+    lines = shlex.split((front_door.folder / "aws.env").read_text())
+    settings = dict(line.split("=", 1) for line in lines)
     assert settings == {
         **front_door.aws.environment(),
         "HOLDFAST_TEAM": team,

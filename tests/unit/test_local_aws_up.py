@@ -24,7 +24,9 @@ from local_aws.up import Situation, Step, asked_teams, holdfast, steps, teams_to
 from tests.support.free_port import free_port
 
 PLATFORM = DeployedTeam("platform", "http://127.0.0.1:4566/api", "holdfast-platform-000000000000-us-east-1")
-PAYMENTS = DeployedTeam("payments", "http://127.0.0.1:4566/other", "holdfast-payments-000000000000-us-east-1")
+PAYMENTS = DeployedTeam(
+    "payments", "http://127.0.0.1:4566/$b", "holdfast-payments-000000000000-us-east-1"
+)
 BOOTSTRAP, DEPLOY, START, STOP, WIPE = Step.BOOTSTRAP, Step.DEPLOY, Step.START, Step.STOP, Step.WIPE
 
 
@@ -270,10 +272,10 @@ def test_a_renamed_team_is_said_in_one_line_before_anything_is_started(tmp_path:
 CLOUD_CONFIG = """\
 host "holdfast.local" {
   services = {
-    "tfe.v2" = "http://127.0.0.1:4566/other/api/v2/"
-    "tfe.v2.1" = "http://127.0.0.1:4566/other/api/v2/"
-    "tfe.v2.2" = "http://127.0.0.1:4566/other/api/v2/"
-    "state.v2" = "http://127.0.0.1:4566/other/api/v2/"
+    "tfe.v2" = "http://127.0.0.1:4566/$b/api/v2/"
+    "tfe.v2.1" = "http://127.0.0.1:4566/$b/api/v2/"
+    "tfe.v2.2" = "http://127.0.0.1:4566/$b/api/v2/"
+    "state.v2" = "http://127.0.0.1:4566/$b/api/v2/"
   }
 }
 
@@ -313,8 +315,8 @@ def test_when_another_team_becomes_the_first_the_connection_is_its_own_with_a_to
     assert f"HOLDFAST_ADDRESS='{PAYMENTS.api_address}'" in exported
     assert home.cloud_config.read_text() == CLOUD_CONFIG
     assert stat.S_IMODE(home.cloud_config.stat().st_mode) == 0o600
-    of_aws = home.aws_env.read_text()
-    assert f"HOLDFAST_TEAM=payments\nHOLDFAST_ADDRESS={PAYMENTS.api_address}\n" in of_aws
+    shell = ["sh", "-euc", '. "$0"; echo "$HOLDFAST_TEAM $HOLDFAST_ADDRESS"', home.aws_env]
+    assert subprocess.check_output(shell, text=True) == f"payments {PAYMENTS.api_address}\n"
     [(made, _)] = [call for call in asked if call[0][0] == "token"]
     assert made[made.index("--team") + 1] == "payments"
 
@@ -327,7 +329,7 @@ def test_status_names_every_deployed_team(tmp_path: Path) -> None:
         told = local_aws("--folder", str(tmp_path), "status").stdout.splitlines()
     assert told[1:] == [
         "Holdfast-platform: http://127.0.0.1:4566/api",
-        "Holdfast-payments: http://127.0.0.1:4566/other",
+        "Holdfast-payments: http://127.0.0.1:4566/$b",
     ]
 
 
