@@ -1,15 +1,20 @@
 """Asks the API of a configuration what its credentials may do with a state. No request has an effect."""
 
 import ipaddress
+import shlex
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
+from holdfast.audit import Event
 from holdfast.names import StateName
-from holdfast_cli import api, cloud_config
+from holdfast_cli import api, cloud_config, management, output
 from holdfast_cli.doctor.findings import Finding, note, ok, problem
 
 _PORTS: Final = {"https": 443, "http": 80}
+_AROUND: Final = timedelta(minutes=1)
+"""How far apart S3's clock and that of the audit trail may be."""
 _DOCUMENT: Final = "/.well-known/terraform.json"
 
 
@@ -81,9 +86,11 @@ def check(
     read = api.send("GET", f"{base}/states/{state}", headers=headers)
     message = read.text("message")
     match read.status:
-        case 200 | 204:
-            there = "can be read" if read.status == 200 else "does not exist yet"
-            yield ok("api.credentials", f"The API accepts the credentials; the state {state} {there}.")
+        case 200:
+            yield ok("api.credentials", f"The API accepts the credentials; the state {state} can be read.")
+        case 204:
+            yield ok("api.credentials", f"The API accepts the credentials; there is no state {state} now.")
+            yield _absent(base, state, headers)
         case 403 if read.text("error"):
             yield problem(
                 "api.credentials",
@@ -106,6 +113,48 @@ def check(
             )
             return
     yield _may_lock(base, state, headers, locks=locks)
+
+
+def _absent(base: str, state: StateName, headers: Mapping[str, str]) -> Finding:
+    """Say whether a state that is not there never was, or was deleted: a plan takes both for an empty one."""
+    asked = api.send("GET", f"{base}/manage/v1/versions/{state}", headers=headers)
+    if asked.text("error") == "no_state":
+        return ok("api.state", f"The state {state} does not exist yet: the first apply creates it.")
+    listed = asked.json().get("versions")
+    versions = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    if not versions or versions[0].get("delete_marker") is not True:
+        return note(
+            "api.state", f"Whether {state} was deleted is not known: the API responds with {asked.status}."
+        )
+    at = management.time(versions[0], "time")
+    version = next((one for one in versions if one.get("delete_marker") is not True), {})
+    when = f" at {output.moment(at)}{_deleted_by(base, state, headers, at, version)}" if at else ""
+    return problem(
+        "api.state",
+        f"The state {state} was deleted{when}: a plan would create every resource anew.",
+        f"`holdfast state undelete {state} --address {shlex.quote(base)}` brings it back; it takes the role "
+        "maintainer.",
+    )
+
+
+def _deleted_by(
+    base: str, state: StateName, headers: Mapping[str, str], at: datetime, version: management.Document
+) -> str:
+    """Return by whom a version was deleted, as the audit trail has it."""
+    around = {"since": output.word(at - _AROUND), "until": output.word(at + _AROUND), "state": state.value}
+    asked = api.send("GET", f"{base}/manage/v1/activity?{urlencode(around)}", headers=headers)
+    if asked.status != 200:
+        return " (the role maintainer sees by whom)"
+    events = asked.json().get("events")
+    for event in events if isinstance(events, list) else ():
+        deleted = management.text(event, "version_id") if isinstance(event, dict) else ""
+        if (
+            deleted
+            and deleted == management.text(version, "version")
+            and event.get("event") == Event.STATE_DELETED
+        ):
+            return f" by {output.plain(management.text(event, 'principal'))}"
+    return " (the audit trail does not say by whom)"
 
 
 def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks: bool) -> Finding:

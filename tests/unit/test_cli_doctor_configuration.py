@@ -456,6 +456,79 @@ def test_what_the_api_responds_is_said(stub: ApiStub, replies: list[Reply], chec
     assert says in done.text(check)
 
 
+ABSENT = Reply(204)
+DELETED: Mapping[str, object] = {
+    "versions": [
+        {"version": "marker", "delete_marker": True, "time": "2026-11-20T12:00:00Z"},
+        {"version": "v-14", "delete_marker": False, "time": "2026-11-20T11:00:00Z"},
+    ]
+}
+EVENTS: Mapping[str, object] = {
+    "events": [
+        {"event": "state.deleted", "principal": "token:of-nothing"},
+        {"event": "state.deleted", "principal": "token:ada", "version_id": "v-14"},
+    ]
+}
+
+
+def said(document: object) -> Reply:
+    return Reply(200, json.dumps(document).encode())
+
+
+@pytest.mark.parametrize(
+    ("replies", "level", "says"),
+    [
+        ([said(DELETED), said(EVENTS)], "problem", "deleted at 2026-11-20 12:00:00 UTC by token:ada: a plan"),
+        ([said(DELETED), said({"events": []})], "problem", "does not say by whom"),
+        ([said(DELETED), READER], "problem", "the role maintainer sees by whom"),
+        ([refused(404, "no_state", "There is no state.")], "ok", "does not exist yet"),
+        ([Reply(404, b"{}")], "note", "404"),
+        ([said({"versions": [7]})], "note", "is not known"),
+    ],
+    ids=["deleted", "by another program", "for a writer", "never there", "an older stack", "nonsense"],
+)
+def test_a_state_that_is_not_there_is_told_from_one_that_was_deleted(
+    stub: ApiStub, replies: list[Reply], level: str, says: str
+) -> None:
+    Path("main.tf").write_text(hcl(arguments(stub)))
+    note_init(arguments(stub))
+    stub.reply(HEALTH, ABSENT, *replies, MAY_LOCK)
+
+    done = doctor()
+
+    assert [found["level"] for found in done.findings if found["check"] == "api.state"] == [level]
+    assert says in done.text("api.state")
+    assert (f"`holdfast state undelete {STATE} --address " in done.text("api.state")) is (level == "problem")
+    assert done.problems() == (["api.state"] if level == "problem" else [])
+    asked = [one.path.partition("?")[0] for one in stub.asked[2:-1]]
+    assert asked == [f"/manage/v1/versions/{STATE}", "/manage/v1/activity"][: len(replies)]
+
+
+@pytest.mark.parametrize("kind", ["block", "noted", "variables"])
+@pytest.mark.parametrize(
+    ("changed", "check"),
+    [
+        ({"address": "{api}/outputs/network/prod"}, "backend.address"),
+        ({"unlock_address": "{api}/unlocks/network/dev"}, "backend.unlock_address"),
+        ({"unlock_address": None, "unlock_method": None}, "backend.unlock_address"),
+    ],
+)
+def test_a_wrong_address_is_found_wherever_it_comes_from(
+    stub: ApiStub, kind: str, changed: dict[str, str | None], check: str
+) -> None:
+    values = arguments(
+        stub, **{name: value and value.format(api=stub.address) for name, value in changed.items()}
+    )
+    Path("main.tf").write_text(hcl(values if kind == "block" else {}))
+    if kind == "noted":
+        note_init(values)
+    environment = {f"TF_HTTP_{name.upper()}": value for name, value in values.items()}
+
+    done = doctor(**(environment if kind == "variables" else {}))
+
+    assert done.problems() == [check]
+
+
 def test_the_api_is_the_one_of_a_named_profile_or_else_that_of_the_block(stub: ApiStub) -> None:
     Path("main.tf").write_text(hcl(arguments(stub)))
     other = "https://other.example.com"
