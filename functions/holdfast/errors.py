@@ -269,7 +269,7 @@ class UnlockOutcomeUnknown(HoldfastError):
 
 
 class DeleteOutcomeUnknown(HoldfastError):
-    """The lock of a delete was broken while it was under way."""
+    """The lock of a delete was broken, or released by another try of it, while it was under way."""
 
     status = 409
     code = "delete_undecided"
@@ -297,7 +297,7 @@ class EncryptedState(HoldfastError):
 
 
 class RestoreOutcomeUnknown(HoldfastError):
-    """The lock of a restore was broken while it was under way."""
+    """The lock of a restore was broken, or released by another try of it, while it was under way."""
 
     status = 409
     code = "restore_undecided"
@@ -311,7 +311,7 @@ class NotFrozen(HoldfastError):
 
 
 class UndeleteOutcomeUnknown(HoldfastError):
-    """The lock of an undelete was broken while it was under way."""
+    """The lock of an undelete was broken, or released by another try of it, while it was under way."""
 
     status = 409
     code = "undelete_undecided"

@@ -81,7 +81,7 @@ def delete(request: Request) -> Response:
                 f"current, not {seen[:60]}. Nothing was deleted; look at it, then run the command again."
             )
 
-    removed = delete_state(request.store, request.name, request.caller, check=check)
+    removed = delete_state(request.store, request.name, request.caller, seen=seen, check=check)
     return Response(
         Event.STATE_DELETED,
         body=documents.answer({"name": request.name.value, "version": removed.version_id}),

@@ -234,6 +234,38 @@ def test_a_restore_takes_up_the_lock_that_its_earlier_try_left(team: Team) -> No
     assert team.bucket.history(LOCK_KEY) == []
 
 
+def test_a_restore_that_never_heard_of_its_lock_names_it_and_its_retry_takes_it_up(team: Team) -> None:
+    first, _ = written(team, state(1, content="old"), state(2))
+    team.bucket.proxy.fail("PUT", LOCK_KEY, Fault.ANSWER_LOST)
+    team.bucket.proxy.fail("PUT", LOCK_KEY, Fault.SLOW_DOWN, times=1000)
+    with pytest.raises(OutcomeUnknown) as undecided:
+        restored(team, first, seconds=1)
+    assert team.bucket.proxy.end_rules() < 1000
+    left = f"lock {held_lock(team).info.id} of this restore may be left"
+    assert left in "".join(undecided.value.__notes__)
+    assert restored(team, first).changed
+    assert held(team) is None
+
+
+def test_a_restore_that_cannot_release_its_lock_names_it(team: Team) -> None:
+    first, _ = written(team, state(1, content="old"), state(2))
+    team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
+    with pytest.raises(StorageRefused) as refused:
+        restored(team, first)
+    assert f"lock {held_lock(team).info.id} of this restore" in "".join(refused.value.__notes__)
+    assert restored(team, first).changed
+    assert held(team) is None
+
+
+def test_a_restore_whose_repeat_ends_first_says_that_it_may_be_that(team: Team) -> None:
+    first, second = written(team, state(1, content="old"), state(2))
+    team.bucket.proxy.before("PUT", KEY, lambda: restored(team, first, base=second))
+    with pytest.raises(RestoreOutcomeUnknown, match="another try of this very request"):
+        restored(team, first, base=second)
+    assert team.versions() == [state(1, content="old"), state(2), state(3, content="old")]
+    assert restored(team, first, base=second).changed
+
+
 @pytest.mark.parametrize("odd", ["", "x" * 201, "null", "../a", "ü", "a b"])
 def test_an_id_that_no_version_has_is_refused_before_the_lock(team: Team, odd: str) -> None:
     written(team, state(1))

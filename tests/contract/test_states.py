@@ -904,6 +904,32 @@ def test_a_delete_of_nothing_leaves_a_lock_that_the_caller_took_for_something_el
     assert not nobody_holds_the_lock(team)
 
 
+def test_a_delete_of_nothing_leaves_a_lock_of_the_same_token_that_only_says_delete(team: Team) -> None:
+    team.lock(lock_info("one", operation="delete"), OPERATOR)
+    assert delete_as(team) == Removed(None)
+    assert held_id(team) == "one"
+
+
+def test_a_delete_of_nothing_that_names_a_version_leaves_the_lock_of_another_ones_delete(team: Team) -> None:
+    for serial in (1, 2):
+        team.write_unlocked(state(serial))
+    latest, first = version_ids(team)
+    a_delete_that_leaves_its_lock(team)
+    assert delete(team.bucket.store(), NAME, OPERATOR, seen=first) == Removed(None)
+    assert not nobody_holds_the_lock(team)
+    assert delete(team.bucket.store(), NAME, OPERATOR, seen=latest) == Removed(None)
+    assert nobody_holds_the_lock(team)
+
+
+def test_a_delete_whose_repeat_ends_first_says_that_it_may_be_that(team: Team) -> None:
+    team.write_unlocked(state(1))
+    team.bucket.proxy.before("DELETE", KEY, lambda: delete(team.bucket.direct_store(), NAME, OPERATOR))
+    with pytest.raises(DeleteOutcomeUnknown, match="another try of this very delete"):
+        delete_as(team)
+    assert team.current() is None
+    assert nobody_holds_the_lock(team)
+
+
 def test_a_delete_of_nothing_leaves_the_lock_of_a_later_delete_that_is_still_to_come(team: Team) -> None:
     def a_new_state_and_the_lock_of_its_delete() -> None:
         team.write_unlocked(state(1))
@@ -1368,6 +1394,18 @@ def test_an_undelete_leaves_the_lock_of_somebody_elses_undelete_alone(team: Team
     held = locks.read(team.bucket.direct_store(), NAME)
     assert held is not None
     assert held.principal == "token:another"
+
+
+def test_an_undelete_whose_repeat_ends_first_says_that_it_may_be_that(team: Team) -> None:
+    deleted(team)
+    undone = team.bucket.marker(KEY)
+    team.bucket.proxy.before(
+        "PUT", KEY, lambda: undelete(team.bucket.direct_store(), NAME, undone, OPERATOR, None)
+    )
+    with pytest.raises(UndeleteOutcomeUnknown, match="another try of this very request"):
+        undelete_as(team)
+    assert team.versions() == [state(1), state(2), state(2)]
+    assert undelete_as(team).version_id == version_ids(team)[0]
 
 
 def test_an_undelete_of_a_version_that_is_removed_meanwhile_brings_nothing_back(team: Team) -> None:

@@ -12,8 +12,10 @@ from holdfast.access import Action, Caller
 from holdfast.errors import (
     BaseChanged,
     EncryptedState,
+    HoldfastError,
     InvalidState,
     LineageChanged,
+    OutcomeUnknown,
     RacedWriter,
     RestoreOutcomeUnknown,
     SerialNotNewer,
@@ -88,6 +90,8 @@ def restore(
 ) -> Restored:
     """Write the content of an earlier version again, with the next serial.
 
+    An error has a note where this lock may be left.
+
     Args:
         store: the bucket.
         name: of the state.
@@ -107,7 +111,7 @@ def restore(
         BaseChanged: the state has changed since the operator looked.
         Locked: somebody holds the lock, or the state is frozen.
         RacedWriter: somebody else kept writing.
-        RestoreOutcomeUnknown: the lock was broken meanwhile.
+        RestoreOutcomeUnknown: the lock was released or broken meanwhile.
         OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     caller.require(Action.RESTORE, name)
@@ -123,7 +127,15 @@ def restore(
         operation=OPERATION,
         info=f"holdfast state restore: {wanted.reason}",
     )
-    acquired = locks.acquire_own(store, name, info, caller)
+    may_be_left = (
+        f"The lock {info.id} of this restore may be left: a retry with the same 'id' takes it up; if it still "
+        "is held before you run the command again, remove it with 'holdfast lock break'."
+    )
+    try:
+        acquired = locks.acquire_own(store, name, info, caller)
+    except OutcomeUnknown as error:
+        error.add_note(may_be_left)
+        raise
     try:
         return _write_again(
             store, name, wanted, source, content, acquired, caller, None if name.is_probe else retention
@@ -131,7 +143,11 @@ def restore(
     finally:
         # That very lock object, so that a lock which came after it stays.
         store.prolong(_RELEASE_SECONDS)
-        locks.release_own(store, name, acquired)
+        try:
+            locks.release_own(store, name, acquired)
+        except HoldfastError as error:
+            error.add_note(may_be_left)
+            raise
 
 
 def _readable(store: Store, name: StateName, version_id: str, limit: int) -> tuple[StateDocument, Object]:
@@ -265,6 +281,7 @@ def _following(
 def _require_own(lock: HeldLock | None, acquired: LockIdentity, name: StateName) -> None:
     if identity(lock) != acquired:
         raise RestoreOutcomeUnknown(
-            f"The lock of this restore of '{name}' was broken while the restore was in progress. Look at the "
-            "history, and at who holds the lock, before you run the command again."
+            f"The lock of this restore of '{name}' is gone: somebody broke it, or another try of this very "
+            "request has ended and released it. Look at the history, and at who holds the lock, before you run "
+            "the command again."
         )

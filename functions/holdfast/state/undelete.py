@@ -248,6 +248,6 @@ def _made_before(store: Store, name: StateName, marker: str, info: LockInfo) -> 
 
 def _outcome_unknown(name: StateName) -> UndeleteOutcomeUnknown:
     return UndeleteOutcomeUnknown(
-        f"The lock of this undelete of '{name}' was broken while the undelete was in progress. Look whether "
-        "the state is there before you run the command again."
+        f"The lock of this undelete of '{name}' is gone: somebody broke it, or another try of this very "
+        "request has ended and released it. Look whether the state is there before you run the command again."
     )

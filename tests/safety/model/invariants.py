@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from tests.safety.model.clients import LOCK_KEY, RECORD_KEY, STATE_KEY
 from tests.safety.model.production import HttpRequest, Point, Reply, seconds_of
-from tests.safety.model.s3 import Bucket, Effect, Entry
+from tests.safety.model.s3 import LOST, Bucket, Effect, Entry
 
 LOCKS: Final = frozenset({"lock", "cloud-lock", "native-lock", "freeze"})
 """What makes a client hold the lock; whoever has frozen a state holds it until the freeze is lifted."""
@@ -32,6 +32,8 @@ FORCED: Final = frozenset({"state-push", "migration destination state"})
 _OF_CLOUD: Final = frozenset({"cloud-unlock", "cloud-force-unlock"})
 _MIN_AGE: Final = 10
 _DELETED: Final = b"deleted by "
+_UNTOLD: Final = frozenset({LOST, 409, 500, 503})
+"""What S3 answers where it has not decided."""
 
 
 class Invariant(Enum):
@@ -441,25 +443,31 @@ def has_deleted(point: Point, bucket: Bucket) -> bool:
 
 
 def of_undone_delete(
-    effect: Effect, point: Point, deleted: int, bucket: Bucket, excused: frozenset[Exemption]
+    effect: Effect, point: Point, then: Point, bucket: Bucket, excused: frozenset[Exemption]
 ) -> Iterable[Violation]:
     """Judge a change of the state object by a request that was sent before a delete was acknowledged.
 
     Args:
         effect: what was changed.
         point: whose request it was.
-        deleted: where that invocation stood when the delete was acknowledged; -1 if none was.
+        then: where its invocation stood when the delete was acknowledged.
         bucket: what is there now.
         excused: what breaks no invariant.
     """
-    if deleted < 0 or effect.added is None or effect.added.body is None or effect.before is not None:
+    if effect.added is None or effect.added.body is None or effect.before is not None:
         return
-    request, pending = point.request, point.pending
+    request = point.request
     if request.verb == "undelete":
         beneath = bucket.key(STATE_KEY).entries[-2:-1]
         if any(entry.version_id == _document(request.body)["marker"] for entry in beneath):
             return  # it has seen that delete
-    was_on_its_way = pending is not None and pending.if_none_match and point.number == deleted
+    # The same PutObject, sent again or not, and S3 has told its invocation nothing since.
+    since = point.answers[len(then.answers) :]
+    was_on_its_way = (
+        (then.pending == point.pending and then.pending is not None and then.pending.if_none_match)
+        and point.answers[: len(then.answers)] == then.answers
+        and all(answer.status in _UNTOLD for answer, _ in since)
+    )
     if not (Exemption.LATE_CREATE in excused and was_on_its_way):
         yield Violation(
             Invariant.DELETED,

@@ -80,8 +80,8 @@ class Standing(NamedTuple):
             otherwise -1.
         lock: the version of the lock that was current when that invocation began, if its request is to
             unlock that; otherwise -1.
-        deleted: where that invocation stood when a delete of the state was acknowledged, unless the client held
-            the lock then; -1 if none was since the request was first sent.
+        deleted: where that invocation stood when a delete of the state was acknowledged, unless the client
+            held the lock then; -1 if none was since the request was first sent.
     """
 
     session: int
@@ -789,10 +789,11 @@ class Search:
                     self.scenario.excused,
                 )
             )
-            bucket = self._buckets[change.bucket]
-            change.violations.extend(
-                invariants.of_undone_delete(effect, point, deleted, bucket, self.scenario.excused)
-            )
+            if deleted >= 0:
+                then, bucket = self._production.point(deleted), self._buckets[change.bucket]
+                change.violations.extend(
+                    invariants.of_undone_delete(effect, point, then, bucket, self.scenario.excused)
+                )
         if effect.key in (STATE_KEY, RECORD_KEY):
             name, known = self.scenario.clients[place].name, change.acknowledged
             change.violations.extend(invariants.of_workspace_effect(effect, request, name, known))
