@@ -37,7 +37,7 @@ def put_beside(bucket: Bucket, body: bytes) -> None:
     bucket.s3.put_object(Bucket=bucket.name, Key=KEY, Body=body)
 
 
-def write_too_late(bucket: Bucket, body: bytes) -> None:
+def write_too_late(bucket: Bucket, body: bytes, *, operation: str = "OperationTypeApply") -> None:
     """Ada's lock is broken, and Bob has it, when her PutObject arrives: she is refused, and it is there."""
 
     def break_lock() -> None:
@@ -45,7 +45,7 @@ def write_too_late(bucket: Bucket, body: bytes) -> None:
         locks.acquire(bucket.direct_store(), NAME, TWO, BOB)
         time.sleep(1.1)  # S3's times have whole seconds, and within one the write counts
 
-    locks.acquire(bucket.direct_store(), NAME, ONE, ADA)
+    locks.acquire(bucket.direct_store(), NAME, lock_info("one", operation=operation), ADA)
     bucket.proxy.before("PUT", KEY, break_lock)
     with pytest.raises(LockLost):
         write(bucket.store(), NAME, body, "one", ADA, require_lock=True)
@@ -105,6 +105,23 @@ def test_each_version_says_what_became_of_its_write_wherever_a_page_ends(bucket:
         (marker,) = [one.entry for one in versions if one.entry.is_delete_marker]
         assert (marker.size, marker.is_current) == (None, False)
         assert [one.entry.is_current for one in versions] == [True, *[False] * 7]
+
+
+def test_a_refused_push_of_the_serial_that_it_replaced_was_never_acknowledged(bucket: Bucket) -> None:
+    put(bucket, state(1))
+    write_too_late(bucket, state(1, content="pushed with -force"), operation="state-push")
+    write(bucket.direct_store(), NAME, state(2), "two", BOB, require_lock=True)
+    locks.release(bucket.direct_store(), NAME, TWO, BOB)
+    push = lock_info("one", operation="state-push")
+    locks.acquire(bucket.direct_store(), NAME, push, ADA)
+    for content in ("pushed", "pushed again"):
+        write(bucket.direct_store(), NAME, state(2, content=content), "one", ADA, require_lock=True)
+    for page_size in (1, 2, 20):
+        assert told(every_page(bucket, page_size)) == [
+            *[(2, "acknowledged")] * 3,
+            (1, "never_acknowledged"),
+            (1, "acknowledged"),
+        ]
 
 
 def test_a_version_has_what_its_writer_noted_and_its_size(bucket: Bucket) -> None:

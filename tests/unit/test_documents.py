@@ -17,7 +17,7 @@ from holdfast.identity.authentication import AuthMethod, DenialReason
 from holdfast.s3 import object_metadata
 from holdfast.s3.store import ObjectVersion
 from holdfast.state import lock_info, operator, restore
-from holdfast.state.current_state import METADATA_NAMES, version_metadata
+from holdfast.state.current_state import METADATA_NAMES, Superseded, version_metadata
 from holdfast.state.document import Revision, StateDocument
 from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import HeldLock, LockIdentity
@@ -173,9 +173,10 @@ def largest_metadata(character: str, *, is_restored: bool) -> dict[str, str]:
     version = ObjectVersion("etag", "version", 1, datetime.now(UTC), {}, has_own_etag=True)
     lock = HeldLock(LockIdentity("version", info, whole), version, datetime.now(UTC))
     document = StateDocument(revision, cut)
+    superseded = Superseded(revision, over_refused=True)
     if not is_restored:
-        return version_metadata(document, "0" * 64, revision, lock, caller, "0" * 32)
-    noted = version_metadata(document, "0" * 64, revision, lock, caller)
+        return version_metadata(document, "0" * 64, superseded, lock, caller, "0" * 32)
+    noted = version_metadata(document, "0" * 64, superseded, lock, caller)
     return {**noted, "restored-from": "x" * operator.LONGEST_VERSION_ID, "reason": cut}
 
 

@@ -19,9 +19,23 @@ from holdfast.state.locks import HeldLock
 
 METADATA_NAMES: Final = (
     *("sha256", "serial", "lineage", "terraform-version", "lock-id", "who", "operation", "written-by"),
-    *("over-serial", "over-lineage", "upload", "restored-from", "reason"),
+    *("over-serial", "over-lineage", "over-refused", "upload", "restored-from", "reason"),
 )
 """The user metadata of a state version; `over-*` is the superseded revision. The names are stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """What a version notes of what it supersedes.
+
+    Attributes:
+        revision: the last acknowledged one.
+        over_refused: whether a version that was never acknowledged lies in between. Only that tells where both
+            have the same revision, as after a forced push.
+    """
+
+    revision: Revision
+    over_refused: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +47,7 @@ class CurrentState:
         sha256: of its bytes, hexadecimal.
         revision: its serial and lineage; None if it is not a state document.
         superseded: the last acknowledged revision that it replaced, if its writer noted one.
+        over_refused: whether it was written over a version that was never acknowledged.
         lock_id: the lock under which it was written; empty for an unlocked write.
         fenced: whether Holdfast wrote it.
         upload: the key of the upload that it was committed from; empty if it came in one request.
@@ -47,6 +62,7 @@ class CurrentState:
     fenced: bool
     upload: str = ""
     restored_from: str = ""
+    over_refused: bool = False
 
 
 def read_current(store: Store, name: StateName) -> CurrentState | None:
@@ -93,6 +109,7 @@ def noted(version: ObjectVersion) -> CurrentState | None:
         fenced=True,
         upload=metadata.get("upload", ""),
         restored_from=metadata.get("restored-from", ""),
+        over_refused="over-refused" in metadata,
     )
 
 
@@ -104,7 +121,7 @@ def _noted_revision(metadata: Mapping[str, str], serial: str, lineage: str) -> R
 def version_metadata(
     new: StateDocument,
     sha256: str,
-    superseded: Revision | None,
+    superseded: Superseded | None,
     lock: HeldLock | None,
     caller: Caller,
     upload: str = "",
@@ -131,5 +148,9 @@ def version_metadata(
         "upload": upload,
     }
     if superseded is not None:
-        metadata |= {"over-serial": str(superseded.serial), "over-lineage": superseded.lineage}
+        metadata |= {
+            "over-serial": str(superseded.revision.serial),
+            "over-lineage": superseded.revision.lineage,
+            "over-refused": "yes" if superseded.over_refused else "",
+        }
     return {name: value for name, value in metadata.items() if value}

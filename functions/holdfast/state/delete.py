@@ -73,9 +73,9 @@ def delete(
         )
     if identity(held) != acquired:
         raise DeleteOutcomeUnknown(
-            "The lock of this delete is gone: somebody broke it, or another try of this very delete has ended "
-            "and released it. Look whether the state is there before you run the command again; its versions "
-            "are."
+            "The lock of this delete is gone: somebody broke it, or another try of this very delete has "
+            "ended and released it. Look whether the state is there before you run the command again; its "
+            "versions are."
         )
     return Removed(version.version_id)
 

@@ -15,7 +15,7 @@ from holdfast.errors import (
     SerialNotNewer,
     UnreadableState,
 )
-from holdfast.state.current_state import CurrentState
+from holdfast.state.current_state import CurrentState, Superseded
 from holdfast.state.document import Revision
 from holdfast.state.locks import HeldLock, LockIdentity, identity, refusal
 
@@ -203,6 +203,14 @@ def last_acknowledged_revision(current: CurrentState | None, lock: HeldLock | No
     if current is None:
         return None
     return current.superseded if was_never_acknowledged(current, lock) else current.revision
+
+
+def last_acknowledged(current: CurrentState | None, lock: HeldLock | None) -> Superseded | None:
+    """Return what the version that supersedes the last acknowledged revision notes of it."""
+    revision = last_acknowledged_revision(current, lock)
+    if current is None or revision is None:
+        return None
+    return Superseded(revision, over_refused=was_never_acknowledged(current, lock))
 
 
 def _lock_lost(lock_id: str | None) -> LockLost:

@@ -185,9 +185,12 @@ def _status(this: CurrentState, newer: CurrentState | None, *, was_deleted: bool
     """Decide what became of the write of a version, by what the next newer one notes that it replaced.
 
     That is the revision of this version if it counted, and what this one replaced itself if it did not. It
-    is neither where the newer one replaced another version, which is gone, or none at all.
+    is neither where the newer one replaced another version, which is gone, or none at all. It is both where a
+    push repeated the serial: then the newer one notes which.
     """
-    if newer is None or newer.superseded == this.revision or newer.superseded != this.superseded:
+    if newer is None or newer.superseded != this.superseded:
+        return Status.ACKNOWLEDGED
+    if newer.superseded == this.revision and not newer.over_refused:
         return Status.ACKNOWLEDGED
     if newer.superseded is None and was_deleted:
         return Status.ACKNOWLEDGED

@@ -128,8 +128,8 @@ def restore(
         info=f"holdfast state restore: {wanted.reason}",
     )
     may_be_left = (
-        f"The lock {info.id} of this restore may be left: a retry with the same 'id' takes it up; if it still "
-        "is held before you run the command again, remove it with 'holdfast lock break'."
+        f"The lock {info.id} of this restore may be left: a retry with the same 'id' takes it up; if it "
+        "still is held before you run the command again, remove it with 'holdfast lock break'."
     )
     try:
         acquired = locks.acquire_own(store, name, info, caller)
@@ -213,7 +213,7 @@ def _write_again(
                 **version_metadata(
                     new,
                     hashlib.sha256(body).hexdigest(),
-                    guards.last_acknowledged_revision(current, lock),
+                    guards.last_acknowledged(current, lock),
                     lock,
                     caller,
                 ),
@@ -282,6 +282,6 @@ def _require_own(lock: HeldLock | None, acquired: LockIdentity, name: StateName)
     if identity(lock) != acquired:
         raise RestoreOutcomeUnknown(
             f"The lock of this restore of '{name}' is gone: somebody broke it, or another try of this very "
-            "request has ended and released it. Look at the history, and at who holds the lock, before you run "
-            "the command again."
+            "request has ended and released it. Look at the history, and at who holds the lock, before you "
+            "run the command again."
         )

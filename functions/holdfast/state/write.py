@@ -145,7 +145,7 @@ def write(
             metadata=version_metadata(
                 new,
                 sha256,
-                guards.last_acknowledged_revision(current, lock),
+                guards.last_acknowledged(current, lock),
                 lock,
                 caller,
                 upload.key if upload else "",
