@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import time
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -754,6 +755,18 @@ def test_an_ended_freeze_is_lifted_by_the_next_who_acquires_the_lock(team: Team,
     # Nothing of the freeze is left in the bucket.
     now = held(team)
     assert team.bucket.history(LOCK_KEY) == ([(LOCK_KEY, now.identity.version_id)] if now else [])
+
+
+def test_a_freeze_ends_with_its_second_by_the_clock_of_s3(team: Team) -> None:
+    frozen(team, until=FAR)
+    until = held_lock(team).read_at + timedelta(seconds=2)
+    unfreeze(team.bucket.direct_store(), NAME, COMMAND, OPERATOR)
+    frozen(team, until=until)
+    while (found := held_lock(team)).read_at < until:
+        assert not found.is_ended_freeze
+        time.sleep(0.1)
+    assert found.is_ended_freeze
+    assert locks.acquire(team.bucket.store(), NAME, ONE, ADA).lifted == COMMAND
 
 
 def test_a_lock_that_came_after_an_ended_freeze_stays(team: Team) -> None:

@@ -185,3 +185,22 @@ def test_a_version_was_written_under_a_lock_that_has_its_id_and_is_not_younger(
 
 def test_without_a_current_state_there_is_no_acknowledged_revision() -> None:
     assert guards.last_acknowledged_revision(None, lock()) is None
+
+
+@pytest.mark.parametrize(
+    ("until", "ended"),
+    [
+        ("2026-01-01T11:59:59Z", True),
+        ("2026-01-01T12:00:00Z", True),
+        ("2026-01-01T12:00:01Z", False),
+        ("noon", False),
+        (None, False),
+    ],
+)
+def test_a_freeze_ends_with_the_second_that_it_names(until: str | None, ended: bool) -> None:
+    frozen = {"freeze": "0" * 32, **({"freeze-until": until} if until else {})}
+    found = lock()
+    assert replace(found, version=replace(found.version, metadata=frozen)).is_ended_freeze is ended
+    assert not replace(
+        found, version=replace(found.version, metadata={"freeze-until": until})
+    ).is_ended_freeze

@@ -30,8 +30,8 @@ class Superseded:
 
     Attributes:
         revision: the last acknowledged one.
-        over_refused: whether a version that was never acknowledged lies in between. Only that tells where both
-            have the same revision, as after a forced push.
+        over_refused: whether a version that was never acknowledged lies in between. Only that tells where
+            both have the same revision, as after a forced push.
     """
 
     revision: Revision

@@ -360,6 +360,32 @@ def _work(
         yield HttpRequest("write", STATE, me.caller, state_document(me.name, serial, save=saves + 1), lock_id)
 
 
+# --- who may less than they try -------------------------------------------------------------------
+
+
+def lock_says_delete(me: Client) -> Session:
+    """Sends the lock info of an apply that says it deletes."""
+    yield from _locked_work(me, "delete", saves=1)
+
+
+def what_a_maintainer_may(me: Client) -> Session:
+    """A writer who has looked, and tries what only a maintainer may, also to remove A's lock."""
+    seen = yield from _looked(me)
+    reply = yield HttpRequest("see-lock", STATE, me.caller)
+    lock = json.loads(reply.body) if reply is not None and reply.status == 200 else None
+    if lock:
+        yield HttpRequest("break", STATE, me.caller, lock_id=lock["id"], id=lock["version"])
+        for body in (b"", json.dumps({"ID": lock["id"]}).encode(), lock_document("A")):
+            yield HttpRequest("unlock", STATE, me.caller, body)
+        workspace = yield from _workspace(me)
+        yield _of_cloud(me, "cloud-force-unlock", workspace)
+    if seen:
+        yield from _restore(me, seen)
+        yield HttpRequest("manage-delete", STATE, me.caller, json.dumps({"version": seen}).encode())
+    yield HttpRequest("delete", STATE, me.caller)
+    yield from _freeze(me, None)
+
+
 # --- clients of `cloud {}` ------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from tests.safety.model.clients import LOCK_KEY, RECORD_KEY, STATE_KEY
-from tests.safety.model.production import HttpRequest, Point, Reply, seconds_of
+from tests.safety.model.production import WRITERS, HttpRequest, Point, Reply, seconds_of
 from tests.safety.model.s3 import LOST, Bucket, Effect, Entry
 
 LOCKS: Final = frozenset({"lock", "cloud-lock", "native-lock", "freeze"})
@@ -30,6 +30,10 @@ BLIND: Final = "X"
 """The name of the client that restores whatever is current."""
 FORCED: Final = frozenset({"state-push", "migration destination state"})
 _OF_CLOUD: Final = frozenset({"cloud-unlock", "cloud-force-unlock"})
+_OF_MAINTAINERS: Final = DELETES | {
+    *("undelete", "restore", "break", "freeze", "unfreeze", "cloud-force-unlock")
+}
+"""What no writer may. Nor may one remove a lock by less than the document that acquired it."""
 _MIN_AGE: Final = 10
 _DELETED: Final = b"deleted by "
 _UNTOLD: Final = frozenset({LOST, 409, 500, 503})
@@ -50,6 +54,7 @@ class Invariant(Enum):
     FOLLOWED = "9 who holds the lock and follows on what they read is not refused"
     DELETED = "10 once a delete is answered with success, the state that it found is deleted"
     CURRENT = "11 a write that is acknowledged to the lock's holder is the current state"
+    ALLOWED = "12 nobody changes anything by a request that their role does not allow"
 
     @property
     def number(self) -> int:
@@ -177,6 +182,27 @@ def in_essence(reply: Reply) -> tuple[int, str, str]:
     if "serial" not in told:
         told.pop("version", None)
     return reply.status, "", json.dumps(told)
+
+
+def of_role(request: HttpRequest, effect: Effect) -> Iterable[Violation]:
+    """Judge who made a change."""
+    if not request.principal.startswith(WRITERS):
+        return
+    is_beyond = request.verb in _OF_MAINTAINERS
+    lock = effect.removed
+    if effect.key == LOCK_KEY and lock is not None and request.verb not in LIFTS:
+        is_whole = request.verb != "unlock" or len(_document(request.body or b"{}")) > 1
+        is_own = dict(lock.metadata).get("locked-by") == request.principal
+        is_beyond |= not (is_whole and is_own)
+    if is_beyond:
+        yield Violation(Invariant.ALLOWED, f"{_named(request)} of a writer changed something")
+
+
+def of_answered_role(request: HttpRequest) -> Iterable[Violation]:
+    """Judge who was answered with success."""
+    is_beyond = request.verb in _OF_MAINTAINERS or (request.verb == "unlock" and not request.body)
+    if is_beyond and request.principal.startswith(WRITERS):
+        yield Violation(Invariant.ALLOWED, f"{_named(request)} of a writer was answered with success")
 
 
 def of_read(body: bytes, bucket: Bucket) -> Iterable[Violation]:

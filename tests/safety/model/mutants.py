@@ -92,6 +92,7 @@ _FOLLOWING: Final = "holdfast.state.restore:_following"
 _FREEZE: Final = "holdfast.state.locks:HeldLock.freeze"
 _IS_ENDED: Final = "holdfast.state.locks:HeldLock.is_ended_freeze"
 _UNFREEZE: Final = "holdfast.state.locks:unfreeze"
+_UNFREEZE_VERB: Final = "holdfast.state.freeze:unfreeze"
 _BREAK: Final = "holdfast.state.locks:break_exactly"
 _ANSWER_ACQUIRE: Final = "terraform_http.handler:_acquire"
 _ANSWER_RELEASE: Final = "terraform_http.handler:_release"
@@ -956,6 +957,45 @@ MUTANTS: Final = (
         "freeze-copied",
         (0, 0, 0),
         WithoutOperand(_CHECK_LOCK, "freeze"),
+    ),
+    _mutant(
+        "a freeze ends a second early",
+        Invariant.OWN_LOCK,
+        "frozen-almost-over",
+        (0, 0, 1),
+        Replaced(
+            _IS_ENDED,
+            "return freeze is not None and freeze.until is not None and freeze.until <= self.read_at",
+            "return freeze is not None and freeze.until is not None "
+            "and freeze.until <= self.read_at + timedelta(seconds=1)",
+        ),
+    ),
+    _mutant(
+        "a delete of nothing releases any lock of its token that says delete",
+        Invariant.OWN_LOCK,
+        "says-delete",
+        (0, 0, 0),
+        Condition("holdfast.state.delete:_release_left_lock", "own", "left.info.operation != _OPERATION"),
+    ),
+    *(
+        _mutant(
+            f"{what} does not ask for the right",
+            Invariant.ALLOWED,
+            scenario,
+            bounds,
+            WithoutCall(function, "require", which=which),
+        )
+        for what, function, which, scenario, bounds in (
+            ("a delete", _DELETE, (0, 1), "writer-tries", (0, 0, 0)),
+            ("a restore", _RESTORE, (0, 1), "writer-tries", (0, 0, 0)),
+            ("a freeze", "holdfast.state.freeze:freeze", (0, 1), "writer-tries", (0, 0, 0)),
+            ("a break", _BREAK, (0, 1), "writer-tries", (0, 0, 0)),
+            ("a force-unlock with an ID", _RELEASE, (1, 3), "writer-tries", (0, 0, 0)),
+            ("a force-unlock of a workspace", _FORCE_UNLOCK_VERSION, (0, 1), "writer-tries", (0, 0, 1)),
+            ("a force-unlock without an ID", _RELEASE, (2, 3), "writer-breaks-stuck-lock", (0, 0, 0)),
+            ("an undelete", "holdfast.state.undelete:undelete", (0, 1), "writer-undeletes", (0, 0, 0)),
+            ("an unfreeze", _UNFREEZE_VERB, (0, 1), "writer-unfreezes", (0, 0, 0)),
+        )
     ),
 )
 """Every mutant."""

@@ -16,7 +16,7 @@ from tests.safety.model.clients import (
     state_document,
 )
 from tests.safety.model.invariants import Exemption
-from tests.safety.model.production import BUCKET, time_of
+from tests.safety.model.production import BUCKET, WRITERS, time_of
 from tests.safety.model.s3 import Bucket, Request, carry_out
 from tests.safety.model.search import TICK, Scenario
 
@@ -168,6 +168,7 @@ def _stuck() -> Bucket:
 
 
 _A: Final = Client("A", clients.apply)
+_WRITER: Final = Client("A", clients.apply, f"{WRITERS}A")
 _A2: Final = Client("A", clients.apply_with_two_saves)
 _B: Final = Client("B", clients.apply)
 _CLOUD: Final = Client("A", clients.cloud_apply)
@@ -195,7 +196,7 @@ def _plan(
 
 
 PLANS: Final = (
-    _plan("two-applies", [_A, _B], [(1, 1, 0), (2, 0, 0)], [(1, 1, 1), (2, 1, 0)]),
+    _plan("two-applies", [_WRITER, _B], [(1, 1, 0), (2, 0, 0)], [(1, 1, 1), (2, 1, 0)]),
     _plan("three-applies", [_A, _B, _C], [(0, 0, 0)], [(1, 0, 0), (0, 1, 0)]),
     _plan("long-apply", [_A2], [(1, 1, 0), (0, 2, 0), (0, 1, 1)], [(2, 1, 0), (1, 2, 0), (1, 1, 1)]),
     _plan("first-state", [_A, _B], [(1, 1, 0)], [(2, 0, 0), (1, 1, 1)], before=Bucket),
@@ -208,7 +209,7 @@ PLANS: Final = (
     ),
     _plan(
         "broken-lock",
-        [_A, _NAMING],
+        [_WRITER, _NAMING],
         [(1, 0, 0), (0, 1, 0), (0, 0, 1)],
         [(1, 0, 1), (1, 1, 0), (2, 0, 0), (0, 1, 1)],
     ),
@@ -241,7 +242,7 @@ PLANS: Final = (
         [(1, 0, 1), (1, 1, 0)],
         before=_stuck,
     ),
-    _plan("delete", [_A, Client("D", clients.delete)], [(1, 1, 0)], [(1, 1, 1), (2, 0, 0)]),
+    _plan("delete", [_WRITER, Client("D", clients.delete)], [(1, 1, 0)], [(1, 1, 1), (2, 0, 0)]),
     _plan("delete-broken", [Client("D", clients.delete), _NAMING], [(1, 0, 0)], [(0, 1, 0), (1, 0, 1)]),
     _plan(
         "two-deletes",
@@ -439,7 +440,7 @@ PLANS: Final = (
         [(1, 1, 0)],
         before=_deleted,
     ),
-    _plan("restore", [_A, _RESTORER], [(1, 0, 0), (0, 1, 0)], [(1, 1, 0), (2, 0, 0)], before=_twice),
+    _plan("restore", [_WRITER, _RESTORER], [(1, 0, 0), (0, 1, 0)], [(1, 1, 0), (2, 0, 0)], before=_twice),
     _plan(
         "restore-blindly",
         [_A, Client("X", clients.restore_blindly)],
@@ -501,7 +502,7 @@ PLANS: Final = (
     _plan("break-protected", [_A, _B, _BREAKER], [(0, 0, 0)], [(1, 0, 0)], protected=True),
     _plan(
         "freeze",
-        [_A, _FREEZER, Client("U", clients.unfreeze)],
+        [_WRITER, _FREEZER, Client("U", clients.unfreeze)],
         [(0, 0, 0)],
         [(1, 0, 0), (0, 1, 0)],
     ),
@@ -562,6 +563,29 @@ PLANS: Final = (
         [(0, 0, 1)],
         [(1, 0, 1), (0, 1, 1)],
         before=_frozen_for_a_while,
+    ),
+    _plan("frozen-almost-over", [_WRITER], [(0, 0, 1)], [(1, 1, 1)], before=_frozen_for_a_while, tick=9),
+    _plan(
+        "writer-tries",
+        [_WRITER, Client("W", clients.what_a_maintainer_may, f"{WRITERS}W")],
+        [(0, 0, 0)],
+        [(1, 0, 0), (0, 1, 0), (0, 0, 1)],
+    ),
+    _plan("writer-undeletes", [Client("U", clients.undelete, f"{WRITERS}U")], [(1, 1, 0)], before=_deleted),
+    _plan("writer-unfreezes", [Client("U", clients.unfreeze, f"{WRITERS}U")], [(1, 1, 0)], before=_frozen),
+    _plan(
+        "writer-breaks-stuck-lock",
+        [Client("B", clients.impatient_without_id, f"{WRITERS}B")],
+        [(0, 0, 1)],
+        [(1, 1, 1)],
+        before=_stuck,
+    ),
+    _plan(
+        "says-delete",
+        [Client("A", clients.lock_says_delete, "ci"), Client("D", clients.delete, "ci")],
+        [(0, 0, 0)],
+        [(1, 0, 0)],
+        before=Bucket,
     ),
     _plan("says-freeze", [Client("A", clients.lock_says_freeze), _NAMING], [(0, 0, 0)], [(1, 0, 0)]),
 )

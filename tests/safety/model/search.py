@@ -703,6 +703,7 @@ class Search:
             change.violations.extend(invariants.of_announced(point, change.acknowledged))
         if reply.status != 200:
             return
+        change.violations.extend(invariants.of_answered_role(request))
         if request.verb in invariants.RELEASES:
             change.violations.extend(invariants.of_released(point, lock, self._buckets[change.bucket]))
         if request.verb == "workspace-create":
@@ -777,6 +778,7 @@ class Search:
             mine = other == place and standing.point >= 0
             if not (mine and self._production.point(standing.point).request.first == request.first):
                 change.clients[other] = standing._replace(origin=-1)
+        change.violations.extend(invariants.of_role(request, effect))
         is_native = request.verb in NATIVE  # what such a client does to others is not the API's
         if effect.key == STATE_KEY and not is_native:
             change.violations.extend(
