@@ -47,7 +47,8 @@ class Functions:
         return self.handles[api](asked, Context())
 
     def send(self, role: Role | None, method: str, address: str, body: bytes | None) -> tuple[int, str]:
-        answer = self.ask(role and Caller("token:x", role, SCOPES), method, address, body)
+        caller = None if role is None else Caller("token:x", role, SCOPES)
+        answer = self.ask(caller, method, address, body)
         return answer["statusCode"], answer["body"]
 
 

@@ -193,11 +193,10 @@ def _prepare(s3: "S3Client", bucket: str, state: str) -> Mapping[str, str]:
     s3.delete_object(Bucket=bucket, Key=deleted.state_key)
     instances = [{"attributes": {"password": f"secret of {state}"}}]
     resource = {"mode": "managed", "type": "a", "name": "a", "provider": "p", "instances": instances}
-    for serial in (1, 2):
-        document = {**json.loads(documents.state(serial)), "resources": [resource] if serial == 2 else []}
-        version = put(name.state_key, json.dumps(document).encode())
-    size = len(json.dumps(document))
-    version_id = VersionId(name, version, size)
+    put(name.state_key, documents.state(1))
+    body = json.dumps({**json.loads(documents.state(2)), "resources": [resource]}).encode()
+    version = put(name.state_key, body)
+    version_id = VersionId(name, version, len(body))
     return {
         "name": state,
         "organization": organization,
