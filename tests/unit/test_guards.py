@@ -202,5 +202,5 @@ def test_a_freeze_ends_with_the_second_that_it_names(until: str | None, ended: b
     found = lock()
     assert replace(found, version=replace(found.version, metadata=frozen)).is_ended_freeze is ended
     assert not replace(
-        found, version=replace(found.version, metadata={"freeze-until": until})
+        found, version=replace(found.version, metadata={"freeze-until": until or ""})
     ).is_ended_freeze
