@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ _TIMEOUT: Final = Timeout(connect=5.0, read=35.0)
 """Seconds for a connection, and without a byte; API Gateway gives up after 30."""
 _PAUSES: Final = (0.5, 1.5)
 """Seconds before each retry."""
+_CONNECTION: Final = re.compile(r"^(<[^>]*>|HTTPS?Connection(Pool)?\([^)]*\)): ")
+"""How urllib3 begins the text of an error. Its class need not be that of the address."""
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
 
 
@@ -184,4 +187,4 @@ def _proxy_credentials(proxy: str) -> dict[str, str]:
 
 
 def _line(error: BaseException | None) -> str:
-    return " ".join(str(error).split())
+    return _CONNECTION.sub("", " ".join(str(error).split()))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast import names
 from holdfast import team as teams
-from holdfast.access import Role, check_pattern
-from holdfast.errors import InvalidName, InvalidRequest
+from holdfast.access import Role, check_pattern, matches
+from holdfast.errors import HoldfastError, InvalidName, InvalidRequest
 from holdfast.identity.credentials import is_token_id
 from holdfast.state import operator
 from holdfast_cli import backend_config
@@ -57,6 +57,23 @@ def _allows(role: Role) -> str:
 
 ROLES_HELP: Final = "".join(["roles:\n", *(f"  {role:<12} {_allows(role)}\n" for role in Role)])
 """What each role allows, for the help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Which states a list shows.
+
+    Attributes:
+        prefix: how their names begin.
+        pattern: what they match, too; None for all that begin so.
+    """
+
+    prefix: str
+    pattern: str | None = None
+
+    def covers(self, name: str) -> bool:
+        """Return whether the list shows a state whose name begins so."""
+        return self.pattern is None or covers(self.pattern, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +170,14 @@ def add_state(parser: argparse.ArgumentParser) -> None:
 
 
 def add_prefix(parser: argparse.ArgumentParser) -> None:
-    """Add the beginning of the names of states, which may be left out."""
+    """Add the beginning of the names of states, or a pattern; it may be left out."""
     parser.add_argument(
-        "prefix",
+        "states",
         nargs="?",
-        type=prefix,
-        default=None,
-        metavar="PREFIX",
-        help="only states whose names begin so, as network/",
+        type=beginning,
+        default=Beginning(""),
+        metavar="PREFIX|PATTERN",
+        help="only states whose names begin so, as network/, or match, as '*/prod'",
     )
 
 
@@ -298,14 +315,35 @@ def state(value: str) -> names.StateName:
         raise argparse.ArgumentTypeError(error.message) from error
 
 
-def prefix(value: str) -> str:
-    """Check the beginning of a state's name."""
+def state_or_pattern(value: str) -> str:
+    """Check a state's name or a pattern; a name with '/' at its end is the pattern of all below it."""
+    pattern = f"{value}*" if value.endswith("/") else value
+    try:
+        return check_pattern(pattern) if "*" in pattern else names.parse(value).value
+    except InvalidName as error:
+        raise argparse.ArgumentTypeError(error.message) from error
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error).replace("scope pattern", "pattern")) from error
+
+
+def covers(pattern: str, name: str) -> bool:
+    """Return whether a pattern matches a name of the API; what is no name of a state matches none."""
+    try:
+        return matches(pattern, names.parse(name))
+    except HoldfastError:  # what another program put there
+        return False
+
+
+def beginning(value: str) -> Beginning:
+    """Check the beginning of states' names, or a pattern of them."""
     _refuse_secret(value)
+    if "*" in value:
+        return Beginning(value.partition("*")[0], state_or_pattern(value))
     if not _PREFIX.fullmatch(value):
         raise argparse.ArgumentTypeError(
             f"{value!r} is not the beginning of any state's name: letters, digits, '.', '_', '-' and '/'"
         )
-    return value
+    return Beginning(value)
 
 
 def reason(value: str) -> str:

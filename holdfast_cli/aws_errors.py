@@ -32,7 +32,8 @@ NOT_OF_AWS: Final = (
 """What is said of the response of a proxy or of a portal."""
 
 _LOCAL = "for the local AWS run `set -a; . .local/aws.env; set +a`"
-_SIGN_IN = "sign in again (`aws sso login`, or however you get credentials) and run the command again"
+SIGN_IN: Final = "sign in again (`aws sso login`, or however you get credentials) and run the command again"
+"""What to do about credentials that AWS does not accept."""
 
 
 class AwsUnavailableError(CommandError):
@@ -54,7 +55,7 @@ def explain(error: BotoCoreError | ClientError) -> str:
                 f"profile (`holdfast configure`); {_LOCAL}."
             )
         case exceptions.SSOError() | exceptions.TokenRetrievalError() | exceptions.LoginError():
-            return f"The AWS session has ended: {_SIGN_IN}."
+            return f"The AWS session has ended: {SIGN_IN}."
         case exceptions.SSLError():
             return f"AWS's certificate was not accepted, check AWS_CA_BUNDLE: {_one_line(error)}"
         case exceptions.ConnectionError() | exceptions.HTTPClientError():
@@ -86,9 +87,9 @@ def _explain_response(error: ClientError) -> str:
     code = code_of(error)
     call = error.operation_name
     if code in _EXPIRED:
-        return f"The AWS session has expired: {_SIGN_IN}."
+        return f"The AWS session has expired: {SIGN_IN}."
     if code in _NOT_VALID:
-        return f"AWS does not know these credentials ({code} for {call}): {_SIGN_IN}."
+        return f"AWS does not know these credentials ({code} for {call}): {SIGN_IN}."
     if error.response["ResponseMetadata"].get("HTTPStatusCode") == 403:
         return f"AWS does not allow {call}; use an identity that may: {_one_line(error)}"
     return f"AWS refused {call}: {_one_line(error)}"

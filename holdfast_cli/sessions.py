@@ -13,12 +13,13 @@ from botocore.awsrequest import AWSRequest
 from botocore.exceptions import NoCredentialsError, NoRegionError
 
 from holdfast import json_object
+from holdfast.errors import NotSigned
 from holdfast.identity import records as record_fields
 from holdfast.identity.credentials import is_secret, is_session_id
 from holdfast.identity.trust import LOOPBACK
 from holdfast_cli import api, id_tokens
 from holdfast_cli.api import Response, Sign
-from holdfast_cli.aws_errors import as_command_errors
+from holdfast_cli.aws_errors import SIGN_IN, as_command_errors
 from holdfast_cli.errors import CommandError
 from holdfast_cli.output import plain
 
@@ -133,6 +134,8 @@ def _signing(signer: SigV4Auth) -> Sign:
 
 
 def _aws_denial(response: Response, address: str, region: str) -> str:
+    if response.text("error") == NotSigned.code:
+        return f"AWS does not know these credentials: check AWS_ACCESS_KEY_ID and AWS_PROFILE, or {SIGN_IN}."
     message = _message(response)
     if message is not None:
         return f"The API denies these AWS credentials a session: {message}"

@@ -6,6 +6,8 @@ from typing import Final
 from holdfast_cli import output
 from holdfast_cli.management import Document, member, number, text, time
 
+ACKNOWLEDGED: Final = "acknowledged"
+"""The status of a version that counts."""
 NEVER_ACKNOWLEDGED: Final = "never_acknowledged"
 """The status of a version whose writer was refused."""
 

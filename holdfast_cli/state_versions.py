@@ -106,12 +106,15 @@ def _find(one: Reference, name: object, history: Iterator[Document], read: list[
 
 def _of_serial(serial: int, name: object, versions: Sequence[Document]) -> Document:
     found = [version for version in versions if management.number(version, "serial") == serial]
-    if len(found) == 1:
-        return found[0]
+    contents = {text(version, "sha256") for version in found}
+    if len(found) == 1 or (len(contents) == 1 and "" not in contents):
+        # All have the same bytes. A version whose writer was refused could not be restored by its serial.
+        acknowledged = (one for one in found if text(one, "status") == state_texts.ACKNOWLEDGED)
+        return next(acknowledged, found[0])
     if found:
         raise CommandError(
-            f"The state {name} has {len(found)} versions with the serial {serial}: {_named(found)}. Name one "
-            "by its ID."
+            f"The state {name} has {len(found)} versions with the serial {serial} and not one content: "
+            f"{_named(found)}. Name one by its ID."
         )
     serials = [number for one in versions if (number := management.number(one, "serial")) is not None]
     there = (

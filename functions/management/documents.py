@@ -169,6 +169,7 @@ def _version(version: Version) -> Mapping[str, Any]:
         "who": metadata.get("who"),
         "operation": metadata.get("operation"),
         "lock_id": metadata.get("lock-id"),
+        "sha256": metadata.get("sha256"),
         "status": version.status.value if version.status else None,
         "restored_from": metadata.get("restored-from"),
         "reason": metadata.get("reason"),

@@ -10,9 +10,6 @@ from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from holdfast import names
-from holdfast.access import check_pattern, matches
-from holdfast.errors import HoldfastError, InvalidName
 from holdfast_cli import arguments, asking, output, version_reference
 from holdfast_cli.errors import CommandError
 
@@ -117,19 +114,10 @@ examples:
 def _add_states(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "states",
-        type=_state_or_pattern,
+        type=arguments.state_or_pattern,
         metavar="STATE|PATTERN",
-        help="a state's name, or a pattern as in a scope: 'a/*' is everything below a, '*' every state",
+        help="a state's name, or a pattern as in a scope: 'a/*' or a/ is everything below a, '*' every state",
     )
-
-
-def _state_or_pattern(value: str) -> str:
-    try:
-        return check_pattern(value) if "*" in value else names.parse(value).value
-    except InvalidName as error:
-        raise argparse.ArgumentTypeError(error.message) from error
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error).replace("scope pattern", "pattern")) from error
 
 
 def _until(value: str) -> datetime:
@@ -305,7 +293,7 @@ def _matching(api: "Api", asked: argparse.Namespace, verb: str) -> "list[Documen
     listed = [
         item for item in api.pages("states", "states", progress="states") if item.get("deleted") is not True
     ]
-    found = [item for item in listed if _covers(asked.states, text(item, "name"))]
+    found = [item for item in listed if arguments.covers(asked.states, text(item, "name"))]
     if not found:
         raise CommandError(
             f"No state in your scope matches {asked.states}: nothing was changed. "
@@ -317,13 +305,6 @@ def _matching(api: "Api", asked: argparse.Namespace, verb: str) -> "list[Documen
             str(len(found)),
         )
     return found
-
-
-def _covers(pattern: str, name: str) -> bool:
-    try:
-        return matches(pattern, names.parse(name))
-    except HoldfastError:  # what another program put there
-        return False
 
 
 def _each(

@@ -109,7 +109,8 @@ def _list(asked: argparse.Namespace) -> None:
     from holdfast_cli.state_texts import holder, lock_words, word
 
     api = management.sign_in(asked)
-    locks = list(api.pages("locks", "locks", progress="locks", prefix=asked.prefix))
+    found = api.pages("locks", "locks", progress="locks", prefix=asked.states.prefix)
+    locks = [lock for lock in found if asked.states.covers(text(lock, "name"))]
     if asked.older_than is not None:
         before = datetime.now(UTC) - asked.older_than
         locks = [lock for lock in locks if (since := management.time(lock, "since")) and since <= before]
@@ -119,7 +120,9 @@ def _list(asked: argparse.Namespace) -> None:
         return
     if not locks:
         output.write(
-            "There are no such locks." if asked.prefix or asked.older_than else "No state is locked."
+            "There are no such locks."
+            if asked.states.prefix or asked.states.pattern or asked.older_than
+            else "No state is locked."
         )
         return
     rows = [

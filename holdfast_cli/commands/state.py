@@ -61,6 +61,7 @@ def _add_list(group: "Commands") -> None:
 examples:
   holdfast state list
   holdfast state list network/ --locked
+  holdfast state list '*/prod'
   holdfast state list --larger-than 4MB --older-than 30d
   holdfast state list --deleted --json
 """,
@@ -216,7 +217,7 @@ def _list(asked: argparse.Namespace) -> None:
         "states",
         "states",
         progress="states",
-        prefix=asked.prefix,
+        prefix=asked.states.prefix,
         deleted="true" if asked.deleted else None,
     )
     states = [item for item in found if _is_wanted(item, asked)]
@@ -229,11 +230,12 @@ def _list(asked: argparse.Namespace) -> None:
 
 
 def _is_wanted(item: "Document", asked: argparse.Namespace) -> bool:
-    from holdfast_cli.management import member, number, time
+    from holdfast_cli.management import member, number, text, time
 
     size, modified = number(item, "size"), time(item, "modified")
     return (
-        (not asked.locked or bool(member(item, "lock")))
+        asked.states.covers(text(item, "name"))
+        and (not asked.locked or bool(member(item, "lock")))
         and (item.get("deleted") is True) == asked.deleted
         and (asked.larger_than is None or (size is not None and size > asked.larger_than))
         and (asked.older_than is None or (modified is not None and _age(modified) > asked.older_than))

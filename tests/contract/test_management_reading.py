@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -271,6 +272,7 @@ def test_the_history_says_who_wrote_each_version_and_pages_through(api: Api) -> 
         "who": None,
         "operation": None,
         "lock_id": None,
+        "sha256": hashlib.sha256(state(23)).hexdigest(),
         "status": "acknowledged",
         "restored_from": None,
         "reason": None,

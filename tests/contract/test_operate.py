@@ -675,7 +675,8 @@ def test_everybody_who_meets_a_freeze_is_told_why_and_until_when(team: Team) -> 
                 "The state is frozen by token:operator: an incident. It ends at 2999-01-01T00:00:00Z. "
                 "'holdfast state unfreeze' lifts it; no force-unlock does."
             )
-            assert found.value.body() == freeze_lock.info.for_client()
+            since = freeze_lock.version.last_modified.strftime("%Y-%m-%dT%H:%M:%SZ")
+            assert found.value.body() == {**freeze_lock.info.for_client(), "Created": since}
     assert team.versions() == [state(1), state(2)]
     still = held_lock(team)
     assert (still.identity, still.version) == (freeze_lock.identity, freeze_lock.version)

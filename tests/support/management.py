@@ -125,6 +125,7 @@ def version(version_id: str, serial: int | None, time: str, **changed: object) -
         "who": "bob@desk",
         "operation": "OperationTypeApply",
         "lock_id": "4fe1c2a0",
+        "sha256": f"of {version_id}",
         "status": "acknowledged",
         "restored_from": None,
         "reason": None,

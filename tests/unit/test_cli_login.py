@@ -267,6 +267,16 @@ NEWER = (
 )
 
 
+def test_keys_that_aws_does_not_know_are_told_to_sign_in_to_aws(stub: ApiStub) -> None:
+    stub.reply(refused(403, "not_signed", "Use `holdfast login`."))
+
+    line = failure("--address", stub.address, **AWS)
+
+    assert "AWS_ACCESS_KEY_ID" in line
+    assert "`aws sso login`" in line
+    assert "holdfast login" not in line
+
+
 @pytest.mark.parametrize(
     ("reply", "version", "told"),
     [

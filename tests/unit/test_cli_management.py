@@ -265,6 +265,14 @@ def test_a_throttle_and_a_fault_are_told_after_retries(stub: ApiStub) -> None:
     assert "run the command again. S3 did not decide." in failure(stub, "state", "list")
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_connection_that_is_refused_is_told_without_the_class_of_a_library(scheme: str) -> None:
+    line = failure(None, "state", "list", "--address", f"{scheme}://127.0.0.1:{free_port()}")
+
+    assert "does not respond; check the address and the network: Failed to establish" in line
+    assert "Connection(" not in line
+
+
 def test_a_change_whose_response_is_lost_says_that_it_may_have_taken_effect(stub: ApiStub) -> None:
     stub.reply(Reply(lost=True))
 

@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from holdfast_cli.arguments import Beginning
 from holdfast_cli.main import main, parser
 from holdfast_cli.version_reference import reference
 from tests.unit.test_commands import COMMANDS
@@ -204,7 +205,7 @@ def test_help_is_given_whatever_follows(line: str, capsys: pytest.CaptureFixture
         # What may be left out may stand behind an option.
         ("state diff a --show-values @1 --address https://x.example @2", "to", reference("@2")),
         ("state diff a --show-values -- @1", "from_", reference("@1")),
-        ("state list --larger-than 4MB network/", "prefix", "network/"),
+        ("state list --larger-than 4MB network/", "states", Beginning("network/")),
         ("token show -- k2v9x0q7m3c1d8f5a6b4", "id", "k2v9x0q7m3c1d8f5a6b4"),
     ],
 )

@@ -70,6 +70,9 @@ def test_states_are_a_table_over_all_pages(stub: ApiStub) -> None:
     [
         ([], "", ["app", "network/eu", "network/prod", "new"]),
         (["network/"], "?prefix=network%2F", ["app", "network/eu", "network/prod", "new"]),
+        (["network/*"], "?prefix=network%2F", ["network/eu", "network/prod"]),
+        (["*/prod"], "", ["network/prod"]),
+        (["*"], "", ["app", "network/eu", "network/prod", "new"]),
         (["--locked"], "", ["network/eu", "network/prod", "new"]),
         (["--larger-than", "4MB"], "", ["network/eu"]),
         (["--larger-than", "0.8kb"], "", ["app", "network/eu", "network/prod"]),

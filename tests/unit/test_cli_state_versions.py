@@ -20,6 +20,7 @@ HISTORY = (
     version("v-11", 11, "2026-11-20T10:00:00Z", status="never_acknowledged"),
 )
 """Newest first; it comes in two pages."""
+SAME = {one: version(one, 7, "2026-11-20T09:00:00Z", sha256="same") for one in "ab"}
 
 
 @pytest.fixture
@@ -59,6 +60,32 @@ def test_a_serial_is_looked_for_in_the_whole_history(stub: ApiStub) -> None:
         "holdfast: @13 is version v-13, serial 13, of 2026-11-20 13:00:00 UTC, written by another program.\n"
     )
     assert [one.path.partition("versions/")[2] for one in stub.asked[:2]] == [NAME, f"{NAME}?cursor=older"]
+
+
+@pytest.mark.parametrize(
+    ("versions", "version_id"),
+    [
+        ((SAME["b"], SAME["a"]), "b"),
+        ((SAME["b"] | {"status": "never_acknowledged"}, SAME["a"]), "a"),
+        ((SAME["b"] | {"status": "never_acknowledged"},) * 2, "b"),
+    ],
+    ids=["undeleted", "of which one was refused", "refused"],
+)
+def test_of_versions_with_one_content_a_serial_means_the_newest_that_counts(
+    stub: ApiStub, versions: tuple[dict[str, object], ...], version_id: str
+) -> None:
+    stub.reply(page("versions", *versions), answer(DIFF))
+
+    assert found(stub, "@7")[0] == version_id
+
+
+@pytest.mark.parametrize("sha256", ["another", None])
+def test_versions_of_which_nothing_says_that_they_are_the_same_are_ambiguous(
+    stub: ApiStub, sha256: str | None
+) -> None:
+    stub.reply(page("versions", SAME["b"] | {"sha256": sha256}, SAME["a"] | {"sha256": sha256 and "one"}))
+
+    assert "2 versions with the serial 7 and not one content" in failure(stub, "state", "diff", NAME, "@7")
 
 
 def test_a_serial_whose_only_version_was_never_acknowledged_is_said_to_be_so(stub: ApiStub) -> None:

@@ -63,7 +63,7 @@ def for_aws_role(arn: str | None, account: str, read_records: Callable[[], Recor
         NotAllowed: the caller has no role of the account, or no trust record names it.
     """
     if arn is None:
-        raise NotSigned("The request is not signed with AWS credentials; use `holdfast login`.")
+        raise NotSigned("The request is not signed with AWS credentials that AWS knows.")
     role_session = _ROLE_SESSION.fullmatch(arn)
     if role_session is None or role_session["account"] != account:
         raise NotAllowed(

@@ -131,6 +131,8 @@ def refusal(held: HeldLock) -> Locked:
     freeze = held.freeze
     if freeze is None:
         return Locked(holder)
+    # What is stored has no time, so that a retry stores the same; clients would show the year 1.
+    holder["Created"] = held.version.last_modified.astimezone(UTC).strftime(_UNTIL)
     if held.is_ended_freeze:
         then = "It has ended: the next command that acquires the lock lifts it."
     else:
