@@ -18,7 +18,7 @@ from local_aws.failure import LocalAwsError
 from local_aws.home import Connection, DeployedTeam, Home
 from local_aws.server import ROOT, LocalAws, find_running
 from local_aws.terraform import terraforms
-from local_aws.up import holdfast
+from local_aws.up import holdfast, takes_declared_names_alone
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -70,6 +70,9 @@ def demo(home: Home) -> None:
 
 def _demo(home: Home, connection: Connection, team: DeployedTeam, s3: "S3Client") -> None:
     _check_not_locked(home, connection, s3, team.bucket_name)
+    if takes_declared_names_alone(team.name):
+        credentials = {"TF_HTTP_USERNAME": connection.username, "TF_HTTP_PASSWORD": connection.password}
+        holdfast("state", "create", _STATE, "--address", connection.address, environment=credentials)
     terraform = terraforms()[0]
     client = terraform.client
     print(f"The state {_STATE} of the team {team.name}, with {client}.")

@@ -18,6 +18,7 @@ from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from holdfast.names import RESERVED
 from infra.config import ConfigError, TeamConfig, load_teams, team_named
 from local_aws.failure import LocalAwsError
 from local_aws.home import Connection, DeployedTeam, Deployment, Home
@@ -38,6 +39,8 @@ _DEPLOYED = (
 _BOOTSTRAPPED = ("package-lock.json",)
 
 _EXAMPLE_STATE = "my/first-state"
+_NO_STATE = f"{RESERVED}/{'0' * 32}"
+"""What a new token is tried with. Of all names without a state, a probe's is never one to be declared."""
 _CLOUD_HOST = "holdfast.local"
 """The host name in a `cloud` block. Terraform takes it from `cloud.tfrc` and never looks it up."""
 _COMMAND_TIME_LIMIT = 60
@@ -133,8 +136,7 @@ def teams_to_deploy(known: Sequence[str], deployed: Iterable[str], asked: Iterab
     if gone:
         raise LocalAwsError(
             f"The team {gone[0]} is deployed here and is no longer in teams.toml: "
-            f"write [teams.{gone[0]}] again, as a renamed team is a new one with an empty store; or "
-            "remove everything local, states included, with `make clean`."
+            f"write [teams.{gone[0]}] again. A renamed team is a new one with an empty store."
         )
     wanted = {known[0], *deployed, *asked}
     return tuple(team for team in known if team in wanted)
@@ -170,7 +172,17 @@ def up(home: Home, port: int | None, teams: str | None = None) -> None:
         connection = _connect(home, aws, first)
         write_private(home.terraform_env, _exports(connection))
         write_private(home.cloud_config, _cloud_config(connection))
-    _print_next(home, deployment, [team for team in known if team not in wanted])
+    not_deployed = [team for team in known if team not in wanted]
+    _print_next(home, deployment, not_deployed, declared_only=takes_declared_names_alone(first.name))
+
+
+def takes_declared_names_alone(team: str) -> bool:
+    """Return whether teams.toml says that names without a state must be declared for a team.
+
+    Raises:
+        LocalAwsError: the file cannot be read.
+    """
+    return any(one.name == team and one.new_states == "declared" for one in _configured_teams())
 
 
 def holdfast(*arguments: str, environment: dict[str, str] | None = None) -> str:
@@ -323,7 +335,7 @@ def _connect(home: Home, aws: LocalAws, team: DeployedTeam) -> Connection:
 
 def _is_taken(connection: Connection, aws: LocalAws) -> bool:
     """Read a state that is not there: this goes through the gateway, both functions and S3."""
-    address = urlsplit(f"{connection.address}/states/{_EXAMPLE_STATE}")
+    address = urlsplit(f"{connection.address}/states/{_NO_STATE}")
     basic = base64.b64encode(f"{connection.username}:{connection.password}".encode()).decode()
     request = http.client.HTTPConnection(address.netloc, timeout=_REQUEST_TIME_LIMIT)
     with closing(request):
@@ -340,8 +352,7 @@ def _is_taken(connection: Connection, aws: LocalAws) -> bool:
         case _:
             raise LocalAwsError(
                 f"Holdfast answered {status} where it should have read a state. The end of {aws.log}:\n"
-                f"{aws.tail()}\nTry `make down` and `make up`, which keep the states. If that does not help, "
-                "`make clean`, which removes them too, and `make up` start from nothing."
+                f"{aws.tail()}\nTry `make down` and `make up`, which keep the states."
             )
 
 
@@ -395,11 +406,23 @@ terraform {{
 }}"""
 
 
-def _print_next(home: Home, deployment: Deployment, not_deployed: Sequence[str]) -> None:
+def _print_next(
+    home: Home, deployment: Deployment, not_deployed: Sequence[str], *, declared_only: bool
+) -> None:
     first, *others = deployment.teams
     block = holdfast("backend-config", _EXAMPLE_STATE, "--address", first.api_address)
     whom = f"team {first.name}" if not others else f"teams {_and(team.name for team in deployment.teams)}"
     whose = f"the team {first.name}" if others else "your own"
+    # The shell that signs Terraform in has what this takes.
+    declare = (
+        f"""
+teams.toml says that names must be declared for {first.name}, before `terraform init`:
+
+    .venv/bin/holdfast state create {_EXAMPLE_STATE}
+"""
+        if declared_only
+        else ""
+    )
     print(f"""
 Holdfast is up, for the {whom}.
 
@@ -423,7 +446,7 @@ Then `terraform init`, `plan` and `apply` as ever. The file for Terraform export
 TF_HTTP_USERNAME and TF_HTTP_PASSWORD, which is all that the commands for operators need:
 
     .venv/bin/holdfast state list
-
+{declare}
     make demo    shows a real Terraform doing it
     make down    stops it; states, locks and the token stay in {_display(home.folder)}
 

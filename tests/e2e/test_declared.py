@@ -1,7 +1,14 @@
 """A team whose names must be declared: a typing error ends in the terminal, and makes nothing."""
 
+import http.client
+from functools import partial
+from pathlib import Path
+
 import pytest
 
+from local_aws import up
+from local_aws.home import Connection
+from local_aws.server import LocalAws
 from tests.e2e.test_terraform_traps import addresses
 from tests.support.cloud_client import place
 from tests.support.project import NewProject, backend, cloud
@@ -15,6 +22,21 @@ def state(state: str) -> str:
     """A name of two segments: not every client of `cloud` takes the `:` in the workspace of a longer one."""
     organization, _, rest = state.partition("/")
     return f"{organization}/{rest.replace('/', '-')}"
+
+
+def test_make_up_tries_its_token_where_names_must_be_declared(
+    named: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = named.token("maintainer")
+    # The local AWS of `make up` is without TLS.
+    monkeypatch.setattr(
+        http.client, "HTTPConnection", partial(http.client.HTTPSConnection, context=named.tls)
+    )
+
+    with named.unchanged():
+        for password, taken in ((token.password, True), ("wrong", False)):
+            connection = Connection(named.gateway.address, token.username, password)
+            assert up._is_taken(connection, LocalAws(1, tmp_path)) is taken  # noqa: SLF001 the check of `up`
 
 
 def test_a_typing_error_in_an_address_plans_nothing_and_makes_nothing(

@@ -1,5 +1,6 @@
 """`make up` decides what to do, keeps secrets to its owner, and says in one line what is in its way."""
 
+import ast
 import errno
 import json
 import os
@@ -10,6 +11,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -240,7 +242,7 @@ def test_a_deployed_team_that_no_longer_stands_in_the_file_is_never_left_behind(
     said = str(refused.value)
     assert said.startswith("The team payments is deployed here and is no longer in teams.toml: ")
     assert "write [teams.payments] again" in said
-    assert "make clean" in said
+    assert "A renamed team is a new one" in said
     assert "\n" not in said
 
 
@@ -319,6 +321,40 @@ def test_when_another_team_becomes_the_first_the_connection_is_its_own_with_a_to
     assert subprocess.check_output(shell, text=True) == f"payments {PAYMENTS.api_address}\n"
     [(made, _)] = [call for call in asked if call[0][0] == "token"]
     assert made[made.index("--team") + 1] == "payments"
+
+
+@pytest.mark.parametrize("new_states", ["any", "declared"])
+def test_who_must_declare_names_is_told_the_command(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    new_states: Literal["any", "declared"],
+) -> None:
+    teams = (TeamConfig(name="platform", new_states=new_states), TeamConfig(name="payments"))
+    known = Connection(PLATFORM.api_address, "id", "secret")
+    monkeypatch.setattr(local_aws_up, "_configured_teams", lambda: teams)
+    monkeypatch.setattr(local_aws_up, "_bring_up", lambda *_: Deployment("1", "2", (PLATFORM,)))
+    monkeypatch.setattr(local_aws_up, "_connect", lambda *_: known)
+    monkeypatch.setattr(local_aws_up, "holdfast", lambda *_: "")
+
+    local_aws_up.up(Home(tmp_path), free_port())
+    told = "holdfast state create my/first-state" in capsys.readouterr().out
+    assert told == (new_states == "declared")
+
+
+def test_no_message_recommends_to_remove_data() -> None:
+    texts = []
+    for path in (ROOT / "local_aws").glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        nodes = list(ast.walk(tree))
+        docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        texts += [
+            node.value
+            for node in nodes
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
+        ]
+    assert len(texts) > 100
+    assert [text for text in texts if re.search(r"make clean|\brm -|states included", text)] == []
 
 
 def test_status_names_every_deployed_team(tmp_path: Path) -> None:

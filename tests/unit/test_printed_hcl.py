@@ -108,7 +108,7 @@ def printed_by_make_up() -> str:
     teams = (DeployedTeam("platform", ADDRESSES[1], "bucket"),)
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as printed:
         patch.setattr(up, "holdfast", lambda *_: "")  # `backend-config`
-        up._print_next(Home(ROOT / ".local"), Deployment("", "", teams), [])  # noqa: SLF001 what `up` prints
+        up._print_next(Home(ROOT / ".local"), Deployment("", "", teams), [], declared_only=False)  # noqa: SLF001
     return printed.getvalue()
 
 
@@ -147,7 +147,6 @@ def rejected(text: str, folder: Path) -> str:
     if "{" not in text:
         text = f'terraform {{\n  backend "http" {{\n{text}\n}}\n}}\n'
     text = re.sub(r"<\w+>", "eu-central-1", text)  # what the reader fills in
-
     here = Path(tempfile.mkdtemp(dir=folder))
     (here / "main.tf").write_text(text)
     # `validate` does not look at a backend; `init` does, and then finds nobody to talk to.
