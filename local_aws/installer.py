@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -105,7 +106,7 @@ class Installer:
 
     def _install_by_uv(self, *arguments: str | Path, into: Path) -> str | None:
         """Return why uv did not install it, or None."""
-        listed = start(self.venv / "bin" / "python", "-m", "pip", "config", "list")
+        listed = _list_settings(self.venv / "bin" / "python")
         if listed.returncode:
             return f"pip's settings cannot be read: {_reason(listed)}"
         try:
@@ -181,6 +182,11 @@ def start(
         text=True,
         check=False,
     )
+
+
+@cache
+def _list_settings(python: Path) -> "subprocess.CompletedProcess[str]":
+    return start(python, "-m", "pip", "config", "list")
 
 
 def _reason(ended: "subprocess.CompletedProcess[str]") -> str:
