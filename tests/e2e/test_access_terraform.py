@@ -15,9 +15,10 @@ from holdfast.access import Role
 from holdfast.identity import principals
 from tests.support import access_commands, aws_caller
 from tests.support.access_records import add_aws_trust, add_oidc_trust, new_token
+from tests.support.cloud_client import place
 from tests.support.http_client import Credentials
 from tests.support.oidc import Issuer
-from tests.support.project import NewProject, Project, reads_output
+from tests.support.project import NewProject, Project, cloud, reads_output
 from tests.support.team import HOLDFAST, Team
 from tests.support.waiting import wait_until
 
@@ -84,6 +85,28 @@ def test_a_token_for_outputs_gives_another_configuration_an_output_and_shows_it_
     same = network(new_project, strict, f"network/{state}", credentials)
     assert "invalid auth" in same.refused("init")
     assert "invalid auth" in same.refused("state", "pull")
+
+
+def test_a_configuration_with_cloud_reads_outputs_that_its_own_token_does_not(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    other, own = f"network/{state}", f"app/{state.replace('/', '-')}"
+    apply(network(new_project, strict, other, strict.token("writer")))
+    reader = access_commands.new_token(strict, "outputs", other)
+    writer = access_commands.new_token(strict, "writer", own)
+    project = new_project(strict, None, writer)
+    project.environment.update(TF_HTTP_USERNAME=reader.username, TF_HTTP_PASSWORD=reader.password)
+    organization, workspace = place(own)
+    project.write(
+        backend=cloud(strict, organization, f'name = "{workspace}"'),
+        main=reads_output(strict, other, "subnet_id"),
+    )
+
+    apply(project)
+
+    assert json.loads(project.ok("output", "-json").out)["subnet_id"]["value"] == "subnet-1"
+    assert reader.password.encode() not in (strict.current(own) or reader.password.encode())
+    assert strict.client_with(writer).outputs(other).error == (403, "not_allowed")
 
 
 def test_a_ci_job_applies_with_its_id_token_and_with_a_session_and_both_are_the_same_caller(

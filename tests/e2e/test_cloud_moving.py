@@ -144,3 +144,21 @@ def test_a_state_moves_in_from_wherever_it_lies_and_out_again(
     for name in ("one", "two", "three"):
         assert json.loads(loose.current(f"{state}-{name}") or b"")["resources"] == resources
         assert loose.lock(f"{state}-{name}") is None
+
+
+def test_another_name_in_the_block_copies_nothing_and_a_push_moves_the_state(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    project = new_project(strict, None, strict.token("writer"))
+    project.write(main=FRUIT, backend=cloud(strict, *named(state)))
+    project.ok("init")
+    project.ok("apply", "-auto-approve")
+    (project.folder / "old.json").write_text(project.ok("state", "pull").out)
+
+    project.write(backend=cloud(strict, *named(f"{state}-new")))
+    project.ok("init")
+    assert project.run("plan", "-detailed-exitcode").code == 2
+    assert strict.current(f"{state}-new") is None
+    project.ok("state", "push", "old.json")
+
+    assert project.run("plan", "-detailed-exitcode").code == 0
