@@ -57,7 +57,8 @@ def delete(
     if check:
         check(current)
     version = current.version
-    acquired = locks.acquire_own(store, name, _lock_info(store, name, version.version_id, caller), caller)
+    info = _lock_info(store, name, version.version_id, caller)
+    acquired = locks.acquire_own(store, name, info, caller)
     try:
         # Only what was read: a state that was written since then stays.
         deleted = store.delete(name.state_key, IfMatch(version.etag))

@@ -594,6 +594,8 @@ class Search:
         change.bucket, answer, effect = self._carried_out[known]
         if effect is not None:
             self._judge_effect(change, place, point, effect, deleted)
+            # Last, as what a mutant violates first is the invariant that depends on it.
+            change.violations.extend(invariants.of_role(point.request, effect))
         return answer
 
     def _goes_on(self, change: _Change, point: Point, answer: Answer, seconds: int) -> Point:
@@ -778,7 +780,6 @@ class Search:
             mine = other == place and standing.point >= 0
             if not (mine and self._production.point(standing.point).request.first == request.first):
                 change.clients[other] = standing._replace(origin=-1)
-        change.violations.extend(invariants.of_role(request, effect))
         is_native = request.verb in NATIVE  # what such a client does to others is not the API's
         if effect.key == STATE_KEY and not is_native:
             change.violations.extend(
