@@ -26,9 +26,7 @@ from local_aws.up import Situation, Step, asked_teams, holdfast, steps, teams_to
 from tests.support.free_port import free_port
 
 PLATFORM = DeployedTeam("platform", "http://127.0.0.1:4566/api", "holdfast-platform-000000000000-us-east-1")
-PAYMENTS = DeployedTeam(
-    "payments", "http://127.0.0.1:4566/$b", "holdfast-payments-000000000000-us-east-1"
-)
+PAYMENTS = DeployedTeam("payments", "http://127.0.0.1:4566/$b", "holdfast-payments-000000000000-us-east-1")
 BOOTSTRAP, DEPLOY, START, STOP, WIPE = Step.BOOTSTRAP, Step.DEPLOY, Step.START, Step.STOP, Step.WIPE
 
 
