@@ -315,7 +315,7 @@ def test_when_another_team_becomes_the_first_the_connection_is_its_own_with_a_to
     assert f"HOLDFAST_ADDRESS='{PAYMENTS.api_address}'" in exported
     assert home.cloud_config.read_text() == CLOUD_CONFIG
     assert stat.S_IMODE(home.cloud_config.stat().st_mode) == 0o600
-    shell = ["sh", "-euc", '. "$0"; echo "$HOLDFAST_TEAM $HOLDFAST_ADDRESS"', home.aws_env]
+    shell = ["sh", "-euc", '. "$0"; echo "$HOLDFAST_TEAM $HOLDFAST_ADDRESS"', str(home.aws_env)]
     assert subprocess.check_output(shell, text=True) == f"payments {PAYMENTS.api_address}\n"
     [(made, _)] = [call for call in asked if call[0][0] == "token"]
     assert made[made.index("--team") + 1] == "payments"
