@@ -1,10 +1,17 @@
 """The figures, their line and their document."""
 
+from pathlib import Path
+from typing import Final
+
 import pytest
 
 from tests.safety.figures import Figures
 from tests.safety.figures_document import Part, document
+from tests.safety.model import hunt
+from tests.safety.model.mutants import MUTANTS
+from tests.safety.model.scenarios import LIMITS
 
+PAGE: Final = Path(__file__).parents[2] / "docs" / "safety-figures.md"
 GOOD = Figures(5, 2, 2, 40, 30, 3, 1, 9)
 
 
@@ -56,3 +63,25 @@ def test_the_document_tells_what_was_tried() -> None:
     ) in text
     assert "## Every interleaving" in text
     assert "| two-applies | 1 faults | 5 | yes |" in text
+
+
+def rows(title: str) -> list[list[str]]:
+    """Return the cells of a table of the page of figures."""
+    _, _, section = PAGE.read_text(encoding="utf-8").partition(f"\n## {title}\n")
+    _, _, *lines = [line for line in section.partition("\n## ")[0].splitlines() if line.startswith("|")]
+    return [line.removeprefix("| ").removesuffix(" |").split(" | ") for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("title", "there"),
+    [
+        ("Every interleaving", [(job.scenario, str(job.bounds)) for job in hunt.searches(long=True)]),
+        ("Deliberate faults", [(mutant.name, str(mutant.breaks.number)) for mutant in MUTANTS]),
+        ("Known limits", [(scenario.name,) for scenario in LIMITS]),
+    ],
+)
+def test_the_page_of_figures_has_every_search_and_every_mutant_and_no_other(
+    title: str, there: list[tuple[str, ...]]
+) -> None:
+    in_page = [tuple(row[: len(there[0])]) for row in rows(title)]
+    assert sorted(in_page) == sorted(there), "write the page again: make safety"
