@@ -10,7 +10,7 @@ from holdfast import names
 from holdfast.access import Action, Caller, Role
 from holdfast.errors import InvalidRequest, StorageRefused
 from holdfast.s3.store import Store
-from holdfast.state import catalog, locks
+from holdfast.state import catalog, locks, walk
 from holdfast.state.catalog import Listed, Page
 from tests.contract.conftest import Bucket
 from tests.support.documents import ADA, lock_info, state
@@ -150,31 +150,124 @@ def test_a_list_shows_only_what_the_callers_scope_covers_and_reads_no_other_lock
     ]
 
 
+PAGES = {"states": catalog.page_of_states, "locks": catalog.page_of_locks, "deleted": catalog.page_of_deleted}
+
+
+def fill(bucket: Bucket, pages: Pages, *states: str) -> None:
+    """Make states that a list of this kind shows."""
+    put(bucket, *states)
+    if pages is catalog.page_of_deleted:
+        delete(bucket, *states)
+    elif pages is catalog.page_of_locks:
+        lock(bucket, *states)
+
+
+def every_cursor(bucket: Bucket, pages: Pages, caller: Caller, page_size: int) -> list[tuple[list[str], str]]:
+    """Return the names on each page and the place in the cursor after it; empty after the last."""
+    found: list[tuple[list[str], str]] = []
+    cursor = None
+    while cursor or not found:
+        page = pages(bucket.direct_store(), "", cursor, caller, page_size=page_size)
+        cursor = page.next
+        place = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))[1] if cursor else ""
+        found.append(([one.name.value for one in page.items], place))
+    return found
+
+
+SCOPES = [("*/b",), ("d/*", "a/b"), ("b*", "c/b", "b/c"), ("*/*/x", "a/*"), ("a/*b*",)]
+
+
 @pytest.mark.parametrize("page_size", [1, 2, 3])
-@pytest.mark.parametrize("scope", [("*/b",), ("d/*", "a/b")])
-@pytest.mark.parametrize("pages", [catalog.page_of_states, catalog.page_of_locks, catalog.page_of_deleted])
-def test_a_cursor_names_nothing_outside_of_the_callers_scope(
-    bucket: Bucket, pages: Pages, scope: tuple[str, ...], page_size: int
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("kind", PAGES)
+def test_pages_are_those_of_a_bucket_without_foreign_states(
+    bucket: Bucket, kind: str, scope: tuple[str, ...], page_size: int
 ) -> None:
     caller = Caller("token:some", Role.OUTPUTS, scope)
-    every = [f"{first}/{last}" for first in "abcd" for last in "abc"]
-    put(bucket, *every)
-    if pages is catalog.page_of_deleted:
-        delete(bucket, *every)
-    else:
-        lock(bucket, *every)
-    found, cursor = [], None
-    while True:
-        page = pages(bucket.direct_store(), "", cursor, caller, page_size=page_size)
-        found += [one.name.value for one in page.items]
-        cursor = page.next
-        if cursor is None:
-            break
-        _, after, *_ = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        name = names.parse(after.removeprefix("states/").removesuffix(".tflock").removesuffix(".tfstate"))
+    pages = PAGES[kind]
+    every = [*"abcd", *(f"{a}/{b}" for a in "abcd" for b in "abc"), "a/ab/x", "a/b/x", "b/b/b", "c/b-x", "bb"]
+    own = [name for name in every if caller.may(Action.READ_OUTPUTS, names.parse(name))]
+    fill(bucket, pages, *own)
+    alone = every_cursor(bucket, pages, caller, page_size)
+    fill(bucket, pages, *(name for name in every if name not in own))
+    assert every_cursor(bucket, pages, caller, page_size) == alone
+    assert sorted({name for names_shown, _ in alone for name in names_shown}) == sorted(own)
+    for _, place in alone[:-1]:
+        name = names.parse(place.removeprefix("states/").removesuffix(".tflock").removesuffix(".tfstate"))
         assert caller.may(Action.READ_OUTPUTS, name)
-    seen = [name for name in every if caller.may(Action.READ_OUTPUTS, names.parse(name))]
-    assert sorted(found) == seen
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_who_chooses_the_cursor_learns_nothing_of_a_foreign_name(bucket: Bucket, kind: str) -> None:
+    caller = Caller("token:some", Role.OUTPUTS, ("aa/*", "zz/*"))
+    pages = PAGES[kind]
+    fill(bucket, pages, "aa/1", "mm/secret", "zz/1", "zz/2")
+
+    def answers() -> list[tuple[list[str], bool]]:
+        places = ("states/aa/1.tfstate.tflock", "states/aa/x.tfstate", "states/zz/", "states/zz/1.tfstate")
+        found = []
+        for place in places:
+            page = pages(bucket.direct_store(), "", coded(kind, place), caller, page_size=2)
+            found.append(([one.name.value for one in page.items], page.next is None))
+        return found
+
+    before = answers()
+    fill(bucket, pages, *(f"mm/{number}" for number in range(5)))
+    assert answers() == before
+
+
+@pytest.mark.parametrize("kind", PAGES)
+@pytest.mark.parametrize("place", ["mm/x.tfstate", "m", "aa0", "zz.tfstate", "aa/../x.tfstate", "zz/-"])
+def test_a_cursor_outside_of_the_scope_is_refused(kind: str, place: str) -> None:
+    caller = Caller("token:some", Role.OUTPUTS, ("aa/*", "zz/*"))
+    with pytest.raises(InvalidRequest, match="cursor"):
+        PAGES[kind](never_asked(), "", coded(kind, f"states/{place}"), caller)
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_s3_is_asked_only_below_the_beginnings_and_skips_what_no_pattern_covers(
+    bucket: Bucket, kind: str
+) -> None:
+    pages = PAGES[kind]
+    fill(bucket, pages, *(f"m/{number:02}" for number in range(30)), "a/prod", "z/prod")
+    for scope, requests in (("a/*", "z/*"), 2), (("*/prod",), 4 if kind == "states" else 6):
+        store = bucket.direct_store()
+        page = pages(store, "", None, Caller("token:some", Role.OUTPUTS, scope), page_size=4)
+        assert [one.name.value for one in page.items] == ["a/prod", "z/prod"]
+        assert len([each for each in store.requests if each.startswith("List")]) <= requests
+    for number in range(3 if kind == "deleted" else 0):
+        for _ in range(10):
+            put(bucket, f"m/{number:02}")
+    caller = Caller("token:some", Role.OUTPUTS, ("*/prod",))
+    store = bucket.direct_store()
+    assert [one.name.value for one in pages(store, "", None, caller, page_size=4).items] == [
+        "a/prod",
+        "z/prod",
+    ]
+    assert len([each for each in store.requests if each.startswith("List")]) <= 6
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_a_walk_through_foreign_keys_that_takes_long_goes_on_with_the_next_page(
+    bucket: Bucket, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walk, "SECONDS", 0.0)
+    pages = PAGES[kind]
+    fill(
+        bucket,
+        pages,
+        *(f"{first}-{second}/dev" for first in "amy" for second in range(4)),
+        "k/prod",
+        "z/prod",
+    )
+    bucket.s3.put_object(Bucket=bucket.name, Key="states/é/x", Body=b"another program's")
+    caller = Caller("token:some", Role.OUTPUTS, ("*/prod",))
+    found = every_cursor(bucket, pages, caller, 1)
+    assert [name for names_shown, _ in found for name in names_shown] == ["k/prod", "z/prod"]
+    places = [place.removeprefix("states/") for _, place in found[:-1]]
+    assert places == sorted(set(places))
+    assert "m" in places
+    assert not [place for place in places if "dev" in place]
 
 
 def test_a_list_costs_one_request_and_one_for_each_lock(bucket: Bucket) -> None:
@@ -256,22 +349,18 @@ def coded(*fields: object) -> str:
         "é",
         "x" * 10_000,
         coded(),
-        coded("locks", "states/a", "", []),
-        coded("states", "states/a", ""),
-        coded("states", "states/a", "", [], 1),
-        coded("states", "tokens/a", "", []),
-        coded("states", 1, "", []),
-        coded("states", "states/\ud800", "", []),
-        coded("states", "states/" + "a" * 2000, "", []),
-        coded("states", "states/a.tfstate", "", [[0, 1, 1]]),
-        coded("states", "states/a.tfstate", "", [[99, 1, 1]]),
-        coded("states", "states/a.tfstate", "", [[15, 1, 1]]),
-        coded("states", "states/a.tfstate", "", [[16, -1, 1]]),
-        coded("states", "states/a.tfstate", "", [[16, 1, 10**30]]),
-        coded("states", "states/a.tfstate", "", [[16, 1]]),
-        coded("states", "states/a.tfstate", "", [16]),
-        coded("states", "states/a.tfstate", "", [])[:-1],
-        coded("states", "states/a.tfstate", "", []) + "=",
+        coded("locks", "states/a"),
+        coded("states"),
+        coded("states", "states/a", 1),
+        coded("states", "tokens/a"),
+        coded("states", 1),
+        coded("states", "states/\ud800"),
+        coded("states", "states/a\x00"),
+        coded("states", "states/a\n.tfstate"),
+        coded("states", "states/é"),
+        coded("states", "states/" + "a" * 2000),
+        coded("states", "states/a.tfstate")[:-1],
+        coded("states", "states/a.tfstate") + "=",
         "[" * 5000,
     ],
 )

@@ -455,7 +455,7 @@ class Store:
         Args:
             prefix: what the keys begin with.
             after: key and version ID after which the page begins: `last` of the page before, or of one of
-                its entries.
+                its entries; without a version ID, after all entries of the key, which need not exist.
             page_size: entries that the page has at most.
 
         Returns:
@@ -465,12 +465,17 @@ class Store:
             OutcomeUnknown: S3 did not respond in time.
             StorageRefused: S3 refuses the caller.
         """
-        where = {"KeyMarker": after[0], "VersionIdMarker": after[1]} if after else {}
+        markers = zip(("KeyMarker", "VersionIdMarker"), after or ("", ""), strict=True)
+        where = {name: value for name, value in markers if value}
         try:
             page = self._list_versions(Prefix=prefix, MaxKeys=page_size, **where)
         except StorageRefused as error:
             refused = error.__cause__
-            if where and isinstance(refused, ClientError) and _is_invalid_argument(refused):
+            if (
+                "VersionIdMarker" in where
+                and isinstance(refused, ClientError)
+                and _is_invalid_argument(refused)
+            ):
                 return None
             raise
         entries = heapq.merge(

@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from os.path import commonprefix
-from typing import Final
+from datetime import datetime
+from typing import Final, TypeVar
 
 from holdfast import names
 from holdfast.access import Action, Caller
@@ -14,21 +13,20 @@ from holdfast.errors import InvalidName, InvalidRequest
 from holdfast.names import StateName
 from holdfast.s3.store import HistoryEntry, ListedKey, Store
 from holdfast.state import cursor as cursors
-from holdfast.state import locks
+from holdfast.state import locks, walk
 from holdfast.state.locks import HeldLock
+from holdfast.state.walk import Walked
 
-PAGE: Final = 1000
-"""Keys that one request lists: the most that S3 gives."""
+PAGE: Final = 999
+"""Keys of a page: one less than S3 lists at most, because the one after them is looked for."""
 
 _AT_ONCE: Final = 8
 """How many locks are read at the same time."""
 
 _FOLDER, _, _SUFFIX = StateName("*").state_key.partition("*")
 _LOCK_SUFFIX: Final = StateName("").lock_key.removeprefix(_FOLDER)
-_LONGEST_KEY: Final = 1024
-"""Bytes of a key of S3."""
-_LATEST: Final = 2**33
-"""Seconds since 1970 that no time of S3 reaches."""
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ class Page:
 
     Attributes:
         items: those that the caller's scope covers; there may be none although pages follow.
-        next: the cursor of the next page; None if there is none.
+        next: the cursor of the next page; None if the caller may see nothing that follows.
     """
 
     items: Sequence[Listed]
@@ -100,30 +98,29 @@ def page_of_states(
 ) -> Page:
     """List states, and locks whose state does not exist yet, with the locks that are held.
 
-    It takes one request for the list and one for each lock that is held; more where a page of the list has
-    nothing that the caller may see, because the cursor names nothing else.
+    It takes one request for the list and one for each lock that is held. `walk` says when more are needed.
 
     Args:
         store: the bucket.
         prefix: what the names begin with, such as `network/`; empty for all.
         cursor: `next` of the page before; None for the first.
-        caller: sees what the outputs of are theirs to read.
-        page_size: keys of the list.
+        caller: only states whose outputs they may read are listed.
+        page_size: the most keys of a page.
 
     Raises:
         InvalidRequest: prefix or cursor break a rule.
         OutcomeUnknown: S3 did not respond in time.
     """
-    after, _, pending = _begin("states", prefix, cursor, caller)
-    seen, last = _seen_keys(store, prefix, after, caller, page_size)
-    found = dict(pending)
-    for entry in seen:
+    after = _begin("states", prefix, cursor, caller)
+    walked = _walk_keys(store, prefix, after, caller, page_size)
+    found: dict[StateName, _Found] = {}
+    for _, entry in walked.entries:
         _add(found, entry)
-    undecided = _take_undecided(found, last)
-    return Page(
-        _with_locks(store, found.values(), prefix),
-        None if last is None else _cursor("states", seen[-1].key, "", undecided),
-    )
+    for name, one in list(found.items()):
+        # A state whose key comes before that of its lock, on the page before, was shown there.
+        if not one.listed.modified and name.state_key <= after and store.read_version(name.state_key):
+            del found[name]
+    return _page("states", walked, _with_locks(store, _decided(found, walked.until)))
 
 
 def page_of_deleted(
@@ -131,40 +128,35 @@ def page_of_deleted(
 ) -> Page:
     """List states whose newest entry is a delete marker, with the locks that are held on them.
 
-    It takes one request for the list, of a thousand versions and delete markers, and one for each lock.
+    It takes one request for each thousand versions and delete markers, and one for each lock.
 
     Args:
         store: the bucket.
         prefix: as for `page_of_states`.
         cursor: as for `page_of_states`.
         caller: as for `page_of_states`.
-        page_size: versions and delete markers of the list.
+        page_size: as for `page_of_states`; the keys of states that are not deleted count.
 
     Raises:
         InvalidRequest: prefix or cursor break a rule.
         OutcomeUnknown: S3 did not respond in time.
     """
-    after, version_id, pending = _begin("deleted", prefix, cursor, caller)
-    place = (after, version_id) if after else None
-    while True:
-        page = store.versions_page(_FOLDER + _beginning(prefix, caller), after=place, page_size=page_size)
-        if page is None:
+
+    def list_newest(beginning: str, place: str) -> tuple[list[tuple[str, HistoryEntry]], str | None]:
+        # After a key all of its versions are skipped: only the newest one counts.
+        after = (place, "") if place != beginning else None
+        listed = store.versions_page(beginning, after=after, page_size=page_size + 1)
+        if listed is None:
             raise cursors.invalid()
-        seen = [(key, entry) for key, entry in page.entries if _may_see(key, caller)]
-        if seen or page.last is None:
-            break
-        place = page.last
-    found = {name: replace(one, listed=replace(one.listed, deleted=True)) for name, one in pending.items()}
-    for key, entry in seen:
-        if entry.is_current:
-            _add_newest(found, key, entry)
-    undecided = _take_undecided(found, page.last[0] if page.last else None)
-    listed = _with_locks(store, found.values(), prefix)
-    if page.last is None:
-        return Page(listed, None)
-    # Other programs' and other scopes' keys may follow the last one that is shown: they are listed once more.
-    end = page.last if _may_see(page.last[0], caller) else (seen[-1][0], seen[-1][1].id)
-    return Page(listed, _cursor("deleted", *end, undecided))
+        newest = [(key, entry) for key, entry in listed.entries if entry.is_current]
+        return newest, listed.last[0] if listed.last else None
+
+    after = _begin("deleted", prefix, cursor, caller)
+    walked = _walk(prefix, after, caller, list_newest, page_size)
+    found: dict[StateName, _Found] = {}
+    for key, entry in walked.entries:
+        _add_newest(found, key, entry)
+    return _page("deleted", walked, _with_locks(store, _decided(found, walked.until)))
 
 
 def page_of_locks(
@@ -172,62 +164,68 @@ def page_of_locks(
 ) -> Page:
     """List the locks that are held, the oldest of the page first.
 
-    It takes one request for the list of a thousand keys, of states and locks, and one for each lock.
+    It takes one request for the list of keys, of states and locks, and one for each lock.
 
     Args:
         store: the bucket.
         prefix: as for `page_of_states`.
         cursor: as for `page_of_states`.
         caller: as for `page_of_states`.
-        page_size: keys of the list.
+        page_size: as for `page_of_states`.
 
     Raises:
         InvalidRequest: prefix or cursor break a rule.
         OutcomeUnknown: S3 did not respond in time.
     """
-    after, _, _ = _begin("locks", prefix, cursor, caller)
-    seen, last = _seen_keys(store, prefix, after, caller, page_size)
-    found = [
-        _Found(Listed(name, None, None), is_locked=True)
-        for name in (_locked_by(entry.key) for entry in seen)
-        if name
-    ]
-    held = _with_locks(store, found, prefix)
-    return Page(
-        sorted(held, key=lambda one: one.lock.version.last_modified.timestamp() if one.lock else 0),
-        None if last is None else _cursor("locks", seen[-1].key, "", {}),
+    after = _begin("locks", prefix, cursor, caller)
+    walked = _walk_keys(store, prefix, after, caller, page_size)
+    locked = [name for key, _ in walked.entries if (name := _locked_by(key))]
+    held = _with_locks(store, [_Found(Listed(name, None, None), is_locked=True) for name in locked])
+    oldest_first = sorted(held, key=lambda one: one.lock.version.last_modified.timestamp() if one.lock else 0)
+    return _page("locks", walked, oldest_first)
+
+
+def _walk_keys(store: Store, prefix: str, after: str, caller: Caller, page_size: int) -> Walked[ListedKey]:
+    """Walk the keys of current states and locks."""
+
+    def list_keys(beginning: str, place: str) -> tuple[list[tuple[str, ListedKey]], str | None]:
+        listed = store.keys_page(beginning, after=place, page_size=page_size + 1)
+        return [(entry.key, entry) for entry in listed.keys], listed.last
+
+    return _walk(prefix, after, caller, list_keys, page_size)
+
+
+def _walk(prefix: str, after: str, caller: Caller, list_keys: walk.Listing[_T], page_size: int) -> Walked[_T]:
+    places = _places(prefix, caller)
+    return walk.page(
+        places,
+        after,
+        list_keys,
+        is_visible=lambda key: _may_see(key, prefix, caller),
+        is_cursor=lambda place: _can_continue(place, places, caller),
+        page_size=page_size,
     )
 
 
-def _seen_keys(
-    store: Store, prefix: str, after: str, caller: Caller, page_size: int
-) -> tuple[list[ListedKey], str | None]:
-    """Return the keys of states and locks that the caller may see, and the last key that was listed.
+def _places(prefix: str, caller: Caller) -> walk.Places:
+    return walk.Places(_FOLDER, _LOCK_SUFFIX, caller.scope, prefix)
 
-    Returns:
-        The keys, at least one unless the list has ended; and None if it has.
+
+def _may_see(key: str, prefix: str, caller: Caller) -> bool:
+    """Return whether it is the key of a state or a lock that the caller asks for and may see.
+
+    A key can begin with a prefix where the name that it has does not: that of the lock of `a` with `a.tf`.
     """
-    while True:
-        page = store.keys_page(_FOLDER + _beginning(prefix, caller), after=after, page_size=page_size)
-        seen = [entry for entry in page.keys if _may_see(entry.key, caller)]
-        if seen or page.last is None:
-            return seen, page.last
-        after = page.last
-
-
-def _beginning(prefix: str, caller: Caller) -> str:
-    """Return what all names begin with that begin with a prefix and that the caller may see.
-
-    It only saves requests: a pattern covers less than what begins as it does.
-    """
-    literal = [pattern.partition("*")[0] for pattern in caller.scope]
-    common = commonprefix(literal)  # noqa: RUF071 the beginning of texts, not of paths
-    return common if common.startswith(prefix) else prefix
-
-
-def _may_see(key: str, caller: Caller) -> bool:
     name = _state_of(key) or _locked_by(key)
-    return name is not None and caller.may(Action.READ_OUTPUTS, name)
+    return name is not None and name.value.startswith(prefix) and caller.may(Action.READ_OUTPUTS, name)
+
+
+def _can_continue(place: str, places: walk.Places, caller: Caller) -> bool:
+    """Return whether a page can begin after a place: a key that the caller may see, or a beginning of one."""
+    if _may_see(place, places.prefix, caller):
+        return True
+    begun = place.removeprefix(_FOLDER)
+    return place != begun and _is_beginning(begun) and places.can_begin(place)
 
 
 def _check_prefix(prefix: str) -> None:
@@ -236,16 +234,21 @@ def _check_prefix(prefix: str) -> None:
     Raises:
         InvalidRequest: with the rule that the prefix breaks.
     """
-    if not prefix:
-        return
-    try:
-        names.split(prefix)
-    except InvalidName as broken:
-        # A prefix may end with a slash, and one as long as a name can be is a whole name.
+    if not _is_beginning(prefix):
+        try:
+            names.split(prefix)
+        except InvalidName as broken:
+            raise InvalidRequest(f"No name of a state begins with this 'prefix'. {broken.message}") from None
+
+
+def _is_beginning(text: str) -> bool:
+    """Return whether a name can begin so, whoever may see it."""
+    # It may end with a slash, and one as long as a name can be is a whole name.
+    for whole in (text, f"{text}x"):
         with suppress(InvalidName):
-            names.split(f"{prefix}x")
-            return
-        raise InvalidRequest(f"No name of a state begins with this 'prefix'. {broken.message}") from None
+            names.split(whole)
+            return True
+    return False
 
 
 def _state_of(key: str) -> StateName | None:
@@ -284,33 +287,23 @@ def _add_newest(found: dict[StateName, _Found], key: str, entry: HistoryEntry) -
         found[name] = replace(found[name], is_locked=True)
 
 
-def _take_undecided(found: dict[StateName, _Found], last: str | None) -> Mapping[StateName, _Found]:
-    """Remove the states whose lock may follow on the next page, because its key comes after `last`.
+def _decided(found: Mapping[StateName, _Found], until: str | None) -> list[_Found]:
+    """Return what was found, with the locks to be read whose keys may follow on the next page.
 
-    Other keys, such as that of the state `a.tfstate-x`, lie between that of a state and that of its lock. So
-    the page does not show these states: the cursor carries them to the page that meets the lock's key or
-    passes it.
+    Other keys, such as that of the state `a.tfstate-x`, lie between that of a state and that of its lock.
     """
-    undecided = {
-        name: one
+    return [
+        replace(one, is_locked=True) if until is not None and until <= name.lock_key else one
         for name, one in found.items()
-        if last is not None and last < name.lock_key and not one.is_locked
-    }
-    for name in undecided:
-        del found[name]
-    return undecided
+    ]
 
 
-def _with_locks(store: Store, found: Iterable[_Found], prefix: str) -> list[Listed]:
-    """Return states with their locks, of which a few are read at a time.
-
-    A key can begin with a prefix where the name that it has does not: that of the state `a` with `a.tf`.
-    """
-    seen = [one for one in found if one.listed.name.value.startswith(prefix)]
-    locked = [one.listed.name for one in seen if one.is_locked]
+def _with_locks(store: Store, found: Sequence[_Found]) -> list[Listed]:
+    """Return states with their locks, of which a few are read at a time."""
+    locked = [one.listed.name for one in found if one.is_locked]
     held = dict(zip(locked, _at_once(lambda name: locks.read(store, name), locked), strict=True))
     listed = (
-        replace(one.listed, lock=held[one.listed.name]) if one.is_locked else one.listed for one in seen
+        replace(one.listed, lock=held[one.listed.name]) if one.is_locked else one.listed for one in found
     )
     # A lock that was released since it was listed leaves nothing to show where there is no state.
     return [one for one in listed if one.lock or one.modified]
@@ -325,45 +318,20 @@ def _at_once(
         return list(pool.map(read, found))
 
 
-# Cursors. The key after which the next page begins, and the states whose lock may follow it. With the key of
-# each of these that key begins, so that its length names it.
+def _page(kind: str, walked: Walked[_T], items: Sequence[Listed]) -> Page:
+    return Page(items, cursors.encode(kind, [walked.next]) if walked.next else None)
 
 
-def _cursor(kind: str, after: str, version_id: str, undecided: Mapping[StateName, _Found]) -> str:
-    carried = [
-        [len(name.state_key), one.listed.size, int(one.listed.modified.timestamp())]
-        for name, one in undecided.items()
-        if one.listed.modified
-    ]
-    return cursors.encode(kind, [after, version_id, carried])
-
-
-def _begin(
-    kind: str, prefix: str, cursor: str | None, caller: Caller
-) -> tuple[str, str, Mapping[StateName, _Found]]:
-    """Return the key and the version ID after which a page begins, and the states that it is to decide.
+def _begin(kind: str, prefix: str, cursor: str | None, caller: Caller) -> str:
+    """Return the place after which a page begins; empty for the first.
 
     Raises:
-        InvalidRequest: prefix or cursor break a rule.
+        InvalidRequest: prefix or cursor break a rule, or the cursor leads out of prefix or scope.
     """
     _check_prefix(prefix)
     if cursor is None:
-        return "", "", {}
-    after, version_id, carried = cursors.decode(kind, cursor, str, str, list)
-    if not after.startswith(_FOLDER + prefix) or max(map(len, (after.encode(), version_id))) > _LONGEST_KEY:
+        return ""
+    (after,) = cursors.decode(kind, cursor, str)
+    if not _can_continue(after, _places(prefix, caller), caller):
         raise cursors.invalid()
-    pending = dict(_carried(after, one) for one in carried)
-    # A cursor can be made up.
-    seen = {name: one for name, one in pending.items() if caller.may(Action.READ_OUTPUTS, name)}
-    return after, version_id, seen
-
-
-def _carried(after: str, one: object) -> tuple[StateName, _Found]:
-    match one:
-        case [int(length), int() | None as size, int(modified)] if (
-            0 < length <= len(after) and (size is None or size >= 0) and 0 <= modified < _LATEST
-        ):
-            name = _state_of(after[:length])
-            if name:
-                return name, _Found(Listed(name, size, datetime.fromtimestamp(modified, UTC)))
-    raise cursors.invalid()
+    return str(after)

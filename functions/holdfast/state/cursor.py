@@ -9,7 +9,6 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from holdfast import json_object
 from holdfast.errors import InvalidRequest
 
 _LONGEST: Final = 8192
@@ -39,7 +38,8 @@ def decode(kind: str, text: str, *types: type) -> list[Any]:
     fields = document[1:]
     if [type(field) for field in fields] != list(types) or encode(kind, fields) != text:
         raise invalid()
-    if not all(json_object.is_unicode(field) for field in fields if isinstance(field, str)):
+    # Neither a key nor an ID holds a control character or a lone surrogate.
+    if not all(field.isprintable() for field in fields if isinstance(field, str)):
         raise invalid()
     return fields
 
