@@ -440,6 +440,7 @@ def _data(body: bytes, *, limit: int | None = _MAX_BYTES) -> object:
         raise TooLarge(f"The document has {len(body)} bytes; this call takes at most {limit}.")
     try:
         found = json_object.parse(body)
+        json_object.check_unicode(found)
     except ValueError as broken:
         raise InvalidDocument(f"The body {broken}; send a JSON:API document.") from None
     if "data" not in found:

@@ -90,11 +90,6 @@ class Request(requests.Request):
         return path.split("/")
 
     @property
-    def query(self) -> Mapping[str, str]:
-        """The parameters of the query, decoded by the gateway."""
-        return self.event.get("queryStringParameters") or {}
-
-    @property
     def api_address(self) -> str:
         """The API's base URL, without a slash at the end.
 

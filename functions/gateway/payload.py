@@ -1,8 +1,8 @@
 """Bodies in the form in which Lambda and API Gateway carry them."""
 
 import base64
-import gzip
 import json
+import zlib
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,6 +13,8 @@ MAX_BYTES: Final = 6_291_456
 
 _BESIDE_BODY: Final = 2048  # status, headers and punctuation of the response
 _WORTH_COMPRESSING: Final = 1024
+_PIECE: Final = 1024 * 1024
+_GZIP: Final = 16 + zlib.MAX_WBITS
 _LARGER: Final = (
     'A "cloud" block in place of backend "http" carries larger states, '
     "if their names have two segments or more."
@@ -40,12 +42,8 @@ def encode(body: bytes, *, accepts_gzip: bool) -> Payload:
     Raises:
         TooLarge: no form is small enough.
     """
-    if accepts_gzip and len(body) >= _WORTH_COMPRESSING:
-        packed = Payload(
-            _base64(gzip.compress(body, 4)), is_base64=True, headers={"Content-Encoding": "gzip"}
-        )
-        if _has_room(len(packed.text)):
-            return packed
+    if accepts_gzip and len(body) >= _WORTH_COMPRESSING and (packed := _compressed(body)):
+        return Payload(_base64(packed), is_base64=True, headers={"Content-Encoding": "gzip"})
     plain = _plain(body)
     if plain is None:
         raise TooLarge(
@@ -78,8 +76,24 @@ def decode(text: str, *, is_base64: bool) -> bytes:
     return base64.b64decode(text, validate=True) if is_base64 else text.encode()
 
 
+def _compressed(body: bytes) -> bytes | None:
+    """Return a body compressed; None, with the rest of it left alone, once it has no room in a response."""
+    compressor = zlib.compressobj(4, wbits=_GZIP)
+    pieces, size = [], 0
+    whole = memoryview(body)
+    for start in range(0, len(body), _PIECE):
+        pieces.append(compressor.compress(whole[start : start + _PIECE]))
+        size += len(pieces[-1])
+        if not _has_room(_in_base64(size)):
+            return None
+    packed = b"".join((*pieces, compressor.flush()))
+    return packed if _has_room(_in_base64(len(packed))) else None
+
+
 def _plain(body: bytes) -> Payload | None:
     """Return quoted text or base64, whichever is small enough; quotation doubles the length of some texts."""
+    if not _has_room(len(body)):
+        return None
     try:
         text = body.decode()
     except UnicodeDecodeError:
@@ -87,13 +101,17 @@ def _plain(body: bytes) -> Payload | None:
     # At worst every byte becomes six (\\u0000), so that most bodies need not be measured.
     if text is not None and (_has_room(6 * len(body)) or _has_room(len(json.dumps(text)))):
         return Payload(text, is_base64=False)
-    if _has_room(-(-len(body) // 3) * 4):
+    if _has_room(_in_base64(len(body))):
         return Payload(_base64(body), is_base64=True)
     return None
 
 
 def _base64(body: bytes) -> str:
     return base64.b64encode(body).decode()
+
+
+def _in_base64(size: int) -> int:
+    return -(-size // 3) * 4
 
 
 def _has_room(size: int) -> bool:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway import authorizer_context, payload
+from holdfast import json_object
 from holdfast.access import Caller
-from holdfast.errors import InvalidBody, NotAuthenticated
+from holdfast.errors import InvalidBody, InvalidRequest, NotAuthenticated
 from holdfast.identity.authentication import Authenticated
 from holdfast.s3.store import Store
 
@@ -76,6 +77,20 @@ class Request:
         except (KeyError, TypeError):
             return None
         return arn if isinstance(arn, str) and arn else None
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The parameters of the query, decoded by the gateway.
+
+        Raises:
+            InvalidRequest: one is not Unicode.
+        """
+        found: Mapping[str, str] = self.event.get("queryStringParameters") or {}
+        try:
+            json_object.check_unicode(dict(found))
+        except ValueError as error:
+            raise InvalidRequest(f"The query {error}.") from None
+        return found
 
     def header(self, name: str) -> str:
         """Return a header by its lower-case name; empty if it is missing."""

@@ -41,17 +41,37 @@ def parse(body: bytes) -> dict[str, Any]:
 
 
 def parse_unique(body: bytes) -> dict[str, Any]:
-    """Parse a JSON object in which no object has a member twice.
+    """Parse a JSON object in which no object has a member twice and every text is Unicode.
 
     Raises:
-        ValueError: it is not one, or an object has; the message completes "The body …".
+        ValueError: it is not one; the message completes "The body …".
     """
     document = parse(body)  # from here on it is well formed
     try:
         json.loads(body.decode(), object_pairs_hook=_unique)
     except _TwiceError:
         raise ValueError("has a member twice") from None
+    except RecursionError:  # sooner than before, in some versions of Python
+        raise ValueError("is not a JSON document") from None
+    check_unicode(document)
     return document
+
+
+def check_unicode(document: object) -> None:
+    """Check that every text of a document has a UTF-8 form.
+
+    Raises:
+        ValueError: one has not; the message completes "The body …".
+    """
+    left = [document]
+    while left:
+        match left.pop():
+            case str(text) if not is_unicode(text):
+                raise ValueError("holds half of a surrogate pair, which is no Unicode text")
+            case dict(found):
+                left += (*found, *found.values())
+            case list(found):
+                left += found
 
 
 class Member(NamedTuple):
@@ -108,7 +128,7 @@ def elements(array: bytes) -> Iterator[bytes]:
         array: a well-formed one, such as `Member.written` returns.
 
     Raises:
-        ValueError: it is another value than an array.
+        ValueError: it is another value than an array, or nested too deeply.
 
     >>> list(elements(b'[{"a": 1}, 2.0]'))
     [b'{"a": 1}', b'2.0']
@@ -119,7 +139,10 @@ def elements(array: bytes) -> Iterator[bytes]:
         raise ValueError("is not a JSON array")
     at = after.end()
     while text[at] != "]":
-        end = _SHALLOW.raw_decode(text, at)[1]
+        try:
+            end = _SHALLOW.raw_decode(text, at)[1]
+        except RecursionError:
+            raise ValueError("is nested too deeply") from None
         yield array[at:end]
         at = _expect(_NEXT, text, end).end()
 

@@ -51,11 +51,6 @@ class Request(requests.Request):
         except HoldfastError:
             return None
 
-    @property
-    def query(self) -> Mapping[str, str]:
-        """The parameters of the query, decoded by the gateway."""
-        return self.event.get("queryStringParameters") or {}
-
     def parameters(self, *known: str) -> Mapping[str, str]:
         """Return the parameters of the query that are not empty.
 

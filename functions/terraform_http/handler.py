@@ -47,7 +47,7 @@ class Request(requests.Request):
     @property
     def lock_id(self) -> str | None:
         """The lock that the client says it holds."""
-        return (self.event.get("queryStringParameters") or {}).get("ID") or None
+        return self.query.get("ID") or None
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:

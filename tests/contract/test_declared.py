@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from importlib import import_module
 from typing import Any
 from uuid import uuid4
@@ -357,3 +358,17 @@ def test_names_need_no_declaration_unless_the_team_asks_for_it(monkeypatch: pyte
     monkeypatch.setenv("HOLDFAST_NEW_STATES", "Declared")
     with pytest.raises(ValueError, match="HOLDFAST_NEW_STATES"):
         settings.declared_only()
+
+
+def test_few_of_many_similar_names_are_compared_in_full(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters = "abcdefghijklmnopqrstuvwxyz" * 7
+    same_letters = [letters[at:] + letters[:at] for at in range(26)]
+    for name in [*(f"{one}-{two}" for one in same_letters for two in "abc")]:
+        bucket.s3.put_object(Bucket=bucket.name, Key=f"states/{name}.tfstate", Body=b"{}")
+    compared = []
+    ratio = SequenceMatcher.ratio
+    monkeypatch.setattr(SequenceMatcher, "ratio", lambda matcher: compared.append(1) or ratio(matcher))
+    assert nearest(bucket, letters) == [f"{letters}-{two}" for two in "abc"]
+    assert len(compared) <= 50

@@ -632,6 +632,19 @@ def test_what_is_no_version_id_reads_as_no_version(bucket: Bucket) -> None:
 
 
 @pytest.mark.parametrize("bucket", ["moto"], indirect=True)
+def test_a_request_that_cannot_be_written_is_not_repeated(bucket: Bucket) -> None:
+    for read in (
+        Store.read,
+        Store.read_version,
+        lambda store, *which: store.read_at_most(which[0], 9, which[1]),
+    ):
+        store = bucket.store()
+        with pytest.raises(UnicodeEncodeError):
+            read(store, KEY, "\ud800")
+        assert len(store.requests) == 1
+
+
+@pytest.mark.parametrize("bucket", ["moto"], indirect=True)
 def test_a_page_of_versions_after_one_that_s3_never_had_is_none(bucket: Bucket) -> None:
     create(bucket)
     text = b"<Error><Code>InvalidArgument</Code><Message>Invalid version id specified</Message></Error>"

@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import random
+import zlib
 
 import pytest
 
@@ -72,3 +73,24 @@ def test_a_state_that_another_program_made_too_large_is_still_read_by_who_accept
 def test_a_body_that_is_not_what_it_says_is_an_error(text: str, is_base64: bool) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 any of them: the handler answers 400
         payload.decode(text, is_base64=is_base64)
+
+
+def test_what_does_not_fit_is_not_compressed_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    fed: list[int] = []
+    compressobj = zlib.compressobj
+
+    class Counting:
+        def __init__(self, *args: int, **named: int) -> None:
+            self.compressor = compressobj(*args, **named)
+
+        def compress(self, piece: bytes) -> bytes:
+            fed.append(len(piece))
+            return self.compressor.compress(piece)
+
+        def flush(self) -> bytes:
+            return self.compressor.flush()
+
+    monkeypatch.setattr(zlib, "compressobj", Counting)
+    with pytest.raises(TooLarge):
+        payload.encode(NOISE * 8, accepts_gzip=True)
+    assert sum(fed) < len(NOISE) * 2

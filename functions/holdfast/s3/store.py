@@ -413,6 +413,8 @@ class Store:
         """Return a response whose body is still to be read."""
         try:
             return self._client.get_object(**self._where, Key=key, **which)
+        except UnicodeEncodeError:  # of our own request, which no retry mends
+            raise
         except (KeyError, ValueError) as error:  # a field is cut
             raise ResponseCutShortError from error
 

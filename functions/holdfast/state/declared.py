@@ -6,6 +6,7 @@ declared by the record that a workspace has, too; a state declares its name with
 
 from collections.abc import Callable
 from itertools import islice
+from os.path import commonprefix
 from typing import Final
 
 from holdfast import names
@@ -18,6 +19,8 @@ from holdfast.state.lock_info import LockInfo
 _PAGE: Final = 1000
 """Keys of one list request. At most four requests look for the nearest names."""
 _NEAREST: Final = 3
+_COMPARED: Final = 50
+"""How many names are compared in full. A comparison of two names of 200 letters can take 7 ms."""
 _SIMILAR: Final = 0.7
 """The least similarity of a name that is shown, of 1: more than a long first segment in common."""
 
@@ -68,12 +71,25 @@ def nearest(store: Store, name: StateName, caller: Caller) -> list[str]:
         OutcomeUnknown: S3 did not respond in time.
     """
     # Here, because who writes a name right never needs it.
-    from difflib import get_close_matches
+    from difflib import SequenceMatcher
 
     first, slash, _ = name.value.partition("/")
     places: tuple[Callable[[StateName], str], ...] = (_state_key, _record_key)
     found = {one for place in places for one in _listed(store, place, first + slash if slash else "", caller)}
-    return get_close_matches(name.value, sorted(found), n=_NEAREST, cutoff=_SIMILAR)
+    # An upper bound of a similarity is quick to find. The similarity itself takes long for long names of the
+    # same letters, so only the most promising names are compared.
+    matcher = SequenceMatcher(b=name.value)
+    promising = []
+    for other in sorted(found):
+        matcher.set_seq1(other)
+        if matcher.real_quick_ratio() >= _SIMILAR and (at_most := matcher.quick_ratio()) >= _SIMILAR:
+            promising.append((-at_most, -len(commonprefix((other, name.value))), other))  # noqa: RUF071 of texts
+    similar = []
+    for _, _, other in sorted(promising)[:_COMPARED]:
+        matcher.set_seq1(other)
+        if (ratio := matcher.ratio()) >= _SIMILAR:
+            similar.append((-ratio, other))
+    return [other for _, other in sorted(similar)[:_NEAREST]]
 
 
 def _state_key(name: StateName) -> str:
