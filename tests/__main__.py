@@ -64,6 +64,7 @@ PARTS: Final[Sequence[Sequence[Part]]] = (
         Part("end to end", ("make", "--no-print-directory", "--old-file=set-up", "e2e")),
         Part("lint", ("make", "--no-print-directory", "--old-file=set-up", "lint")),
     ),
+    (Part("unit, on Lambda's Python", (_BIN / "python", "-m", "tests.on_lambda_python")),),
     (Part("safety, quick", (_BIN / "python", "-m", "tests.safety", "quick")),),
 )
 """The stages, one after another. The parts of a stage run side by side; the first is seen while it runs."""

@@ -187,8 +187,14 @@ def summary(body: bytes) -> Summary:
 
 
 def _counted(body: bytes, member: Member | None, decoder: json.JSONDecoder) -> Any:
+    if member is None:
+        return None
     # A character for each byte, as names of members are ASCII where they mean something here.
-    return decoder.decode(member.written(body).decode("latin-1")) if member else None
+    text = member.written(body).decode("latin-1")
+    try:
+        return decoder.decode(text)
+    except RecursionError:  # sooner than `json_object`, in some versions of Python
+        raise InvalidState("The body is nested too deeply; send a state document.") from None
 
 
 def _instances(pairs: list[tuple[str, Any]]) -> tuple[Any, int] | None:
