@@ -90,6 +90,8 @@ def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
             case ast.ImportFrom(str(module), names):
                 yield module
                 yield from (name for alias in names if _file(name := f"{module}.{alias.name}"))
+            case _:
+                pass
 
 
 @cache

@@ -72,6 +72,8 @@ def check_unicode(document: object) -> None:
                 left += (*found, *found.values())
             case list(found):
                 left += found
+            case _:
+                pass
 
 
 class Member(NamedTuple):

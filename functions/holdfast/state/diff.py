@@ -22,7 +22,7 @@ from holdfast.state.sensitivity import WHOLE, Marks, is_dynamic
 from holdfast.state.tracked import Address, Output, Tracked, Tracking
 
 MAX_BYTES: Final = 10_000_000
-"""Bytes of a state above which it is not compared: two of the slowest kind still take less than 30 s."""
+"""Bytes of a state above which it is not compared: larger ones can take longer than the API waits."""
 MAX_TOLD: Final = 20_000_000
 """Characters of all that a comparison tells, above which it gives up."""
 INSTEAD_FILES: Final = "Save both with 'holdfast state get STATE --version ID' and compare the files."

@@ -29,6 +29,7 @@ SECONDS: Final = 8.0
 _AFTER_SLASH: Final = chr(ord("/") + 1)
 
 _T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +47,10 @@ class Walked(Generic[_T]):
     next: str | None = None
 
 
-class Listing(Protocol[_T]):
+class Listing(Protocol[_T_co]):
     """Lists a page of keys with one request."""
 
-    def __call__(self, prefix: str, after: str, /) -> tuple[Sequence[tuple[str, _T]], str | None]:
+    def __call__(self, prefix: str, after: str, /) -> tuple[Sequence[tuple[str, _T_co]], str | None]:
         """Return the keys, and the last one that was looked at; None if there are no more."""
 
 
