@@ -126,13 +126,14 @@ def moto() -> Iterator[Server]:
             }
         return listed(backend, bucket_name, **asked)
 
-    S3Backend.list_object_versions = list_object_versions  # type: ignore[method-assign] # a fault of moto's
+    patch = pytest.MonkeyPatch()
+    patch.setattr(S3Backend, "list_object_versions", list_object_versions)
     try:
         host, port = moto_server.get_host_and_port()
         with _behind_proxy(f"http://{host}:{port}") as server:
             yield server
     finally:
-        S3Backend.list_object_versions = listed  # type: ignore[method-assign]
+        patch.undo()
         moto_server.stop()
 
 

@@ -41,6 +41,6 @@ def test_a_document_of_any_depth_is_read_or_refused(opening: str, closing: str) 
         for read in (json_object.parse, json_object.parse_unique, json_object.members, list_elements):
             with suppress(ValueError):
                 read(body)
-        for read in (document.parse, document.summary, document.outputs, document.tracks_resources):
+        for judge in (document.parse, document.summary, document.outputs, document.tracks_resources):
             with suppress(InvalidState):
-                read(body)
+                judge(body)
