@@ -892,6 +892,7 @@ BAD_DOCUMENTS: list[tuple[tuple[str, str], object]] = [
     *((CREATE, related(tags=bad)) for bad in NO_TAGS),
     (CREATE, related(**{"tag-bindings": {"data": [tag("a")]}})),
     (CREATE, {"data": {**WORKSPACE, "relationships": []}}),
+    (VERSIONS, {"data": {"type": "state-versions", "attributes": {"lineage": "\ud800"}}}),
     *((TAGS, {"data": [tag(bad)]}) for bad in ("", "\u00e4", "x" * 129)),
     *((TAGS, {"data": [bad]}) for bad in ({"type": "tags"}, {"type": "tags", "attributes": {"name": None}})),
     *((BINDINGS, {"data": [binding("a", value)]}) for value in ("\u00e4", "x" * 257)),
@@ -932,6 +933,8 @@ def test_a_list_with_parameters_that_are_none_is_400(cloud: Handle) -> None:
     ):
         refused = ask(cloud, "GET", f"{ORGANIZATION}/workspaces", query=query)
         assert error(refused) == (400, "invalid_document"), query
+    refused = ask(cloud, "GET", f"{ORGANIZATION}/workspaces", query={"search[name]": "\ud800"})
+    assert error(refused) == (400, "invalid_request")
 
 
 def test_what_is_no_call_is_400_with_what_there_is(cloud: Handle, log: list[str]) -> None:

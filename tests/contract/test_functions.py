@@ -514,3 +514,9 @@ def test_a_release_that_may_not_remove_the_version_says_so_in_the_log(
     line = json.loads(log[-1])
     assert line["marker_left"] is not may_remove
     assert line.get("who") == (None if caller == ADA else "ada@laptop")  # whose lock was broken
+
+
+def test_a_lock_id_that_is_no_unicode_gets_400_before_s3_is_asked(backend: Handle, log: list[str]) -> None:
+    refused = ask(backend, "POST", STATES, caller=ADA, body=STATE, lock_id="\ud800")
+    assert (refused["statusCode"], json.loads(refused["body"])["error"]) == (400, "invalid_request")
+    assert json.loads(log[-1])["s3_requests"] == 0
