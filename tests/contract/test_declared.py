@@ -371,7 +371,7 @@ def test_few_of_many_similar_names_are_compared_in_full(
     ratio = SequenceMatcher.ratio
 
     def counted(matcher: SequenceMatcher[str]) -> float:
-        compared.append(matcher.a)
+        compared.append(1)
         return ratio(matcher)
 
     monkeypatch.setattr(SequenceMatcher, "ratio", counted)

@@ -93,4 +93,4 @@ def test_what_does_not_fit_is_not_compressed_to_its_end(monkeypatch: pytest.Monk
     monkeypatch.setattr(zlib, "compressobj", Counting)
     with pytest.raises(TooLarge):
         payload.encode(NOISE * 8, accepts_gzip=True)
-    assert sum(fed) < len(NOISE) * 2
+    assert 0 < sum(fed) < len(NOISE) * 2
