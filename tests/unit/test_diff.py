@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import TooLarge, UnreadableVersion
+from holdfast.state import tracked
 from holdfast.state.diff import Attribute, Diff, compare
 from tests.support.documents import LINEAGE, encrypted_state
 
@@ -676,3 +677,18 @@ def test_missing_members_are_none() -> None:
         ("aws_instance.a", "added", None)
     ]
     assert compare(bare, state(resource("a"))).resources == ()
+
+
+def test_a_resource_is_compared_once_however_many_instances_it_has() -> None:
+    class Common(frozenset[bytes]):
+        looks = 0
+
+        def __contains__(self, resource: object) -> bool:
+            Common.looks += 1
+            return super().__contains__(resource)
+
+    instances = [{"index_key": number, "attributes": {}} for number in range(50)]
+    resource = {"mode": "managed", "type": "a", "name": "a", "provider": "p", "instances": instances}
+    written = json.dumps(resource).encode()
+    assert tracked.tracking([written], Common([written])).objects == {}
+    assert Common.looks == 1

@@ -168,13 +168,14 @@ def tracking(resources: Sequence[bytes], common: frozenset[bytes]) -> Tracking:
     seen: set[Address] = set()
     identities: Counter[Identity] = Counter()
     for written in resources:
+        is_common = written in common  # once a resource: it compares all of its bytes
         for address, tracked in _tracked(_parsed(written)):
             if address in seen:
                 raise InvalidState(f"It has {str(address)[:_LONGEST_QUOTED]} more than once.")
             seen.add(address)
             if tracked.identity:
                 identities[tracked.identity] += 1
-            if written not in common:
+            if not is_common:
                 objects[address] = tracked
     return Tracking(objects, identities)
 
