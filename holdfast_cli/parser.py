@@ -92,13 +92,16 @@ class Parser(argparse.ArgumentParser):
             if count > 1 and action.nargs != 0 and not isinstance(action, _ADD_UP):
                 lines = "; ".join(f"`{line}`" for line in self._one_each(typed, action))
                 option = "/".join(action.option_strings)
-                self.error(f"{option} takes one value and has {count}. Type a line for each: {lines}")
+                fill_in = " Fill in what stands in < >." if "<" in lines else ""
+                self.error(
+                    f"{option} takes one value and has {count}. Type a line for each: {lines}.{fill_in}"
+                )
 
     def _one_each(self, typed: _Groups, repeated: argparse.Action) -> list[str]:
         """Return a command line for each value of a repeated option.
 
         What was typed once is in all of them. Other options that were repeated go with the value that they
-        follow; where that is not clear, only their names do.
+        follow; where that is not clear, their values are to be filled in.
         """
         counts = Counter(action for action, _ in typed)
         lines: list[list[str]] = [[self.prog] for _ in range(counts[repeated])]
@@ -110,13 +113,13 @@ class Parser(argparse.ArgumentParser):
                 owners.setdefault(action, []).append((at, words))
             else:
                 for line in lines:
-                    line += map(shlex.quote, words)
+                    line += _to_type(action, words)
         for action, owned in owners.items():
             clear = {owner for owner, _ in owned} == set(range(len(lines)))
             for owner, words in owned if clear else ():
-                lines[owner] += map(shlex.quote, words)
+                lines[owner] += _to_type(action, words)
             for line in () if clear else lines:
-                line += [action.option_strings[-1], f"{action.metavar or action.dest.upper()}"]
+                line += _to_fill_in(action)
         return [" ".join(line) for line in lines]
 
     def _grouped(self, words: Sequence[str]) -> _Groups:
@@ -200,6 +203,20 @@ def hidden(message: str, words: Iterable[str], longest: int | None = _LONGEST_SH
         for form in (word, repr(word)[1:-1], plain(word)):
             message = message.replace(form, shown)
     return message
+
+
+def _to_type(action: argparse.Action | None, words: Sequence[str]) -> Sequence[str]:
+    """Return words for a line that is to be typed. What no message repeats is to be filled in."""
+    if any(hidden(word, [word]) != word for word in words):
+        return _to_fill_in(action)
+    return [shlex.quote(word) for word in words]
+
+
+def _to_fill_in(action: argparse.Action | None) -> Sequence[str]:
+    """Return an option without its value, or an argument, in a form that no shell takes as it stands."""
+    if action is None:
+        return ["<ARGUMENT>"]
+    return [action.option_strings[-1], f"<{action.metavar or action.dest.upper()}>"]
 
 
 def _is_secret(word: str) -> bool:

@@ -282,16 +282,17 @@ def check_change(body: bytes, found: Workspace, caller: Caller) -> None:
         InvalidDocument, TooLarge: it changes something else, or is not what this call takes.
     """
     data = _resource(_data(body), "workspaces")
-    current = workspace(found, caller)["attributes"]
+    current = workspace(found, caller)
     for name, value in _object(data.get("attributes"), "attributes").items():
-        if name != "terraform-version" and value is not None and value != current.get(name):
+        if name != "terraform-version" and value is not None and value != current["attributes"].get(name):
             raise InvalidDocument(
                 "A workspace cannot be renamed. Create one with the new name, and move the state to it."
                 if name == "name"
                 else f"A workspace keeps no '{name[:60]}', so nothing was changed: it has a name and tags."
             )
     for name, value in _object(data.get("relationships"), "relationships").items():
-        if _object(value, name).get("data"):
+        related = _object(value, name).get("data")
+        if related and related != current["relationships"].get(name, {}).get("data"):
             raise InvalidDocument(
                 f"The relation '{name[:60]}' of a workspace cannot be changed here; its tags can at "
                 "/api/v2/workspaces/{id}/tag-bindings. Nothing was changed."

@@ -162,7 +162,8 @@ def _no_state(request: Request) -> NoState:
     """Return the error for a name that is no state's, with what may have been meant."""
     said = [f"There is no state '{request.name}'."]
     if deleted := description.deleted_at(request.store, request.name):
-        said.append(f"It was deleted at {documents.time(deleted)}; 'holdfast state undelete' brings it back.")
+        undelete = f"holdfast state undelete {request.name}"
+        said.append(f"It was deleted at {documents.time(deleted)}; '{undelete}' brings it back.")
     elif similar := declared.nearest(request.store, request.name, request.caller):
         said.append(f"The nearest names are: {', '.join(similar)}.")
     return NoState(" ".join(said))

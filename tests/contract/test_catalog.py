@@ -126,6 +126,17 @@ def test_a_deleted_state_is_listed_until_it_has_a_version_again(bucket: Bucket, 
     assert ("a", False, "of a") in shown(every_page(bucket, catalog.page_of_states, page_size))
 
 
+def test_a_prefix_that_is_a_key_lists_what_follows_the_many_versions_of_that_key(bucket: Bucket) -> None:
+    for _ in range(5):
+        put(bucket, "a")
+    put(bucket, "a.tfstate-x")
+    delete(bucket, "a.tfstate-x")
+    store = bucket.store()
+    page = catalog.page_of_deleted(store, "a.tfstate", None, ADA, page_size=2)
+    assert ([one.name.value for one in page.items], page.next) == (["a.tfstate-x"], None)
+    assert len(store.requests) == 1
+
+
 @pytest.mark.parametrize("page_size", [1, 2, 1000])
 def test_the_locks_are_all_there_and_the_oldest_comes_first(bucket: Bucket, page_size: int) -> None:
     entangled(bucket)

@@ -350,6 +350,16 @@ def test_a_change_of_a_workspace_that_would_not_be_kept_is_refused_by_its_name(c
     for kept in ({"attributes": same}, {"relationships": {"project": {"data": None}, "tags": {"data": []}}}):
         found = data(ask(cloud, "PATCH", path, ADA, {"type": "workspaces", **kept}))
         assert found["attributes"]["terraform-version"] == "latest"
+    unchanged = data(ask(cloud, "GET", BY_NAME))
+    data(
+        ask(
+            cloud,
+            "PATCH",
+            path,
+            ADA,
+            {name: unchanged[name] for name in ("type", "attributes", "relationships")},
+        )
+    )
     for name, value in {
         "name": "other",
         "execution-mode": "remote",

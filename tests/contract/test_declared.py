@@ -360,6 +360,17 @@ def test_names_need_no_declaration_unless_the_team_asks_for_it(monkeypatch: pyte
         settings.declared_only()
 
 
+def test_a_name_is_suggested_however_many_foreign_names_come_before_it(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(declared, "_PAGE", 2)
+    bucket.s3.put_object(Bucket=bucket.name, Key="states/b/mine-of-ours.tfstate", Body=b"{}")
+    caller = Caller("token:writer", Role.WRITER, ("*/mine-of-ours", "zz/*"))
+    for foreign in ("a/1", "a/2", "a/3", "b/a"):
+        assert nearest(bucket, "zz/mine-of-ours", caller) == ["b/mine-of-ours"]
+        bucket.s3.put_object(Bucket=bucket.name, Key=f"states/{foreign}.tfstate", Body=b"{}")
+
+
 def test_few_of_many_similar_names_are_compared_in_full(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,7 +114,12 @@ def test_an_option_is_refused_when_it_is_repeated_unless_its_values_add_up(
         # Nobody knows whose scope it is, so no line says so.
         (
             "--scope a --role outputs --scope b --role writer",
-            ["--role outputs --scope PATTERN", "--role writer --scope PATTERN"],
+            ["--role outputs --scope '<PATTERN>'", "--role writer --scope '<PATTERN>'"],
+        ),
+        # Cut, as a message shows it, it would be another scope.
+        (
+            f"--scope {31 * 'a'} --role outputs --role writer",
+            ["--scope '<PATTERN>' --role outputs", "--scope '<PATTERN>' --role writer"],
         ),
         ("--role=outputs --role writer --scope a", ["--scope a --role=outputs", "--scope a --role writer"]),
     ],

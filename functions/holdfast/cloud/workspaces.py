@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from fnmatch import fnmatchcase
 from typing import Final
 
 from holdfast import names
@@ -90,9 +89,7 @@ class Wanted:
 
     def has_name(self, workspace: str) -> bool:
         """Return whether a workspace of this name is shown."""
-        # No name holds one of the other characters that mean something here.
-        pattern = self.pattern.replace("[", "[[]").replace("?", "[?]")
-        return self.part in workspace and (not pattern or fnmatchcase(workspace, pattern))
+        return self.part in workspace and (not self.pattern or _matches(self.pattern, workspace))
 
     def has_tags(self, tags: Mapping[str, str]) -> bool:
         """Return whether a workspace with these tags is shown."""
@@ -369,7 +366,7 @@ def _since(current: Object, minted_at: datetime | None) -> datetime:
 
 def _was_deleted(store: Store, key: str, since: datetime, until: datetime | None = None) -> bool:
     """Return whether the object was deleted in that time, both seconds included."""
-    for entry in store.versions(key, page_size=100):
+    for entry in store.versions(key):
         if entry.last_modified < since:
             return False
         if entry.is_delete_marker and (until is None or entry.last_modified <= until):
@@ -383,7 +380,8 @@ def _just_deleted() -> JustDeleted:
     return JustDeleted(
         "This workspace was deleted and re-created moments ago. Nothing was deleted: this may be a retry of "
         "the earlier request, which may still be being processed. Look at the workspace, and run the command "
-        f"again {JUST_DELETED.seconds // 60} minutes after it was deleted."
+        f"again {JUST_DELETED.seconds // 60} minutes after it was deleted; a program that keeps the ID of a "
+        "workspace reads it by name again."
     )
 
 
@@ -399,6 +397,29 @@ def _in_scope(found: Iterable[str], wanted: Wanted, caller: Caller) -> list[Stat
         if place and wanted.has_name(place[1]) and caller.may(Action.READ_OUTPUTS, name):
             states.append(name)
     return states
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Return whether a text matches a pattern, in which `*` is any text.
+
+    Not by `fnmatch`, which keeps what it has compiled of thousands of patterns, however long they are.
+
+    >>> _matches("*p-*", "app-eu"), _matches("app", "app-eu"), _matches("a*a", "a")
+    (True, False, False)
+    """
+    first, *others = pattern.split("*")
+    if not others:
+        return text == pattern
+    *between, last = others
+    if not text.startswith(first):
+        return False
+    at = len(first)
+    for part in between:
+        at = text.find(part, at)
+        if at < 0:
+            return False
+        at += len(part)
+    return len(text) - len(last) >= at and text.endswith(last)
 
 
 def _with_tags(store: Store, states: list[StateName]) -> Mapping[StateName, Workspace | None]:

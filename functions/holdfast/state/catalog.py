@@ -98,7 +98,8 @@ def page_of_states(
 ) -> Page:
     """List states, and locks whose state does not exist yet, with the locks that are held.
 
-    It takes one request for the list and one for each lock that is held. `walk` says when more are needed.
+    It takes one request for the list and one for each lock that is held; where a page ends between a state
+    and its lock, one more on each of both pages. `walk` says when the list takes more.
 
     Args:
         store: the bucket.
@@ -143,13 +144,13 @@ def page_of_deleted(
     """
 
     def list_newest(beginning: str, place: str) -> tuple[list[tuple[str, HistoryEntry]], str | None]:
-        # After a key all of its versions are skipped: only the newest one counts.
-        after = (place, "") if place != beginning else None
-        listed = store.versions_page(beginning, after=after, page_size=page_size + 1)
-        if listed is None:
+        # After a key all of its versions are skipped: only the newest one counts. A beginning can be a key,
+        # as that of the state `a` is the beginning of `a.tfstate-x`.
+        listed = store.versions_page(beginning, after=(place, ""), page_size=page_size + 1)
+        if listed is None:  # S3 takes a key whatever it is
             raise cursors.invalid()
         newest = [(key, entry) for key, entry in listed.entries if entry.is_current]
-        return newest, listed.last[0] if listed.last else None
+        return newest, listed.entries[-1][0] if listed.last and listed.entries else None
 
     after = _begin("deleted", prefix, cursor, caller)
     walked = _walk(prefix, after, caller, list_newest, page_size)

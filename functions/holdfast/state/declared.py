@@ -5,7 +5,6 @@ declared by the record that a workspace has, too; a state declares its name with
 """
 
 from collections.abc import Callable
-from itertools import islice
 from os.path import commonprefix
 from typing import Final
 
@@ -16,8 +15,10 @@ from holdfast.names import StateName
 from holdfast.s3.store import Store
 from holdfast.state.lock_info import LockInfo
 
-_PAGE: Final = 1000
-"""Keys of one list request. At most four requests look for the nearest names."""
+_PAGE: Final = 999
+"""Names of each kind that are compared, and as many more that begin with the same segment."""
+_SECONDS: Final = 1.0
+"""The longest that each of these lists may take."""
 _NEAREST: Final = 3
 _COMPARED: Final = 50
 """How many names are compared in full. A comparison of two names of 200 letters can take 7 ms."""
@@ -60,7 +61,8 @@ def require_record(store: Store, name: StateName, caller: Caller) -> None:
 def nearest(store: Store, name: StateName, caller: Caller) -> list[str]:
     """Return the names within the caller's scope that are most similar to one that is not there.
 
-    Of a bucket with many states not all are looked at: some, and some that begin with the same segment.
+    Of many names not all are looked at: some, and some that begin with the same segment. Which ones depends
+    on names within the scope alone, as in a list, so that the answer tells nothing of others.
 
     Args:
         store: the bucket.
@@ -102,19 +104,38 @@ def _record_key(name: StateName) -> str:
 
 def _listed(store: Store, place: Callable[[StateName], str], beginning: str, caller: Caller) -> set[str]:
     """Return names that have an object of a kind, and that the caller may see."""
+    # Here for the same reason as SequenceMatcher.
+    from holdfast.state import walk
+
     folder, _, suffix = place(StateName("*")).partition("*")
-    keys = list(islice(store.list_keys(folder, page_size=_PAGE), _PAGE))
-    if len(keys) == _PAGE and beginning:
-        keys += islice(store.list_keys(folder + beginning, page_size=_PAGE), _PAGE)
-    found = set()
-    for key in keys:
-        if key.endswith(suffix):
-            try:
-                name = names.parse(key[len(folder) : -len(suffix)])
-            except InvalidName:
-                continue
-            if caller.may(Action.READ_OUTPUTS, name):
-                found.add(name.value)
+
+    def visible(key: str) -> str | None:
+        if not key.endswith(suffix):
+            return None
+        try:
+            name = names.parse(key[len(folder) : -len(suffix)])
+        except InvalidName:
+            return None
+        return name.value if caller.may(Action.READ_OUTPUTS, name) else None
+
+    def list_keys(prefix: str, after: str) -> tuple[list[tuple[str, str | None]], str | None]:
+        page = store.keys_page(prefix, after=after, page_size=_PAGE + 1)
+        return [(entry.key, visible(entry.key)) for entry in page.keys], page.last
+
+    found: set[str] = set()
+    for prefix in ("", beginning):
+        walked = walk.page(
+            walk.Places(folder, suffix, caller.scope, prefix),
+            "",
+            list_keys,
+            is_visible=lambda key: visible(key) is not None,
+            is_cursor=lambda _: True,
+            page_size=_PAGE,
+            seconds=_SECONDS,
+        )
+        found.update(name for _, name in walked.entries if name)
+        if walked.next is None or not beginning:
+            break
     return found
 
 

@@ -148,8 +148,8 @@ def outline(body: bytes) -> tuple[list[bytes], Mapping[str, Output]]:
     if "resources" in members and members["resources"].value is not None:
         try:
             resources = list(json_object.elements(members["resources"].written(body)))
-        except ValueError:
-            raise InvalidState("Its 'resources' are not a list.") from None
+        except ValueError as error:
+            raise InvalidState(f"Its member 'resources' {error}.") from None
     outputs = _parsed(members["outputs"].written(body)) if "outputs" in members else None
     return resources, {name: _output(output) for name, output in _object(outputs, "outputs").items()}
 

@@ -123,13 +123,20 @@ def undelete(
 def _beneath(store: Store, name: StateName) -> tuple[HistoryEntry, HistoryEntry] | None:
     """Return the delete marker beneath the current version and the version beneath that; None if there is
     another version in between."""
-    history = [entry for entry in store.versions(name.state_key) if not entry.is_current]
-    marker = next((entry for entry in history if entry.is_delete_marker), None)
-    newest = next((entry for entry in history if not entry.is_delete_marker), None)
-    # Of the same second, S3 does not tell the order of a version and a marker.
-    if marker is None or newest is None or marker.last_modified < newest.last_modified:
-        return None
-    return marker, newest
+    marker = newest = None
+    for entry in store.versions(name.state_key):
+        if entry.is_current:
+            continue
+        # Of the same second, S3 does not tell the order of a version and a marker.
+        if newest and entry.last_modified < newest.last_modified:
+            return None
+        if entry.is_delete_marker:
+            marker = marker or entry
+        else:
+            newest = newest or entry
+        if marker and newest:
+            return marker, newest
+    return None
 
 
 def _was_released(store: Store, name: StateName, acquired: LockIdentity) -> bool:

@@ -108,6 +108,7 @@ def page(
     is_visible: Callable[[str], bool],
     is_cursor: Callable[[str], bool],
     page_size: int,
+    seconds: float | None = None,
 ) -> Walked[_T]:
     """Walk until a page is full, or its time is over.
 
@@ -118,8 +119,9 @@ def page(
         is_visible: whether the caller may see a key.
         is_cursor: whether a page can begin after a place.
         page_size: the most visible keys of a page.
+        seconds: after which it ends although it has room; by default `SECONDS`.
     """
-    ends = time.monotonic() + SECONDS
+    ends = time.monotonic() + (SECONDS if seconds is None else seconds)
     shown: list[tuple[str, _T]] = []
     has_listed = False
     for beginning in places.beginnings():
