@@ -253,11 +253,15 @@ def lock_says_freeze(me: Client) -> Session:
 
 
 def freeze_copier(me: Client) -> Session:
-    """Is told of the freeze, and sends that lock info as its own: to lock, to write under it, to unlock."""
+    """Is told of the freeze, and sends its lock info as its own: to lock, to write under it, to unlock.
+
+    The time that is told is that of the lock object; the lock info of a freeze has none.
+    """
     reply = yield HttpRequest("lock", STATE, me.caller, lock_document(me.name))
     if reply is None or reply.status != 423:
         return
-    told = reply.body.encode()
+    stored = {**json.loads(reply.body), "Created": "0001-01-01T00:00:00Z"}
+    told = json.dumps(stored, separators=(",", ":")).encode()
     yield HttpRequest("read", STATE, me.caller)
     yield HttpRequest("lock", STATE, me.caller, told)
     body = state_document(me.name, 3)
