@@ -8,6 +8,7 @@ import pytest
 from tests.safety.figures import Figures
 from tests.safety.figures_document import Part, document
 from tests.safety.model import hunt
+from tests.safety.model.invariants import Exemption
 from tests.safety.model.mutants import MUTANTS
 from tests.safety.model.scenarios import LIMITS
 
@@ -85,3 +86,13 @@ def test_the_page_of_figures_has_every_search_and_every_mutant_and_no_other(
 ) -> None:
     in_page = [tuple(row[: len(there[0])]) for row in rows(title)]
     assert sorted(in_page) == sorted(there), "write the page again: make safety"
+
+
+@pytest.mark.parametrize("exemption", Exemption)
+def test_what_no_invariant_judges_is_shown_as_a_limit_and_said_not_to_be_covered(
+    exemption: Exemption,
+) -> None:
+    name = exemption.name.lower().replace("_", "-")
+    assert name in {limit.name for limit in LIMITS}
+    _, _, not_covered = (PAGE.parent / "safety.md").read_text().partition("\n## What is not covered\n")
+    assert f"`{name}`" in not_covered
