@@ -171,9 +171,11 @@ def run_beside(parts: Sequence[Part], runs: list[Run]) -> bool:
     Returns:
         Whether all of them succeeded.
     """
-    started = [Run(part, seen=number == 0) for number, part in enumerate(parts)]
-    runs += started
+    started: list[Run] = []
     try:
+        for part in parts:
+            started.append(Run(part, seen=not started))
+            runs.append(started[-1])
         while any(run.code is None for run in started) and not any(run.code for run in started):
             started[0].print_output(_PAUSE)
             _collect(started)
@@ -195,7 +197,8 @@ def _collect(runs: Sequence[Run]) -> None:
                     run.end(status, cpu)
                     break
             else:
-                runs[0].cpu += cpu
+                if runs:  # none, if Ctrl-C came while the first one was started
+                    runs[0].cpu += cpu
 
 
 def _end(runs: Sequence[Run]) -> None:
@@ -208,16 +211,28 @@ def _end(runs: Sequence[Run]) -> None:
         _collect(runs)
     for run in runs:
         run.kill()
-    while left := {*_children(), *(run.pid for run in runs if run.code is None)}:
-        for pid in left:
+    while _has_children():
+        for pid in {*_children(), *(run.pid for run in runs if run.code is None)}:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(_PAUSE)
         _collect(runs)
 
 
+def _has_children() -> bool:
+    """Whether there is a process whose parent is this one."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
 def _children() -> list[int]:
-    """The processes whose parent is this one; none where the system does not tell."""
+    """The processes whose parent is this one; none where the system does not tell.
+
+    Linux leaves some out if one exits while they are listed (proc(5)), so an empty list proves nothing.
+    """
     with suppress(FileNotFoundError):
         return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
     return []
