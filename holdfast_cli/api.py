@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from ssl import SSLCertVerificationError
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -107,10 +108,13 @@ def send(
             response = _attempt(method, url, headers, body, sign)
             lost = None
         except SSLError as error:
-            raise CommandError(
-                f"The certificate of {host} was not accepted; check the address and AWS_CA_BUNDLE: "
-                f"{_line(error)}"
-            ) from error
+            is_refused = isinstance(error.args[0] if error.args else None, SSLCertVerificationError)
+            what = (
+                f"The certificate of {host} was not accepted; check the address and AWS_CA_BUNDLE"
+                if is_refused
+                else f"{host} does not speak TLS as https:// needs it; check the address"
+            )
+            raise CommandError(f"{what}: {_line(error)}") from error
         except LocationParseError as error:  # its text has the address, with the proxy's password
             raise CommandError(
                 "The address of the proxy in HTTP_PROXY or HTTPS_PROXY is not valid; write it as in "

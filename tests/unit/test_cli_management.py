@@ -273,6 +273,15 @@ def test_a_connection_that_is_refused_is_told_without_the_class_of_a_library(sch
     assert "Connection(" not in line
 
 
+def test_an_address_of_https_at_a_port_of_http_is_told_from_a_certificate_that_is_refused(
+    stub: ApiStub,
+) -> None:
+    line = failure(None, "state", "list", "--address", stub.address.replace("http://", "https://"))
+
+    assert "does not speak TLS as https:// needs it; check the address" in line
+    assert "ertificate" not in line
+
+
 def test_a_change_whose_response_is_lost_says_that_it_may_have_taken_effect(stub: ApiStub) -> None:
     stub.reply(Reply(lost=True))
 
