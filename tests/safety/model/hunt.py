@@ -77,7 +77,8 @@ def run(
     Args:
         at_most: worlds that one search goes to.
         processes: at the same time.
-        seconds: that all of them are to take. A search has an equal share of what is left when it begins.
+        seconds: that all of them are to take. Each has an equal share of what is left when it begins; those
+            that did not end with that begin again, as long as they get more.
 
     Raises:
         RuntimeError: a search ended without a result.
@@ -142,15 +143,40 @@ def main(arguments: Sequence[str]) -> None:
     os.nice(5)  # the deployed stack, whose time goes by the clock, comes first
     gc.disable()  # nothing of a search is ever given up before its end
     _import_what_the_code_imports()
+    jobs = json.load(sys.stdin)
+    waiting = list(range(len(jobs)))
+    while waiting:
+        cut: list[dict[str, Any]] = []
+        for found in _searched(jobs, waiting, at_most=at_most, processes=processes, ends=ends):
+            if found["out_of_time"]:
+                cut.append(found)
+            else:
+                print(json.dumps(found), flush=True)
+        # A search cannot go on where it was cut. Twice its time is worth another beginning.
+        left = (ends - time.monotonic()) * processes
+        waiting = []
+        for found in sorted(cut, key=lambda found: found["seconds"]):
+            left -= 2 * found["seconds"]
+            if left > 0:
+                waiting.append(found["number"])
+            else:
+                print(json.dumps(found), flush=True)
+
+
+def _searched(
+    jobs: Sequence[Any], numbers: Sequence[int], *, at_most: int, processes: int, ends: float
+) -> Iterator[dict[str, Any]]:
+    """Search side by side, each with an equal share of the time that is left, and yield what each found."""
     forks = multiprocessing.get_context("fork")
     running: dict[Connection, BaseProcess] = {}
-    jobs = json.load(sys.stdin)
-    for number, job in enumerate(jobs):
+    for place, number in enumerate(numbers):
         if len(running) == processes:
-            _tell(running)
+            yield from _ended(running)
         # What a short search leaves of its share goes to all that follow.
-        share = max((ends - time.monotonic()) * processes / (len(jobs) - number), _LEAST_SECONDS)
+        of_all = min(1, processes / (len(numbers) - place))
+        share = max((ends - time.monotonic()) * of_all, _LEAST_SECONDS)
         told, telling = forks.Pipe(duplex=False)
+        job = jobs[number]
         search = forks.Process(
             target=_search, args=(telling, number, *job, at_most, share), name=str(job), daemon=True
         )
@@ -158,7 +184,7 @@ def main(arguments: Sequence[str]) -> None:
         telling.close()  # the search alone has it now, so its death ends the pipe
         running[told] = search
     while running:
-        _tell(running)
+        yield from _ended(running)
 
 
 def _import_what_the_code_imports() -> None:
@@ -169,8 +195,8 @@ def _import_what_the_code_imports() -> None:
             del sys.modules[name]
 
 
-def _tell(running: dict[Connection, BaseProcess]) -> None:
-    """Wait until searches have ended, print what they found, and take them out of those that run."""
+def _ended(running: dict[Connection, BaseProcess]) -> Iterator[dict[str, Any]]:
+    """Wait until searches have ended, yield what they found, and take them out of those that run."""
     ended = wait(list(running))
     for told in [told for told in running if told in ended]:
         search = running.pop(told)
@@ -179,8 +205,8 @@ def _tell(running: dict[Connection, BaseProcess]) -> None:
         except EOFError:
             search.join()
             sys.exit(f"the search of {search.name} ended with {search.exitcode} and without a result")
-        print(json.dumps(found), flush=True)
         search.join()
+        yield found
 
 
 def _search(
@@ -202,6 +228,8 @@ def _search(
         "number": number,
         "interleavings": outcome.interleavings,
         "complete": outcome.complete,
+        "seconds": seconds,
+        "out_of_time": not outcome.complete and outcome.violation is None and outcome.worlds < at_most,
         "invariant": outcome.violation.invariant.name if outcome.violation else None,
         "what": outcome.violation.what if outcome.violation else "",
         "interleaving": f"{name}:{','.join(outcome.interleaving)}" if outcome.violation else "",
