@@ -4,11 +4,11 @@ import base64
 import json
 import os
 import re
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from ssl import SSLCertVerificationError
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -108,11 +108,15 @@ def send(
             response = _attempt(method, url, headers, body, sign)
             lost = None
         except SSLError as error:
-            is_refused = isinstance(error.args[0] if error.args else None, SSLCertVerificationError)
+            # The cause may also be a bundle of certificates that cannot be read.
+            cause = error.args[0] if error.args else None
+            is_no_tls = isinstance(cause, ssl.SSLError) and not isinstance(
+                cause, ssl.SSLCertVerificationError
+            )
             what = (
-                f"The certificate of {host} was not accepted; check the address and AWS_CA_BUNDLE"
-                if is_refused
-                else f"{host} does not speak TLS as https:// needs it; check the address"
+                f"{host} does not speak TLS as https:// needs it; check the address"
+                if is_no_tls
+                else f"The certificate of {host} was not accepted; check the address and AWS_CA_BUNDLE"
             )
             raise CommandError(f"{what}: {_line(error)}") from error
         except LocationParseError as error:  # its text has the address, with the proxy's password
