@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from benchmarks.run import Run
 from benchmarks.stack import Stack
 from holdfast import names
-from holdfast_cli.backend_config import to_hcl
+from holdfast_cli.config.backend_config import to_hcl
 from local_aws.terraform import Terraform, terraforms
 
 _RESOURCES: Final = """

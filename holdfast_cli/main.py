@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import holdfast
-from holdfast_cli import output
 from holdfast_cli.commands import (
     activity as activity_command,
 )
@@ -49,7 +48,8 @@ from holdfast_cli.commands import (
     whoami as whoami_command,
 )
 from holdfast_cli.errors import CommandError, OutputClosedError, UsageError, with_notes
-from holdfast_cli.parser import Parser, hidden
+from holdfast_cli.terminal import output
+from holdfast_cli.terminal.parser import Parser, hidden
 
 
 def main(argv: Sequence[str] | None = None) -> int:

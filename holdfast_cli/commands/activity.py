@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from holdfast_cli import arguments, output
 from holdfast_cli.commands import audit
+from holdfast_cli.config import arguments
+from holdfast_cli.terminal import output
 
 if TYPE_CHECKING:
-    from holdfast_cli.arguments import Commands
+    from holdfast_cli.config.arguments import Commands
 
 _SINCE: Final = timedelta(days=7)
 _LIMIT: Final = 50
@@ -62,7 +63,7 @@ examples:
 
 
 def _run(asked: argparse.Namespace) -> None:
-    from holdfast_cli import management
+    from holdfast_cli.api import management
 
     since = asked.since or datetime.now(UTC) - _SINCE
     query = {"state": None if asked.state is None else asked.state.value, "since": output.word(since)}

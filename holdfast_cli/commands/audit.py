@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from holdfast.audit import EVENTS, WRITES
 from holdfast.identity.credentials import is_token_id
-from holdfast_cli import arguments, output, settings
+from holdfast_cli.config import arguments, settings
 from holdfast_cli.errors import UsageError
+from holdfast_cli.terminal import output
 
 if TYPE_CHECKING:
-    from holdfast_cli.arguments import Commands
-    from holdfast_cli.audit import Log, Search
+    from holdfast_cli.bucket.audit import Log, Search
+    from holdfast_cli.config.arguments import Commands
 
 _SINCE = timedelta(days=30)
 _PAUSE: Final = 2.0
@@ -122,7 +123,7 @@ def _run(asked: argparse.Namespace) -> None:
         )
         raise UsageError(f"--since must be before --until.{default}")
 
-    from holdfast_cli import audit, stack  # the SDK is loaded only by what talks to AWS
+    from holdfast_cli.bucket import audit, stack  # the SDK is loaded only by what talks to AWS
 
     chosen = settings.resolve(asked)
     session = stack.sign_in(chosen)
@@ -149,8 +150,8 @@ def _run(asked: argparse.Namespace) -> None:
 
 def _follow(log: "Log", search: "Search", asked: argparse.Namespace, waiting: str) -> NoReturn:
     """Print events as they come, until the user interrupts it."""
-    from holdfast_cli.audit import Following
-    from holdfast_cli.aws_errors import AwsUnavailableError
+    from holdfast_cli.bucket.audit import Following
+    from holdfast_cli.bucket.aws_errors import AwsUnavailableError
 
     form = json.dumps if asked.json else _line
     following = Following(log, search)

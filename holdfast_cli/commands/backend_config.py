@@ -3,11 +3,12 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from holdfast_cli import arguments, backend_config, cloud_config, output, settings
+from holdfast_cli.config import arguments, backend_config, cloud_config, settings
 from holdfast_cli.errors import UsageError
+from holdfast_cli.terminal import output
 
 if TYPE_CHECKING:
-    from holdfast_cli.arguments import Commands
+    from holdfast_cli.config.arguments import Commands
 
 
 def add(commands: "Commands") -> None:
@@ -86,7 +87,7 @@ def _run(asked: argparse.Namespace) -> None:
     chosen = settings.resolve(asked)
     address = chosen.address
     if address is None:
-        from holdfast_cli import stack  # the SDK is loaded only by what talks to AWS
+        from holdfast_cli.bucket import stack  # the SDK is loaded only by what talks to AWS
 
         address = stack.api_address(chosen)
     if asked.cloud or asked.remote:

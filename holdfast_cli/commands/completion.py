@@ -4,10 +4,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from holdfast_cli import arguments, output
+from holdfast_cli.config import arguments
+from holdfast_cli.terminal import output
 
 if TYPE_CHECKING:
-    from holdfast_cli.arguments import Commands
+    from holdfast_cli.config.arguments import Commands
 
 _SHELLS: Final = ("bash", "zsh", "fish")
 

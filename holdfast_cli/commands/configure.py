@@ -7,14 +7,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
-from holdfast_cli import arguments, output, profiles, settings
+from holdfast_cli.config import arguments, profiles, settings
 from holdfast_cli.errors import CommandError, UsageError
+from holdfast_cli.terminal import output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holdfast_cli.arguments import Commands
-    from holdfast_cli.settings import Found
+    from holdfast_cli.config.arguments import Commands
+    from holdfast_cli.config.settings import Found
 
 _WORDS: Final = {"address": "API address", "team": "Team", "region": "AWS region"}
 """What each setting is called where it is asked for."""
@@ -238,7 +239,7 @@ def _answer(setting: str, present: str | None) -> str | None:
 
 
 def _region_of_aws() -> "Found | None":
-    from holdfast_cli import stack  # the SDK is loaded only where nothing else names the region
+    from holdfast_cli.bucket import stack  # the SDK is loaded only where nothing else names the region
 
     region = stack.sign_in(settings.Settings(None, None, None)).region_name
     return settings.Found(region, "the AWS profile") if region else None

@@ -10,12 +10,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from holdfast_cli import arguments, output, settings
+from holdfast_cli.config import arguments, settings
 from holdfast_cli.doctor.findings import Finding, Level
 from holdfast_cli.errors import CommandError, OutputClosedError, UsageError
+from holdfast_cli.terminal import output
 
 if TYPE_CHECKING:
-    from holdfast_cli.arguments import Commands
+    from holdfast_cli.config.arguments import Commands
 
 _WIDEST_LEVEL: Final = max(map(len, Level))
 _COLOURS: Final = {Level.OK: "green", Level.NOTE: "yellow", Level.PROBLEM: "red"}
@@ -103,7 +104,7 @@ def _print(asked: argparse.Namespace) -> None:
 
 def _look(asked: argparse.Namespace) -> Generator[Finding]:
     # The SDK is loaded only by what talks to AWS.
-    from holdfast_cli import stack
+    from holdfast_cli.bucket import stack
     from holdfast_cli.doctor import account, configuration, team
     from holdfast_cli.doctor.checks import attempt
 

@@ -10,12 +10,14 @@ from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from holdfast_cli import arguments, asking, output, version_reference
+from holdfast_cli.api import version_reference
+from holdfast_cli.config import arguments
 from holdfast_cli.errors import CommandError
+from holdfast_cli.terminal import asking, output
 
 if TYPE_CHECKING:
-    from holdfast_cli.arguments import Commands
-    from holdfast_cli.management import Api, Document
+    from holdfast_cli.api.management import Api, Document
+    from holdfast_cli.config.arguments import Commands
 
 _PAUSE: Final = 5.0
 """Seconds between two looks at a lock."""
@@ -136,7 +138,7 @@ def _until(value: str) -> datetime:
 
 
 def _freeze(asked: argparse.Namespace) -> None:
-    from holdfast_cli import management  # only what talks to the API loads it
+    from holdfast_cli.api import management  # only what talks to the API loads it
 
     api = management.sign_in(asked)
     wanted = {
@@ -160,7 +162,7 @@ def _freeze(asked: argparse.Namespace) -> None:
 
 def _put(api: "Api", name: str, wanted: "Document", asked: argparse.Namespace) -> None:
     """Freeze the one state that was named. Whatever keeps from it is an error."""
-    from holdfast_cli.management import ApiError
+    from holdfast_cli.api.management import ApiError
 
     try:
         found = _acquire(api, name, wanted, asked.wait)
@@ -172,8 +174,8 @@ def _put(api: "Api", name: str, wanted: "Document", asked: argparse.Namespace) -
 
 
 def _freeze_one(api: "Api", item: "Document", wanted: "Document", wait: timedelta | None = None) -> _Outcome:
-    from holdfast_cli.management import ApiError, member, text
-    from holdfast_cli.state_texts import is_frozen
+    from holdfast_cli.api.management import ApiError, member, text
+    from holdfast_cli.api.state_texts import is_frozen
 
     name, lock = text(item, "name"), member(item, "lock")
     if is_frozen(lock):
@@ -189,8 +191,8 @@ def _freeze_one(api: "Api", item: "Document", wanted: "Document", wait: timedelt
 
 
 def _frozen(name: str, document: "Document") -> _Outcome:
-    from holdfast_cli.management import member
-    from holdfast_cli.state_texts import moment
+    from holdfast_cli.api.management import member
+    from holdfast_cli.api.state_texts import moment
 
     freeze = member(document, "freeze")
     until = moment(freeze, "until")
@@ -199,8 +201,8 @@ def _frozen(name: str, document: "Document") -> _Outcome:
 
 
 def _already(name: str, lock: "Document") -> _Outcome:
-    from holdfast_cli.management import member, text
-    from holdfast_cli.state_texts import holder, moment
+    from holdfast_cli.api.management import member, text
+    from holdfast_cli.api.state_texts import holder, moment
 
     freeze = member(lock, "freeze")
     by = text(freeze, "by") or holder(lock)
@@ -218,8 +220,8 @@ def _acquire(api: "Api", name: str, wanted: "Document", wait: timedelta | None) 
         CommandError: the API does not respond.
         KeyboardInterrupt: while it waits, with a note.
     """
-    from holdfast_cli.management import ApiError, member
-    from holdfast_cli.state_texts import lock_words
+    from holdfast_cli.api.management import ApiError, member
+    from holdfast_cli.api.state_texts import lock_words
 
     began = time.monotonic()
     progress = output.Progress()
@@ -248,7 +250,7 @@ def _acquire(api: "Api", name: str, wanted: "Document", wait: timedelta | None) 
 
 
 def _unfreeze(asked: argparse.Namespace) -> None:
-    from holdfast_cli import management
+    from holdfast_cli.api import management
 
     api = management.sign_in(asked)
     if "*" not in asked.states:
@@ -260,8 +262,8 @@ def _unfreeze(asked: argparse.Namespace) -> None:
 
 
 def _unfreeze_one(api: "Api", item: "Document") -> _Outcome:
-    from holdfast_cli.management import ApiError, member, text
-    from holdfast_cli.state_texts import lock_words
+    from holdfast_cli.api.management import ApiError, member, text
+    from holdfast_cli.api.state_texts import lock_words
 
     name, lock = text(item, "name"), member(item, "lock")
     freeze = member(lock, "freeze")
@@ -288,7 +290,7 @@ def _matching(api: "Api", asked: argparse.Namespace, verb: str) -> "list[Documen
         CommandError: it matches none, or that was not meant.
         UsageError: it matches all, and there is no terminal to ask on.
     """
-    from holdfast_cli.management import text
+    from holdfast_cli.api.management import text
 
     listed = [
         item for item in api.pages("states", "states", progress="states") if item.get("deleted") is not True

@@ -6,11 +6,12 @@ import shlex
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from holdfast_cli import arguments, output
+from holdfast_cli.config import arguments
 from holdfast_cli.errors import CommandError
+from holdfast_cli.terminal import output
 
 if TYPE_CHECKING:
-    from holdfast_cli.arguments import Commands
+    from holdfast_cli.config.arguments import Commands
 
 
 def add(commands: "Commands") -> None:
@@ -104,9 +105,9 @@ examples:
 
 
 def _list(asked: argparse.Namespace) -> None:
-    from holdfast_cli import management
-    from holdfast_cli.management import text
-    from holdfast_cli.state_texts import holder, lock_words, word
+    from holdfast_cli.api import management
+    from holdfast_cli.api.management import text
+    from holdfast_cli.api.state_texts import holder, lock_words, word
 
     api = management.sign_in(asked)
     found = api.pages("locks", "locks", progress="locks", prefix=asked.states.prefix)
@@ -139,8 +140,8 @@ def _list(asked: argparse.Namespace) -> None:
 
 
 def _show(asked: argparse.Namespace) -> None:
-    from holdfast_cli import management
-    from holdfast_cli.state_texts import lock_fields
+    from holdfast_cli.api import management
+    from holdfast_cli.api.state_texts import lock_fields
 
     found = management.sign_in(asked).get("locks", asked.state)
     lock = management.member(found, "lock")
@@ -153,9 +154,9 @@ def _show(asked: argparse.Namespace) -> None:
 
 
 def _break(asked: argparse.Namespace) -> None:
-    from holdfast_cli import management
-    from holdfast_cli.management import text
-    from holdfast_cli.state_texts import lock_words
+    from holdfast_cli.api import management
+    from holdfast_cli.api.management import text
+    from holdfast_cli.api.state_texts import lock_words
 
     api = management.sign_in(asked)
     lock = management.member(api.get("locks", asked.state), "lock")

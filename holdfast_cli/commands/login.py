@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from holdfast.identity.sessions import DEFAULT_SECONDS, MAX_SECONDS, MIN_SECONDS
 from holdfast.identity.trust import is_web_address
-from holdfast_cli import arguments, cloud_config, output, settings
+from holdfast_cli.config import arguments, cloud_config, settings
 from holdfast_cli.errors import CommandError, UsageError
+from holdfast_cli.terminal import output
 
 if TYPE_CHECKING:
-    from holdfast_cli.arguments import Commands
-    from holdfast_cli.sessions import Session
+    from holdfast_cli.api.sessions import Session
+    from holdfast_cli.config.arguments import Commands
 
 
 _MIN, _DEFAULT, _MAX = (
@@ -80,7 +81,8 @@ def _run(asked: argparse.Namespace) -> None:
     if not asked.oidc and (asked.id_token_file is not None or asked.audience is not None):
         raise UsageError("--id-token-file and --audience go with --oidc.")
 
-    from holdfast_cli import id_tokens, sessions, stack  # the SDK is loaded only by what talks to AWS
+    from holdfast_cli.api import id_tokens, sessions  # the SDK is loaded only by what talks to AWS
+    from holdfast_cli.bucket import stack
 
     chosen = settings.resolve(asked)
     address = stack.api_address(chosen)

@@ -10,13 +10,15 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from holdfast_cli import arguments, output, version_reference
+from holdfast_cli.api import version_reference
 from holdfast_cli.commands import freeze, state_changes
+from holdfast_cli.config import arguments
 from holdfast_cli.errors import CommandError, UsageError
+from holdfast_cli.terminal import output
 
 if TYPE_CHECKING:
-    from holdfast_cli.arguments import Commands
-    from holdfast_cli.management import Document
+    from holdfast_cli.api.management import Document
+    from holdfast_cli.config.arguments import Commands
 
 _LIMIT: Final = 20
 """Versions of a history, as many as the API has in a page."""
@@ -210,7 +212,7 @@ examples:
 
 
 def _list(asked: argparse.Namespace) -> None:
-    from holdfast_cli import management  # only what talks to the API loads it
+    from holdfast_cli.api import management  # only what talks to the API loads it
 
     api = management.sign_in(asked)
     found = api.pages(
@@ -230,7 +232,7 @@ def _list(asked: argparse.Namespace) -> None:
 
 
 def _is_wanted(item: "Document", asked: argparse.Namespace) -> bool:
-    from holdfast_cli.management import member, number, text, time
+    from holdfast_cli.api.management import member, number, text, time
 
     size, modified = number(item, "size"), time(item, "modified")
     return (
@@ -247,8 +249,8 @@ def _age(moment: datetime) -> timedelta:
 
 
 def _table_of_states(states: "list[Document]", *, deleted: bool) -> str:
-    from holdfast_cli.management import member, number, text
-    from holdfast_cli.state_texts import lock_words, size, word
+    from holdfast_cli.api.management import member, number, text
+    from holdfast_cli.api.state_texts import lock_words, size, word
 
     rows = [
         [
@@ -263,15 +265,15 @@ def _table_of_states(states: "list[Document]", *, deleted: bool) -> str:
 
 
 def _show(asked: argparse.Namespace) -> None:
-    from holdfast_cli import management
+    from holdfast_cli.api import management
 
     found = management.sign_in(asked).get("states", asked.state)
     output.write(json.dumps(found, indent=2) if asked.json else output.listed(_fields(found)))
 
 
 def _fields(found: "Document") -> list[tuple[str, str]]:
-    from holdfast_cli.management import member, number, text
-    from holdfast_cli.state_texts import lock_fields, moment, size, status_words, whole
+    from holdfast_cli.api.management import member, number, text
+    from holdfast_cli.api.state_texts import lock_fields, moment, size, status_words, whole
 
     fields = [("state", text(found, "name"))]
     if not text(found, "version"):
@@ -303,14 +305,14 @@ def _fields(found: "Document") -> list[tuple[str, str]]:
 
 
 def _writer(version: "Document") -> str:
-    from holdfast_cli.management import text
+    from holdfast_cli.api.management import text
 
     principal, who = text(version, "principal"), text(version, "who")
     return f"{principal} ({who})" if principal and who and who != principal else principal or who
 
 
 def _history(asked: argparse.Namespace) -> None:
-    from holdfast_cli import management, state_versions
+    from holdfast_cli.api import management, state_versions
 
     history = state_versions.all_of(management.sign_in(asked), asked.state)
     versions = list(islice(history, None if asked.all else asked.limit))
@@ -326,8 +328,8 @@ def _history(asked: argparse.Namespace) -> None:
 
 
 def _table_of_versions(versions: "list[Document]") -> str:
-    from holdfast_cli.management import number, text
-    from holdfast_cli.state_texts import size, whole, word
+    from holdfast_cli.api.management import number, text
+    from holdfast_cli.api.state_texts import size, whole, word
 
     rows = [
         [
@@ -347,8 +349,8 @@ def _table_of_versions(versions: "list[Document]") -> str:
 
 
 def _status(version: "Document") -> str:
-    from holdfast_cli.management import text
-    from holdfast_cli.state_texts import status_words
+    from holdfast_cli.api.management import text
+    from holdfast_cli.api.state_texts import status_words
 
     status = status_words(text(version, "status"))
     words = ["deleted" if version.get("delete_marker") is True else status]
@@ -358,7 +360,7 @@ def _status(version: "Document") -> str:
 
 
 def _note(version: "Document") -> str:
-    from holdfast_cli.management import text
+    from holdfast_cli.api.management import text
 
     source, reason = text(version, "restored_from"), text(version, "reason")
     restored = f"restored from {source}" if source else ""
@@ -366,7 +368,8 @@ def _note(version: "Document") -> str:
 
 
 def _diff(asked: argparse.Namespace) -> None:
-    from holdfast_cli import management, state_diff, state_versions
+    from holdfast_cli.api import management, state_versions
+    from holdfast_cli.terminal import state_diff
 
     api = management.sign_in(asked)
     named = [one for one in (asked.from_, asked.to) if one is not None]
@@ -392,7 +395,7 @@ def _get(asked: argparse.Namespace) -> None:
     if asked.output is not None and os.path.lexists(asked.output):
         raise CommandError(f"{asked.output} is there already: remove it, or name another file.")
 
-    from holdfast_cli import management, state_versions
+    from holdfast_cli.api import management, state_versions
 
     api, version = management.sign_in(asked), None
     if asked.version is not None:

@@ -5,12 +5,14 @@ import json
 import secrets
 from typing import TYPE_CHECKING
 
-from holdfast_cli import arguments, asking, output, version_reference
+from holdfast_cli.api import version_reference
+from holdfast_cli.config import arguments
 from holdfast_cli.errors import CommandError
+from holdfast_cli.terminal import asking, output
 
 if TYPE_CHECKING:
-    from holdfast_cli.arguments import Commands
-    from holdfast_cli.management import Document
+    from holdfast_cli.api.management import Document
+    from holdfast_cli.config.arguments import Commands
 
 _PLAN = "Infrastructure does not go back with the state: run `terraform plan` to see what it lacks."
 
@@ -123,9 +125,9 @@ examples:
 
 
 def _restore(asked: argparse.Namespace) -> None:
-    from holdfast_cli import management, state_versions  # only what talks to the API loads them
-    from holdfast_cli.management import text
-    from holdfast_cli.state_texts import whole
+    from holdfast_cli.api import management, state_versions  # only what talks to the API loads them
+    from holdfast_cli.api.management import text
+    from holdfast_cli.api.state_texts import whole
 
     command_id = secrets.token_hex(16)
     api = management.sign_in(asked)
@@ -151,9 +153,9 @@ def _restore(asked: argparse.Namespace) -> None:
 
 
 def _delete(asked: argparse.Namespace) -> None:
-    from holdfast_cli import management
-    from holdfast_cli.management import text
-    from holdfast_cli.state_texts import moment, whole
+    from holdfast_cli.api import management
+    from holdfast_cli.api.management import text
+    from holdfast_cli.api.state_texts import moment, whole
 
     api = management.sign_in(asked)
     found = api.get("states", asked.state)
@@ -178,9 +180,9 @@ def _delete(asked: argparse.Namespace) -> None:
 
 
 def _undelete(asked: argparse.Namespace) -> None:
-    from holdfast_cli import management, state_versions
-    from holdfast_cli.management import text
-    from holdfast_cli.state_texts import moment, whole
+    from holdfast_cli.api import management, state_versions
+    from holdfast_cli.api.management import text
+    from holdfast_cli.api.state_texts import moment, whole
 
     api = management.sign_in(asked)
     marker = state_versions.marker_to_undo(api, asked.state)
@@ -195,7 +197,7 @@ def _undelete(asked: argparse.Namespace) -> None:
 
 
 def _create(asked: argparse.Namespace) -> None:
-    from holdfast_cli import management
+    from holdfast_cli.api import management
 
     created = management.sign_in(asked).change("POST", "create", asked.state, {})
     done = (

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.access import Role
 from holdfast.identity.tokens import DEFAULT_KEPT, DEFAULT_LIFETIME
-from holdfast_cli import arguments, cloud_config, output, settings
+from holdfast_cli.config import arguments, cloud_config, settings
 from holdfast_cli.errors import CommandError, OutputClosedError
+from holdfast_cli.terminal import output
 
 if TYPE_CHECKING:
     from holdfast.identity.tokens import Token
-    from holdfast_cli.arguments import Commands
-    from holdfast_cli.stack import Stack
+    from holdfast_cli.bucket.stack import Stack
+    from holdfast_cli.config.arguments import Commands
 
 _NEEDS = """\
 Needs AWS credentials that may {what} the
@@ -176,7 +177,7 @@ def _add_expires(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def _create(asked: argparse.Namespace) -> None:
-    from holdfast_cli import stack, tokens
+    from holdfast_cli.bucket import stack, tokens
 
     session, found = stack.open_team(settings.resolve(asked))
     token, secret = tokens.create(
@@ -192,7 +193,7 @@ def _create(asked: argparse.Namespace) -> None:
 
 
 def _list(asked: argparse.Namespace) -> None:
-    from holdfast_cli import stack, tokens
+    from holdfast_cli.bucket import stack, tokens
 
     session, found = stack.open_team(settings.resolve(asked))
     listing = tokens.read_all(session, found, output.Progress())
@@ -218,7 +219,7 @@ def _list(asked: argparse.Namespace) -> None:
 
 
 def _show(asked: argparse.Namespace) -> None:
-    from holdfast_cli import stack, tokens
+    from holdfast_cli.bucket import stack, tokens
 
     session, found = stack.open_team(settings.resolve(asked))
     token = tokens.read(session, found, asked.id)
@@ -227,7 +228,7 @@ def _show(asked: argparse.Namespace) -> None:
 
 
 def _rotate(asked: argparse.Namespace) -> None:
-    from holdfast_cli import stack, tokens
+    from holdfast_cli.bucket import stack, tokens
 
     session, found = stack.open_team(settings.resolve(asked))
     token, secret = tokens.rotate(session, found, asked.id, asked.keep, asked.expires)
@@ -243,7 +244,7 @@ def _rotate(asked: argparse.Namespace) -> None:
 
 
 def _revoke(asked: argparse.Namespace) -> None:
-    from holdfast_cli import stack, tokens
+    from holdfast_cli.bucket import stack, tokens
 
     session, found = stack.open_team(settings.resolve(asked))
     token = tokens.revoke(session, found, asked.id)

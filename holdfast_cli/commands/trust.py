@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from holdfast.access import Role
 from holdfast.identity import trust
 from holdfast.identity.trust import AwsTrust, OidcTrust
-from holdfast_cli import arguments, output, settings
+from holdfast_cli.config import arguments, settings
 from holdfast_cli.errors import UsageError
+from holdfast_cli.terminal import output
 
 if TYPE_CHECKING:
     from holdfast.identity.trust import Trust
-    from holdfast_cli.arguments import Commands
+    from holdfast_cli.config.arguments import Commands
 
 _NEEDS = """\
 Needs AWS credentials that may {what} the team's bucket;
@@ -196,8 +197,8 @@ def _claim(value: str) -> tuple[str, str]:
 def _add(asked: argparse.Namespace) -> None:
     record = _new(asked)
 
-    from holdfast_cli import records, stack, trust_records
-    from holdfast_cli.aws_errors import as_command_errors
+    from holdfast_cli.bucket import records, stack, trust_records
+    from holdfast_cli.bucket.aws_errors import as_command_errors
 
     session, found = stack.open_team(settings.resolve(asked))
     with as_command_errors():
@@ -215,7 +216,7 @@ def _add(asked: argparse.Namespace) -> None:
 
 
 def _list(asked: argparse.Namespace) -> None:
-    from holdfast_cli import stack, trust_records
+    from holdfast_cli.bucket import stack, trust_records
 
     session, found = stack.open_team(settings.resolve(asked))
     shown = sorted(trust_records.read(session, found), key=lambda record: record.name)
@@ -232,7 +233,7 @@ def _update(asked: argparse.Namespace) -> None:
     if (asked.role, asked.scope, asked.description) == (None, None, None):
         raise UsageError("There is nothing to change: name --role, --scope or --description.")
 
-    from holdfast_cli import stack, trust_records
+    from holdfast_cli.bucket import stack, trust_records
 
     session, found = stack.open_team(settings.resolve(asked))
     before, after = trust_records.update(
@@ -250,7 +251,7 @@ def _update(asked: argparse.Namespace) -> None:
 
 
 def _remove(asked: argparse.Namespace) -> None:
-    from holdfast_cli import stack, trust_records
+    from holdfast_cli.bucket import stack, trust_records
 
     session, found = stack.open_team(settings.resolve(asked))
     record = trust_records.remove(session, found, asked.name)

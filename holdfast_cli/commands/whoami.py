@@ -4,10 +4,11 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from holdfast_cli import arguments, output
+from holdfast_cli.config import arguments
+from holdfast_cli.terminal import output
 
 if TYPE_CHECKING:
-    from holdfast_cli.arguments import Commands
+    from holdfast_cli.config.arguments import Commands
 
 
 def add(commands: "Commands") -> None:
@@ -33,8 +34,8 @@ examples:
 
 
 def _run(asked: argparse.Namespace) -> None:
-    from holdfast_cli import management  # only what talks to the API loads it
-    from holdfast_cli.state_texts import moment
+    from holdfast_cli.api import management  # only what talks to the API loads it
+    from holdfast_cli.api.state_texts import moment
 
     api = management.sign_in(asked)
     found = api.get("whoami")

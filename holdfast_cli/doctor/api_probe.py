@@ -14,13 +14,14 @@ from uuid import uuid4
 from holdfast import __version__, names
 from holdfast.audit import function_log_group
 from holdfast.identity.credentials import OIDC_USER, bearer, new_secret
-from holdfast_cli import api, versions
+from holdfast_cli.api import http
+from holdfast_cli.bucket.stack import Stack
 from holdfast_cli.doctor import clock, state_access
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.cleaning import cleaned
 from holdfast_cli.doctor.findings import Finding, note, ok, problem
 from holdfast_cli.errors import CommandError
-from holdfast_cli.stack import Stack
+from holdfast_cli.terminal import versions
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -46,7 +47,7 @@ class Credentials:
     @property
     def authorization(self) -> str:
         """The header with them."""
-        return api.basic(self.username, self.password)
+        return http.basic(self.username, self.password)
 
     @property
     def of_cloud(self) -> str:
@@ -113,7 +114,7 @@ def check(stack: Stack, credentials: Credentials | None, bucket: Bucket) -> Iter
 
 
 @dataclass(frozen=True, slots=True)
-class _Reply(api.Response):
+class _Reply(http.Response):
     """A response, and the verb and the path that it is for."""
 
     request: str = ""
@@ -405,7 +406,7 @@ class _Probe:
             **({"Content-Type": "application/json", "Content-MD5": content_md5(body)} if body else {}),
             **(headers or {}),
         }
-        response = api.send(method, f"{self._address}{path}", headers=sent, body=body)
+        response = http.send(method, f"{self._address}{path}", headers=sent, body=body)
         return _Reply(response.status, response.body, response.headers, f"{method} {path.partition('?')[0]}")
 
     def _judge(self, check: str, reply: _Reply, status: int, good: str) -> Finding:

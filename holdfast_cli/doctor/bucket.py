@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botocore.exceptions import ClientError
 
-from holdfast_cli import records, stack
-from holdfast_cli.aws_errors import code_of
+from holdfast_cli.bucket import records, stack
+from holdfast_cli.bucket.aws_errors import code_of
 from holdfast_cli.doctor.checks import attempt, is_denied
 from holdfast_cli.doctor.findings import Finding, note, ok, problem
 from holdfast_cli.doctor.policies import differences

@@ -5,7 +5,7 @@ from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from holdfast_cli.aws_errors import code_of, explain
+from holdfast_cli.bucket.aws_errors import code_of, explain
 from holdfast_cli.doctor.findings import Finding, note, problem
 from holdfast_cli.errors import CommandError
 

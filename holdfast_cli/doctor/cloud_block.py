@@ -14,13 +14,14 @@ from urllib.parse import urlsplit
 from holdfast.cloud.names import state_name
 from holdfast.errors import InvalidName
 from holdfast.names import StateName
-from holdfast_cli import backend_config, cloud_config, stack
+from holdfast_cli.bucket import stack
+from holdfast_cli.config import backend_config, cloud_config
+from holdfast_cli.config.settings import Settings
 from holdfast_cli.doctor import backend_block, state_access
 from holdfast_cli.doctor.backend_block import Block, Value
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, note, ok, problem
 from holdfast_cli.errors import CommandError, UsageError
-from holdfast_cli.settings import Settings
 
 TYPES: Final = ("cloud", "remote")
 """The blocks that speak to an API under a host name."""

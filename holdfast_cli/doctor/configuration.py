@@ -9,13 +9,15 @@ from typing import Final
 from urllib.parse import unquote
 
 from holdfast.names import StateName
-from holdfast_cli import api, backend_config, stack
+from holdfast_cli.api import http
+from holdfast_cli.bucket import stack
+from holdfast_cli.config import backend_config
+from holdfast_cli.config.settings import Settings
 from holdfast_cli.doctor import backend_block, cloud_block, state_access
 from holdfast_cli.doctor.backend_block import Block, UnreadableError, Value
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, note, ok, problem
 from holdfast_cli.errors import CommandError
-from holdfast_cli.settings import Settings
 
 _ROUTED: Final = re.compile(r"(.*?)/(states|outputs|locks|unlocks)/(.*)")
 _METHODS: Final = {"update_method": "POST", "lock_method": "LOCK", "unlock_method": "UNLOCK"}
@@ -378,6 +380,6 @@ def _ask(base: str, state: StateName, values: Mapping[str, Value]) -> Iterator[F
         return
     authorization = None
     if all(argument in values for argument in _CREDENTIALS):
-        authorization = api.basic(values["username"].text, values["password"].text)
+        authorization = http.basic(values["username"].text, values["password"].text)
     locks = "lock_address" in values
     yield from state_access.check(base, state, authorization, locks=locks, discovers=False)

@@ -9,8 +9,10 @@ from urllib.parse import urlencode, urlsplit
 
 from holdfast.audit import Event
 from holdfast.names import StateName
-from holdfast_cli import api, cloud_config, management, output
+from holdfast_cli.api import http, management
+from holdfast_cli.config import cloud_config
 from holdfast_cli.doctor.findings import Finding, note, ok, problem
+from holdfast_cli.terminal import output
 
 _PORTS: Final = {"https": 443, "http": 80}
 _AROUND: Final = timedelta(minutes=1)
@@ -68,7 +70,7 @@ def check(
     if is_unencrypted(base):
         yield note("api", f"Not checked: {base} is not encrypted.", "Name it with https://.")
         return
-    health = api.send("GET", f"{base}/health", headers={})
+    health = http.send("GET", f"{base}/health", headers={})
     version = health.text("version")
     if health.status != 200 or not version:
         yield problem(
@@ -83,7 +85,7 @@ def check(
     if authorization is None:
         return
     headers = {"Authorization": authorization}
-    read = api.send("GET", f"{base}/states/{state}", headers=headers)
+    read = http.send("GET", f"{base}/states/{state}", headers=headers)
     message = read.text("message")
     match read.status:
         case 200:
@@ -117,7 +119,7 @@ def check(
 
 def _absent(base: str, state: StateName, headers: Mapping[str, str]) -> Finding:
     """Say whether a state that is not there never was, or was deleted: a plan takes both for an empty one."""
-    asked = api.send("GET", f"{base}/manage/v1/versions/{state}", headers=headers)
+    asked = http.send("GET", f"{base}/manage/v1/versions/{state}", headers=headers)
     if asked.text("error") == "no_state":
         return ok("api.state", f"The state {state} does not exist yet: the first apply creates it.")
     listed = asked.json().get("versions")
@@ -142,7 +144,7 @@ def _deleted_by(
 ) -> str:
     """Return by whom a version was deleted, as the audit trail has it."""
     around = {"since": output.word(at - _AROUND), "until": output.word(at + _AROUND), "state": state.value}
-    asked = api.send("GET", f"{base}/manage/v1/activity?{urlencode(around)}", headers=headers)
+    asked = http.send("GET", f"{base}/manage/v1/activity?{urlencode(around)}", headers=headers)
     if asked.status != 200:
         return " (the role maintainer sees by whom)"
     events = asked.json().get("events")
@@ -159,7 +161,7 @@ def _deleted_by(
 
 def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks: bool) -> Finding:
     """Ask for a lock with a body that is not lock info: who may lock gets 400, everybody else 403."""
-    asked = api.send(
+    asked = http.send(
         "PUT", f"{base}/locks/{state}", headers={**headers, "Content-Type": "application/json"}, body=b"{}"
     )
     match asked.status:
@@ -200,7 +202,7 @@ def discovery(base: str) -> Finding:
     Raises:
         CommandError: the API does not respond, or with a redirect.
     """
-    response = api.send("GET", f"{base}{_DOCUMENT}", headers={})
+    response = http.send("GET", f"{base}{_DOCUMENT}", headers={})
     missing = [service for service in cloud_config.SERVICES if not response.text(service)]
     if response.status == 200 and not missing:
         return ok("api.discovery", f"`cloud` and `remote` find the API: {_DOCUMENT} has its services.")

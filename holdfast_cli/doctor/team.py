@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from holdfast import team as names
 from holdfast.s3.store import connect
-from holdfast_cli import stack
+from holdfast_cli.bucket import stack
 from holdfast_cli.doctor import api_probe, bucket, clock, roles, s3_probe
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, note, ok, problem

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import names
-from holdfast_cli.backend_config import data_source_name
+from holdfast_cli.config.backend_config import data_source_name
 from local_aws.terraform import Terraform
 from tests.support.http_client import Credentials
 from tests.support.team import HOLDFAST, Team

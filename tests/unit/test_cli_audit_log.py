@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from holdfast_cli import audit, output
-from holdfast_cli.audit import Following, Log, Search
-from holdfast_cli.aws_errors import AwsUnavailableError
+from holdfast_cli.bucket import audit
+from holdfast_cli.bucket.audit import Following, Log, Search
+from holdfast_cli.bucket.aws_errors import AwsUnavailableError
 from holdfast_cli.commands import audit as command
 from holdfast_cli.errors import CommandError
+from holdfast_cli.terminal import output
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)

@@ -8,8 +8,8 @@ from botocore.exceptions import ClientError
 from botocore.model import ShapeResolver
 from botocore.parsers import create_parser
 
-from holdfast_cli import stack
-from holdfast_cli.aws_errors import as_command_errors
+from holdfast_cli.bucket import stack
+from holdfast_cli.bucket.aws_errors import as_command_errors
 from holdfast_cli.errors import CommandError
 
 OUTPUT: Any = {

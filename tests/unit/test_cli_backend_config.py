@@ -11,8 +11,8 @@ from threading import Thread
 
 import pytest
 
-from holdfast_cli.backend_config import check_address, quote_hcl
-from holdfast_cli.cloud_config import credentials_document
+from holdfast_cli.config.backend_config import check_address, quote_hcl
+from holdfast_cli.config.cloud_config import credentials_document
 from local_aws import up
 from local_aws.home import Connection
 from local_aws.terraform import Terraform, terraforms

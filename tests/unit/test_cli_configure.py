@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from holdfast_cli import profiles
+from holdfast_cli.config import profiles
 from holdfast_cli.main import main
 from tests.unit.test_commands import COMMANDS
 

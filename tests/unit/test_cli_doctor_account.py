@@ -12,11 +12,11 @@ import pytest
 from botocore.stub import Stubber
 
 from holdfast.team import LAMBDA_PYTHON
-from holdfast_cli import stack as stack_of_teams
+from holdfast_cli.bucket import stack as stack_of_teams
+from holdfast_cli.config.settings import Settings
 from holdfast_cli.doctor import account
 from holdfast_cli.doctor.findings import Finding, Level
 from holdfast_cli.main import parser
-from holdfast_cli.settings import Settings
 from tests.support import cli_account
 from tests.support.cli_account import Aws
 

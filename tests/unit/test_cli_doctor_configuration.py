@@ -16,7 +16,8 @@ import pytest
 
 from holdfast import __version__
 from holdfast.names import parse
-from holdfast_cli import api, backend_config, cloud_config
+from holdfast_cli.api import http
+from holdfast_cli.config import backend_config, cloud_config
 from holdfast_cli.doctor import state_access
 from holdfast_cli.doctor.findings import ok
 from holdfast_cli.errors import CommandError
@@ -178,7 +179,7 @@ def test_another_api_than_the_one_that_is_named_is_found(stub: ApiStub) -> None:
 
 
 def test_addresses_that_lead_to_the_same_server_are_the_same() -> None:
-    with mock.patch.object(api, "send", side_effect=CommandError("no network here")):
+    with mock.patch.object(http, "send", side_effect=CommandError("no network here")):
         for written in ("https://API.example.com:443", "https://api.example.com"):
             printed = backend_config.settings(written, parse(STATE), read_only=False)
             Path("main.tf").write_text(hcl(printed))
@@ -205,7 +206,7 @@ def test_a_connection_that_others_can_read_is_found_and_gets_no_credentials(
     printed = backend_config.settings(address, parse(STATE), read_only=False)
     Path("main.tf").write_text(hcl(printed).replace("\n  }\n}", f"\n    {line}\n  }}\n}}"))
 
-    with mock.patch.object(api, "send", side_effect=CommandError("no network here")) as sent:
+    with mock.patch.object(http, "send", side_effect=CommandError("no network here")) as sent:
         done = doctor()
 
     assert done.problems() == problems
@@ -574,7 +575,7 @@ def test_a_block_without_locks_is_right_for_who_only_reads(stub: ApiStub) -> Non
 def test_an_address_that_does_not_respond_is_a_problem_and_no_traceback(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(api, "_PAUSES", ())
+    monkeypatch.setattr(http, "_PAUSES", ())
     Path("main.tf").write_text(hcl({"address": "http://127.0.0.1:1/states/network/prod"}))
 
     done = doctor()

@@ -12,8 +12,9 @@ import pytest
 from holdfast import __version__
 from holdfast.access import Role
 from holdfast.identity.tokens import create
-from holdfast_cli import output, stack, tokens
+from holdfast_cli.bucket import stack, tokens
 from holdfast_cli.main import main
+from holdfast_cli.terminal import output
 
 ROOT: Final = Path(__file__).parents[2]
 
@@ -61,7 +62,7 @@ def importing(module, how=interrupt):
     sys.meta_path.insert(0, Finder(module, how))
 
 def reading():
-    from holdfast_cli import stack, tokens
+    from holdfast_cli.bucket import stack, tokens
     stack.open_team = lambda _: (None, stack.Stack("a", "", "", ""))
     tokens.connect = lambda _: None
     tokens._keys = lambda *_: [""]

@@ -16,7 +16,7 @@ import boto3
 import pytest
 
 import holdfast
-from holdfast_cli import api, sessions
+from holdfast_cli.api import http, sessions
 from local_aws.server import Certificates
 from tests.support import api_stub, cli_account, forked_command
 from tests.support.api_stub import ApiStub, Asked, Reply, made, refused, session
@@ -194,12 +194,12 @@ def test_the_region_of_an_address_of_aws_goes_before_that_of_the_shell(
     signed: list[str] = []
 
     def send(
-        method: str, url: str, *, headers: Mapping[str, str], body: bytes, sign: api.Sign
-    ) -> api.Response:
+        method: str, url: str, *, headers: Mapping[str, str], body: bytes, sign: http.Sign
+    ) -> http.Response:
         signed.append(sign(method, url, headers, body)["Authorization"])
-        return api.Response(200, json.dumps(session()).encode())
+        return http.Response(200, json.dumps(session()).encode())
 
-    monkeypatch.setattr(api, "send", send)
+    monkeypatch.setattr(http, "send", send)
     monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
     for address, of_shell in (

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from holdfast_cli import management
+from holdfast_cli.api import management
 from holdfast_cli.errors import UsageError
 from tests.support import api_stub
 from tests.support.api_stub import ApiStub, Reply

@@ -9,9 +9,9 @@ from typing import TextIO
 
 import pytest
 
-from holdfast_cli import stack, tokens
+from holdfast_cli.bucket import stack, tokens
 from holdfast_cli.main import main
-from holdfast_cli.output import Progress, coloured, listed, table, wrapped
+from holdfast_cli.terminal.output import Progress, coloured, listed, table, wrapped
 
 API = "https://api.example.com"
 Rows = Sequence[Sequence[str | Sequence[str]]]

@@ -10,10 +10,10 @@ from unittest import mock
 import pytest
 
 from holdfast.identity.credentials import new_secret
-from holdfast_cli import profiles, settings
+from holdfast_cli.config import profiles, settings
+from holdfast_cli.config.settings import Settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.main import main
-from holdfast_cli.settings import Settings
 from tests.unit.test_commands import COMMANDS
 
 FILE: Final = """\

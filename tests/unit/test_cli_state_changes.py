@@ -136,7 +136,7 @@ def test_an_interrupt_says_that_the_request_may_have_taken_effect(
 
     for name, value in environment(stub).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("holdfast_cli.api.time.sleep", interrupt)
+    monkeypatch.setattr("holdfast_cli.api.http.time.sleep", interrupt)
     stub.reply(OF_DELETED, Reply(503))
 
     assert main(["state", "undelete", NAME]) == 130

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast_cli.errors import CommandError
-from holdfast_cli.state_diff import text
+from holdfast_cli.terminal.state_diff import text
 
 Json = dict[str, Any]
 

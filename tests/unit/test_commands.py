@@ -11,7 +11,7 @@ import pytest
 
 from holdfast_cli import commands
 from holdfast_cli.main import parser
-from holdfast_cli.parser import Parser
+from holdfast_cli.terminal.parser import Parser
 
 ROOT: Final = Path(__file__).parents[2]
 

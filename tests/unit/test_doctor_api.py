@@ -10,21 +10,22 @@ from urllib.parse import urlsplit
 import pytest
 
 import holdfast
-from holdfast_cli import api, cloud_config
+from holdfast_cli.api import http
+from holdfast_cli.bucket.stack import Stack
+from holdfast_cli.config import cloud_config
 from holdfast_cli.doctor import api_probe
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, Level
 from holdfast_cli.errors import CommandError
-from holdfast_cli.stack import Stack
 
 ADA = api_probe.Credentials("ada", "secret of ada")
 STACK = Stack("payments", "https://api.example.com", "holdfast-payments", "123456789012")
 
-Change = Callable[[str, str, api.Response], api.Response]
+Change = Callable[[str, str, http.Response], http.Response]
 """Takes verb, path and response of a request, and returns the response that is sent instead."""
 
 
-def as_it_is(method: str, path: str, response: api.Response) -> api.Response:  # noqa: ARG001
+def as_it_is(method: str, path: str, response: http.Response) -> http.Response:  # noqa: ARG001
     return response
 
 
@@ -38,8 +39,8 @@ class Api:
         self.written: list[str] = []
         self.authorized: list[str] = []
 
-    def send(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"") -> api.Response:
-        """Respond to a request, in place of `api.send`."""
+    def send(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"") -> http.Response:
+        """Respond to a request, in place of `http.send`."""
         path, query = urlsplit(url).path, urlsplit(url).query
         if "Authorization" in headers:
             self.authorized.append(path)
@@ -50,7 +51,7 @@ class Api:
             "date": formatdate(usegmt=True),
             "tfp-api-version": "2.6",
         }
-        return self.change(method, path, api.Response(status, answer, usual))
+        return self.change(method, path, http.Response(status, answer, usual))
 
     def _respond(
         self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes
@@ -105,7 +106,7 @@ class Empty:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Api:
     made = Api()
-    monkeypatch.setattr(api, "send", made.send)
+    monkeypatch.setattr(http, "send", made.send)
     return made
 
 
@@ -122,25 +123,25 @@ def problems(findings: list[Finding]) -> list[str]:
     return [finding.check for finding in found]
 
 
-def on(method: str, path: str, change: Callable[[api.Response], api.Response]) -> Change:
+def on(method: str, path: str, change: Callable[[http.Response], http.Response]) -> Change:
     """Change the responses to one verb on paths that begin so."""
 
-    def changed(asked: str, where: str, response: api.Response) -> api.Response:
+    def changed(asked: str, where: str, response: http.Response) -> http.Response:
         return change(response) if asked == method and where.startswith(path) else response
 
     return changed
 
 
-def status(number: int) -> Callable[[api.Response], api.Response]:
-    return lambda response: api.Response(number, b"{}", response.headers)
+def status(number: int) -> Callable[[http.Response], http.Response]:
+    return lambda response: http.Response(number, b"{}", response.headers)
 
 
-def lost(_: api.Response) -> api.Response:
+def lost(_: http.Response) -> http.Response:
     raise CommandError("api.example.com does not respond")
 
 
-def body(content: bytes) -> Callable[[api.Response], api.Response]:
-    return lambda response: api.Response(response.status, content, response.headers)
+def body(content: bytes) -> Callable[[http.Response], http.Response]:
+    return lambda response: http.Response(response.status, content, response.headers)
 
 
 def test_an_api_as_ours_has_no_problem(fake: Api) -> None:
@@ -155,13 +156,13 @@ def test_an_api_as_ours_has_no_problem(fake: Api) -> None:
         (on("GET", "/.well-known/", status(401)), "api.discovery"),
         (on("GET", "/.well-known/", body(b'{"tfe.v2": "/api/v2/"}')), "api.discovery"),
         (on("GET", "/api/v2/ping", status(400)), "api.cloud"),
-        (on("GET", "/api/v2/ping", lambda one: api.Response(one.status, b"", {})), "api.cloud"),
+        (on("GET", "/api/v2/ping", lambda one: http.Response(one.status, b"", {})), "api.cloud"),
         (on("POST", "/unlocks/", status(404)), "api.release"),
         (on("GET", "/outputs/", status(404)), "api.outputs"),
         (on("GET", "/outputs/", body(b'{"outputs": {}, "resources": []}')), "api.outputs"),
         (on("GET", "/states/", body(b"{}")), "api.read"),
         (
-            on("GET", "/states/", lambda one: api.Response(one.status, one.body, {"cache-control": ""})),
+            on("GET", "/states/", lambda one: http.Response(one.status, one.body, {"cache-control": ""})),
             "api.headers",
         ),
         (on("PUT", "/locks/", body(b"")), "api.held"),
@@ -175,7 +176,7 @@ def test_a_response_that_is_not_as_ours_is_found(fake: Api, change: Change, chec
 
 @pytest.mark.parametrize("change", [status(404), body(b"<html>"), body(b'{"version": 1}')])
 def test_what_is_not_holdfast_gets_no_credentials(
-    fake: Api, change: Callable[[api.Response], api.Response]
+    fake: Api, change: Callable[[http.Response], http.Response]
 ) -> None:
     fake.change = on("GET", "/health", change)
 
@@ -186,7 +187,7 @@ def test_what_is_not_holdfast_gets_no_credentials(
 
 @pytest.mark.parametrize("dropped", [["LOCK"], ["LOCK", "UNLOCK"]])
 def test_a_proxy_that_drops_a_verb_is_a_note_and_loses_no_check(fake: Api, dropped: list[str]) -> None:
-    def drop(method: str, path: str, response: api.Response) -> api.Response:  # noqa: ARG001
+    def drop(method: str, path: str, response: http.Response) -> http.Response:  # noqa: ARG001
         return lost(response) if method in dropped else response
 
     fake.change = drop
@@ -216,7 +217,7 @@ def test_nothing_is_written_to_a_deployment_that_does_not_know_the_reserved_name
 
 
 def test_a_delete_of_another_lock_that_releases_ours_is_found(fake: Api) -> None:
-    def forget(response: api.Response) -> api.Response:
+    def forget(response: http.Response) -> http.Response:
         fake.lock = None
         return response
 
@@ -249,7 +250,7 @@ def test_code_of_another_version_is_a_note_that_says_which_is_older(
 
 def test_an_api_with_another_clock_is_found(fake: Api) -> None:
     late = {"date": formatdate(time.time() - 100, usegmt=True)}
-    fake.change = on("GET", "/health", lambda one: api.Response(one.status, one.body, late))
+    fake.change = on("GET", "/health", lambda one: http.Response(one.status, one.body, late))
 
     assert problems(look()) == ["api.clock"]
 

@@ -8,7 +8,8 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from holdfast_cli import api, stack
+from holdfast_cli.api import http
+from holdfast_cli.bucket import stack
 from holdfast_cli.doctor import bucket, clock, roles, s3_probe, team
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, Level, ok
@@ -461,7 +462,7 @@ def test_the_permissions_boundary_of_a_role_is_compared(
 def look(monkeypatch: pytest.MonkeyPatch, rule: str) -> list[Finding]:
     """Return what is found of a stack whose bucket has one lifecycle rule, where AWS denies the rest."""
 
-    def refuse(*_: object, **__: object) -> api.Response:
+    def refuse(*_: object, **__: object) -> http.Response:
         raise CommandError("nobody responds")
 
     bucket_of_the_team = {
@@ -477,7 +478,7 @@ def look(monkeypatch: pytest.MonkeyPatch, rule: str) -> list[Finding]:
     session = boto3.Session()
     monkeypatch.setattr(session, "client", lambda service, **_: clients[service])
     monkeypatch.setattr(stack, "find", lambda *_: FOUND)
-    monkeypatch.setattr(api, "send", refuse)
+    monkeypatch.setattr(http, "send", refuse)
     monkeypatch.setattr(team, "connect", lambda _: clients["s3"])
     monkeypatch.setattr(s3_probe, "check", lambda *_: [ok("s3", "Tried.")])
     return list(team.check(session, "payments"))

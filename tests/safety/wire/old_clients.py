@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from holdfast import names
-from holdfast_cli.cloud_config import STAND_IN, to_hcl, token_variable
+from holdfast_cli.config.cloud_config import STAND_IN, to_hcl, token_variable
 from local_aws.terraform import Terraform, packaged
 from tests.safety.figures import Figures
 from tests.safety.wire.proxy import NONE, Exchange, FaultProxy, Side

@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from holdfast import names
-from holdfast_cli.backend_config import to_hcl
+from holdfast_cli.config.backend_config import to_hcl
 from local_aws.terraform import Terraform, terraforms
 from tests.safety.figures import Figures
 from tests.safety.wire.proxy import NONE, Exchange, Fault, FaultProxy, Plan, Side, api_faults, s3_faults

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-from holdfast_cli import arguments
+from holdfast_cli.config import arguments
 from holdfast_cli.errors import CommandError, UsageError
 
 RULES: Final[Mapping[str, Callable[[str], str]]] = {

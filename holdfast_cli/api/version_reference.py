@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from holdfast_cli import output
+from holdfast_cli.terminal import output
 
 HELP: Final = """\
 VERSION is the ID of a version, as `holdfast state history` shows it; or its serial,

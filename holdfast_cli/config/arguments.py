@@ -13,12 +13,12 @@ from holdfast.access import Role, check_pattern, matches
 from holdfast.errors import HoldfastError, InvalidName, InvalidRequest
 from holdfast.identity.credentials import is_token_id
 from holdfast.state import operator
-from holdfast_cli import backend_config
+from holdfast_cli.config import backend_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast_cli.parser import Parser
+    from holdfast_cli.terminal.parser import Parser
 
     Commands = argparse._SubParsersAction[Parser]  # noqa: SLF001 the type has no other name
 

@@ -19,9 +19,9 @@ from urllib3.exceptions import HTTPError, LocationParseError, SSLError
 from urllib3.util import parse_url
 
 import holdfast
-from holdfast_cli import versions
 from holdfast_cli.errors import CommandError
-from holdfast_cli.output import plain
+from holdfast_cli.terminal import versions
+from holdfast_cli.terminal.output import plain
 
 Sign = Callable[[str, str, Mapping[str, str], bytes], Mapping[str, str]]
 """Takes method, URL, headers and body of a request, and returns the headers with a signature among them."""

@@ -10,7 +10,7 @@ from typing import Final
 from holdfast.cloud.names import organization_and_workspace
 from holdfast.identity import credentials
 from holdfast.names import StateName
-from holdfast_cli.backend_config import quote_hcl
+from holdfast_cli.config.backend_config import quote_hcl
 from holdfast_cli.errors import UsageError
 
 STAND_IN: Final = "holdfast.local"

@@ -11,14 +11,14 @@ from botocore.exceptions import ClientError
 from holdfast import json_object
 from holdfast import team as teams
 from holdfast.audit import audit_log_group
-from holdfast_cli.aws_errors import AwsUnavailableError, as_command_errors, code_of
+from holdfast_cli.bucket.aws_errors import AwsUnavailableError, as_command_errors, code_of
+from holdfast_cli.bucket.stack import CLIENT_CONFIG
 from holdfast_cli.errors import CommandError
-from holdfast_cli.stack import CLIENT_CONFIG
 
 if TYPE_CHECKING:
     import boto3
 
-    from holdfast_cli.output import Progress
+    from holdfast_cli.terminal.output import Progress
 
 Event = dict[str, Any]
 Events = dict[str, Event]

@@ -12,18 +12,19 @@ from holdfast.identity.credentials import is_token_id
 from holdfast.identity.records import is_newer
 from holdfast.identity.tokens import Token, token_key
 from holdfast.s3.store import Store, connect
-from holdfast_cli import records, versions
+from holdfast_cli.bucket import records
+from holdfast_cli.bucket.records import PATIENCE, as_lines, caller_arn, change, open_bucket
 from holdfast_cli.errors import CommandError
-from holdfast_cli.records import PATIENCE, as_lines, caller_arn, change, open_bucket
+from holdfast_cli.terminal import versions
 
 if TYPE_CHECKING:
     import boto3
     from mypy_boto3_s3 import S3Client
 
     from holdfast.access import Role
-    from holdfast_cli.arguments import Expiry
-    from holdfast_cli.output import Progress
-    from holdfast_cli.stack import Stack
+    from holdfast_cli.bucket.stack import Stack
+    from holdfast_cli.config.arguments import Expiry
+    from holdfast_cli.terminal.output import Progress
 
 _PREFIX: Final = token_key("").removesuffix(".json")
 """What the keys of all token records begin with."""

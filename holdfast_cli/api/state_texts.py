@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Final
 
-from holdfast_cli import output
-from holdfast_cli.management import Document, member, number, text, time
+from holdfast_cli.api.management import Document, member, number, text, time
+from holdfast_cli.terminal import output
 
 ACKNOWLEDGED: Final = "acknowledged"
 """The status of a version that counts."""

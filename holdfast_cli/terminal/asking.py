@@ -3,8 +3,8 @@
 import sys
 from typing import TextIO
 
-from holdfast_cli import output
 from holdfast_cli.errors import CommandError, UsageError
+from holdfast_cli.terminal import output
 
 _NOTHING = "Nothing was changed."
 

@@ -9,9 +9,9 @@ from holdfast import json_object
 from holdfast.identity import credentials
 from holdfast.identity.credentials import IdToken
 from holdfast.identity.trust import audiences, is_web_address
-from holdfast_cli import api
+from holdfast_cli.api import http
 from holdfast_cli.errors import CommandError
-from holdfast_cli.output import plain
+from holdfast_cli.terminal.output import plain
 
 _VARIABLE = "HOLDFAST_ID_TOKEN"
 _URL = "ACTIONS_ID_TOKEN_REQUEST_URL"
@@ -64,7 +64,7 @@ def _from_github(url: str, request_token: str, audience: str) -> IdToken:
     if not is_web_address(url):
         raise CommandError(f"{_URL} is not an https:// address.")
     separator = "&" if "?" in url else "?"
-    response = api.send(
+    response = http.send(
         "GET",
         f"{url}{separator}audience={quote(audience, safe='')}",
         headers={"Authorization": f"Bearer {request_token}", "Accept": "application/json"},

@@ -9,13 +9,13 @@ from botocore.exceptions import ClientError
 
 from holdfast.errors import OutcomeUnknown, StorageRefused
 from holdfast.s3.store import IfAbsent, IfMatch, PreconditionFailed, Store, Stored, connect
-from holdfast_cli.aws_errors import as_command_errors, explain
+from holdfast_cli.bucket.aws_errors import as_command_errors, explain
 from holdfast_cli.errors import CommandError
 
 if TYPE_CHECKING:
     import boto3
 
-    from holdfast_cli.stack import Stack
+    from holdfast_cli.bucket.stack import Stack
 
 PATIENCE: Final = 8.0
 """Seconds after which the command gives up on S3."""

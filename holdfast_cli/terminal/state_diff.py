@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from holdfast_cli.errors import CommandError
-from holdfast_cli.output import coloured, plain, wrapped
+from holdfast_cli.terminal.output import coloured, plain, wrapped
 
 _SIGNS: Final = {
     "added": ("+", "green"),

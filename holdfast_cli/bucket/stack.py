@@ -8,9 +8,9 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from holdfast import team as names
-from holdfast_cli.aws_errors import NOT_OF_AWS, as_command_errors, code_of
+from holdfast_cli.bucket.aws_errors import NOT_OF_AWS, as_command_errors, code_of
+from holdfast_cli.config.settings import Settings
 from holdfast_cli.errors import CommandError
-from holdfast_cli.settings import Settings
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient

@@ -13,10 +13,11 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from holdfast.identity import credentials
 from holdfast.identity.trust import LOOPBACK
-from holdfast_cli import api, arguments, cloud_config, settings
-from holdfast_cli.api import Response
+from holdfast_cli.api import http
+from holdfast_cli.api.http import Response
+from holdfast_cli.config import arguments, cloud_config, settings
 from holdfast_cli.errors import CommandError, UsageError
-from holdfast_cli.output import Progress, moment, plain
+from holdfast_cli.terminal.output import Progress, moment, plain
 
 Document = Mapping[str, Any]
 """A JSON object of the API. A newer API may send members and words that this command does not know."""
@@ -138,7 +139,7 @@ class Api:
                 f"{self.host} responds with {found.status}, which leads to an address that is not https://: "
                 "it is not followed."
             )
-        stored = api.send("GET", location, headers={})
+        stored = http.send("GET", location, headers={})
         if stored.status != HTTPStatus.OK:
             raise CommandError(
                 f"{urlsplit(location).netloc} responds with {stored.status} to the address that the API gave "
@@ -194,7 +195,7 @@ class Api:
         headers = {"Authorization": self.authorization, "Accept-Encoding": "gzip"}
         if body:
             headers["Content-Type"] = "application/json"
-        return api.send(method, f"{self.address}{path}", headers=headers, body=body, redirects=redirects)
+        return http.send(method, f"{self.address}{path}", headers=headers, body=body, redirects=redirects)
 
     def _document(self, response: Response, name: object) -> Document:
         if response.status != HTTPStatus.OK:
@@ -208,7 +209,7 @@ class Api:
         """Return the line about a response that this command cannot read."""
         return (
             f"{self.host} responds with something else than the management API does: check the address, and "
-            f"that this command has the version of what is deployed.{api.version_skew(self.address)}"
+            f"that this command has the version of what is deployed.{http.version_skew(self.address)}"
         )
 
     def _refusal(self, response: Response, name: object) -> CommandError:
@@ -221,12 +222,12 @@ class Api:
             ):
                 return CommandError(
                     f"{self.host} has no such route of the management API: check the address, and deploy the "
-                    f"team's stack again if it is older than this command.{api.version_skew(self.address)}"
+                    f"team's stack again if it is older than this command.{http.version_skew(self.address)}"
                 )
             case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN if not code:
                 return CommandError(
                     f"{self.host} does not accept the credentials of {self.source}: they are wrong, revoked "
-                    f"or expired, or of another team. {_HOW_TO_SIGN_IN}.{api.version_skew(self.address)}"
+                    f"or expired, or of another team. {_HOW_TO_SIGN_IN}.{http.version_skew(self.address)}"
                 )
             case HTTPStatus.LOCKED:
                 return ApiError(f"{said} {self._holder(response, name)}".strip(), response)
@@ -327,7 +328,7 @@ def _with_credentials(address: str, environment: Mapping[str, str]) -> Api:
     username = environment.get("TF_HTTP_USERNAME", "")
     password = environment.get("TF_HTTP_PASSWORD", "")
     if username and password:
-        return Api(address, api.basic(username, password), "TF_HTTP_USERNAME and TF_HTTP_PASSWORD")
+        return Api(address, http.basic(username, password), "TF_HTTP_USERNAME and TF_HTTP_PASSWORD")
     host = cloud_config.hostname(address)
     name, token = _tokens(environment).get(host, ("", ""))
     if token:

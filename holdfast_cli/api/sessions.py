@@ -17,11 +17,11 @@ from holdfast.errors import NotSigned
 from holdfast.identity import records as record_fields
 from holdfast.identity.credentials import is_secret, is_session_id
 from holdfast.identity.trust import LOOPBACK
-from holdfast_cli import api, id_tokens
-from holdfast_cli.api import Response, Sign
-from holdfast_cli.aws_errors import SIGN_IN, as_command_errors
+from holdfast_cli.api import http, id_tokens
+from holdfast_cli.api.http import Response, Sign
+from holdfast_cli.bucket.aws_errors import SIGN_IN, as_command_errors
 from holdfast_cli.errors import CommandError
-from holdfast_cli.output import plain
+from holdfast_cli.terminal.output import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -121,7 +121,7 @@ def _post(url: str, headers: dict[str, str], seconds: int | None, sign: Sign | N
     body = b"" if seconds is None else json.dumps({"seconds": seconds}).encode()
     if body:
         headers = headers | {"Content-Type": "application/json"}
-    return api.send("POST", url, headers=headers, body=body, sign=sign)
+    return http.send("POST", url, headers=headers, body=body, sign=sign)
 
 
 def _signing(signer: SigV4Auth) -> Sign:
@@ -142,7 +142,7 @@ def _aws_denial(response: Response, address: str, region: str) -> str:
     return (
         "AWS does not let these credentials call the API: they must be valid, of the team's account, and "
         "allowed execute-api:Invoke on POST /sessions/aws (docs/access.md#permissions); the clock must be "
-        f"right, and the API in {region}, for which the request was signed.{api.version_skew(address)}"
+        f"right, and the API in {region}, for which the request was signed.{http.version_skew(address)}"
     )
 
 
@@ -154,12 +154,12 @@ def _read(response: Response, address: str) -> Session:
         except (KeyError, TypeError, ValueError) as error:
             raise CommandError(
                 f"The response of {host} holds no session of Holdfast: check the address, and that this "
-                f"command has the version of what is deployed.{api.version_skew(address)}"
+                f"command has the version of what is deployed.{http.version_skew(address)}"
             ) from error
     if response.status in (HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED):
         raise CommandError(
             f"{host} responds with {response.status}: check the address, and deploy the team's stack again "
-            f"if it is older than `holdfast login`.{api.version_skew(address)}"
+            f"if it is older than `holdfast login`.{http.version_skew(address)}"
         )
     message = _message(response)
     transient = response.status >= HTTPStatus.INTERNAL_SERVER_ERROR
@@ -169,7 +169,7 @@ def _read(response: Response, address: str) -> Session:
             f"{host} responds with {response.status}, after retries too: run the command again.{reason}"
         )
     reason = message or "check the address."
-    raise CommandError(f"{host} responds with {response.status}: {reason}{api.version_skew(address)}")
+    raise CommandError(f"{host} responds with {response.status}: {reason}{http.version_skew(address)}")
 
 
 def _session(body: bytes) -> Session:

@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast_cli import arguments, output, profiles
+from holdfast_cli.config import arguments, profiles
 from holdfast_cli.errors import UsageError
+from holdfast_cli.terminal import output
 
 _VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "profile": ("HOLDFAST_PROFILE",),

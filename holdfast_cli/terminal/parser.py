@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
-from holdfast_cli.arguments import looks_secret
-from holdfast_cli.output import plain, wrapped
+from holdfast_cli.config.arguments import looks_secret
+from holdfast_cli.terminal.output import plain, wrapped
 
 _NUMBER: Final = re.compile(r"-[.0-9]+", re.ASCII)
 _SEPARATORS: Final = re.compile(r"[=,; ]")

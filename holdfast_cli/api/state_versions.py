@@ -5,10 +5,11 @@ from contextlib import closing
 from datetime import datetime
 from typing import Final
 
-from holdfast_cli import management, output, state_texts
+from holdfast_cli.api import management, state_texts
+from holdfast_cli.api.management import Api, Document, text
+from holdfast_cli.api.version_reference import Reference
 from holdfast_cli.errors import CommandError
-from holdfast_cli.management import Api, Document, text
-from holdfast_cli.version_reference import Reference
+from holdfast_cli.terminal import output
 
 _MOST_NAMED: Final = 5
 """Versions in one line."""

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Final
 from holdfast.identity import trust
 from holdfast.identity.records import is_newer
 from holdfast.identity.trust import KEY, Records
-from holdfast_cli import versions
+from holdfast_cli.bucket.records import as_lines, caller_arn, change, open_bucket
 from holdfast_cli.errors import CommandError
-from holdfast_cli.records import as_lines, caller_arn, change, open_bucket
+from holdfast_cli.terminal import versions
 
 if TYPE_CHECKING:
     import boto3
 
     from holdfast.access import Role
     from holdfast.identity.trust import Trust
-    from holdfast_cli.stack import Stack
+    from holdfast_cli.bucket.stack import Stack
 
 _INTERRUPTED: Final = "`holdfast trust list` shows whether it took effect."
 

@@ -1,0 +1,1 @@
+"""What is done with AWS credentials: the team's stack, its bucket and its audit log."""

@@ -1,0 +1,1 @@
+"""What the command prints, asks and parses on a terminal."""
