@@ -49,7 +49,8 @@ from holdfast_cli.commands import (
 )
 from holdfast_cli.errors import CommandError, OutputClosedError, UsageError, with_notes
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.parser import Parser, hidden
+from holdfast_cli.terminal.parser import Parser
+from holdfast_cli.terminal.secrets import hidden
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -120,5 +121,5 @@ examples:
     trust_commands.add(commands)
     audit_command.add(commands)
     doctor_command.add(commands)
-    completion_command.add(commands)
+    completion_command.add(commands, top)
     return top

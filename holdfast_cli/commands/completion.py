@@ -1,6 +1,5 @@
 """`holdfast completion`: a script that completes commands, options and their values in a shell."""
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -9,16 +8,17 @@ from holdfast_cli.terminal import output
 
 if TYPE_CHECKING:
     from holdfast_cli.config.arguments import Commands
+    from holdfast_cli.terminal.parser import Parser
 
 _SHELLS: Final = ("bash", "zsh", "fish")
 
 
-def add(commands: "Commands") -> None:
-    """Add the command."""
+def add(commands: "Commands", top: "Parser") -> None:
+    """Add the command. `top` has all commands."""
     completion = arguments.command(
         commands,
         "completion",
-        _run,
+        lambda asked: _run(asked.shell, top),
         short="print a script that completes commands in a shell",
         description="""\
 Print a script with which a shell completes commands, options, their choices and
@@ -35,16 +35,13 @@ examples:
     completion.add_argument("shell", choices=_SHELLS, metavar="SHELL", help=", ".join(_SHELLS))
 
 
-def _run(asked: argparse.Namespace) -> None:
+def _run(shell: str, top: "Parser") -> None:
     import shtab  # only this needs it
 
-    from holdfast_cli import main  # which imports this module
-
-    top = main.parser()
     for action in top.actions():
         if action.type is Path:
             vars(action)["complete"] = shtab.FILE
         if isinstance(action.choices, dict):  # a group's commands
             for command in action.choices.values():
                 command.description = None  # has several lines; the script then has the short one
-    output.write(shtab.complete(top, asked.shell))
+    output.write(shtab.complete(top, shell))

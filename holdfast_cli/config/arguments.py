@@ -14,6 +14,7 @@ from holdfast.errors import HoldfastError, InvalidName, InvalidRequest
 from holdfast.identity.credentials import is_token_id
 from holdfast.state import operator
 from holdfast_cli.config import backend_config
+from holdfast_cli.terminal.secrets import looks_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,9 +35,6 @@ _LONGEST = timedelta(days=36500)
 _PROFILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+-[0-9]{1,2}", re.ASCII)
 _TAGS = re.compile(r"[A-Za-z0-9_:-]+(,[A-Za-z0-9_:-]+)*", re.ASCII)
-_SECRET = re.compile(
-    r"holdfast_[0-9A-Za-z]{20}|session-[0-9a-z]{20}|eyJ[\w-]+\.[\w-]+\.|^[0-9A-Za-z/+]{40}$", re.ASCII
-)
 HOLDS_NONE: Final = (
     "has the form of a secret, and no setting holds one: remove it, and rotate it if others may have read it"
 )
@@ -247,11 +245,6 @@ def add_description(parser: argparse.ArgumentParser, *, default: str | None = ""
 
 
 # --- their values: an invalid one raises `argparse.ArgumentTypeError` ----------------------------
-
-
-def looks_secret(value: str) -> bool:
-    """Return whether a text has the form of a secret of Holdfast or AWS, of a session or of an ID token."""
-    return _SECRET.search(value) is not None
 
 
 def _refuse_secret(value: str) -> None:

@@ -10,7 +10,6 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from holdfast.names import StateName
-from holdfast_cli.doctor.backend_block import variable
 
 # The order is the one in which the block is read best; the widest name sets the column of `=`.
 _LOCKING = ("lock_address", "lock_method", "unlock_address", "unlock_method")
@@ -71,6 +70,15 @@ def check_address(address: str) -> str:
     if _BROKEN_ESCAPE.search(address):
         raise ValueError("the address has a '%' that is not followed by two hexadecimal digits")
     return address.rstrip("/")
+
+
+def variable(argument: str) -> str:
+    """Return the environment variable of an argument.
+
+    >>> variable("lock_address")
+    'TF_HTTP_LOCK_ADDRESS'
+    """
+    return f"TF_HTTP_{argument.upper()}"
 
 
 def settings(address: str, name: StateName, *, read_only: bool) -> dict[str, str]:

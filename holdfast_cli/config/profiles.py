@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from holdfast_cli.config import arguments
 from holdfast_cli.errors import CommandError, UsageError
+from holdfast_cli.terminal.secrets import looks_secret
 
 RULES: Final[Mapping[str, Callable[[str], str]]] = {
     "address": arguments.address,
@@ -285,7 +286,7 @@ def _check_outside(key: str) -> None:
 def _check_key(key: str, where: str, known: Iterable[str]) -> None:
     if key in known:
         return
-    if arguments.looks_secret(key):
+    if looks_secret(key):
         raise ArgumentTypeError(f"a key of {where} {arguments.HOLDS_NONE}.")
     if _SECRET_KEYS.search(key):
         raise ArgumentTypeError(

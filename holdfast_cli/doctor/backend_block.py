@@ -70,15 +70,6 @@ def data_folder(folder: Path, environment: Mapping[str, str]) -> Path:
     return folder / (environment.get("TF_DATA_DIR") or ".terraform")
 
 
-def variable(argument: str) -> str:
-    """Return the environment variable of an argument.
-
-    >>> variable("lock_address")
-    'TF_HTTP_LOCK_ADDRESS'
-    """
-    return f"TF_HTTP_{argument.upper()}"
-
-
 def noted(data: Path) -> Block | None:
     """Return the backend that `init` noted, with what `-backend-config` told; None if there is none.
 

@@ -163,7 +163,7 @@ def _values(used: list[Block], environment: Mapping[str, str]) -> dict[str, Valu
     """Return what Terraform uses for each argument: what was noted, or the block's, or a variable's."""
     values = {}
     for argument in backend_block.ARGUMENTS:
-        variable = backend_block.variable(argument)
+        variable = backend_config.variable(argument)
         texts = [block.arguments[argument] for block in used if argument in block.arguments]
         if texts:
             # What was noted comes from the block where that has the same.
@@ -202,7 +202,7 @@ def _differing(block: Block | None, noted: Block | None) -> Iterator[Finding]:
 def _variables(values: Mapping[str, Value], environment: Mapping[str, str]) -> Iterator[Finding]:
     """Say which variables contradict a file, which wins without a word."""
     for argument, value in values.items():
-        variable = backend_block.variable(argument)
+        variable = backend_config.variable(argument)
         if (environment.get(variable) or value.text) != value.text:
             yield problem(
                 "environment",
@@ -214,7 +214,7 @@ def _variables(values: Mapping[str, Value], environment: Mapping[str, str]) -> I
 def _only_in_the_environment(values: Mapping[str, Value]) -> Iterator[Finding]:
     """Say whether nothing but the environment decides which state it is."""
     address = values.get("address")
-    if address is not None and address.source == backend_block.variable("address"):
+    if address is not None and address.source == backend_config.variable("address"):
         yield note(
             "environment",
             "Only TF_HTTP_ADDRESS says which state this is, and Terraform does not note it: with another "
@@ -248,7 +248,7 @@ def _address(argument: str, value: Value, base: str | None, state: StateName) ->
     ]
     right = f"{base or '<address>'}/{routes[0]}/{state}"
     do = f'Write {argument} = "{right}".'
-    if value.source == backend_block.variable(argument):
+    if value.source == backend_config.variable(argument):
         do = f"Export {value.source}={shlex.quote(right)}, or write it into the block."
     elif Path(value.source).name == backend_block.NOTES:
         do = f'Run `terraform init -reconfigure` with {argument} = "{right}".'

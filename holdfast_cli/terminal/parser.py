@@ -9,19 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
-from holdfast_cli.config.arguments import looks_secret
 from holdfast_cli.terminal.output import plain, wrapped
+from holdfast_cli.terminal.secrets import LONGEST_SHOWN, hidden
 
 _NUMBER: Final = re.compile(r"-[.0-9]+", re.ASCII)
-_SEPARATORS: Final = re.compile(r"[=,; ]")
-_CREDENTIALS: Final = re.compile(r":.*@", re.DOTALL)
-"""In a URL."""
 _ADD_UP: Final = (argparse._AppendAction, argparse._ExtendAction)  # noqa: SLF001 the types have no other names
 """What an option is that may be repeated."""
-_LONGEST_SHOWN: Final = 30
-"""Characters of a word that a message repeats in full. A longer one may be a secret in the wrong place."""
-_BEGINNING: Final = 12
-"""Characters that a message repeats of a longer word that does not look secret."""
 
 
 _Groups = list[tuple[argparse.Action | None, list[str]]]
@@ -184,27 +177,6 @@ class Parser(argparse.ArgumentParser):
         self.error(f"there is no {_shown(value, 'command {}') or 'such command'}.{hint}")
 
 
-def hidden(message: str, words: Iterable[str], longest: int | None = _LONGEST_SHOWN) -> str:
-    """Return a message without those of the typed words, and of their parts, that may be secret.
-
-    Args:
-        message: may repeat words, or parts of them.
-        words: of the command line.
-        longest: of a word with more characters only the beginning is left; None leaves it.
-    """
-    typed = {part for word in words for part in (word, word.partition("=")[2], *_SEPARATORS.split(word))}
-    for word in sorted(typed, key=len, reverse=True):
-        if _is_secret(word):
-            shown = "…"
-        elif longest is not None and len(word) > longest:
-            shown = f"{word[:_BEGINNING]}…"
-        else:
-            continue
-        for form in (word, repr(word)[1:-1], plain(word)):
-            message = message.replace(form, shown)
-    return message
-
-
 def _to_type(action: argparse.Action | None, words: Sequence[str]) -> Sequence[str]:
     """Return words for a line that is to be typed. What no message repeats is to be filled in."""
     if any(hidden(word, [word]) != word for word in words):
@@ -219,17 +191,13 @@ def _to_fill_in(action: argparse.Action | None) -> Sequence[str]:
     return [action.option_strings[-1], f"<{action.metavar or action.dest.upper()}>"]
 
 
-def _is_secret(word: str) -> bool:
-    return _CREDENTIALS.search(word) is not None or any(map(looks_secret, _SEPARATORS.split(word)))
-
-
 def _is_option(word: str) -> bool:
     return len(word) > 1 and word[0] == "-" and " " not in word and not _NUMBER.fullmatch(word)
 
 
 def _shown(word: str, sentence: str) -> str:
     """Return a sentence with a word in it, or nothing if the word should not be shown."""
-    if len(word) > _LONGEST_SHOWN:
+    if len(word) > LONGEST_SHOWN:
         return ""
     return sentence.format(plain(word) if _is_option(word) else repr(word))
 
