@@ -9,10 +9,10 @@ import infra  # noqa: F401 before aws_cdk, because it says how that is to start
 # isort: split
 from aws_cdk import App
 
-from holdfast_cli.lambda_python import lambda_python
+from holdfast.lambda_python import lambda_python
 from infra.bundle import WITHOUT_BYTECODE, BundleError, bundle
 from infra.config import AWS, ConfigError, check_places, load_teams, read_target
-from infra.lambdas import Bundles
+from infra.functions import FUNCTIONS
 from infra.team_stack import team_stacks
 from infra.teams_lock import TeamsLock, placed
 
@@ -30,15 +30,7 @@ def main() -> None:
         if lock:
             lock.check(where)
             check_places(where, teams_file)
-        bundles = Bundles(
-            backend=bundle("terraform_http", target.name),
-            cloud=bundle("cloud", target.name),
-            management=bundle("management", target.name),
-            authorizer=bundle("authorizer", target.name),
-            sessions=bundle("session_exchange", target.name),
-            health=bundle("health", target.name),
-            audit_trail=bundle("audit_trail", target.name),
-        )
+        bundles = {spec.name: bundle(spec.folder, target.name) for spec in FUNCTIONS}
         stacks = team_stacks(app, teams, target, bundles)
         app.synth()
         # Only for a command that makes ready what can be deployed; `cdk bootstrap` and `cdk ls` do not.

@@ -5,7 +5,6 @@ from typing import cast
 
 from aws_cdk import Acknowledgment, ArnFormat, Duration, Stack, Validations
 from aws_cdk import aws_apigatewayv2 as apigatewayv2
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk.aws_apigatewayv2_authorizers import (
     HttpIamAuthorizer,
     HttpLambdaAuthorizer,
@@ -17,6 +16,7 @@ from constructs import Construct
 from gateway import authorizer_context
 from holdfast import audit
 from infra.config import Target, TeamConfig, Throttling
+from infra.functions import FUNCTIONS
 from infra.lambdas import Functions, audit_log
 
 AUTHORIZER_CACHE = Duration.seconds(60)
@@ -85,33 +85,38 @@ class Api(Construct):
             format=json.dumps(ACCESS_LOG_LINE),
         )
 
-        backend = _integration("Backend", functions.backend)
-        cloud = _integration("Cloud", functions.cloud)
-        management = _integration("Management", functions.management)
-        sessions = _integration("Sessions", functions.sessions)
+        to = {
+            spec.name: HttpLambdaIntegration(
+                spec.construct_id,
+                functions.live[spec.name],
+                payload_format_version=apigatewayv2.PayloadFormatVersion.VERSION_2_0,
+            )
+            for spec in FUNCTIONS
+            if spec.name in functions.live
+        }
         token = HttpLambdaAuthorizer(
             "Token",
-            functions.authorizer,
+            functions.live["authorizer"],
             response_types=[HttpLambdaResponseType.SIMPLE],
             identity_source=["$request.header.Authorization"],
             results_cache_ttl=AUTHORIZER_CACHE,
         )
         # ANY, so that a wrong verb reaches the function, which responds with the right ones.
-        for path, integration, authorizer in (
-            ("/states/{name+}", backend, token),
-            ("/outputs/{name+}", backend, token),
-            ("/locks/{name+}", backend, token),
-            ("/unlocks/{name+}", backend, token),
-            ("/api/v2/{path+}", cloud, token),
-            (MANAGEMENT, management, token),
-            ("/sessions", sessions, token),
+        for path, function, authorizer in (
+            ("/states/{name+}", "backend", token),
+            ("/outputs/{name+}", "backend", token),
+            ("/locks/{name+}", "backend", token),
+            ("/unlocks/{name+}", "backend", token),
+            ("/api/v2/{path+}", "cloud", token),
+            (MANAGEMENT, "management", token),
+            ("/sessions", "sessions", token),
             # Lets in every identity of this AWS account; the function decides by its trust records.
-            ("/sessions/aws", sessions, HttpIamAuthorizer()),
+            ("/sessions/aws", "sessions", HttpIamAuthorizer()),
         ):
             (route,) = api.add_routes(
                 path=path,
                 methods=[apigatewayv2.HttpMethod.ANY],
-                integration=integration,
+                integration=to[function],
                 authorizer=authorizer,
             )
             if path == MANAGEMENT:
@@ -123,16 +128,17 @@ class Api(Construct):
             "OtherPaths",
             http_api=api,
             route_key=apigatewayv2.HttpRouteKey.DEFAULT,
-            integration=backend,
+            integration=to["backend"],
             authorizer=token,
         )
-        health = _integration("Health", functions.health)
         for path, reason in (
             ("/health", "It tells the version of the code and nothing else, to whoever watches it."),
             ("/.well-known/terraform.json", "Clients ask where the API is before they have a token."),
             ("/app/settings/tokens", "It tells people how to get a token."),
         ):
-            (route,) = api.add_routes(path=path, methods=[apigatewayv2.HttpMethod.ANY], integration=health)
+            (route,) = api.add_routes(
+                path=path, methods=[apigatewayv2.HttpMethod.ANY], integration=to["health"]
+            )
             Validations.of(route).acknowledge(
                 Acknowledgment(id="AwsSolutions::AwsSolutions-APIG4", reason=reason)
             )
@@ -161,9 +167,3 @@ def _throttle_apart(
     }
     # API Gateway refuses settings of a route that is not there ("Unable to find Route by key").
     stage.node.add_dependency(route)
-
-
-def _integration(name: str, function: lambda_.IFunction) -> HttpLambdaIntegration:
-    return HttpLambdaIntegration(
-        name, function, payload_format_version=apigatewayv2.PayloadFormatVersion.VERSION_2_0
-    )

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from holdfast.lambda_python import lambda_python
 from holdfast.team import LAMBDA_PYTHON
-from holdfast_cli.lambda_python import lambda_python
+from infra.functions import FUNCTIONS
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 
@@ -23,8 +24,8 @@ _FOR_LAMBDA: Final = (
     *("--implementation", "cp", "--python-version", LAMBDA_PYTHON),
 )
 
-_BOTOCORE_SERVICES: Final = {"audit_trail": ("logs",), "management": ("logs", "s3")}
-"""The services that a function calls, if not S3 alone; models of all 400 are nine tenths of botocore."""
+_BOTOCORE_SERVICES: Final = {spec.folder: spec.services for spec in FUNCTIONS}
+"""The services that a function calls; models of all 400 are nine tenths of botocore."""
 _BOTOCORE_MODELS: Final = ("service-2", "endpoint-rule-set-1")
 """Of a service; its paginators, waiters and examples are for others."""
 _BOTOCORE_COMMON: Final = ("endpoints.json", "partitions.json", "sdk-default-configuration.json")

@@ -13,6 +13,7 @@ from botocore.loaders import create_loader
 
 from holdfast import team as names
 from holdfast.s3.retention import MAX_DAYS
+from infra.functions import FUNCTIONS, FunctionSpec
 from infra.settings import (
     NamedTexts,
     SettingError,
@@ -166,6 +167,10 @@ class Memory:
         default=1769,
     )
 
+    def of(self, spec: FunctionSpec) -> int:
+        """Return the megabytes of one function."""
+        return spec.memory if isinstance(spec.memory, int) else int(getattr(self, spec.memory))
+
 
 _MEMORY_OF_A_FUNCTION = 128
 _MEMORY_OF_A_STATE = 4
@@ -182,8 +187,7 @@ def snap_start_price(memory: Memory) -> float:
     >>> round(snap_start_price(Memory(backend=1769, cloud=1769, management=1769, authorizer=512)), 2)
     24.45
     """
-    # Twice, because the function for sessions has as much as the authorizer.
-    megabytes = memory.backend + memory.cloud + memory.management + 2 * memory.authorizer
+    megabytes = sum(memory.of(spec) for spec in FUNCTIONS if spec.snap_start)
     return megabytes / 1024 * _SNAPSHOT_PRICE * _SECONDS_OF_A_MONTH
 
 

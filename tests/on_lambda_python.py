@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from holdfast.lambda_python import lambda_python
 from holdfast.team import LAMBDA_PYTHON
-from holdfast_cli.lambda_python import lambda_python
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 _FOLDERS: Final = (ROOT / "functions", ROOT)

@@ -15,11 +15,11 @@ import boto3
 from botocore.exceptions import ClientError
 
 from holdfast import team as names
+from holdfast.lambda_python import lambda_python
 from holdfast_cli.bucket.aws_errors import code_of
 from holdfast_cli.bucket.stack import CLIENT_CONFIG
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, Level, note, ok, problem
-from holdfast_cli.lambda_python import lambda_python
 
 _LEAST_CONCURRENCY: Final = 100
 """What Lambda itself keeps for functions without a reservation. New accounts may have 10 in all."""

@@ -8,6 +8,7 @@ from typing import Final
 from benchmarks.memory import PRICE as GB_SECOND
 from benchmarks.memory import cost
 from infra.config import Memory, TeamConfig, snap_start_price
+from infra.functions import FUNCTIONS
 from tests.support.request_budget import ACQUIRE, READ, RELEASE, WRITE
 
 _RUNS: Final = (10, 100, 1_000, 10_000)
@@ -30,7 +31,9 @@ _COLD_MS: Final = {"backend": 700, "authorizer": 500, "sessions": 500}
 _WARM_MS: Final = 100
 _AND_ITS_AUDIT: Final = 2
 """Invocations for each of backend, session function and authorizer: the audit function copies its line."""
-_AUDIT_MEGABYTES: Final = 256
+_AUDIT_MEGABYTES: Final = next(
+    TeamConfig(name="team").memory.of(spec) for spec in FUNCTIONS if spec.name == "audit_trail"
+)
 _AUDIT_COLD_SECONDS: Final = 4.0
 _AUDIT_WARM_SECONDS: Final = 0.3
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 
+from infra import functions
 from local_aws.server import ACCOUNT, REGION, LocalAws
 from tests.support.aws_permissions import Call, Reach, Statement, without
 
@@ -18,15 +19,7 @@ if TYPE_CHECKING:
 Credentials = Mapping[str, str]
 """As IAM and STS give them: `AccessKeyId`, `SecretAccessKey` and, of a session, `SessionToken`."""
 
-HANDLERS = {
-    "backend": "terraform_http",
-    "cloud": "cloud",
-    "management": "management",
-    "authorizer": "authorizer",
-    "sessions": "session_exchange",
-    "health": "health",
-    "audit_trail": "audit_trail",
-}
+HANDLERS = {spec.name: spec.folder for spec in functions.FUNCTIONS}
 """By the name of a function, as its log group has it, the folder with its handler."""
 FUNCTIONS = tuple(HANDLERS)
 

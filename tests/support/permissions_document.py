@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from infra.functions import FUNCTIONS
 from tests.support.aws_permissions import TABLE, Demand
 
 
@@ -30,7 +31,7 @@ class Refused:
 
 KEY: Final = "{key}"
 
-_ALL: Final = ("backend", "cloud", "management", "authorizer", "sessions", "health", "audit_trail")
+_ALL: Final = tuple(spec.name for spec in FUNCTIONS)
 _STAGED: Final = ("arn:aws:s3:::{staging}/uploads/*", "arn:aws:s3:::{staging}/json/*")
 _STATES: Final = ("states/*.tfstate", "states/*.tfstate.tflock", "probes/*")
 _RECORDS: Final = ("tokens/*.json", "sessions/*.json", "trust/records.json")
@@ -215,16 +216,6 @@ admits S3 of the region alone. The key's own policy gives the account's root `km
 default and leaves the decision to IAM. No function's role has more on the key than the tables say.
 """
 
-_WHAT_THEY_DO: Final = {
-    "backend": "Handles Terraform's requests: reads and writes states, acquires and releases locks.",
-    "cloud": 'Handles the requests of `cloud {}` and `backend "remote"`, and signs addresses of states.',
-    "management": "Handles operators' requests: lists, histories, restores, freezes, the activity.",
-    "authorizer": "Verifies access tokens, sessions and ID tokens.",
-    "sessions": "Makes a session for who proved in another way who it is.",
-    "health": "Tells anybody the version of the code, where `cloud {}` finds it and how to get a token.",
-    "audit_trail": "Copies what happened from the logs of the first five to the audit trail.",
-}
-
 _LISTING: Final = """\
 `s3:ListBucket` also lets a function list the names of the bucket's keys. There is no smaller permission for
 a clean 404. The names tell which states there are, and the IDs of tokens and sessions. They tell neither a
@@ -241,9 +232,9 @@ def text(needed: Mapping[str, Iterable[Demand]]) -> str:
     sources = list(dict.fromkeys(row.source for row in TABLE))
     numbers = {source: number for number, source in enumerate(sources, start=1)}
     parts = [_INTRODUCTION]
-    for function, what in _WHAT_THEY_DO.items():
+    for spec in FUNCTIONS:
         rows = sorted(
-            {(demand.row.action, demand.on, TABLE.index(demand.row)) for demand in needed[function]},
+            {(demand.row.action, demand.on, TABLE.index(demand.row)) for demand in needed[spec.name]},
             key=lambda row: (not row[0].startswith("s3:"), row),
         )
         lines = [
@@ -251,7 +242,7 @@ def text(needed: Mapping[str, Iterable[Demand]]) -> str:
             for action, on, row in rows
         ]
         parts += [
-            f"## The {_name(function)} function\n\n{what}\n",
+            f"## The {_name(spec.name)} function\n\n{spec.purpose}\n",
             _table(("Action", "On", "For", "Why", "Source"), lines),
         ]
     parts += [

@@ -26,6 +26,7 @@ from infra.config import (
     load_teams,
     local,
 )
+from infra.functions import FUNCTIONS
 from infra.lambdas import Bundles
 from infra.team_stack import team_stacks
 
@@ -121,15 +122,10 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> Bundles:
     """A stub for the functions' code."""
     code = tmp_path_factory.mktemp("code")
     (code / "handler.py").touch()
-    return Bundles(
-        backend=Bundle("terraform_http", code, "b" * 64),
-        cloud=Bundle("cloud", code, "f" * 64),
-        management=Bundle("management", code, "9" * 64),
-        authorizer=Bundle("authorizer", code, "a" * 64),
-        sessions=Bundle("session_exchange", code, "c" * 64),
-        health=Bundle("health", code, "e" * 64),
-        audit_trail=Bundle("audit_trail", code, "d" * 64),
-    )
+    return {
+        spec.name: Bundle(spec.folder, code, digit * 64)
+        for spec, digit in zip(FUNCTIONS, "bf9aced", strict=True)
+    }
 
 
 def new_app(outdir: Path) -> App:

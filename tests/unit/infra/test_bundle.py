@@ -28,7 +28,7 @@ from botocore.regions import EndpointResolver
 from joserfc.jwk import ECKey
 from joserfc.jwt import encode as sign
 
-from holdfast_cli.lambda_python import lambda_python
+from holdfast.lambda_python import lambda_python
 from infra.bundle import ROOT, Bundle, BundleError, bundle
 
 MEGABYTE = 1_000_000

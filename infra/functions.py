@@ -1,0 +1,221 @@
+"""Every function, declared once: its code, what it may do, what it knows, and how it runs.
+
+Bundles, roles, logs, the audit trail's subscriptions, prices and docs/permissions.md read `FUNCTIONS`.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from infra import keys
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A resource, or all objects of a bucket whose keys match a pattern.
+
+    Attributes:
+        resource: its logical ID.
+        keys: the pattern; empty for the resource itself.
+        reason: why a role may have the pattern and not single keys.
+    """
+
+    resource: str
+    keys: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A statement of a role's policy.
+
+    Attributes:
+        sid: its ID.
+        actions: that it allows.
+        on: each of these places.
+        when: the setting of the team without which the statement is left out; empty for every team.
+    """
+
+    sid: str
+    actions: tuple[str, ...]
+    on: tuple[Place, ...]
+    when: Literal["", "retention", "declared", "kms"] = ""
+
+    def also(self, place: Place) -> "Grant":
+        """Return the same grant with one place more."""
+        return replace(self, on=(*self.on, place))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionSpec:
+    """A function.
+
+    Attributes:
+        name: names its log group, which audit events store and kept log groups are found by.
+        folder: below `functions/`, with `handler.py`.
+        purpose: a sentence for docs/permissions.md.
+        memory: megabytes, or the setting in the team's `memory`.
+        seconds: its timeout.
+        environment: the variables that it gets beside its version and Powertools' own.
+        grants: what its role may do, beside writing its own log.
+        audited: whether the marked lines of its log go to the audit trail.
+        snap_start: whether it may start from a snapshot, where the team wants that.
+        services: the AWS services that it calls; its bundle has no models of others.
+        version_of: another function, whose version it tells and after which it is deployed.
+    """
+
+    name: str
+    folder: str
+    purpose: str
+    memory: Literal["backend", "cloud", "management", "authorizer"] | int
+    seconds: int
+    environment: tuple[str, ...]
+    grants: tuple[Grant, ...]
+    audited: bool = True
+    snap_start: bool = True
+    services: tuple[str, ...] = ("s3",)
+    version_of: str = ""
+
+    @property
+    def construct_id(self) -> str:
+        """The name in CamelCase, which logical IDs are made of."""
+        return self.name.title().replace("_", "")
+
+
+_SCOPED: Final = "All states of the team: the token's scope says who may use which."
+_RANDOM: Final = "Each upload has a new random key."
+
+STATE_BUCKET: Final = Place("StateBucket")
+STAGING_BUCKET: Final = Place("StagingBucket")
+STATE_KEY: Final = Place("StateKey")
+AUDIT_TRAIL: Final = Place("Audit")
+STATES: Final = replace(STATE_BUCKET, keys=keys.STATES, reason=_SCOPED)
+LOCKS: Final = replace(STATE_BUCKET, keys=keys.LOCKS, reason=_SCOPED)
+PROBES: Final = replace(STATE_BUCKET, keys=keys.PROBES, reason=_SCOPED)
+WORKSPACES: Final = replace(STATE_BUCKET, keys=keys.WORKSPACES, reason=_SCOPED)
+TOKENS: Final = replace(STATE_BUCKET, keys=keys.TOKENS, reason="The request names the token.")
+SESSIONS: Final = replace(STATE_BUCKET, keys=keys.SESSIONS, reason="The request names it, or its ID is new.")
+TRUST: Final = replace(STATE_BUCKET, keys=keys.TRUST)
+UPLOADS: Final = replace(STAGING_BUCKET, keys=keys.UPLOADS, reason=_RANDOM)
+UPLOADED_JSON: Final = replace(STAGING_BUCKET, keys=keys.UPLOADED_JSON, reason=_RANDOM)
+
+_USE: Final = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
+STATES_RW: Final = Grant("StatesAndLocks", _USE, (STATES, LOCKS))
+READ_VERSIONS: Final = Grant("ReadVersions", ("s3:GetObjectVersion",), (STATES,))
+"""Also for presigned addresses of one version, which the role signs."""
+REMOVE_LOCKS: Final = Grant("RemoveLocks", ("s3:DeleteObjectVersion",), (LOCKS,))
+"""A release removes the very version of the lock, so that locking leaves nothing behind."""
+TAG_LOCKS: Final = Grant("TagLocks", ("s3:PutObjectTagging",), (LOCKS,))
+RETAIN_STATES: Final = Grant("RetainStates", ("s3:PutObjectRetention",), (STATES,), when="retention")
+MISSING_KEYS_ARE_404: Final = Grant("MissingKeysAre404", ("s3:ListBucket",), (STATE_BUCKET,))
+"""Without it S3 responds with 403 for a key that does not exist, as if that were a fault."""
+USE_KEY: Final = Grant("EncryptAndDecrypt", ("kms:GenerateDataKey", "kms:Decrypt"), (STATE_KEY,), when="kms")
+
+_BUCKET: Final = ("HOLDFAST_BUCKET", "HOLDFAST_ACCOUNT")
+_LARGE_STATES: Final = (
+    *(*_BUCKET, "HOLDFAST_MAX_STATE_MB", "HOLDFAST_NEW_STATES", "HOLDFAST_RETENTION"),
+    "HOLDFAST_PRESIGN_ENDPOINT",
+)
+
+FUNCTIONS: Final = (
+    FunctionSpec(
+        name="backend",
+        folder="terraform_http",
+        purpose="Handles Terraform's requests: reads and writes states, acquires and releases locks.",
+        memory="backend",
+        seconds=25,  # below the gateway's 30 s, so that every response is ours
+        environment=(*_BUCKET, "HOLDFAST_REQUIRE_LOCK", "HOLDFAST_NEW_STATES", "HOLDFAST_RETENTION"),
+        grants=(
+            *(STATES_RW.also(PROBES), REMOVE_LOCKS.also(PROBES), TAG_LOCKS.also(PROBES)),
+            RETAIN_STATES,
+            Grant("DeclaredNames", ("s3:GetObject",), (WORKSPACES,), when="declared"),
+            MISSING_KEYS_ARE_404,
+            USE_KEY,
+        ),
+    ),
+    FunctionSpec(
+        name="cloud",
+        folder="cloud",
+        purpose='Handles the requests of `cloud {}` and `backend "remote"`, and signs addresses of states.',
+        memory="cloud",
+        seconds=25,
+        environment=(*_LARGE_STATES, "HOLDFAST_STAGING_BUCKET", "HOLDFAST_API_ADDRESS"),
+        grants=(
+            *(STATES_RW, READ_VERSIONS, REMOVE_LOCKS, TAG_LOCKS, RETAIN_STATES),
+            Grant("Workspaces", _USE, (WORKSPACES,)),
+            Grant("ReadUploads", ("s3:GetObject",), (UPLOADS,)),
+            # Clients upload by presigned addresses, which this role signs.
+            Grant("Upload", ("s3:PutObject", "s3:DeleteObject"), (UPLOADS, UPLOADED_JSON)),
+            MISSING_KEYS_ARE_404.also(STAGING_BUCKET),
+            # Whether a workspace was deleted moments ago stands in its versions.
+            Grant("ListVersions", ("s3:ListBucketVersions",), (STATE_BUCKET,)),
+            USE_KEY,
+        ),
+    ),
+    FunctionSpec(
+        name="management",
+        folder="management",
+        purpose="Handles operators' requests: lists, histories, restores, freezes, the activity.",
+        memory="management",
+        seconds=29,
+        environment=(*_LARGE_STATES, "HOLDFAST_AUDIT_GROUP"),
+        grants=(
+            *(STATES_RW, READ_VERSIONS, REMOVE_LOCKS, TAG_LOCKS, RETAIN_STATES),
+            Grant("DeclareNames", ("s3:GetObject", "s3:PutObject"), (WORKSPACES,)),
+            Grant("ListStatesAndVersions", ("s3:ListBucket", "s3:ListBucketVersions"), (STATE_BUCKET,)),
+            Grant("ReadAuditTrail", ("logs:FilterLogEvents",), (AUDIT_TRAIL,)),
+            USE_KEY,
+        ),
+        services=("logs", "s3"),
+    ),
+    FunctionSpec(
+        name="authorizer",
+        folder="authorizer",
+        purpose="Verifies access tokens, sessions and ID tokens.",
+        memory="authorizer",
+        seconds=10,
+        environment=_BUCKET,
+        grants=(
+            Grant("ReadRecords", ("s3:GetObject",), (TOKENS, SESSIONS, TRUST)),
+            MISSING_KEYS_ARE_404,
+            Grant("Decrypt", ("kms:Decrypt",), (STATE_KEY,), when="kms"),
+        ),
+    ),
+    FunctionSpec(
+        name="sessions",
+        folder="session_exchange",
+        purpose="Makes a session for who proved in another way who it is.",
+        memory="authorizer",  # as much to do: a record is read, another is written
+        seconds=25,
+        environment=_BUCKET,
+        grants=(
+            Grant("ReadTrust", ("s3:GetObject",), (TRUST,)),
+            Grant("MakeSessions", ("s3:PutObject",), (SESSIONS,)),
+            MISSING_KEYS_ARE_404,
+            USE_KEY,
+        ),
+    ),
+    FunctionSpec(
+        name="health",
+        folder="health",
+        purpose="Tells anybody the version of the code, where `cloud {}` finds it and how to get a token.",
+        memory=128,  # the least that Lambda has
+        seconds=5,
+        environment=(),
+        grants=(),
+        audited=False,
+        snap_start=False,  # billed for as long as it is kept, and little is loaded here
+        version_of="backend",
+    ),
+    FunctionSpec(
+        name="audit_trail",
+        folder="audit_trail",
+        purpose="Copies what happened from the logs of the first five to the audit trail.",
+        memory=256,
+        seconds=60,  # nobody waits for it
+        environment=("HOLDFAST_AUDIT_GROUP",),
+        grants=(Grant("AuditTrail", ("logs:CreateLogStream", "logs:PutLogEvents"), (AUDIT_TRAIL,)),),
+        audited=False,
+        snap_start=False,
+        services=("logs",),
+    ),
+)
