@@ -15,12 +15,10 @@ from constructs import Construct
 
 from gateway import authorizer_context
 from holdfast import audit
+from holdfast.team import CREDENTIALS_CACHED
 from infra.config import Target, TeamConfig, Throttling
 from infra.functions import FUNCTIONS
 from infra.lambdas import Functions, audit_log
-
-AUTHORIZER_CACHE = Duration.seconds(60)
-"""How long API Gateway caches an authorizer's response: the time until a revocation takes effect."""
 
 MANAGEMENT = "/manage/v1/{path+}"
 """The route of the management API."""
@@ -99,7 +97,7 @@ class Api(Construct):
             functions.live["authorizer"],
             response_types=[HttpLambdaResponseType.SIMPLE],
             identity_source=["$request.header.Authorization"],
-            results_cache_ttl=AUTHORIZER_CACHE,
+            results_cache_ttl=Duration.seconds(CREDENTIALS_CACHED.seconds),
         )
         # ANY, so that a wrong verb reaches the function, which responds with the right ones.
         for path, function, authorizer in (

@@ -137,34 +137,38 @@ class Throttling:
     burst: int = setting(whole_number(1, 5000), "requests at once", deployed=_ANY_TIME, default=200)
 
 
+_WHOLE_VCPU = 1769
+"""The megabytes of a function that has one; processor time grows with them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Megabytes of each function; processor time grows with them, and 1769 are one whole vCPU."""
+    """Megabytes of each function."""
 
     backend: int = setting(
         whole_number(256, 10240),
         "of the function that handles Terraform's requests",
         deployed=_ANY_TIME,
-        default=1769,
+        default=_WHOLE_VCPU,
     )
     cloud: int = setting(
         whole_number(256, 10240),
         'of the function that handles requests of `cloud {}` and `backend "remote"`; it holds whole states',
         deployed=_ANY_TIME,
-        default=1769,
+        default=_WHOLE_VCPU,
     )
     management: int = setting(
         whole_number(256, 10240),
         "of the function that handles operators' requests, as of `holdfast state`; it holds whole states",
         deployed=_ANY_TIME,
-        default=1769,
+        default=_WHOLE_VCPU,
     )
     authorizer: int = setting(
         whole_number(256, 10240),
         "of the functions that verify credentials and create sessions; "
         "[what each size costs](limits.md#memory-of-the-authorizer)",
         deployed=_ANY_TIME,
-        default=1769,
+        default=_WHOLE_VCPU,
     )
 
     def of(self, spec: FunctionSpec) -> int:
@@ -184,7 +188,7 @@ _SECONDS_OF_A_MONTH = 730 * 3600
 def snap_start_price(memory: Memory) -> float:
     """Return what snapshots of a team's functions cost when nobody calls them, in dollars a month.
 
-    >>> round(snap_start_price(Memory(backend=1769, cloud=1769, management=1769, authorizer=512)), 2)
+    >>> round(snap_start_price(Memory(authorizer=512)), 2)
     24.45
     """
     megabytes = sum(memory.of(spec) for spec in FUNCTIONS if spec.snap_start)
@@ -307,15 +311,16 @@ class TeamConfig:
         default=False,
     )
     throttling: Throttling = setting(
-        Table(Throttling, "{ rate = 100, burst = 200 }"),
+        Table(Throttling, as_toml(asdict(Throttling()))),
         "how many requests the API accepts; those above get `429`, which Terraform retries; the management "
         "API has [a quarter of these numbers](limits.md#requests-of-operators) as limits of its own",
         deployed=_ANY_TIME,
         default=Throttling(),
     )
     memory: Memory = setting(
-        Table(Memory, "{ backend = 1769, cloud = 1769, management = 1769, authorizer = 1769 }"),
-        "megabytes of each function; 1769 are one whole vCPU, and a new AWS account may allow 3008 at most",
+        Table(Memory, as_toml(asdict(Memory()))),
+        f"megabytes of each function; {_WHOLE_VCPU} are one whole vCPU, "
+        "and a new AWS account may allow 3008 at most",
         deployed=_ANY_TIME,
         default=Memory(),
     )

@@ -1,6 +1,7 @@
 """What a team is called, and what the command knows of its CloudFormation stack."""
 
 import re
+from datetime import timedelta
 from typing import Final
 
 NAME_RULE: Final = "1 to 25 lower-case letters, digits and '-', with a letter first"
@@ -24,6 +25,9 @@ STATE_RETENTION: Final = "StateRetention"
 
 LAMBDA_PYTHON: Final = "3.14"
 """The Python of the stack's functions on AWS."""
+
+CREDENTIALS_CACHED: Final = timedelta(seconds=60)
+"""How long API Gateway caches what credentials may do: the time until a revocation takes effect."""
 
 # The bucket's name, at most 63 characters, is made of it.
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,24}", re.ASCII)

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.access import Role
 from holdfast.identity.trust import OidcTrust
-from infra.api import AUTHORIZER_CACHE
+from holdfast.team import CREDENTIALS_CACHED
 from local_aws.server import Certificates
 from local_aws.terraform import terraforms
 from tests.support import access_commands, documents, oidc
@@ -62,7 +62,7 @@ class Watched:
 
 
 def test_the_gateway_caches_for_the_time_that_is_measured() -> None:
-    assert AUTHORIZER_CACHE.to_seconds() == CACHE
+    assert CREDENTIALS_CACHED.seconds == CACHE
 
 
 def test_what_was_revoked_is_refused_within_sixty_seconds(

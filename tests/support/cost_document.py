@@ -197,7 +197,8 @@ def dollars(amount: float) -> str:
 
 def document() -> str:
     """Return the text of docs/cost.md."""
-    memory = TeamConfig(name="team").memory
+    team = TeamConfig(name="team")
+    memory = team.memory
     smaller = snap_start_price(replace(memory, authorizer=512))
     plan, apply = (sum(map(len, command)) for command in (_PLAN, _APPLY))
     table = "\n".join(_table())
@@ -247,8 +248,8 @@ authorizer |
 at {_AUDIT_MEGABYTES} MB |
 | requests to KMS | one for each `GET` and `PUT`; the bucket key makes them fewer, AWS does not say \
 by how many |
-| logs | {_LOG_KB} KB for each request to the API, kept for a year; \
-{_S3_LOG_KB} KB of S3's access log for each request to S3, kept for 90 days |
+| logs | {_LOG_KB} KB for each request to the API, kept for {team.audit_retention} days; \
+{_S3_LOG_KB} KB of S3's access log for each request to S3, kept for {team.log_retention} days |
 | data out | {_PLAN.count(READ)} reads for each command, {_STATE_KB} KB each, uncompressed, to the internet |
 | versions | {_STATE_KB} KB for each run; all of them are kept; at the end of the first year |
 

@@ -205,13 +205,13 @@ def test_a_version_has_the_listed_metadata_and_no_other() -> None:
 
 
 def prose(document: str) -> Iterator[tuple[int, str]]:
-    """Yield the numbered lines that are neither code nor a table, without the targets of their links."""
+    """Yield the numbered lines that are neither code nor a table, without targets of links and comments."""
     fenced = False
     for number, line in enumerate(document.splitlines(), start=1):
         if line.lstrip().startswith("```"):
             fenced = not fenced
         elif not fenced and not line.lstrip().startswith("|"):
-            yield number, re.sub(r"\]\([^)]*\)", "]", line)
+            yield number, re.sub(r"<!--.*?-->", "", re.sub(r"\]\([^)]*\)", "]", line))
 
 
 @pytest.mark.parametrize("path", BY_HAND, ids=lambda path: path.name)
