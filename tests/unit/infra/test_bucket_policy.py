@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from infra.config import AWS, AccessLogs, Retention, TeamConfig
+from infra.config import AWS, Retention, TeamConfig
 from tests.conftest import GeneratedFile
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, bucket_policy, evaluate, matching
 from tests.unit.infra.conftest import ROOT, Synthesize, Synthesized
@@ -450,19 +450,6 @@ def test_the_access_log_is_written_by_s3_for_this_bucket_over_tls_only(default: 
     assert decide(aws_SecureTransport="false") == "deny"
     assert decide(s3_TlsVersion="1.1") == "deny"
     assert len(policy) == 3
-
-
-def test_the_teams_own_bucket_for_access_logs_is_left_as_it_is(synthesize: Synthesize) -> None:
-    logs = AccessLogs(bucket="acme-s3-logs", prefix="")
-    (stack,) = synthesize([TeamConfig(name="ops", access_logs=logs)], AWS).values()
-    ours = {"StateBucket", "StagingBucket"}
-    assert set(stack.resources("AWS::S3::Bucket")) == ours
-    policies = stack.resources("AWS::S3::BucketPolicy").values()
-    assert {policy["Properties"]["Bucket"]["Ref"] for policy in policies} == ours
-    assert stack.resources("AWS::S3::Bucket")["StateBucket"]["Properties"]["LoggingConfiguration"] == {
-        "DestinationBucketName": "acme-s3-logs"
-    }
-    assert stack.warnings == []
 
 
 # --- the document ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The templates of the two example teams and of a shared trail, as a reviewer reads them."""
+"""The templates of teams and of a shared trail, and what the settings change, as a reviewer reads them."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from infra.config import AWS
+from infra.config import AWS, TeamConfig
 from tests.conftest import GeneratedFile
 from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 
@@ -65,6 +65,25 @@ def test_the_template_is_the_reviewed_one(
 def test_the_shared_trail_is_the_reviewed_one(synthesize: Synthesize, generated_file: GeneratedFile) -> None:
     trail = synthesize([EVERY_SETTING], AWS)["HoldfastTokenTrail"]
     generated_file(SNAPSHOTS / "token_trail.yaml", snapshot(trail))
+
+
+def changed(one: Any, other: Any, path: str = "") -> dict[str, Any]:
+    """Return what another template has at each path where it differs."""
+    if not (isinstance(one, dict) and isinstance(other, dict)):
+        return {} if one == other else {path: other}
+    parts = [changed(one.get(key), other.get(key), f"{path}/{key}") for key in sorted({*one, *other})]
+    return {path: value for part in parts for path, value in part.items()}
+
+
+@pytest.mark.generated
+def test_the_settings_change_what_was_reviewed(
+    synthesize: Synthesize, settled: Synthesized, generated_file: GeneratedFile
+) -> None:
+    name, account, region = EVERY_SETTING.name, EVERY_SETTING.account, EVERY_SETTING.region
+    (plain,) = synthesize([TeamConfig(name=name, account=account, region=region)], AWS).values()
+    before, after = (yaml.safe_load(snapshot(stack)) for stack in (plain, settled))
+    text = yaml.safe_dump(changed(before, after), width=110, sort_keys=True)
+    generated_file(SNAPSHOTS / "every_setting.yaml", text)
 
 
 def test_a_snapshot_shows_every_resource_and_nothing_of_the_code(stack: Synthesized) -> None:
