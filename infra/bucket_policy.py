@@ -24,7 +24,7 @@ _ENCRYPTION = "s3:x-amz-server-side-encryption"
 
 
 def deny_statements(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) -> list[iam.PolicyStatement]:
-    """Return the deny statements of a team's state bucket.
+    """Return the deny statements of a team's state bucket, beside those for TLS.
 
     Args:
         bucket: the state bucket.
@@ -37,7 +37,6 @@ def deny_statements(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) 
         for one in (keys.TOKENS, keys.TRUST, keys.SESSIONS, keys.WORKSPACES)
     ]
     return [
-        *deny_old_tls(bucket),
         _deny(
             "RefuseLockWritesWithoutCondition",
             "s3:PutObject",

@@ -25,8 +25,7 @@ from infra.functions import (
     FunctionSpec,
     Grant,
 )
-from infra.staging import Staging
-from infra.state_store import StateStore, fix_logical_id
+from infra.state_store import Staging, StateStore, fix_logical_id
 
 _MODES: Final[dict[Literal["governance", "compliance"], Literal["GOVERNANCE", "COMPLIANCE"]]] = {
     "governance": "GOVERNANCE",

@@ -1,9 +1,9 @@
-"""The bucket that holds a team's states, the key that encrypts them and the bucket for its access log.
+"""The buckets of a team: for its states, for their access log and for uploads; and the key of the first.
 
-All three outlive the stack.
+All but the one for uploads outlive the stack.
 """
 
-from typing import cast
+from typing import Any, cast
 
 from aws_cdk import Acknowledgment, Aws, CfnResource, Duration, RemovalPolicy, Validations
 from aws_cdk import aws_kms as kms
@@ -33,18 +33,17 @@ class StateStore(Construct):
         super().__init__(scope, construct_id)
         self.key = self._key(team) if team.key == "kms" else None
         logs_bucket = self._access_logs_bucket(team)
-        self.bucket = s3.Bucket(
+        # The logical ID never changes: a new stack imports a kept resource under it (docs/deploying.md), and
+        # a resource whose name changes is a new resource.
+        self.bucket = private_bucket(
             self,
             "Bucket",
+            "StateBucket",
+            key=self.key,
             bucket_name=bucket_name(team),
             versioned=True,
             object_lock_enabled=True,
             object_lock_default_retention=_default_retention(team.retention),
-            encryption=s3.BucketEncryption.KMS if self.key else s3.BucketEncryption.S3_MANAGED,
-            encryption_key=self.key,
-            bucket_key_enabled=True if self.key else None,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             lifecycle_rules=_lifecycle(team.history),
             server_access_logs_bucket=logs_bucket,
             server_access_logs_prefix=(team.access_logs.prefix or None) if team.access_logs else None,
@@ -60,9 +59,6 @@ class StateStore(Construct):
             )
         for statement in deny_statements(self.bucket, self.key, team):
             self.bucket.add_to_resource_policy(statement)
-        # Fixed, because a new stack imports a kept resource under this name (docs/deploying.md), and
-        # because a resource whose name changes is a new resource.
-        fix_logical_id(self.bucket, "StateBucket")
 
     def _key(self, team: TeamConfig) -> kms.Key:
         key = kms.Key(
@@ -80,23 +76,55 @@ class StateStore(Construct):
         """Return the team's bucket for access logs, or make one."""
         if team.access_logs is not None:
             return s3.Bucket.from_bucket_name(self, "TeamsAccessLogs", team.access_logs.bucket)
-        bucket = s3.Bucket(
+        # S3 delivers logs neither to a bucket with Object Lock nor to one with a key of KMS's own. The name
+        # is CloudFormation's: one like the state bucket's would be longer than S3 takes.
+        return private_bucket(
             self,
             "AccessLogs",
-            # S3 delivers logs neither to a bucket with Object Lock nor to one with a key of KMS's own. The
-            # name is CloudFormation's: one like the state bucket's would be longer than S3 takes.
-            encryption=s3.BucketEncryption.S3_MANAGED,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            lifecycle_rules=[
-                s3.LifecycleRule(id="logs", expiration=Duration.days(team.log_retention)),
-            ],
+            "AccessLogsBucket",
+            lifecycle_rules=[s3.LifecycleRule(id="logs", expiration=Duration.days(team.log_retention))],
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
-        for statement in deny_old_tls(bucket):
-            bucket.add_to_resource_policy(statement)
-        fix_logical_id(bucket, "AccessLogsBucket")
-        return bucket
+
+
+class Staging(Construct):
+    """The staging bucket of one team, which a large state is uploaded to before it is written.
+
+    Clients put states here by presigned addresses. The commit of an upload writes the state and deletes
+    what was uploaded; the lifecycle rule deletes what nobody committed.
+
+    Args:
+        scope: the team's stack.
+        construct_id: of the construct within the stack.
+        key: encrypts every object, as in the state bucket; None for a team that leaves the keys to S3.
+
+    Attributes:
+        bucket: named by CloudFormation: a name like the state bucket's would be longer than S3 takes.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, key: kms.IKey | None) -> None:
+        super().__init__(scope, construct_id)
+        one_day = Duration.days(1)
+        self.bucket = private_bucket(
+            self,
+            "Bucket",
+            "StagingBucket",
+            key=key,
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    id="uploads", expiration=one_day, abort_incomplete_multipart_upload_after=one_day
+                )
+            ],
+            # Not kept, unlike the stack's other buckets: no state is here alone. S3 deletes no bucket with
+            # objects, so an upload that nobody committed stops the deletion of the stack.
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        Validations.of(self.bucket).acknowledge(
+            Acknowledgment(
+                id="AwsSolutions::AwsSolutions-S1",
+                reason="The audit trail has every upload and its commit, and nothing stays beyond a day.",
+            )
+        )
 
 
 def bucket_name(team: TeamConfig) -> str:
@@ -153,6 +181,34 @@ def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
             )
         )
     return rules
+
+
+def private_bucket(
+    scope: Construct, construct_id: str, logical_id: str, *, key: kms.IKey | None = None, **settings: Any
+) -> s3.Bucket:
+    """Make an encrypted bucket that is reached over TLS only and that nothing makes public.
+
+    Args:
+        scope: where it belongs.
+        construct_id: of the construct within the scope.
+        logical_id: its name in the template, which does not depend on its place in the tree.
+        key: encrypts every object; None to leave the keys to S3.
+        settings: the other properties of `s3.Bucket`.
+    """
+    bucket = s3.Bucket(
+        scope,
+        construct_id,
+        encryption=s3.BucketEncryption.KMS if key else s3.BucketEncryption.S3_MANAGED,
+        encryption_key=key,
+        bucket_key_enabled=True if key else None,
+        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+        **settings,
+    )
+    for statement in deny_old_tls(bucket):
+        bucket.add_to_resource_policy(statement)
+    fix_logical_id(bucket, logical_id)
+    return bucket
 
 
 def fix_logical_id(construct: Construct, logical_id: str) -> None:

@@ -10,8 +10,7 @@ from holdfast import team as names
 from infra.api import Api
 from infra.config import Target, TeamConfig, above_quota
 from infra.lambdas import Bundles, Functions, retention_of_each_write
-from infra.staging import Staging
-from infra.state_store import StateStore
+from infra.state_store import Staging, StateStore
 from infra.token_trail import record_selector, token_trails
 
 

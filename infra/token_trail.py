@@ -25,9 +25,8 @@ from constructs import Construct
 
 from holdfast.team import SHARED_TRAIL as NAME
 from infra import keys
-from infra.bucket_policy import deny_old_tls
 from infra.config import ConfigError, Target, TeamConfig
-from infra.state_store import bucket_name, fix_logical_id
+from infra.state_store import bucket_name, private_bucket
 
 # CloudTrail counts every value of every condition ("InvalidEventSelectorsException").
 _MOST_VALUES: Final = 500
@@ -68,12 +67,10 @@ class TokenTrailStack(Stack):
                 f"trail has selectors for {most}; write the name of another trail for some of them, as in "
                 'token_trail = "acme-security"'
             )
-        bucket = s3.Bucket(
+        bucket = private_bucket(
             self,
             "Bucket",
-            encryption=s3.BucketEncryption.S3_MANAGED,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            "TokenTrailBucket",
             lifecycle_rules=[
                 s3.LifecycleRule(
                     id="trail", expiration=Duration.days(max(team.audit_retention for team in teams))
@@ -81,7 +78,6 @@ class TokenTrailStack(Stack):
             ],
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
-        fix_logical_id(bucket, "TokenTrailBucket")
         Validations.of(bucket).acknowledge(
             Acknowledgment(
                 id="AwsSolutions::AwsSolutions-S1",
@@ -94,7 +90,7 @@ class TokenTrailStack(Stack):
             resource_name=NAME,
             arn_format=ArnFormat.SLASH_RESOURCE_NAME,
         )
-        for statement in (*deny_old_tls(bucket), *_delivery(bucket, trail_arn, self.account)):
+        for statement in _delivery(bucket, trail_arn, self.account):
             bucket.add_to_resource_policy(statement)
         trail = cloudtrail.CfnTrail(
             self,

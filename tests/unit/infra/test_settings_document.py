@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.team import NAME_RULE
 from infra.config import TeamConfig, load_teams
 from infra.settings import settings_of
-from infra.settings_document import PATH, settings_document
 from tests.conftest import GeneratedFile
+from tests.support.settings_document import PATH, settings_document
 
 
 @pytest.mark.generated
@@ -24,6 +25,10 @@ def test_the_document_has_a_row_for_each_setting_and_each_member() -> None:
         "retention.days",
         "retention.bucket_default",
     ]
+
+
+def test_the_rule_for_a_name_is_that_of_the_code() -> None:
+    assert NAME_RULE.replace("'", "`") in settings_document()
 
 
 def test_no_row_leaves_a_column_empty_or_breaks_the_table() -> None:
@@ -61,9 +66,3 @@ def test_each_table_that_a_row_shows_is_taken(tmp_path: Path) -> None:
     path = tmp_path / "teams.toml"
     path.write_text("[teams.a]\n" + "".join(f"{name} = {table}\n" for name, table in tables))
     assert load_teams(path)
-
-
-def test_its_links_lead_to_documents_that_are_there() -> None:
-    links = re.findall(r"\]\(([^)#]+)", settings_document())
-    assert links
-    assert all((PATH.parent / link).is_file() for link in links)
