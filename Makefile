@@ -13,7 +13,7 @@ ON_TWO_LOCAL_AWSS = -n 2 --dist loadfile --no-loadscope-reorder
 
 # The targets share one set-up and one local AWS.
 .NOTPARALLEL:
-.PHONY: help up demo issuer down clean test lint unit contract e2e safety safety-quick benchmark generated synth deploy upgrade set-up
+.PHONY: help up demo issuer down clean test lint unit contract e2e safety safety-quick benchmark generated figures synth deploy upgrade set-up
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,10 +36,11 @@ clean: ## stop it and remove .local WITH ALL STATES, build output and caches
 test: set-up ## lint, types, all tests and the quick safety run, and what each took
 	@$(BIN)/python -m tests
 
-lint: set-up ## ruff, mypy and the rules on who may import whom
+lint: set-up ## ruff, mypy, the rules on who may import whom, and the bounds of `make figures`
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	PYTHONPATH=functions $(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tests.figures --check
 	$(BIN)/mypy
 
 unit: set-up ## only the tests that deploy nothing
@@ -62,6 +63,9 @@ benchmark: set-up ## speed and S3 requests, beside Terraform's own s3 backend (d
 
 generated: set-up ## write the files that are generated from the code again; review the difference
 	$(BIN)/pytest -m generated --update-generated
+
+figures: set-up ## lines, words, circles, floors and the longest function, with their bounds
+	@$(BIN)/python -m tests.figures
 
 synth: set-up ## the CloudFormation templates for AWS, into cdk.out
 	@$(CDK) synth --quiet

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
+from tests.figures import TEST_MINUTES
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 _BIN: Final = Path(sys.executable).parent
 
@@ -279,7 +281,11 @@ def main(parts: Sequence[Sequence[Part]] = PARTS) -> int:
     except KeyboardInterrupt:
         print("\nInterrupted; everything that was started has ended.", file=sys.stderr)
         return 130
-    print(f"\n{summary(runs, time.monotonic() - started)}", flush=True)
+    wall = time.monotonic() - started
+    print(f"\n{summary(runs, wall)}", flush=True)
+    if succeeded and parts is PARTS:
+        TEST_MINUTES.parent.mkdir(exist_ok=True)
+        TEST_MINUTES.write_text(str(round(wall / 60)), encoding="utf-8")
     return 0 if succeeded else 1
 
 

@@ -1,0 +1,203 @@
+"""How large the house is, and how large it may be.
+
+    python -m tests.figures            prints every figure
+    python -m tests.figures --check    fails with those above their bound
+
+A change that needs a higher bound raises it in a commit of its own, which says what for.
+"""
+
+import argparse
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import grimp
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+TEST_MINUTES: Final = ROOT / ".build" / "test-minutes"
+"""Where `make test` leaves how long it took."""
+
+BOUNDS: Final[Mapping[str, int]] = {}
+"""The most that a figure may be, by its name."""
+
+PRODUCT: Final = ("functions", "holdfast_cli", "infra", "local_aws", "benchmarks", "app.py")
+LAYERED: Final = ("functions", "holdfast_cli", "infra", "local_aws")
+"""What is looked at for circles of imports."""
+COMMAND: Final = "holdfast_cli"
+DOCUMENTS: Final = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs")
+
+Graph = Mapping[str, frozenset[str]]
+"""The imports of each module; one within a function counts, and one for types alone does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A measured number.
+
+    Attributes:
+        name: also that of its bound.
+        value: the number.
+        where: what has it, for the largest of its kind.
+    """
+
+    name: str
+    value: int
+    where: str = ""
+
+    @property
+    def is_above(self) -> bool:
+        """Whether it is above its bound."""
+        return self.value > BOUNDS.get(self.name, self.value)
+
+    def __str__(self) -> str:
+        bound = f" (at most {BOUNDS[self.name]:,})" if self.name in BOUNDS else ""
+        return f"{self.name:24}{self.value:>9,}{bound}{f'  {self.where}' if self.where else ''}"
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def files(names: Iterable[str], ending: str) -> Iterator[Path]:
+    """Yield the files with an ending: those of the names that are files, and all below the folders."""
+    for path in (ROOT / name for name in names):
+        yield from [path] if path.is_file() else sorted(path.rglob(f"*{ending}"))
+
+
+@cache
+def text(path: Path) -> str:
+    """Return the content of a file."""
+    return path.read_text(encoding="utf-8")
+
+
+def lines(paths: Iterable[Path]) -> int:
+    """Return how many lines some files have."""
+    return sum(len(text(path).splitlines()) for path in paths)
+
+
+def words(paths: Iterable[Path]) -> int:
+    """Return how many words some documents have; comments, which no reader sees, have none."""
+    return sum(len(re.sub(r"<!--.*?-->", "", text(path), flags=re.DOTALL).split()) for path in paths)
+
+
+def functions(paths: Iterable[Path]) -> Iterator[tuple[int, str, str]]:
+    """Yield length, name and file of every function."""
+    for path in paths:
+        for node in ast.walk(ast.parse(text(path))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                length = (node.end_lineno or node.lineno) - node.lineno + 1
+                yield length, node.name, str(path.relative_to(ROOT))
+
+
+# --- imports --------------------------------------------------------------------------------------
+
+
+def imports(folder: str) -> Graph:
+    """Return which module of a folder imports which other."""
+    inside = [path.parent.name for path in (ROOT / folder).glob("*/__init__.py")]
+    packages = [folder] if (ROOT / folder / "__init__.py").is_file() else inside
+    sys.path[:0] = [str(ROOT), str(ROOT / "functions")]  # where the modules are looked up; none is loaded
+    try:
+        graph = grimp.build_graph(*packages, exclude_type_checking_imports=True, cache_dir=None)
+    finally:
+        del sys.path[:2]
+    return {name: frozenset(graph.find_modules_directly_imported_by(name)) for name in graph.modules}
+
+
+def wings(graph: Graph) -> Graph:
+    """Return the same for what a package itself has: its folders and single modules, but no `__main__`."""
+
+    def wing(module: str) -> str:
+        return ".".join(module.split(".")[:2])
+
+    inside = {wing(module) for module in graph if "." in module and not module.endswith(".__main__")}
+    return {
+        name: frozenset(
+            wing(other) for module in graph if wing(module) == name for other in graph[module]
+        ).intersection(inside - {name})
+        for name in inside
+    }
+
+
+def circles(graph: Graph) -> list[list[str]]:
+    """Return the sets of modules that import each other, directly or by way of others."""
+    reached = {module: _reached(graph, module) for module in graph}
+    together = {
+        frozenset(other for other in reached[module] if module in reached[other])
+        for module in graph
+        if module in reached[module]
+    }
+    return sorted(sorted(circle) for circle in together)
+
+
+def _reached(graph: Graph, start: str) -> frozenset[str]:
+    seen: set[str] = set()
+    waiting = list(graph[start])
+    while waiting:
+        module = waiting.pop()
+        if module not in seen:
+            seen.add(module)
+            waiting += graph[module]
+    return frozenset(seen)
+
+
+def chain(graph: Graph) -> Sequence[str]:
+    """Return the longest chain of modules of which each imports the next; a circle is one floor."""
+    same = {module: circle[0] for circle in circles(graph) for module in circle}
+
+    @cache
+    def longest(module: str) -> tuple[str, ...]:
+        members = [other for other in graph if same.get(other, other) == module]
+        below = {same.get(other, other) for member in members for other in graph[member]} - {module}
+        return (module, *max(map(longest, sorted(below)), key=len, default=()))
+
+    return max((longest(same.get(module, module)) for module in sorted(graph)), key=len)
+
+
+# --- all of them ----------------------------------------------------------------------------------
+
+
+def figures() -> Iterator[Figure]:
+    """Yield every figure."""
+    product, tests = list(files(PRODUCT, ".py")), list(files(["tests"], ".py"))
+    yield Figure("product, lines", lines(product))
+    yield Figure("tests, lines", lines(tests))
+    length, name, place = max(functions(product + tests))
+    yield Figure("longest function", length, f"{name} in {place}")
+    largest, place = max((lines([path]), str(path.relative_to(ROOT))) for path in product)
+    yield Figure("largest file", largest, place)
+    command = imports(COMMAND)
+    graphs = [*map(imports, LAYERED), wings(command)]
+    found = [circle for graph in graphs for circle in circles(graph)]
+    yield Figure("circles of imports", len(found), "; ".join(", ".join(circle) for circle in found))
+    for name, graph in (("floors of the command", wings(command)), ("modules one on another", command)):
+        floors = [module.removeprefix(f"{COMMAND}.") for module in chain(graph)]
+        yield Figure(name, len(floors), " > ".join(floors))
+    yield Figure("words of documents", words(files(DOCUMENTS, ".md")))
+    yield Figure("words of the changelog", words(files(["CHANGELOG.md"], ".md")))
+    yield Figure("tests", sum(name.startswith("test_") for _, name, _ in functions(tests)))
+    if TEST_MINUTES.is_file():
+        yield Figure("minutes of `make test`", int(text(TEST_MINUTES)))
+
+
+def main() -> int:
+    """Print the figures, or those above their bound.
+
+    Returns:
+        The exit code: 1 if the bounds are checked and one is exceeded.
+    """
+    parser = argparse.ArgumentParser(prog="python -m tests.figures", description="How large the house is.")
+    parser.add_argument("--check", action="store_true", help="fail with the figures above their bound")
+    is_check = parser.parse_args().check
+    shown = [figure for figure in figures() if figure.is_above or not is_check]
+    for figure in shown:
+        print(figure)
+    return 1 if is_check and shown else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
