@@ -70,10 +70,9 @@ class Api(Construct):
                 rate_limit=team.throttling.rate, burst_limit=team.throttling.burst
             ),
         )
+        stage_resource = cast("apigatewayv2.CfnStage", stage.node.default_child)
         # HttpStage itself takes a format only as an object that implements a TypeScript interface.
-        cast(
-            "apigatewayv2.CfnStage", stage.node.default_child
-        ).access_log_settings = apigatewayv2.CfnStage.AccessLogSettingsProperty(
+        stage_resource.access_log_settings = apigatewayv2.CfnStage.AccessLogSettingsProperty(
             destination_arn=Stack.of(self).format_arn(
                 service="logs",
                 resource="log-group",
@@ -118,7 +117,12 @@ class Api(Construct):
                 authorizer=authorizer,
             )
             if path == MANAGEMENT:
-                _throttle_apart(stage, route, path, management_throttling(team.throttling))
+                limits = management_throttling(team.throttling)
+                stage_resource.route_settings = {
+                    f"ANY {path}": {"ThrottlingRateLimit": limits.rate, "ThrottlingBurstLimit": limits.burst}
+                }
+                # API Gateway refuses settings of a route that is not there ("Unable to find Route by key").
+                stage.node.add_dependency(route)
         # Every other path. The gateway's own 404 would read as "no state yet", and Terraform would create
         # everything anew.
         apigatewayv2.HttpRoute(
@@ -141,10 +145,7 @@ class Api(Construct):
                 Acknowledgment(id="AwsSolutions::AwsSolutions-APIG4", reason=reason)
             )
 
-        if target.api_address is None:
-            self.address = api.api_endpoint
-        else:
-            self.address = target.api_address.replace("{api}", api.api_id)
+        self.address = (target.api_address or api.api_endpoint).replace("{api}", api.api_id)
 
 
 def management_throttling(throttling: Throttling) -> Throttling:
@@ -154,14 +155,3 @@ def management_throttling(throttling: Throttling) -> Throttling:
     Throttling(rate=25, burst=1)
     """
     return Throttling(rate=max(1, throttling.rate // _SHARE), burst=max(1, throttling.burst // _SHARE))
-
-
-def _throttle_apart(
-    stage: apigatewayv2.HttpStage, route: apigatewayv2.HttpRoute, path: str, throttling: Throttling
-) -> None:
-    """Give a route limits of its own."""
-    cast("apigatewayv2.CfnStage", stage.node.default_child).route_settings = {
-        f"ANY {path}": {"ThrottlingRateLimit": throttling.rate, "ThrottlingBurstLimit": throttling.burst}
-    }
-    # API Gateway refuses settings of a route that is not there ("Unable to find Route by key").
-    stage.node.add_dependency(route)

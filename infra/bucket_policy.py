@@ -20,6 +20,11 @@ from infra.config import TeamConfig
 _CREATES_AN_OBJECT = {"s3:ObjectCreationOperation": "true"}
 """Not CreateMultipartUpload and UploadPart, which are s3:PutObject too and cannot carry a condition."""
 
+_WITHOUT_CONDITION: Mapping[str, Any] = {
+    "Null": {"s3:if-none-match": "true", "s3:if-match": "true"},
+    "Bool": _CREATES_AN_OBJECT,
+}
+
 _ENCRYPTION = "s3:x-amz-server-side-encryption"
 
 
@@ -36,6 +41,10 @@ def deny_statements(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) 
         bucket.arn_for_objects(f"{keys.folder(one)}*")
         for one in (keys.TOKENS, keys.TRUST, keys.SESSIONS, keys.WORKSPACES)
     ]
+
+    def blind(sid: str, resources: Sequence[str]) -> iam.PolicyStatement:
+        return _deny(sid, "s3:PutObject", resources, _WITHOUT_CONDITION)
+
     return [
         _deny(
             "RefuseLockWritesWithoutCondition",
@@ -44,29 +53,10 @@ def deny_statements(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) 
             {"Null": {"s3:if-none-match": "true"}, "Bool": _CREATES_AN_OBJECT},
         ),
         # backend "s3" writes a state without a condition.
-        *(
-            []
-            if team.native_clients
-            else [
-                _deny(
-                    "RefuseStateWritesWithoutCondition",
-                    "s3:PutObject",
-                    [states],
-                    {
-                        "Null": {"s3:if-none-match": "true", "s3:if-match": "true"},
-                        "Bool": _CREATES_AN_OBJECT,
-                    },
-                )
-            ]
-        ),
+        *(() if team.native_clients else (blind("RefuseStateWritesWithoutCondition", [states]),)),
         # A blind overwrite could make a record valid again that was revoked in the meantime, or drop the tags
         # that another process gave a workspace.
-        _deny(
-            "RefuseRecordWritesWithoutCondition",
-            "s3:PutObject",
-            records,
-            {"Null": {"s3:if-none-match": "true", "s3:if-match": "true"}, "Bool": _CREATES_AN_OBJECT},
-        ),
+        blind("RefuseRecordWritesWithoutCondition", records),
         *_deny_other_encryption(bucket, key),
         _deny("RefuseToDeleteStateVersions", "s3:DeleteObjectVersion", [states]),
         # Without its newest version a record is the version before, which was not revoked yet.

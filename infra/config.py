@@ -66,7 +66,6 @@ _WITH_SMALLER_QUOTA = frozenset(
     }
 )
 
-_ANY_TIME = "any time"
 _NEVER = "never: makes another stack"
 _KEEP = "any time; versions that exist keep theirs"
 
@@ -131,44 +130,32 @@ class History:
 class Throttling:
     """How many requests the API accepts; those above get 429, which Terraform retries."""
 
-    rate: int = setting(
-        whole_number(1, 10000), "requests a second in the long run", deployed=_ANY_TIME, default=100
-    )
-    burst: int = setting(whole_number(1, 5000), "requests at once", deployed=_ANY_TIME, default=200)
+    rate: int = setting(whole_number(1, 10000), "requests a second in the long run", default=100)
+    burst: int = setting(whole_number(1, 5000), "requests at once", default=200)
 
 
 _WHOLE_VCPU = 1769
 """The megabytes of a function that has one; processor time grows with them."""
 
 
+def _megabytes(sentence: str) -> Any:
+    return setting(whole_number(256, 10240), sentence, default=_WHOLE_VCPU)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """Megabytes of each function."""
 
-    backend: int = setting(
-        whole_number(256, 10240),
-        "of the function that handles Terraform's requests",
-        deployed=_ANY_TIME,
-        default=_WHOLE_VCPU,
+    backend: int = _megabytes("of the function that handles Terraform's requests")
+    cloud: int = _megabytes(
+        'of the function that handles requests of `cloud {}` and `backend "remote"`; it holds whole states'
     )
-    cloud: int = setting(
-        whole_number(256, 10240),
-        'of the function that handles requests of `cloud {}` and `backend "remote"`; it holds whole states',
-        deployed=_ANY_TIME,
-        default=_WHOLE_VCPU,
+    management: int = _megabytes(
+        "of the function that handles operators' requests, as of `holdfast state`; it holds whole states"
     )
-    management: int = setting(
-        whole_number(256, 10240),
-        "of the function that handles operators' requests, as of `holdfast state`; it holds whole states",
-        deployed=_ANY_TIME,
-        default=_WHOLE_VCPU,
-    )
-    authorizer: int = setting(
-        whole_number(256, 10240),
+    authorizer: int = _megabytes(
         "of the functions that verify credentials and create sessions; "
-        "[what each size costs](limits.md#memory-of-the-authorizer)",
-        deployed=_ANY_TIME,
-        default=_WHOLE_VCPU,
+        "[what each size costs](limits.md#memory-of-the-authorizer)"
     )
 
     def of(self, spec: FunctionSpec) -> int:
@@ -202,12 +189,10 @@ class AccessLogs:
     bucket: str = setting(
         text('the name of a bucket, as in "acme-s3-logs"', _BUCKET_NAME.fullmatch),
         "a bucket in the same account and region, without Object Lock and KMS, that lets S3 write logs",
-        deployed=_ANY_TIME,
     )
     prefix: str = setting(
         text("at most 512 letters, digits and signs of ASCII", re.compile("[ -~]{0,512}").fullmatch),
         "what the logs' names begin with",
-        deployed=_ANY_TIME,
         default="",
     )
 
@@ -238,20 +223,16 @@ class TeamConfig:
         unset="that of the credentials in use",
         default=None,
     )
-    require_lock: bool = setting(
-        flag(), "whether a write needs the state's lock", deployed=_ANY_TIME, default=True
-    )
+    require_lock: bool = setting(flag(), "whether a write needs the state's lock", default=True)
     new_states: Literal["any", "declared"] = setting(
         word("any", "declared"),
         "any: the first lock or write makes a state; declared: a name without a state is refused until "
         "`holdfast state create` has declared it, when it is read, too",
-        deployed=_ANY_TIME,
         default="any",
     )
     native_clients: bool = setting(
         flag(),
         'whether `backend "s3"` writes to the bucket too, which it does without a condition',
-        deployed=_ANY_TIME,
         default=False,
     )
     max_state_mb: int = setting(
@@ -259,7 +240,6 @@ class TeamConfig:
         'the largest state, in megabytes, that `cloud {}`, `backend "remote"` and a restore write; '
         "`memory.cloud` and `memory.management` must be at least four times that and 128 more; "
         "[what each size takes](limits.md#states-through-cloud)",
-        deployed=_ANY_TIME,
         default=100,
     )
     retention: Retention | None = setting(
@@ -314,14 +294,12 @@ class TeamConfig:
         Table(Throttling, as_toml(asdict(Throttling()))),
         "how many requests the API accepts; those above get `429`, which Terraform retries; the management "
         "API has [a quarter of these numbers](limits.md#requests-of-operators) as limits of its own",
-        deployed=_ANY_TIME,
         default=Throttling(),
     )
     memory: Memory = setting(
         Table(Memory, as_toml(asdict(Memory()))),
         f"megabytes of each function; {_WHOLE_VCPU} are one whole vCPU, "
         "and a new AWS account may allow 3008 at most",
-        deployed=_ANY_TIME,
         default=Memory(),
     )
     snap_start: bool = setting(
@@ -329,7 +307,6 @@ class TeamConfig:
         "whether functions start from a snapshot, which Lambda bills around the clock for each live version: "
         f"with the default `memory` {snap_start_price(Memory()):.2f} dollars a month and team "
         f"({_SNAPSHOT_PRICE:.10f} for a GB and second)",
-        deployed=_ANY_TIME,
         default=False,
     )
     tags: Mapping[str, str] = setting(
@@ -348,7 +325,6 @@ class TeamConfig:
             most=48,
         ),
         "of everything in the stack, beside `holdfast:team`",
-        deployed=_ANY_TIME,
         unset="none",
         default_factory=dict,
     )

@@ -58,7 +58,9 @@ class Setting:
     default: str | None
 
 
-def setting(kind: Kind, sentence: str, *, deployed: str, unset: str | None = None, **default: Any) -> Any:
+def setting(
+    kind: Kind, sentence: str, *, deployed: str = "any time", unset: str | None = None, **default: Any
+) -> Any:
     """Declare a field of a dataclass that is a table of settings; see `Setting`.
 
     Args:

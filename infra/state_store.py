@@ -61,14 +61,10 @@ class StateStore(Construct):
             self.bucket.add_to_resource_policy(statement)
 
     def _key(self, team: TeamConfig) -> kms.Key:
-        key = kms.Key(
-            self,
-            "Key",
-            description=f"Holdfast: encrypts the states of team {team.name}",
-            enable_key_rotation=True,
-            # Without the key the whole history is lost.
-            removal_policy=RemovalPolicy.RETAIN,
-        )
+        description = f"Holdfast: encrypts the states of team {team.name}"
+        # Without the key the whole history is lost.
+        kept = RemovalPolicy.RETAIN
+        key = kms.Key(self, "Key", description=description, enable_key_rotation=True, removal_policy=kept)
         fix_logical_id(key, "StateKey")
         return key
 
@@ -150,18 +146,15 @@ def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
         s3.LifecycleRule(id="markers-with-nothing-beneath", expired_object_delete_marker=True),
         s3.LifecycleRule(id="unfinished-uploads", abort_incomplete_multipart_upload_after=one_day),
         # The longest session is half a day: what goes has ended, and who had it stands in the audit trail.
-        s3.LifecycleRule(
-            id="sessions",
-            prefix=keys.folder(keys.SESSIONS),
-            expiration=one_day,
-            noncurrent_version_expiration=one_day,
-        ),
-        # What a doctor leaves that was stopped in the middle: gone within four days, as S3 counts them.
-        s3.LifecycleRule(
-            id="probes",
-            prefix=keys.folder(keys.PROBES),
-            expiration=one_day,
-            noncurrent_version_expiration=one_day,
+        # Probes are what a doctor leaves that was stopped in the middle: gone within four days, as S3 counts.
+        *(
+            s3.LifecycleRule(
+                id=name,
+                prefix=keys.folder(key),
+                expiration=one_day,
+                noncurrent_version_expiration=one_day,
+            )
+            for name, key in (("sessions", keys.SESSIONS), ("probes", keys.PROBES))
         ),
         # Tags that a workspace had, and workspaces that were deleted, can be looked up for this long.
         s3.LifecycleRule(

@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from aws_cdk import CfnOutput, Environment, Stack, Validations
 from constructs import Construct
 
 from holdfast import team as names
 from infra.api import Api
-from infra.config import Target, TeamConfig, above_quota
+from infra.config import History, Target, TeamConfig, above_quota
 from infra.lambdas import Bundles, Functions, retention_of_each_write
+from infra.settings import as_toml
 from infra.state_store import Staging, StateStore
 from infra.token_trail import record_selector, token_trails
 
@@ -91,22 +93,15 @@ def what_stays_for_ever(team: TeamConfig) -> str | None:
     """
     if team.history is not None:
         return None
-    leaves = [
-        *(
-            ["each unlock of a native client leaves an old version and a delete marker of its lock"]
-            if team.native_clients
-            else []
-        ),
-        *(
-            ["under a retention of the bucket's own each unlock leaves a delete marker of the lock"]
-            if team.retention and team.retention.bucket_default
-            else []
-        ),
-    ]
+    leaves = []
+    if team.native_clients:
+        leaves.append("each unlock of a native client leaves an old version and a delete marker of its lock")
+    if team.retention and team.retention.bucket_default:
+        leaves.append("under a retention of the bucket's own each unlock leaves a delete marker of the lock")
     if not leaves:
         return None
-    days = max(365, team.retention.days if team.retention else 0)
+    history = History(days=max(365, team.retention.days if team.retention else 0))
     return (
         f"team '{team.name}': {', and '.join(leaves)}, and they stay for ever; "
-        f"write history = {{ days = {days}, keep_versions = 100 }} to have S3 remove them"
+        f"write history = {as_toml(asdict(history))} to have S3 remove them"
     )

@@ -4,7 +4,7 @@ One case for each permission that the local AWS enforces. That a function has th
 them, is for test_permissions.py to find.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -227,27 +227,6 @@ def _staged(team: Team, announced: Response) -> int:
     )
 
 
-def describe(team: Team, state: str) -> Request:
-    """Ask what there is of a state: object, lock and record."""
-    return _managed(team, state, "GET", f"states/{state}")
-
-
-def show_lock(team: Team, state: str) -> Request:
-    return _managed(team, state, "GET", f"locks/{state}")
-
-
-def list_states(team: Team, state: str) -> Request:
-    return _managed(team, state, "GET", "states")
-
-
-def history(team: Team, state: str) -> Request:
-    return _managed(team, state, "GET", f"versions/{state}")
-
-
-def activity(team: Team, state: str) -> Request:
-    return _managed(team, state, "GET", "activity")
-
-
 def declare(team: Team, state: str) -> Request:
     client = _signed_in(team)
     return lambda: _told(manage(client, "POST", f"create/{state}", {}))
@@ -270,10 +249,6 @@ def delete_by_operator(team: Team, state: str) -> Request:
     return lambda: _told(manage(client, "POST", f"delete/{state}", {"version": version}))
 
 
-def freeze(team: Team, state: str) -> Request:
-    return _managed(team, state, "PUT", f"freeze/{state}", {"reason": "a test", "id": uuid4().hex})
-
-
 def unfreeze(team: Team, state: str) -> Request:
     send_request = _frozen(team, state)
 
@@ -291,12 +266,21 @@ def unfreeze_under_retention(team: Team, state: str) -> Request:
     return send
 
 
-def _managed(
-    team: Team, state: str, method: str, path: str, document: Mapping[str, object] | None = None
-) -> Request:
-    client = _signed_in(team)
+def managed(path: str) -> Callable[[Team, str], Request]:
+    """Read something of a state that was written."""
+
+    def prepare(team: Team, state: str) -> Request:
+        client = _signed_in(team)
+        _written(team, state)
+        return lambda: _told(manage(client, "GET", path.format(state=state)))
+
+    return prepare
+
+
+def freeze(team: Team, state: str) -> Request:
+    client, document = _signed_in(team), {"reason": "a test", "id": uuid4().hex}
     _written(team, state)
-    return lambda: _told(manage(client, method, path, document))
+    return lambda: _told(manage(client, "PUT", f"freeze/{state}", document))
 
 
 def _frozen(team: Team, state: str) -> Request:
@@ -440,8 +424,8 @@ CASES: Final = (
     Case("cloud", "s3:DeleteObject", UPLOADED_JSON, commit, _COMMITTED, _ONE_STAYS),
     Case("cloud", "s3:ListBucket", "bucket", list_workspaces, "200", _REFUSED),
     Case("cloud", "s3:ListBucketVersions", "bucket", delete_workspace, "204", _REFUSED),
-    Case("management", "s3:GetObject", STATES, describe, "200", _REFUSED),
-    Case("management", "s3:GetObject", LOCKS, show_lock, "200", _REFUSED),
+    Case("management", "s3:GetObject", STATES, managed("states/{state}"), "200", _REFUSED),
+    Case("management", "s3:GetObject", LOCKS, managed("locks/{state}"), "200", _REFUSED),
     Case("management", "s3:PutObject", STATES, restore, "200", _REFUSED),
     Case("management", "s3:PutObject", LOCKS, freeze, "200", _REFUSED),
     Case("management", "s3:DeleteObject", STATES, delete_by_operator, "200", _REFUSED),
@@ -451,11 +435,11 @@ CASES: Final = (
         *("management", "s3:DeleteObjectVersion", LOCKS, unfreeze, _CLEAN),
         "200, 1 versions and 1 markers of the lock stay",
     ),
-    Case("management", "s3:GetObject", WORKSPACES, describe, "200", _REFUSED),
+    Case("management", "s3:GetObject", WORKSPACES, managed("states/{state}"), "200", _REFUSED),
     Case("management", "s3:PutObject", WORKSPACES, declare, "200", _REFUSED),
-    Case("management", "s3:ListBucket", "bucket", list_states, "200", _REFUSED),
-    Case("management", "s3:ListBucketVersions", "bucket", history, "200", _REFUSED),
-    Case("management", "logs:FilterLogEvents", "audit", activity, "200", _REFUSED),
+    Case("management", "s3:ListBucket", "bucket", managed("states"), "200", _REFUSED),
+    Case("management", "s3:ListBucketVersions", "bucket", managed("versions/{state}"), "200", _REFUSED),
+    Case("management", "logs:FilterLogEvents", "audit", managed("activity"), "200", _REFUSED),
     Case("authorizer", "s3:GetObject", TOKENS, sign_in, "204", _FAULT),
     Case("authorizer", "s3:GetObject", SESSIONS, sign_in_with_session, "204", _FAULT),
     Case("authorizer", "s3:GetObject", TRUST, sign_in_with_session, "204", _FAULT),

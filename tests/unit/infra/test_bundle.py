@@ -187,8 +187,34 @@ except ProxyConnectionError:
     pass
 """
 CALLS = {"audit_trail": CALL_LOGS, "management": CALL_S3 + READ_LOGS}
-ALONE = ("-I", "-S", "-c")
-"""Without the packages of the Python that runs it."""
+
+
+def run_alone(code: str, path: Path, *arguments: str, **environment: str) -> str:
+    """What Python prints that has nothing but a bundle, and not the packages of the Python that runs it."""
+    ended = subprocess.run(
+        [
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            f"import sys; sys.path.insert(0, {str(path)!r})\n{code}",
+            *arguments,
+        ],
+        env={
+            **SETTINGS,
+            "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "POWERTOOLS_LOG_LEVEL": "CRITICAL",
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stderr == ""
+    return ended.stdout
 
 
 def botocore_data(files: set[str]) -> set[str]:
@@ -200,8 +226,7 @@ def botocore_data(files: set[str]) -> set[str]:
 def test_a_bundle_has_of_botocores_data_what_the_function_reads_and_nothing_else(
     for_aws: Path, for_here: Path, function: str
 ) -> None:
-    script = (
-        f"import sys; sys.path.insert(0, {str(for_here)!r})\n"
+    code = (
         "opened = set()\n"
         "sys.addaudithook(lambda event, args: event == 'open' and opened.add(str(args[0])))\n"
         "import importlib, time\n"
@@ -209,23 +234,10 @@ def test_a_bundle_has_of_botocores_data_what_the_function_reads_and_nothing_else
         f"{CALLS.get(function, CALL_S3)}"
         "print('\\n'.join(opened))\n"
     )
-    settings = {
-        "AWS_DEFAULT_REGION": "eu-central-1",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "HTTPS_PROXY": "http://127.0.0.1:1",  # nothing leaves this machine
-        **SETTINGS,
-    }
-    ended = subprocess.run(
-        [sys.executable, *ALONE, script],
-        env=settings,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    printed = run_alone(code, for_here, HTTPS_PROXY="http://127.0.0.1:1")  # nothing leaves this machine
     opened = {
         Path(name).relative_to(for_here).as_posix()
-        for name in ended.stdout.splitlines()
+        for name in printed.splitlines()
         if Path(name).is_relative_to(for_here)
     }
     assert botocore_data(contents(for_aws)) == botocore_data(opened)
@@ -328,53 +340,13 @@ def s3_endpoint() -> Iterator[str]:
     "function", [name for name in FUNCTIONS if name not in (*CALLS, "health")], indirect=True
 )
 def test_a_bundle_talks_to_s3_with_nothing_but_what_is_in_it(for_here: Path, s3_endpoint: str) -> None:
-    script = (
-        f"import sys; sys.path.insert(0, {str(for_here)!r})\n"
+    code = (
         "import time\n"
         "from holdfast.s3.store import Store, connect\n"
         "store = Store(connect(), 'bucket', '123456789012', deadline=time.monotonic() + 5)\n"
         "print(store.read('states/a.tfstate').body)\n"
     )
-    ended = subprocess.run(
-        [sys.executable, *ALONE, script],
-        env={
-            "AWS_ENDPOINT_URL_S3": s3_endpoint,
-            "AWS_REGION": "us-east-1",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (ended.stdout, ended.stderr) == ("b'state'\n", "")
-
-
-def run_alone(code: str, path: Path, *arguments: str) -> str:
-    """What Python prints that has nothing but a bundle."""
-    ended = subprocess.run(
-        [
-            sys.executable,
-            "-I",
-            "-S",
-            "-c",
-            f"import sys; sys.path.insert(0, {str(path)!r})\n{code}",
-            *arguments,
-        ],
-        env={
-            **SETTINGS,
-            "AWS_REGION": "us-east-1",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "POWERTOOLS_LOG_LEVEL": "CRITICAL",
-        },
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return ended.stdout
+    assert run_alone(code, for_here, AWS_ENDPOINT_URL_S3=s3_endpoint) == "b'state'\n"
 
 
 def test_the_authorizer_verifies_a_signature_with_nothing_but_what_is_in_its_bundle() -> None:
