@@ -10,7 +10,7 @@ from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from benchmarks import beside_s3, clients, cloud, cold_start, distance, manage, month, size, verbs
+from benchmarks import cloud, cold_start, distance, manage, size, verbs
 from benchmarks.figures import Saved, Section, saved, table, to_json
 from benchmarks.run import Run, started, tell
 from local_aws.failure import LocalAwsError
@@ -18,14 +18,11 @@ from tests.support.user_settings import forget_user_settings
 
 SECTIONS: Final[dict[str, Callable[[Run], Section]]] = {
     "verbs": verbs.measure,
-    "beside-s3": beside_s3.measure,
     "distance": distance.measure,
     "cold": cold_start.measure,
-    "clients": clients.measure,
     "size": size.measure,
     "cloud": cloud.measure,
     "manage": manage.measure,
-    "month": month.measure,
 }
 """What can be measured, in the order in which it is."""
 

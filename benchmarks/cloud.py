@@ -7,7 +7,6 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from statistics import median
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -28,9 +27,8 @@ from holdfast.state.document import Revision
 from local_aws.clients import s3_client
 from local_aws.server import ACCOUNT, ROOT
 from local_aws.terraform import Terraform
-from tests.support.deployed import client, function_name, route_through
+from tests.support.deployed import client, function_name
 
-_FUNCTIONS: Final = ("backend", "cloud", "authorizer")
 _COMMANDS: Final = ("init", "plan", "apply", "output")
 _HOST: Final = "holdfast.local"
 _MEGABYTES: Final = (1, 10, 50, 100)
@@ -98,15 +96,9 @@ def measure(run: Run) -> Section:
 
 
 def _commands(run: Run) -> Iterator[Figure]:
-    aws = run.stack.aws
-    functions = [function_name(aws, f"Holdfast-{TEAM}", name) for name in _FUNCTIONS]
-    with ExitStack() as at_end:
-        to_aws = at_end.enter_context(Relay(aws.endpoint, 0))
-        to_s3 = at_end.enter_context(Relay(aws.endpoint, 0))
-        at_end.callback(route_through, aws, functions, None)
-        route_through(aws, functions, to_s3.endpoint)
+    with run.stack.relayed("backend", "cloud", "authorizer") as relays:
         for terraform in one_of_each_version():
-            yield from _of_terraform(run, terraform, to_aws, to_s3)
+            yield from _of_terraform(run, terraform, *relays)
     yield from _in_the_function(
         {function: run.stack.log("benchmark/cloud/", function) for function in ("backend", "cloud")}
     )

@@ -2,29 +2,25 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.emulator import Emulator, Share
 from benchmarks.figures import Figure, Section
 from benchmarks.project import one_of_each_version, projects
 from benchmarks.relay import Passed, Relay
 from benchmarks.run import Run, tell
-from benchmarks.stack import TEAM
 from holdfast.access import Role
 from holdfast.identity import tokens
 from local_aws.clients import s3_client
 from local_aws.terraform import Terraform
-from tests.support.deployed import function_name, route_through
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _TO_AWS: Final = 0.040
 _TO_S3: Final = 0.012
-_LIMITS: Final = {"plan": 0.87, "apply": 1.05}
+_COMMANDS: Final = ("plan", "apply")
 
 _BESIDE: Final = "beside"
 _IN_USE: Final = "in use"
@@ -37,12 +33,8 @@ _NOTES: Final = (
     "In use: the functions' connections to S3 are open, as others have just used the functions.",
     "Idle: S3 has closed these connections, as it does after seconds, and both functions open new ones.",
     "Round trips: their milliseconds, by what was counted.",
-    "Emulator: what a request takes above its round trip, asked for on the same lines in each round.",
-    "  Holdfast: API requests x (gateway + invocation) + the sign-in's invocation + S3 requests x theirs.",
-    "  Beside: S3 requests x theirs, by method.",
-    "Without the emulator: each run less that, then the ratio. What AWS's services take is not added: only",
-    "  Holdfast's requests pass API Gateway and Lambda, so on AWS the ratio is higher by what these take.",
-    "  Nor are the s3 backend's lookups of credentials and account, which it is told to skip here.",
+    "The ratio has what the emulator takes in it; on AWS, API Gateway and Lambda take time of Holdfast's",
+    "  requests alone. The s3 backend is told to skip its lookups of credentials and account.",
 )
 
 
@@ -53,14 +45,12 @@ class _Done:
     Attributes:
         ms: how long it took.
         lines: milliseconds of these in round trips, by count.
-        emulator: milliseconds of these that the stand-ins for AWS took.
         to_aws: the client's requests.
         to_s3: those of the functions.
     """
 
     ms: float
     lines: float
-    emulator: float
     to_aws: Passed
     to_s3: Passed
 
@@ -71,29 +61,19 @@ def measure(run: Run) -> Section:
     Raises:
         RuntimeError: a command failed.
     """
-    aws = run.stack.aws
-    functions = [function_name(aws, f"Holdfast-{TEAM}", name) for name in ("backend", "authorizer")]
-    with ExitStack() as at_end:
-        to_aws = at_end.enter_context(Relay(aws.endpoint, _TO_AWS))
-        to_s3 = at_end.enter_context(Relay(aws.endpoint, _TO_S3))
-        at_end.callback(route_through, aws, functions, None)
-        route_through(aws, functions, to_s3.endpoint)
-        emulator = Emulator(run.stack, to_aws, to_s3)
-        done = {
-            terraform.client: _measure(run, terraform, to_aws, to_s3, emulator)
-            for terraform in one_of_each_version()
-        }
+    with run.stack.relayed("backend", "authorizer", to_aws=_TO_AWS, to_s3=_TO_S3) as relays:
+        done = {terraform.client: _measure(run, terraform, *relays) for terraform in one_of_each_version()}
     figures = [
         figure
         for client, commands in done.items()
         for command, sides in commands.items()
-        for figure in _figures(f"{command}, {client}", _LIMITS[command], sides)
+        for figure in _figures(f"{command}, {client}", sides)
     ]
-    return Section("At a distance", [*figures, *emulator.figures()], _NOTES)
+    return Section("At a distance", figures, _NOTES)
 
 
 def _measure(
-    run: Run, terraform: Terraform, to_aws: Relay, to_s3: Relay, emulator: Emulator
+    run: Run, terraform: Terraform, to_aws: Relay, to_s3: Relay
 ) -> Mapping[str, Mapping[str, Sequence[_Done]]]:
     """Return what each command did, by its name and side."""
     s3 = s3_client(run.stack.aws)
@@ -101,25 +81,23 @@ def _measure(
     # The gateway knew the stack's token, so the authorizer has not started yet.
     ours.run("plan", new_token(s3, run.stack.bucket))
 
-    def once(command: str, side: str, share: Share) -> _Done:
+    def once(command: str, side: str) -> _Done:
         if side == _IDLE:
             to_s3.disconnect()
         project, variables = (theirs, {}) if side == _BESIDE else (ours, new_token(s3, run.stack.bucket))
-        to_aws.take(), to_s3.take()  # what samples have sent
+        to_aws.take(), to_s3.take()  # what set the project up
         ms = 1000 * project.run(command, variables)
         at_aws, at_s3 = to_aws.take(), to_s3.take()
         lines = 1000 * (to_aws.waiting(at_aws) + to_s3.waiting(at_s3))
-        emulator = share.of_s3(at_aws) if side == _BESIDE else share.of_holdfast(at_aws, at_s3)
-        return _Done(ms, lines, emulator, at_aws, at_s3)
+        return _Done(ms, lines, at_aws, at_s3)
 
-    done: dict[str, dict[str, list[_Done]]] = {command: defaultdict(list) for command in _LIMITS}
+    done: dict[str, dict[str, list[_Done]]] = {command: defaultdict(list) for command in _COMMANDS}
     for number in range(run.rounds):
         tell(f"{terraform.client}, round {number + 1} of {run.rounds}")
         for command, sides in done.items():
-            share = emulator.sample()
             order = (_IDLE, _IN_USE, _BESIDE)
             for side in order if number % 2 else reversed(order):
-                sides[side].append(once(command, side, share))
+                sides[side].append(once(command, side))
     return done
 
 
@@ -132,13 +110,13 @@ def new_token(s3: "S3Client", bucket: str) -> dict[str, str]:
     return {"TF_HTTP_USERNAME": token.id, "TF_HTTP_PASSWORD": secret}
 
 
-def _figures(name: str, limit: float, sides: Mapping[str, Sequence[_Done]]) -> Iterator[Figure]:
+def _figures(name: str, sides: Mapping[str, Sequence[_Done]]) -> Iterator[Figure]:
     """Yield the figures of a command, with the ratios of its sides.
 
-    >>> done = {side: [_Done(ms, 0, share, Passed(), Passed())] for side, ms, share in (
-    ...     ("beside", 500, 100), ("in use", 400, 80), ("idle", 450, 90))}
-    >>> [figure.median for figure in _figures("plan", 0.87, done) if figure.unit == "ratio"]
-    [0.8, 0.8, 0.9, 0.9]
+    >>> done = {side: [_Done(ms, 0, Passed(), Passed())] for side, ms in (
+    ...     ("beside", 500), ("in use", 400), ("idle", 450))}
+    >>> [figure.median for figure in _figures("plan", done) if figure.unit == "ratio"]
+    [0.8, 0.9]
     """
     beside = sides[_BESIDE]
     yield _requests(f"{name}: beside, S3", [done.to_aws for done in beside])
@@ -149,8 +127,6 @@ def _figures(name: str, limit: float, sides: Mapping[str, Sequence[_Done]]) -> I
         yield _requests(f"{name}: {side}, S3", [done.to_s3 for done in ours])
         yield from _times(f"{name}: {side}", ours)
         yield Figure.ratio(f"{name}: {side}, ratio", *([done.ms for done in each] for each in (ours, beside)))
-        without = ([done.ms - done.emulator for done in each] for each in (ours, beside))
-        yield Figure.ratio(f"{name}: {side}, without the emulator", *without, limit=limit)
 
 
 def _requests(name: str, passed: Sequence[Passed]) -> Figure:
@@ -162,4 +138,3 @@ def _times(name: str, done: Sequence[_Done]) -> Iterator[Figure]:
     yield Figure.count(f"{name}, new", new, "connections")
     yield Figure.of(name, "ms", [each.ms for each in done])
     yield Figure.count(f"{name}, round trips", [each.lines for each in done], "ms")
-    yield Figure.of(f"{name}, emulator", "ms", [each.emulator for each in done])

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Final, Self, TypeAlias
 
-_DIGITS: Final = {"s": 3, "ms": 1, "ratio": 2, "requests": 0, "connections": 0, "dollars": 3}
+_DIGITS: Final = {"s": 3, "ms": 1, "ratio": 2, "requests": 0, "connections": 0}
 """Digits after the point by unit; 1 for every other unit."""
 
 
@@ -18,7 +18,7 @@ class Figure:
 
     Attributes:
         name: unique in its section; figures of one thing follow one another as `thing: aspect`.
-        unit: `s`, `ms`, `ratio`, `requests`, `connections`, `dollars` or another word.
+        unit: `s`, `ms`, `ratio`, `requests`, `connections` or another word.
         median: of the rounds.
         lower: the lower quartile; the least where it was counted.
         upper: the upper quartile; the most where it was counted.
@@ -76,19 +76,6 @@ class Section:
     title: str
     figures: Sequence[Figure]
     notes: Sequence[str] = ()
-
-
-def compare(name: str, ours: Sequence[float], theirs: Sequence[float], *, limit: float) -> list[Figure]:
-    """Compare seconds that were measured in pairs: each side, then the ratio of the pairs.
-
-    >>> [figure.median for figure in compare("plan", [2.0, 3.0], [1.0, 2.0], limit=1.5)]
-    [2.5, 1.5, 1.75]
-    """
-    return [
-        Figure.of(f"{name}: Holdfast", "s", ours),
-        Figure.of(f"{name}: beside", "s", theirs),
-        Figure.ratio(f"{name}: ratio", ours, theirs, limit=limit),
-    ]
 
 
 Saved: TypeAlias = Mapping[str, Mapping[str, float]]

@@ -1,7 +1,6 @@
 """The management API: lists of many states, a page of a history, the difference of two large versions."""
 
 import gzip
-import http
 import json
 import subprocess
 import time
@@ -34,7 +33,6 @@ _COMPARED_SECONDS: Final = 2.0
 _NOTES: Final = (
     "Through the deployed API, with warm functions. The function's time is by its log, of all pages.",
     "S3: the same ListObjectsV2 requests in the same round, by the function's own client of S3 alone.",
-    "S3, plain: the same by plain HTTP, neither signed nor parsed.",
     "Command: `holdfast state list --json`, from the start of its process.",
     "Diff: of two versions of 5 MB of which one resource in ten differs in one attribute, with values.",
 )
@@ -51,7 +49,7 @@ def measure(run: Run) -> Section:
 
 
 def _lists(run: Run) -> Iterator[Figure]:
-    client, plain = Client(run.stack), PlainS3(run.stack, run.stack.aws.endpoint)
+    client, plain = Client(run.stack), PlainS3(run.stack)
     keys = run.stack.aws.environment()
     session = boto3.Session(keys["AWS_ACCESS_KEY_ID"], keys["AWS_SECRET_ACCESS_KEY"], region_name=REGION)
     s3 = connect(session, endpoint_url=run.stack.aws.endpoint)
@@ -59,9 +57,7 @@ def _lists(run: Run) -> Iterator[Figure]:
         tell(f"{number:,} states")
         folder = f"{_FOLDER}{number}/"
         for each in range(number):
-            plain.ask(
-                "PUT", f"{folder}team-{each // 50:03}/service-{each:04}.tfstate", b"{}", folder="states/"
-            )
+            plain.ask("PUT", f"/states/{folder}team-{each // 50:03}/service-{each:04}.tfstate", b"{}")
         took = defaultdict[str, list[float]](list)
         for _ in range(run.rounds + 1):
             seen = len(run.stack.log("", "management"))
@@ -71,7 +67,6 @@ def _lists(run: Run) -> Iterator[Figure]:
             took["function"].append(sum(line["milliseconds"] for line in lines))
             took["client"].append(client_ms)
             took["S3"].append(sum(_list(s3, run, f"states/{folder}", each) for each in after))
-            took["wire"].append(sum(1000 * plain.list(f"states/{folder}", each) for each in after))
             took["command"].append(_command(run, folder))
         for values in took.values():
             del values[0]  # the first round may have started the function
@@ -80,7 +75,6 @@ def _lists(run: Run) -> Iterator[Figure]:
         yield Figure.of(f"{name}: in the function", "ms", took["function"])
         yield Figure.of(f"{name}: S3", "ms", took["S3"])
         yield Figure.ratio(f"{name}: ratio", took["function"], took["S3"], limit=_AT_MOST)
-        yield Figure.of(f"{name}: S3, plain", "ms", took["wire"])
         yield Figure.of(f"{name}: at the client", "ms", took["client"])
         yield Figure.of(f"{name}: command", "ms", took["command"])
 
@@ -114,9 +108,7 @@ def _pages(client: Client, prefix: str, expected: int) -> tuple[float, list[str]
 
 
 def _ask(client: Client, path: str) -> tuple[float, Any]:
-    response = client.send("GET", path)
-    if response.status != http.HTTPStatus.OK:
-        raise RuntimeError(f"GET {path} was answered with {response.status}")
+    response = client.ask("GET", path)
     # Small ones are not compressed.
     packed = response.body.startswith(b"\x1f\x8b")
     return response.seconds, json.loads(gzip.decompress(response.body) if packed else response.body)
@@ -138,10 +130,7 @@ def _command(run: Run, prefix: str) -> float:
 def _history(run: Run) -> Iterator[Figure]:
     client = Client(run.stack)
     name = f"{_FOLDER}history"
-    client.ask("PUT", f"/locks/{name}", _LOCK)
-    for serial in range(1, 26):
-        client.ask("POST", f"/states/{name}?ID=manage", state(serial, 10_000))
-    client.ask("DELETE", f"/locks/{name}", _LOCK)
+    _write(client, name, *(state(serial, 10_000) for serial in range(1, 26)))
     took = [1000 * _ask(client, f"/manage/v1/versions/{name}")[0] for _ in range(run.rounds + 1)][1:]
     lines = [line for line in run.stack.log(name, "management") if line["message"] == "history.read"][1:]
     yield Figure.count("history, a page: S3 requests", [line["s3_requests"] for line in lines])
@@ -153,16 +142,20 @@ def _diff(run: Run) -> Iterator[Figure]:
     tell("diff of 5 MB")
     client = Client(run.stack)
     name = f"{_FOLDER}diff"
-    client.ask("PUT", f"/locks/{name}", _LOCK)
     before = state(1, _COMPARED)
-    for body in (before, _changed(before)):
-        client.ask("POST", f"/states/{name}?ID=manage", body)
-    client.ask("DELETE", f"/locks/{name}", _LOCK)
+    _write(client, name, before, _changed(before))
     path = f"/manage/v1/diff/{name}?values=true"
     took = [_ask(client, path)[0] for _ in range(run.rounds + 1)][1:]
     lines = [line for line in run.stack.log(name, "management") if line["message"] == "state.compared"][1:]
     yield Figure.of("diff of 5 MB: in the function", "s", [line["milliseconds"] / 1000 for line in lines])
     yield Figure.of("diff of 5 MB: at the client", "s", took, limit=_COMPARED_SECONDS)
+
+
+def _write(client: Client, name: str, *states: bytes) -> None:
+    client.ask("PUT", f"/locks/{name}", _LOCK)
+    for document in states:
+        client.ask("POST", f"/states/{name}?ID=manage", document)
+    client.ask("DELETE", f"/locks/{name}", _LOCK)
 
 
 def _changed(body: bytes) -> bytes:

@@ -112,14 +112,11 @@ class Project:
             "apply": ["-input=false", "-auto-approve", f"-var=round={self._applied}"],
             "output": [],
         }
-        return self._run(command, variables or {}, *arguments[command])
-
-    def _run(self, command: str, environment: Mapping[str, str], *arguments: str) -> float:
         started = time.perf_counter()
         done = subprocess.run(
-            [*self._terraform.argv, command, *arguments, "-no-color"],
+            [*self._terraform.argv, command, *arguments[command], "-no-color"],
             cwd=self._folder,
-            env={**self._environment, **environment},
+            env={**self._environment, **(variables or {})},
             capture_output=True,
             text=True,
             timeout=120,

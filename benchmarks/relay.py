@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Final, Self, cast
 from urllib.parse import urlsplit
 
-_REQUEST: Final = re.compile(rb"([A-Z]+) (\S+) HTTP/1\.1\r\n")
+_REQUEST: Final = re.compile(rb"([A-Z]+) \S+ HTTP/1\.1\r\n")
 _PIECE: Final = 65_536
 _TIME_TO_START: Final = 10.0
 
@@ -22,12 +22,10 @@ class Passed:
     Attributes:
         connections: new ones.
         requests: by method.
-        listings: of a bucket, which are among those by GET.
     """
 
     connections: int = 0
     requests: Counter[str] = field(default_factory=Counter)
-    listings: int = 0
 
 
 class Relay:
@@ -46,7 +44,7 @@ class Relay:
         self.endpoint = ""
         """Where it listens, without a trailing slash; known once it runs."""
         self._upstream = (url.hostname, url.port)
-        self.round_trip = round_trip
+        self._round_trip = round_trip
         self._passed = Passed()
         self._open: set[asyncio.StreamWriter] = set()
         self._serving: set[asyncio.Task[None]] = set()
@@ -74,7 +72,7 @@ class Relay:
         >>> Relay("http://127.0.0.1", 0.5).waiting(Passed(2, Counter(GET=3, PUT=1)))
         4.0
         """
-        return (passed.requests.total() + 2 * passed.connections) * self.round_trip
+        return (passed.requests.total() + 2 * passed.connections) * self._round_trip
 
     def take(self) -> Passed:
         """Return what has passed since the last time. Nothing may be under way."""
@@ -110,7 +108,7 @@ class Relay:
         self._serving.add(this := cast("asyncio.Task[None]", asyncio.current_task()))
         this.add_done_callback(self._serving.discard)
         self._passed.connections += 1
-        opened = self._loop.time() + 2 * self.round_trip
+        opened = self._loop.time() + 2 * self._round_trip
         server, to_server = await asyncio.open_connection(*self._upstream)
         ends = {to_client, to_server}
         self._open |= ends
@@ -139,6 +137,5 @@ class Relay:
                 piece = b""
             if count and (request := _REQUEST.match(piece)):
                 self._passed.requests[request[1].decode()] += 1
-                self._passed.listings += b"prefix=" in request[2]
             on_its_way.append(piece)
-            self._loop.call_at(max(self._loop.time(), opened) + self.round_trip / 2, arrive)
+            self._loop.call_at(max(self._loop.time(), opened) + self._round_trip / 2, arrive)

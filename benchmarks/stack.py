@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
+from benchmarks.relay import Relay
 from local_aws.deploy import bootstrap, deploy
 from local_aws.server import LocalAws
-from tests.support.deployed import client
+from tests.support.deployed import client, function_name, route_through
 
 TEAM = "platform"
 HOLDFAST = Path(sys.executable).with_name("holdfast")
@@ -63,6 +64,25 @@ class Stack:
         lines = (json.loads(message) for message in messages if message.startswith("{"))
         return [line for line in lines if (line.get("state") or "").startswith(state)]
 
+    @contextmanager
+    def relayed(
+        self, *functions: str, to_aws: float = 0.0, to_s3: float = 0.0
+    ) -> Iterator[tuple[Relay, Relay]]:
+        """Put a relay before AWS, for clients, and one between functions and S3, for as long as it lasts.
+
+        Args:
+            functions: whose requests to S3 take the second relay.
+            to_aws: seconds of a round trip through the first.
+            to_s3: the same of the second.
+        """
+        names = [function_name(self.aws, f"Holdfast-{TEAM}", function) for function in functions]
+        with Relay(self.aws.endpoint, to_aws) as aws, Relay(self.aws.endpoint, to_s3) as s3:
+            route_through(self.aws, names, s3.endpoint)
+            try:
+                yield aws, s3
+            finally:
+                route_through(self.aws, names, None)
+
 
 @contextmanager
 def deployed(port: int, folder: Path) -> Iterator[Stack]:
@@ -96,123 +116,62 @@ class Response:
     seconds: float
     body: bytes
 
-    @property
-    def received(self) -> int:
-        """Bytes of the body."""
-        return len(self.body)
 
+class _Connection:
+    """A kept connection to one server, whose requests share some headers."""
 
-class Client:
-    """An HTTP client that keeps its connection, as Terraform's does."""
+    def __init__(self, address: str, headers: Mapping[str, str]) -> None:
+        url = urlsplit(address)
+        self._base = url.path
+        self._connection = http.client.HTTPConnection(url.netloc, timeout=60)
+        self._headers = headers
 
-    def __init__(self, stack: Stack) -> None:
-        address = urlsplit(stack.address)
-        self._base = address.path
-        self._connection = http.client.HTTPConnection(address.netloc, timeout=60)
-        credentials = base64.b64encode(f"{stack.username}:{stack.password}".encode()).decode()
-        self._headers: Mapping[str, str] = {
-            "Authorization": f"Basic {credentials}",
-            "Content-Type": "application/json",
-            "Accept-Encoding": "gzip",
-        }
-
-    def ask(
-        self, method: str, path: str, body: bytes = b"", *, expect: int = 200, anonymous: bool = False
-    ) -> float:
-        """Send a request, with the credentials unless it is to be anonymous.
-
-        Returns:
-            How long it took, in seconds.
-
-        Raises:
-            RuntimeError: the status is another one than expected.
-        """
-        response = self.send(method, path, body, anonymous=anonymous)
-        if response.status != expect:
-            raise RuntimeError(f"{method} {path} was answered with {response.status} instead of {expect}")
-        return response.seconds
-
-    def send(self, method: str, path: str, body: bytes = b"", *, anonymous: bool = False) -> Response:
-        """Send a request as `ask` does, whatever the status.
+    def send(self, method: str, path: str, body: bytes | None = None) -> Response:
+        """Send a request, whatever its answer.
 
         Raises:
             RuntimeError: there was no response.
         """
-        headers = {} if anonymous else self._headers
-        return _exchange(self._connection, method, self._base + path, body, headers)
+        started = time.perf_counter()
+        try:
+            self._connection.request(method, self._base + path, body, self._headers)
+            response = self._connection.getresponse()
+            received = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise RuntimeError(f"{method} {path} got no response: {error}") from error
+        return Response(response.status, time.perf_counter() - started, received)
 
-
-class PlainS3:
-    """The local S3, asked without a signature, which it does not need, and without the SDK's time.
-
-    Args:
-        stack: whose bucket it is.
-        endpoint: where S3 is reached.
-    """
-
-    def __init__(self, stack: Stack, endpoint: str) -> None:
-        self._connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=60)
-        self._bucket = f"/{stack.bucket}"
-
-    def ask(self, method: str, name: str, body: bytes | None = None, *, folder: str = "native/") -> float:
-        """Send a request for an object.
-
-        Args:
-            method: the verb.
-            name: of the object, below the folder.
-            body: the object, of a PUT.
-            folder: with a slash at its end.
-
-        Returns:
-            How long it took, in seconds.
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, *, expect: int | None = None
+    ) -> Response:
+        """Send a request that has to succeed, or to be answered with another status that is expected.
 
         Raises:
-            RuntimeError: S3 refused it, or did not respond.
+            RuntimeError: it was answered otherwise.
         """
-        return self._send(method, f"{self._bucket}/{folder}{name}", body)
+        response = self.send(method, path, body)
+        good = response.status < http.HTTPStatus.BAD_REQUEST if expect is None else response.status == expect
+        if not good:
+            raise RuntimeError(f"{method} {path} was answered with {response.status}")
+        return response
 
-    def list(self, prefix: str, after: str) -> float:
-        """List a page of keys.
 
-        Returns:
-            How long it took, in seconds.
+class Client(_Connection):
+    """An HTTP client of the API that keeps its connection, as Terraform's does."""
 
-        Raises:
-            RuntimeError: S3 refused it, or did not respond.
-        """
-        asked = {
-            "list-type": 2,
-            "max-keys": 1000,
-            "prefix": prefix,
-            "start-after": after,
-            "encoding-type": "url",
+    def __init__(self, stack: Stack) -> None:
+        credentials = base64.b64encode(f"{stack.username}:{stack.password}".encode()).decode()
+        headers = {
+            "Authorization": f"Basic {credentials}",
+            "Content-Type": "application/json",
+            "Accept-Encoding": "gzip",
         }
-        return self._send("GET", f"{self._bucket}?{urlencode(asked)}", None)
-
-    def _send(self, method: str, path: str, body: bytes | None) -> float:
-        response = _exchange(self._connection, method, path, body, {})
-        if response.status >= http.HTTPStatus.BAD_REQUEST:
-            raise RuntimeError(f"S3 answered {method} with {response.status}")
-        return response.seconds
-
-    def close(self) -> None:
-        """Close the connection; the next request opens one."""
-        self._connection.close()
+        super().__init__(stack.address, headers)
 
 
-def _exchange(
-    connection: http.client.HTTPConnection,
-    method: str,
-    path: str,
-    body: bytes | None,
-    headers: Mapping[str, str],
-) -> Response:
-    started = time.perf_counter()
-    try:
-        connection.request(method, path, body, dict(headers))
-        response = connection.getresponse()
-        received = response.read()
-    except (OSError, http.client.HTTPException) as error:
-        connection.close()
-        raise RuntimeError(f"{method} {path} got no response: {error}") from error
-    return Response(response.status, time.perf_counter() - started, received)
+class PlainS3(_Connection):
+    """A stack's bucket, asked without a signature, which it does not need, and without the SDK's time."""
+
+    def __init__(self, stack: Stack) -> None:
+        super().__init__(f"{stack.aws.endpoint}/{stack.bucket}", {})

@@ -14,12 +14,12 @@ BUCKET: Final = "benchmark"
 
 
 @contextmanager
-def tiny_s3(objects: Mapping[str, bytes], tls: Certificates | None = None) -> Iterator[str]:
-    """Serve some objects, take every other and keep none, for as long as the context lasts.
+def tiny_s3(objects: Mapping[str, bytes], tls: Certificates) -> Iterator[str]:
+    """Serve some objects over HTTPS, take every other and keep none, for as long as the context lasts.
 
     Args:
         objects: by key.
-        tls: serve HTTPS with this certificate.
+        tls: the server's certificate.
 
     Yields:
         The base URL, without a trailing slash.
@@ -53,14 +53,13 @@ def tiny_s3(objects: Mapping[str, bytes], tls: Certificates | None = None) -> It
             """Say nothing."""
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        if tls:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(tls.cert, tls.key)
-            server.socket = context.wrap_socket(server.socket, server_side=True)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tls.cert, tls.key)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
+            yield f"https://127.0.0.1:{server.server_port}"
         finally:
             server.shutdown()
             thread.join()

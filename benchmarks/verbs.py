@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from benchmarks.figures import Figure, Section
 from benchmarks.run import Run
-from benchmarks.stack import Client
+from benchmarks.stack import Client, Response
 
 _NAME: Final = "benchmark/verbs"
 _LOGGED: Final = {
@@ -28,8 +28,8 @@ def measure(run: Run) -> Section:
     rounds = run.rounds * 5
     seconds = defaultdict[str, list[float]](list)
     for number in range(1, rounds + 1):
-        for verb, took in _round(client, number).items():
-            seconds[verb].append(took)
+        for verb, response in _round(client, number).items():
+            seconds[verb].append(response.seconds)
     lines = defaultdict[str, list[dict[str, Any]]](list)
     for line in run.stack.log(_NAME)[seen:]:
         lines[_LOGGED[line["message"], line["status"]]].append(line)
@@ -49,7 +49,7 @@ def measure(run: Run) -> Section:
     )
 
 
-def _round(client: Client, number: int) -> dict[str, float]:
+def _round(client: Client, number: int) -> dict[str, Response]:
     lock = json.dumps({"ID": f"ours-{number}", "Operation": "benchmark", "Who": "us"}).encode()
     other = json.dumps({"ID": f"theirs-{number}", "Operation": "benchmark", "Who": "them"}).encode()
     state = json.dumps({"version": 4, "serial": number, "lineage": "benchmark", "outputs": {}}).encode()

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from typing import Final
 
-from benchmarks.memory import PRICE as GB_SECOND
-from benchmarks.memory import cost
 from infra.config import Memory, TeamConfig, snap_start_price
 from infra.functions import FUNCTIONS
 from tests.support.request_budget import ACQUIRE, READ, RELEASE, WRITE
@@ -47,6 +45,7 @@ _API_REQUEST: Final = 1.00 / 1_000_000
 _INVOCATION: Final = 0.20 / 1_000_000
 _PUT: Final = 0.005 / 1_000
 _GET: Final = 0.0004 / 1_000
+GB_SECOND: Final = 0.0000133334
 _REQUESTS: Final = {"PUT": _PUT, "LIST": _PUT, "GET": _GET, "HEAD": _GET, "DELETE": 0.0}
 """S3's, by kind."""
 _KEY: Final = 1.00
@@ -143,10 +142,15 @@ def kms_price(requests: Mapping[str, int]) -> float:
     return (requests.get("PUT", 0) + requests.get("GET", 0)) * _KEY_REQUEST
 
 
+def _seconds(processor_ms: float, megabytes: int) -> float:
+    """Return what a request takes: below one vCPU, 1769 MB, its share is in proportion to the memory."""
+    return (processor_ms / min(1, megabytes / 1769) + _WARM_MS) / 1000
+
+
 def _gb_seconds(requests: int, authorized: int, memory: Memory, *, session: bool) -> float:
     """Return the GB-seconds of a command that finds every function cold."""
     cold = sum(
-        cost(processor_ms, _WARM_MS, megabytes).ms / 1000 * megabytes / 1024
+        _seconds(processor_ms, megabytes) * megabytes / 1024
         for processor_ms, megabytes in (
             (_COLD_MS["backend"], memory.backend),
             (_COLD_MS["authorizer"], memory.authorizer),
@@ -175,7 +179,7 @@ def _ten_minutes(memory: Memory) -> float:
 
 def _operators(memory: Memory) -> float:
     """Return what a request to the management API costs whose function starts as the backend does."""
-    seconds = cost(_COLD_MS["backend"], _WARM_MS, memory.management).ms / 1000
+    seconds = _seconds(_COLD_MS["backend"], memory.management)
     audit = _AUDIT_COLD_SECONDS * _AUDIT_MEGABYTES
     billed = (seconds * memory.management + audit) / 1024 * GB_SECOND
     return _API_REQUEST + _AND_ITS_AUDIT * _INVOCATION + billed

@@ -16,13 +16,11 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from benchmarks import __main__ as benchmarks
-from benchmarks import month
 from benchmarks.figures import Figure, Section
 from benchmarks.relay import Passed, Relay
 from benchmarks.run import Run
 from benchmarks.state import state
 from local_aws.failure import LocalAwsError
-from tests.support import cost_document
 
 
 def _words(output: str) -> list[str]:
@@ -131,7 +129,7 @@ def test_a_saved_run_stands_beside_a_later_one(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--only", "slow,month"), "there is no section 'month'; there are slow, fast"),
+        (("--only", "slow,weather"), "there is no section 'weather'; there are slow, fast"),
         (
             ("--only", "slow", "--beside", str(Path(__file__).parents[2])),
             "--beside is for the section cold, which --only leaves out",
@@ -186,19 +184,6 @@ def test_a_relay_passes_everything_on_and_counts_it() -> None:
             client.close()
         server.shutdown()
         thread.join()
-
-
-def test_a_month_is_of_2000_plans_and_400_applies_at_the_prices_of_the_cost_document() -> None:
-    requests = month.of_a_month(
-        {
-            "plan": {"PUT": 1, "LIST": 1, "GET": 2, "DELETE": 1},
-            "apply": {"PUT": 2, "HEAD": 1, "GET": 3, "DELETE": 1},
-        }
-    )
-    assert requests == {"PUT": 2_800, "LIST": 2_000, "GET": 5_200, "HEAD": 400, "DELETE": 2_400}
-    # 5 dollars for a million of PUT and LIST, 0.40 of GET and HEAD, 3 of those that KMS gets.
-    assert cost_document.s3_price(requests) == pytest.approx((4_800 * 5 + 5_600 * 0.4) / 1_000_000)
-    assert cost_document.kms_price(requests) == pytest.approx(8_000 * 3 / 1_000_000)
 
 
 @pytest.mark.parametrize("size", [10_000, 100_000])
