@@ -5,7 +5,7 @@ and tags; its S3 API takes them. A property that is not known here is an error, 
 a template is silently without effect.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +21,6 @@ Template = Mapping[str, Any]
 Properties = Mapping[str, Any]
 
 _SET_BY_CLOUDFORMATION: Final = frozenset({"BucketName", "NotificationConfiguration", "CorsConfiguration"})
-_OBJECT_LOCK: Final = frozenset({"ObjectLockEnabled", "ObjectLockConfiguration"})
 
 
 class UnsupportedTemplateError(LocalAwsError):
@@ -42,9 +41,9 @@ def apply(template: Template, physical_ids: Mapping[str, str], s3: "S3Client") -
     for bucket, wanted in list(_buckets(template, physical_ids)):
         for setting in _SETTINGS:
             if setting.name in wanted:
-                setting.put(s3, bucket, wanted[setting.name])
-            elif setting.remove:
-                setting.remove(s3, bucket)
+                getattr(s3, f"put_{setting.api}")(Bucket=bucket, **{setting.parameter: wanted[setting.name]})
+            elif setting.delete:
+                getattr(s3, setting.delete)(Bucket=bucket)
 
 
 def differences(template: Template, physical_ids: Mapping[str, str], s3: "S3Client") -> list[str]:
@@ -57,11 +56,11 @@ def differences(template: Template, physical_ids: Mapping[str, str], s3: "S3Clie
         UnsupportedTemplateError: the template asks for something unknown.
     """
     return [
-        f"{bucket}: {setting.name} is {found!r}, the template asks for {wanted.get(setting.name)!r}"
+        f"{bucket}: {setting.name} is {there!r}, the template asks for {wanted.get(setting.name)!r}"
         for bucket, wanted in _buckets(template, physical_ids)
         for setting in _SETTINGS
-        if setting.name in wanted or setting.remove
-        if (found := _read(setting, s3, bucket)) != wanted.get(setting.name)
+        if setting.name in wanted or setting.delete
+        if (there := _read(setting, s3, bucket)) != wanted.get(setting.name)
     ]
 
 
@@ -74,14 +73,20 @@ def _buckets(template: Template, physical_ids: Mapping[str, str]) -> Iterator[tu
 
 
 def _wanted(logical_id: str, properties: Properties) -> dict[str, Any]:
-    known = {setting.name for setting in _SETTINGS} | _SET_BY_CLOUDFORMATION | _OBJECT_LOCK
+    known = {setting.name for setting in _SETTINGS} | _SET_BY_CLOUDFORMATION | {"ObjectLockEnabled"}
     if unknown := properties.keys() - known:
         raise UnsupportedTemplateError(
             f"The bucket {logical_id} has {', '.join(sorted(unknown))}; local_aws/bucket_properties.py has "
             "to learn how to set that."
         )
+    if properties.get("ObjectLockEnabled"):
+        properties = {"ObjectLockConfiguration": {"ObjectLockEnabled": "Enabled"}, **properties}
+    # A bucket without logging has an empty configuration of it.
+    properties = {"LoggingConfiguration": {}, **properties}
     return {
-        setting.name: wanted for setting in _SETTINGS if (wanted := setting.translate(properties)) is not None
+        setting.name: setting.translate(properties[setting.name])
+        for setting in _SETTINGS
+        if setting.name in properties
     }
 
 
@@ -120,78 +125,58 @@ def _resolve(value: Any, template: Template, physical_ids: Mapping[str, str]) ->
 # --- from CloudFormation's names to those of the S3 API ------------------------------------------
 
 
-def _renamed(value: Properties, names: Mapping[str, str]) -> dict[str, Any]:
-    """Rename keys, with nothing left behind: the two APIs differ in some names only."""
-    if unknown := value.keys() - names.keys():
+def _renamed(value: Properties, **other: str) -> dict[str, Any]:
+    """Rename keys, with nothing left behind: the two APIs differ in some names only.
+
+    Args:
+        value: by CloudFormation's names.
+        other: CloudFormation's name to that of the S3 API; the same where they do not differ.
+    """
+    if unknown := value.keys() - other.keys():
         raise UnsupportedTemplateError(f"{', '.join(sorted(unknown))} in a bucket's {dict(value)}")
-    return {names[key]: item for key, item in value.items()}
-
-
-def _same(*names: str) -> dict[str, str]:
-    return {name: name for name in names}
+    return {other[key]: item for key, item in value.items()}
 
 
 def _encryption(value: Properties) -> dict[str, Any]:
-    names = {
-        "ServerSideEncryptionByDefault": "ApplyServerSideEncryptionByDefault",
-        **_same("BucketKeyEnabled"),
+    return {
+        "Rules": [
+            _renamed(
+                rule,
+                ServerSideEncryptionByDefault="ApplyServerSideEncryptionByDefault",
+                BucketKeyEnabled="BucketKeyEnabled",
+            )
+            for rule in value["ServerSideEncryptionConfiguration"]
+        ]
     }
-    return {"Rules": [_renamed(rule, names) for rule in value["ServerSideEncryptionConfiguration"]]}
 
 
 def _logging(value: Properties) -> dict[str, Any]:
-    names = {"DestinationBucketName": "TargetBucket", "LogFilePrefix": "TargetPrefix"}
-    return {"TargetPrefix": "", **_renamed(value, {**names, **_same("TargetObjectKeyFormat")})}
+    if not value:
+        return {}
+    renamed = _renamed(value, DestinationBucketName="TargetBucket", LogFilePrefix="TargetPrefix")
+    return {"LoggingEnabled": {"TargetPrefix": "", **renamed}}
 
 
-def _lifecycle(value: Properties) -> list[dict[str, Any]]:
-    return [_lifecycle_rule(rule) for rule in value["Rules"]]
+def _lifecycle(value: Properties) -> dict[str, Any]:
+    return {"Rules": [_lifecycle_rule(dict(rule)) for rule in value["Rules"]]}
 
 
-def _lifecycle_rule(rule: Properties) -> dict[str, Any]:
+def _lifecycle_rule(rule: dict[str, Any]) -> dict[str, Any]:
+    prefix, tags = rule.pop("Prefix", ""), rule.pop("TagFilters", [])
+    if len(tags) + bool(prefix) > 1:
+        raise UnsupportedTemplateError(f"more than one condition in the rule of a bucket's lifecycle: {rule}")
     expiration = {"ExpirationInDays": "Days", "ExpiredObjectDeleteMarker": "ExpiredObjectDeleteMarker"}
-    filters = {"Prefix", "TagFilters", "ObjectSizeGreaterThan", "ObjectSizeLessThan"}
-    nested = {"Transitions", "NoncurrentVersionTransitions"}
-    names = {
-        "Id": "ID",
-        **_same("Status", "AbortIncompleteMultipartUpload", "NoncurrentVersionExpiration"),
+    expires = {name: rule.pop(key) for key, name in expiration.items() if key in rule}
+    same = ("Status", "AbortIncompleteMultipartUpload", "NoncurrentVersionExpiration")
+    return {
+        "Filter": {"Tag": tags[0]} if tags else {"Prefix": prefix},
+        **({"Expiration": expires} if expires else {}),
+        **_renamed(rule, Id="ID", **{name: name for name in same}),
     }
-    rest = {key: item for key, item in rule.items() if key not in expiration.keys() | filters | nested}
-    translated = {"Filter": _filter(rule), **_renamed(rest, names)}
-    if expires := {name: rule[key] for key, name in expiration.items() if key in rule}:
-        translated["Expiration"] = expires
-    storage = _same("StorageClass")
-    if "Transitions" in rule:
-        translated["Transitions"] = [
-            _renamed(item, {**storage, "TransitionInDays": "Days"}) for item in rule["Transitions"]
-        ]
-    if "NoncurrentVersionTransitions" in rule:
-        names = {**storage, "TransitionInDays": "NoncurrentDays", **_same("NewerNoncurrentVersions")}
-        translated["NoncurrentVersionTransitions"] = [
-            _renamed(item, names) for item in rule["NoncurrentVersionTransitions"]
-        ]
-    return translated
 
 
-def _filter(rule: Properties) -> dict[str, Any]:
-    conditions = {
-        key: int(rule[key]) if key.startswith("ObjectSize") else rule[key]
-        for key in ("Prefix", "ObjectSizeGreaterThan", "ObjectSizeLessThan")
-        if key in rule
-    }
-    tags = rule.get("TagFilters", [])
-    if len(conditions) + len(tags) > 1:
-        return {"And": {**conditions, **({"Tags": tags} if tags else {})}}
-    if tags:
-        return {"Tag": tags[0]}
-    return conditions or {"Prefix": ""}
-
-
-def _object_lock(properties: Properties) -> dict[str, Any] | None:
-    configuration = properties.get("ObjectLockConfiguration", {})
-    if not configuration and not properties.get("ObjectLockEnabled"):
-        return None
-    return {"ObjectLockEnabled": "Enabled", **configuration}
+def _tags(value: Any) -> dict[str, Any]:
+    return {"TagSet": sorted(value, key=lambda tag: tag["Key"])}
 
 
 # --- the settings --------------------------------------------------------------------------------
@@ -203,112 +188,46 @@ class _Setting:
 
     Attributes:
         name: the property's name in CloudFormation.
-        translate: the bucket's properties -> the setting as the S3 API has it; None if it is not asked for.
-        put: sets it.
-        get: reads it.
-        remove: takes it away, where a bucket can be without.
+        api: what the S3 API's operations `put_` and `get_` are called.
+        parameter: of `put_`, and what `get_` answers it in, or without it.
+        translate: the property as the S3 API has it.
+        delete: the operation that takes it away, where a bucket can be without.
     """
 
     name: str
-    translate: Callable[[Properties], Any]
-    put: "Callable[[S3Client, str, Any], object]"
-    get: "Callable[[S3Client, str], Any]"
-    remove: "Callable[[S3Client, str], object] | None" = None
-
-
-def _property(
-    name: str, translate: Callable[[Any], Any] = lambda value: value
-) -> Callable[[Properties], Any]:
-    return lambda properties: translate(properties[name]) if name in properties else None
+    api: str
+    parameter: str
+    translate: Callable[[Any], Any] = lambda value: value
+    delete: str = ""
 
 
 def _read(setting: _Setting, s3: "S3Client", bucket: str) -> Any:
     try:
-        return setting.get(s3, bucket)
+        answer = getattr(s3, f"get_{setting.api}")(Bucket=bucket)
     except ClientError as error:
         # S3 has one code each for "there is none": NoSuchLifecycleConfiguration, NoSuchTagSet, …
         code = error.response["Error"]["Code"]
         if code != "NoSuchBucket" and (code.startswith("NoSuch") or code.endswith("NotFoundError")):
             return None
         raise
-
-
-def _get_lifecycle(s3: "S3Client", bucket: str) -> list[dict[str, Any]]:
-    rules: Sequence[Any] = s3.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]
-    return [{**rule, "Filter": _without_defaults(rule["Filter"])} for rule in rules]
-
-
-def _without_defaults(rule_filter: Mapping[str, Any]) -> dict[str, Any]:
-    # S3 answers an `And` with a Prefix and a smallest size, whether they were set or not.
-    if "And" not in rule_filter:
-        return dict(rule_filter)
-    return {"And": {key: item for key, item in rule_filter["And"].items() if item not in ("", 0)}}
-
-
-def _tags(value: Sequence[Any]) -> list[Any]:
-    return sorted(value, key=lambda tag: tag["Key"])
+    of_s3 = {"ResponseMetadata", "TransitionDefaultMinimumObjectSize"}  # nobody sets these
+    return answer.get(setting.parameter, {key: item for key, item in answer.items() if key not in of_s3})
 
 
 _SETTINGS: Final = (
-    _Setting(
-        "VersioningConfiguration",
-        _property("VersioningConfiguration"),
-        lambda s3, bucket, value: s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration=value),
-        lambda s3, bucket: {"Status": s3.get_bucket_versioning(Bucket=bucket).get("Status")},
-    ),
-    _Setting(
-        "ObjectLockConfiguration",  # after versioning, which it needs
-        _object_lock,
-        lambda s3, bucket, value: s3.put_object_lock_configuration(
-            Bucket=bucket, ObjectLockConfiguration=value
-        ),
-        lambda s3, bucket: s3.get_object_lock_configuration(Bucket=bucket)["ObjectLockConfiguration"],
-    ),
-    _Setting(
-        "BucketEncryption",
-        _property("BucketEncryption", _encryption),
-        lambda s3, bucket, value: s3.put_bucket_encryption(
-            Bucket=bucket, ServerSideEncryptionConfiguration=value
-        ),
-        lambda s3, bucket: s3.get_bucket_encryption(Bucket=bucket)["ServerSideEncryptionConfiguration"],
-    ),
-    _Setting(
-        "PublicAccessBlockConfiguration",
-        _property("PublicAccessBlockConfiguration"),
-        lambda s3, bucket, value: s3.put_public_access_block(
-            Bucket=bucket, PublicAccessBlockConfiguration=value
-        ),
-        lambda s3, bucket: s3.get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"],
-    ),
-    _Setting(
-        "OwnershipControls",
-        _property("OwnershipControls"),
-        lambda s3, bucket, value: s3.put_bucket_ownership_controls(Bucket=bucket, OwnershipControls=value),
-        lambda s3, bucket: s3.get_bucket_ownership_controls(Bucket=bucket)["OwnershipControls"],
-    ),
+    _Setting("VersioningConfiguration", "bucket_versioning", "VersioningConfiguration"),
+    # After versioning, which it needs.
+    _Setting("ObjectLockConfiguration", "object_lock_configuration", "ObjectLockConfiguration"),
+    _Setting("BucketEncryption", "bucket_encryption", "ServerSideEncryptionConfiguration", _encryption),
+    _Setting("PublicAccessBlockConfiguration", "public_access_block", "PublicAccessBlockConfiguration"),
+    _Setting("OwnershipControls", "bucket_ownership_controls", "OwnershipControls"),
     _Setting(
         "LifecycleConfiguration",
-        _property("LifecycleConfiguration", _lifecycle),
-        lambda s3, bucket, value: s3.put_bucket_lifecycle_configuration(
-            Bucket=bucket, LifecycleConfiguration={"Rules": value}
-        ),
-        _get_lifecycle,
-        lambda s3, bucket: s3.delete_bucket_lifecycle(Bucket=bucket),
+        "bucket_lifecycle_configuration",
+        "LifecycleConfiguration",
+        _lifecycle,
+        delete="delete_bucket_lifecycle",
     ),
-    _Setting(
-        "LoggingConfiguration",
-        _property("LoggingConfiguration", _logging),
-        lambda s3, bucket, value: s3.put_bucket_logging(
-            Bucket=bucket, BucketLoggingStatus={"LoggingEnabled": value}
-        ),
-        lambda s3, bucket: s3.get_bucket_logging(Bucket=bucket).get("LoggingEnabled"),
-        lambda s3, bucket: s3.put_bucket_logging(Bucket=bucket, BucketLoggingStatus={}),
-    ),
-    _Setting(
-        "Tags",
-        _property("Tags", _tags),
-        lambda s3, bucket, value: s3.put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": value}),
-        lambda s3, bucket: _tags(s3.get_bucket_tagging(Bucket=bucket)["TagSet"]),
-        lambda s3, bucket: s3.delete_bucket_tagging(Bucket=bucket),
-    ),
+    _Setting("LoggingConfiguration", "bucket_logging", "BucketLoggingStatus", _logging),
+    _Setting("Tags", "bucket_tagging", "Tagging", _tags, delete="delete_bucket_tagging"),
 )
