@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from local_aws.failure import LocalAwsError
-from local_aws.port_file import read_port, write_port
-from local_aws.private_file import write_private
+from local_aws.private_file import read_port, write_port, write_private
 from local_aws.server import ACCOUNT, REGION, ROOT
 
 DEFAULT_FOLDER = ROOT / ".local"
@@ -81,38 +80,19 @@ class Home:
             folder: `.local/`, or another one to work beside it.
         """
         self.folder = folder.resolve()
-
-    @property
-    def aws_data(self) -> Path:
+        self.aws_data = self.folder / "aws"
         """The local AWS's own folder."""
-        return self.folder / "aws"
-
-    @property
-    def aws_env(self) -> Path:
+        self.aws_env = self.folder / "aws.env"
         """`KEY=VALUE` lines for the AWS CLI, CDK and `holdfast`."""
-        return self.folder / "aws.env"
-
-    @property
-    def terraform_env(self) -> Path:
+        self.terraform_env = self.folder / "terraform.env"
         """Shell exports with which Terraform signs in."""
-        return self.folder / "terraform.env"
-
-    @property
-    def cloud_config(self) -> Path:
+        self.cloud_config = self.folder / "cloud.tfrc"
         """A CLI configuration with which `cloud {}` and `backend "remote"` find the API and sign in."""
-        return self.folder / "cloud.tfrc"
-
-    @property
-    def _connection(self) -> Path:
-        return self.folder / "connection.json"
-
-    @property
-    def _deployment(self) -> Path:
-        return self.folder / "deployment.json"
-
-    @property
-    def _port(self) -> Path:
-        return self.folder / "port"
+        self.issuer_keys = self.folder / "issuer" / "keys.json"
+        self.issuer_port = self.folder / "issuer" / "port"
+        self._connection = self.folder / "connection.json"
+        self._deployment = self.folder / "deployment.json"
+        self._port = self.folder / "port"
 
     @property
     def finished(self) -> bool:

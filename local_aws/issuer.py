@@ -3,17 +3,15 @@
 Keys and signatures are made by another library than the one that Holdfast verifies with.
 """
 
-import http.client
 import json
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from threading import Thread
-from typing import Any, Final, Self, cast
+from threading import Event, Thread
+from typing import Any, Final, Self
 from uuid import uuid4
 
 from joserfc import jwt
@@ -21,9 +19,8 @@ from joserfc.jwk import ECKey, KeySet, RSAKey
 
 from local_aws.failure import LocalAwsError
 from local_aws.home import Home
-from local_aws.port_file import read_port, write_port
-from local_aws.private_file import write_private
-from local_aws.server import HOST
+from local_aws.private_file import read_port, write_port, write_private
+from local_aws.server import HOST, answers
 
 DEFAULT_PORT: Final = 4570
 DISCOVERY: Final = "/.well-known/openid-configuration"
@@ -187,152 +184,105 @@ def as_json(document: Any, *, status: int = 200) -> Answer:
     return Answer(status, json.dumps(document).encode())
 
 
-class IssuerServer:
-    """Serves an issuer on 127.0.0.1 for as long as its context lasts.
+@contextmanager
+def serving(answering: Callable[[str], Answer], *, port: int = 0) -> Iterator[str]:
+    """Serve an issuer on 127.0.0.1 for as long as the context lasts.
 
     Args:
         answering: what to answer to a GET of a path.
         port: to listen on, 0 for any free one.
 
+    Yields:
+        Its URL.
+
     Raises:
         OSError: the port is taken.
     """
 
-    def __init__(self, answering: Callable[[str], Answer], *, port: int = 0) -> None:
-        self._server = _Server(answering, port)
-        self._thread = Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-        self.address = f"http://{HOST}:{self._server.server_port}"
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout = 60
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+        def do_GET(self) -> None:
+            answered = answering(self.path)
+            self.send_response(answered.status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(answered.body)))
+            for name, value in answered.headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(answered.body)
 
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class names it so
+            pass
 
-    def wait(self) -> None:
-        """Come back when the server has ended, which is never by itself."""
-        self._thread.join()
+    with _Server((HOST, port), Handler) as server:
+        thread = Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        try:
+            yield f"http://{HOST}:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, answering: Callable[[str], Answer], port: int) -> None:
-        super().__init__((HOST, port), _Handler)
-        self.answering = answering
-
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that is gone is no news."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    timeout = 60
-
-    def do_GET(self) -> None:
-        """Answer."""
-        found = cast("_Server", self.server).answering(self.path)
-        self.send_response(found.status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(found.body)))
-        for name, value in found.headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(found.body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class names it so
-        pass
 
 
 # --- the commands --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class KeptIssuer:
-    """The issuer of a folder: its keys and its port stay, as trust records and tokens name them.
+def _load(home: Home) -> SigningKeys:
+    try:
+        return SigningKeys.from_json(home.issuer_keys.read_text())
+    except FileNotFoundError:
+        raise LocalAwsError("There is no issuer yet: run `make issuer` in another shell.") from None
+    except ValueError as error:
+        raise LocalAwsError(f"{home.issuer_keys}: {error}; remove the file to have new keys made.") from error
 
-    Attributes:
-        folder: `.local/issuer`.
-    """
 
-    folder: Path
+def _keep(home: Home, keys: SigningKeys) -> None:
+    """Sign with these keys from now on, and publish them."""
+    home.issuer_keys.parent.mkdir(mode=0o700, exist_ok=True)
+    write_private(home.issuer_keys, keys.to_json() + "\n")
 
-    @property
-    def _keys(self) -> Path:
-        return self.folder / "keys.json"
 
-    @property
-    def _port(self) -> Path:
-        return self.folder / "port"
-
-    @property
-    def made(self) -> bool:
-        """Whether it has keys."""
-        return self._keys.exists()
-
-    def keys(self) -> SigningKeys:
-        """The keys that it has now.
-
-        Raises:
-            LocalAwsError: there are none that can be read.
-        """
-        try:
-            return SigningKeys.from_json(self._keys.read_text())
-        except FileNotFoundError:
-            raise LocalAwsError("There is no issuer yet: run `make issuer` in another shell.") from None
-        except ValueError as error:
-            raise LocalAwsError(f"{self._keys}: {error}; remove the file to have new keys made.") from error
-
-    def keep(self, keys: SigningKeys) -> None:
-        """Sign with these keys from now on, and publish them."""
-        self.folder.mkdir(mode=0o700, exist_ok=True)
-        write_private(self._keys, keys.to_json() + "\n")
-
-    def port(self) -> int | None:
-        """The port that was used last, or None."""
-        return read_port(self._port)
-
-    def remember_port(self, port: int) -> None:
-        """Use this port again next time."""
-        write_port(self._port, port)
-
-    @property
-    def address(self) -> str:
-        """Its URL, which is the claim `iss` of its tokens."""
-        return f"http://{HOST}:{self.port() or DEFAULT_PORT}"
+def _address(home: Home, port: int | None = None) -> tuple[str, int]:
+    """Return its URL, which is the claim `iss` of its tokens, and its port: None is the one used last."""
+    port = port or read_port(home.issuer_port) or DEFAULT_PORT
+    return f"http://{HOST}:{port}", port
 
 
 def serve(home: Home, port: int | None) -> None:
     """Run the issuer until it is interrupted.
 
     Args:
-        home: where its keys are kept.
+        home: where its keys and its port are kept, as trust records and tokens name them.
         port: of 127.0.0.1; None for the one used last, or else 4570.
 
     Raises:
         LocalAwsError: the port is taken.
     """
-    kept = KeptIssuer(home.folder / "issuer")
-    with home.alone():
-        if not kept.made:
-            kept.keep(SigningKeys.new())
-        kept.keys()
-        wanted = port or kept.port() or DEFAULT_PORT
-        issuer = f"http://{HOST}:{wanted}"
-        try:
-            server = IssuerServer(lambda path: answer(issuer, kept.keys(), path), port=wanted)
-        except OSError as error:
-            raise LocalAwsError(
-                f"Port {wanted} on {HOST} cannot be used ({error.strerror}); "
-                f"pick another one: make issuer PORT={wanted + 1}"
-            ) from error
-        kept.remember_port(wanted)
-    with server:
-        print(_next(server.address), flush=True)
-        server.wait()
+    address, wanted = _address(home, port)
+    with ExitStack() as open_:
+        with home.alone():
+            if not home.issuer_keys.exists():
+                _keep(home, SigningKeys.new())
+            _load(home)
+            try:
+                open_.enter_context(serving(lambda path: answer(address, _load(home), path), port=wanted))
+            except OSError as error:
+                raise LocalAwsError(
+                    f"Port {wanted} on {HOST} cannot be used ({error.strerror}); "
+                    f"pick another one: make issuer PORT={wanted + 1}"
+                ) from error
+            write_port(home.issuer_port, wanted)
+        print(_next(address), flush=True)
+        Event().wait()
 
 
 def _next(issuer: str) -> str:
@@ -359,9 +309,8 @@ def rotate(home: Home) -> None:
     Raises:
         LocalAwsError: there is no issuer yet.
     """
-    kept = KeptIssuer(home.folder / "issuer")
     with home.alone():
-        kept.keep(kept.keys().rotated())
+        _keep(home, _load(home).rotated())
     print(
         "New ID tokens are signed with new keys. The keys until now stay published until the next rotation."
     )
@@ -384,11 +333,11 @@ def print_id_token(
     Raises:
         LocalAwsError: there is no issuer yet.
     """
-    kept = KeptIssuer(home.folder / "issuer")
+    address, port = _address(home)
     print(
         id_token(
-            kept.keys(),
-            kept.address,
+            _load(home),
+            address,
             subject=subject,
             audience=audience,
             claims=claims,
@@ -397,15 +346,6 @@ def print_id_token(
             algorithm=algorithm,
         )
     )
-    if _answers(kept.port() or DEFAULT_PORT):
+    if answers(port, DISCOVERY, timeout=_CHECK_TIME_LIMIT):
         return None
-    return f"Nothing answers at {kept.address}: run `make issuer` in another shell before you use the token."
-
-
-def _answers(port: int) -> bool:
-    with closing(http.client.HTTPConnection(HOST, port, timeout=_CHECK_TIME_LIMIT)) as connection:
-        try:
-            connection.request("GET", DISCOVERY)
-            return connection.getresponse().status == http.HTTPStatus.OK
-        except (OSError, http.client.HTTPException):
-            return False
+    return f"Nothing answers at {address}: run `make issuer` in another shell before you use the token."

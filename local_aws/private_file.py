@@ -1,6 +1,7 @@
 """Files that only their owner may read."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -11,3 +12,15 @@ def write_private(path: Path, content: str | bytes) -> None:
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content.encode() if isinstance(content, str) else content)
     new.replace(path)
+
+
+def read_port(path: Path) -> int | None:
+    """Return the port that a server had last, so that its address stays the same, or None."""
+    with suppress(FileNotFoundError, ValueError):
+        return int(path.read_text())
+    return None
+
+
+def write_port(path: Path, port: int) -> None:
+    """Use this port again next time."""
+    write_private(path, f"{port}\n")

@@ -114,6 +114,23 @@ def check_port_free(port: int) -> None:
         raise PortTakenError(port, _IPV6)
 
 
+def answers(port: int, path: str, tls: Certificates | None = None, *, timeout: float = 5) -> bool:
+    """Return whether a server on this port of 127.0.0.1 answers a GET of a path with 200."""
+    if tls:
+        context = ssl.create_default_context(cafile=str(tls.ca))
+        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+            HOST, port, timeout=timeout, context=context
+        )
+    else:
+        connection = http.client.HTTPConnection(HOST, port, timeout=timeout)
+    with contextlib.closing(connection):
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status == http.HTTPStatus.OK
+        except (OSError, http.client.HTTPException):
+            return False
+
+
 def for_local_commands(environment: Mapping[str, str]) -> dict[str, str]:
     """The user's environment without AWS settings, and with no proxy between here and the local AWS.
 
@@ -319,25 +336,12 @@ class LocalAws:
 
     def _wait_until_it_answers(self, process: subprocess.Popen[bytes]) -> None:
         if (
-            not self._wait_until(lambda: process.poll() is not None or self._answers(), _TIME_TO_START)
+            not self._wait_until(
+                lambda: process.poll() is not None or answers(self.port, _HEALTH, self.tls), _TIME_TO_START
+            )
             or process.poll() is not None
         ):
             raise LocalAwsError(f"The local AWS did not start; the end of {self.log}:\n{self.tail()}")
-
-    def _answers(self) -> bool:
-        if self.tls:
-            context = ssl.create_default_context(cafile=str(self.tls.ca))
-            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                HOST, self.port, timeout=5, context=context
-            )
-        else:
-            connection = http.client.HTTPConnection(HOST, self.port, timeout=5)
-        with contextlib.closing(connection):
-            try:
-                connection.request("GET", _HEALTH)
-                return connection.getresponse().status == http.HTTPStatus.OK
-            except OSError:
-                return False
 
     def _lives(self, server: Running) -> bool:
         if self._child and self._child.pid == server.pid:

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from joserfc.jwk import ECKey, RSAKey
 
 from local_aws import issuer as local_issuer
-from local_aws.issuer import DISCOVERY, KEYS, Algorithm, Answer, IssuerServer, SigningKeys, as_json, id_token
+from local_aws.issuer import DISCOVERY, KEYS, Algorithm, Answer, SigningKeys, as_json, id_token, serving
 
 AUDIENCE: Final = "holdfast"
 NETWORK: Final[Mapping[str, str]] = {"repository": "acme/network", "ref": "refs/heads/main"}
@@ -62,7 +62,7 @@ class Issuer:
         keys: it signs with, and publishes.
         fault: that it has now, or None.
         asked: every request, oldest first.
-        address: its URL.
+        address: its URL, once the context was entered.
     """
 
     def __init__(self, keys: SigningKeys | None = None) -> None:
@@ -71,11 +71,10 @@ class Issuer:
         self.asked: list[Asked] = []
         self._open = ExitStack()
         self._ends = Event()
-        self._server = IssuerServer(self._answer)
-        self.address = self._server.address
+        self.address = ""
 
     def __enter__(self) -> Self:
-        self._open.enter_context(self._server)
+        self.address = self._open.enter_context(serving(self._answer))
         return self
 
     def __exit__(
@@ -95,7 +94,7 @@ class Issuer:
             yield
         finally:
             port = int(self.address.rpartition(":")[2])
-            self._open.enter_context(IssuerServer(self._answer, port=port))
+            self._open.enter_context(serving(self._answer, port=port))
 
     @contextmanager
     def having(self, fault: Fault) -> Iterator[None]:
