@@ -11,20 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
-from local_aws.failure import LocalAwsError
-from local_aws.server import ACCOUNT, REGION
+from local_aws.template import Template, UnsupportedTemplateError, resolve
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-Template = Mapping[str, Any]
 Properties = Mapping[str, Any]
 
 _SET_BY_CLOUDFORMATION: Final = frozenset({"BucketName", "NotificationConfiguration", "CorsConfiguration"})
-
-
-class UnsupportedTemplateError(LocalAwsError):
-    """The template says something about a bucket that this module cannot carry over."""
 
 
 def apply(template: Template, physical_ids: Mapping[str, str], s3: "S3Client") -> None:
@@ -68,7 +62,7 @@ def _buckets(template: Template, physical_ids: Mapping[str, str]) -> Iterator[tu
     """Each bucket's name, and its settings as the S3 API has them."""
     for logical_id, resource in template["Resources"].items():
         if resource["Type"] == "AWS::S3::Bucket":
-            properties = _resolve(resource.get("Properties", {}), template, physical_ids)
+            properties = resolve(resource.get("Properties", {}), template, physical_ids.__getitem__)
             yield physical_ids[logical_id], _wanted(logical_id, properties)
 
 
@@ -88,38 +82,6 @@ def _wanted(logical_id: str, properties: Properties) -> dict[str, Any]:
         for setting in _SETTINGS
         if setting.name in properties
     }
-
-
-# --- intrinsic functions -------------------------------------------------------------------------
-
-_PSEUDO_PARAMETERS: Final = {
-    "AWS::AccountId": ACCOUNT,
-    "AWS::Region": REGION,
-    "AWS::Partition": "aws",
-    "AWS::URLSuffix": "amazonaws.com",
-}
-_ARNS: Final = {
-    "AWS::KMS::Key": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{{}}",
-    "AWS::S3::Bucket": "arn:aws:s3:::{}",
-}
-
-
-def _resolve(value: Any, template: Template, physical_ids: Mapping[str, str]) -> Any:
-    match value:
-        case {"Ref": str(name), **rest} if not rest:
-            return _PSEUDO_PARAMETERS.get(name) or physical_ids[name]
-        case {"Fn::GetAtt": [str(name), "Arn"], **rest} if not rest:
-            return _ARNS[template["Resources"][name]["Type"]].format(physical_ids[name])
-        case {"Fn::Join": [str(separator), [*parts]], **rest} if not rest:
-            return separator.join(_resolve(part, template, physical_ids) for part in parts)
-        case dict():
-            if unknown := [key for key in value if key.startswith("Fn::")]:
-                raise UnsupportedTemplateError(f"{unknown[0]} in a bucket's properties: {value}")
-            return {key: _resolve(item, template, physical_ids) for key, item in value.items()}
-        case list():
-            return [_resolve(item, template, physical_ids) for item in value]
-        case _:
-            return value
 
 
 # --- from CloudFormation's names to those of the S3 API ------------------------------------------

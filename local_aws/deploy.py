@@ -15,6 +15,7 @@ from local_aws import bucket_properties
 from local_aws.clients import cloudformation_client, s3_client, said_plainly
 from local_aws.failure import LocalAwsError
 from local_aws.server import ACCOUNT, REGION, ROOT, LocalAws, for_local_commands
+from local_aws.template import Template
 
 _CDKLOCAL = ROOT / "node_modules" / ".bin" / "cdklocal"
 _TIED_PROCESS = ROOT / "local_aws" / "tied_process.py"
@@ -91,8 +92,8 @@ def bucket_differences(aws: LocalAws, stack: str) -> list[str]:
     return bucket_properties.differences(_template(aws, stack), _physical_ids(aws, stack), s3_client(aws))
 
 
-def _template(aws: LocalAws, stack: str) -> bucket_properties.Template:
-    template: bucket_properties.Template = json.loads((_assembly(aws) / f"{stack}.template.json").read_text())
+def _template(aws: LocalAws, stack: str) -> Template:
+    template: Template = json.loads((_assembly(aws) / f"{stack}.template.json").read_text())
     return template
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from local_aws.failure import LocalAwsError
 from local_aws.private_file import read_port, write_port, write_private
@@ -117,7 +116,9 @@ class Home:
     def deployment(self) -> Deployment | None:
         """The last deployment, or None; a record that cannot be read is as good as none: deploy again."""
         with suppress(FileNotFoundError, ValueError, TypeError, KeyError):
-            return _read_deployment(json.loads(self._deployment.read_text()))
+            record = json.loads(self._deployment.read_text())
+            if teams := tuple(DeployedTeam(**team) for team in record.pop("teams")):
+                return Deployment(**record, teams=teams)
         return None
 
     def deployed_teams(self) -> tuple[str, ...]:
@@ -202,14 +203,3 @@ class Home:
             )
         marker.touch(mode=0o600)
         self.folder.chmod(0o700)
-
-
-def _read_deployment(record: dict[str, Any]) -> Deployment:
-    digests = record["digest"], record["bootstrap_digest"]
-    if "teams" in record:
-        teams = tuple(DeployedTeam(**team) for team in record["teams"])
-    else:  # written when only one team could be deployed
-        teams = (DeployedTeam(record["team"], record["api_address"], record["bucket_name"]),)
-    if not teams:
-        raise ValueError("a deployment of nobody")
-    return Deployment(*digests, teams)

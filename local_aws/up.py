@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from enum import Enum, auto
 from http import HTTPStatus
 from pathlib import Path
@@ -57,11 +56,21 @@ class Step(Enum):
     DEPLOY = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """What `make up` finds.
+def steps(
+    *,
+    finished: bool,
+    data: bool,
+    running_port: int | None,
+    wanted_port: int,
+    deployed: bool,
+    bootstrapped: bool,
+) -> list[Step]:
+    """Decide what has to be done, in order.
 
-    Attributes:
+    A first run that broke off leaves objects whose stacks are forgotten and which the next one would
+    run into. Nobody had a token for it yet, so it is wiped.
+
+    Args:
         finished: an earlier one came so far that there can be a state worth keeping.
         data: the local AWS has a folder.
         running_port: where the server listens, or None if it does not run.
@@ -69,34 +78,17 @@ class Situation:
         deployed: what the last deployment was made from is what it would be made from now.
         bootstrapped: the same for `cdk bootstrap`.
     """
-
-    finished: bool
-    data: bool
-    running_port: int | None
-    wanted_port: int
-    deployed: bool
-    bootstrapped: bool
-
-
-def steps(situation: Situation) -> list[Step]:
-    """Decide what has to be done, in order.
-
-    A first run that broke off leaves objects whose stacks are forgotten and which the next one would
-    run into. Nobody had a token for it yet, so it is wiped.
-    """
-    wipe = situation.data and not situation.finished
-    stop = situation.running_port is not None and (wipe or situation.running_port != situation.wanted_port)
-    start = stop or situation.running_port is None
-    bootstrap = not (situation.finished and situation.bootstrapped)
-    deploy = bootstrap or not situation.deployed
-    asked = {
+    wipe = data and not finished
+    stop = running_port is not None and (wipe or running_port != wanted_port)
+    bootstrap = not (finished and bootstrapped)
+    needed = {
         Step.STOP: stop,
         Step.WIPE: wipe,
-        Step.START: start,
+        Step.START: stop or running_port is None,
         Step.BOOTSTRAP: bootstrap,
-        Step.DEPLOY: deploy,
+        Step.DEPLOY: bootstrap or not deployed,
     }
-    return [one for one in Step if asked[one]]
+    return [each for each in Step if needed[each]]
 
 
 def asked_teams(asked: str | None, teams: Sequence[TeamConfig]) -> frozenset[str]:
@@ -168,7 +160,7 @@ def up(home: Home, port: int | None, teams: str | None = None) -> None:
         home.remember_port(wanted_port)
         deployment = _bring_up(home, aws, running, wanted)
         first = deployment.teams[0]
-        write_private(home.aws_env, _lines(_aws_environment(aws, first)))
+        write_private(home.aws_env, _aws_environment(aws, first))
         connection = _connect(home, aws, first)
         write_private(home.terraform_env, _exports(connection))
         write_private(home.cloud_config, _cloud_config(connection))
@@ -220,14 +212,12 @@ def _bring_up(home: Home, aws: LocalAws, running: Running | None, teams: Sequenc
     bootstrap_digest = _digest(_BOOTSTRAPPED)
     known = home.deployment()
     todo = steps(
-        Situation(
-            finished=home.finished,
-            data=home.aws_data.exists(),
-            running_port=running.port if running else None,
-            wanted_port=aws.port,
-            deployed=known is not None and known.digest == digest,
-            bootstrapped=known is not None and known.bootstrap_digest == bootstrap_digest,
-        )
+        finished=home.finished,
+        data=home.aws_data.exists(),
+        running_port=running.port if running else None,
+        wanted_port=aws.port,
+        deployed=known is not None and known.digest == digest,
+        bootstrapped=known is not None and known.bootstrap_digest == bootstrap_digest,
     )
     if Step.DEPLOY in todo:
         print("Deploying takes about half a minute; when nothing has changed, `make up` takes seconds.")
@@ -311,22 +301,17 @@ def _digest(paths: Iterable[str], *more: str) -> str:
 
 def _connect(home: Home, aws: LocalAws, team: DeployedTeam) -> Connection:
     known = home.connection()
-    if known:
-        connection = Connection(team.api_address, known.username, known.password)
-        with step("Asking it for a state"):
-            taken = _is_taken(connection, aws)
-        if taken:
-            home.remember_connection(connection)
-            return connection
-        print(f"The team {team.name} does not know the token in connection.json.")
-    with step("Creating a token (holdfast token create)"):
-        arguments = ["--role", "maintainer", "--scope", "*", "--team", team.name, "--json"]
-        description = ["--description", "made by make up"]
-        told = json.loads(
-            holdfast("token", "create", *arguments, *description, environment=aws.environment())
-        )
-    connection = Connection(team.api_address, told["id"], told["secret"])
-    with step("Asking it for a state"):
+    connection = known and Connection(team.api_address, known.username, known.password)
+    if connection is None or not _is_taken(connection, aws):
+        if connection:
+            print(f"The team {team.name} does not know the token in connection.json.")
+        with step("Creating a token (holdfast token create)"):
+            arguments = ["--role", "maintainer", "--scope", "*", "--description", "made by make up", "--json"]
+            printed = holdfast(
+                "token", "create", "--team", team.name, *arguments, environment=aws.environment()
+            )
+        made = json.loads(printed)
+        connection = Connection(team.api_address, made["id"], made["secret"])
         if not _is_taken(connection, aws):
             raise LocalAwsError(f"Holdfast does not take the new token; see {aws.log}")
     home.remember_connection(connection)
@@ -338,7 +323,7 @@ def _is_taken(connection: Connection, aws: LocalAws) -> bool:
     address = urlsplit(f"{connection.address}/states/{_NO_STATE}")
     basic = base64.b64encode(f"{connection.username}:{connection.password}".encode()).decode()
     request = http.client.HTTPConnection(address.netloc, timeout=_REQUEST_TIME_LIMIT)
-    with closing(request):
+    with step("Asking it for a state"), closing(request):
         try:
             request.request("GET", address.path, headers={"Authorization": f"Basic {basic}"})
             status = request.getresponse().status
@@ -359,20 +344,19 @@ def _is_taken(connection: Connection, aws: LocalAws) -> bool:
 # --- what the user gets --------------------------------------------------------------------------
 
 
-def _aws_environment(aws: LocalAws, team: DeployedTeam) -> dict[str, str]:
-    return aws.environment() | {"HOLDFAST_TEAM": team.name, "HOLDFAST_ADDRESS": team.api_address}
-
-
-def _lines(variables: dict[str, str]) -> str:
+def _aws_environment(aws: LocalAws, team: DeployedTeam) -> str:
+    variables = aws.environment() | {"HOLDFAST_TEAM": team.name, "HOLDFAST_ADDRESS": team.api_address}
     # The address of the local AWS has a `$`.
     return "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items())
 
 
 def _exports(connection: Connection) -> str:
-    return (
-        f"export TF_HTTP_USERNAME='{connection.username}'\nexport TF_HTTP_PASSWORD='{connection.password}'\n"
-        f"export HOLDFAST_ADDRESS='{connection.address}'\n"
-    )
+    variables = {
+        "TF_HTTP_USERNAME": connection.username,
+        "TF_HTTP_PASSWORD": connection.password,
+        "HOLDFAST_ADDRESS": connection.address,
+    }
+    return "".join(f"export {name}='{value}'\n" for name, value in variables.items())
 
 
 def _cloud_config(connection: Connection) -> str:

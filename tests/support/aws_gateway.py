@@ -230,31 +230,33 @@ class AwsGateway:
             held.released.set()
 
     @contextlib.contextmanager
-    def dropping_delete_bodies(self) -> Iterator[None]:
+    def _meanwhile(self, **attributes: object) -> Iterator[None]:
+        before = {name: getattr(self, name) for name in attributes}
+        vars(self).update(attributes)
+        try:
+            yield
+        finally:
+            vars(self).update(before)
+
+    def dropping_delete_bodies(self) -> contextlib.AbstractContextManager[None]:
         """Let every DELETE lose its body meanwhile."""
-        self.drops_delete_bodies = True
-        try:
-            yield
-        finally:
-            self.drops_delete_bodies = False
+        return self._meanwhile(drops_delete_bodies=True)
 
-    @contextlib.contextmanager
-    def refusing_chunks(self) -> Iterator[None]:
+    def refusing_chunks(self) -> contextlib.AbstractContextManager[None]:
         """Refuse bodies that come in chunks meanwhile."""
-        self.refuses_chunks = True
-        try:
-            yield
-        finally:
-            self.refuses_chunks = False
+        return self._meanwhile(refuses_chunks=True)
 
-    @contextlib.contextmanager
-    def dropping(self, method: str, header: str) -> Iterator[None]:
+    def keeping_header_names(self) -> contextlib.AbstractContextManager[None]:
+        """Rename no header meanwhile."""
+        return self._meanwhile(renames_headers=False)
+
+    def with_clock_ahead(self, seconds: float) -> contextlib.AbstractContextManager[None]:
+        """Tell another time meanwhile."""
+        return self._meanwhile(clock_ahead=seconds)
+
+    def dropping(self, method: str, header: str) -> contextlib.AbstractContextManager[None]:
         """Let every request with this verb lose a header meanwhile; its name is in lower case."""
-        self.drops.add((method, header))
-        try:
-            yield
-        finally:
-            self.drops.remove((method, header))
+        return self._meanwhile(drops={*self.drops, (method, header)})
 
     @contextlib.contextmanager
     def losing_the_answer_to_a_write(self) -> Iterator[None]:
@@ -262,24 +264,6 @@ class AwsGateway:
         self.answers_to_lose += 1
         yield
         assert self.answers_to_lose == 0
-
-    @contextlib.contextmanager
-    def with_clock_ahead(self, seconds: float) -> Iterator[None]:
-        """Tell another time meanwhile."""
-        self.clock_ahead = seconds
-        try:
-            yield
-        finally:
-            self.clock_ahead = 0.0
-
-    @contextlib.contextmanager
-    def keeping_header_names(self) -> Iterator[None]:
-        """Rename no header meanwhile."""
-        self.renames_headers = False
-        try:
-            yield
-        finally:
-            self.renames_headers = True
 
     def note(self, exchange: Exchange) -> None:
         """Add to every recording that is under way."""

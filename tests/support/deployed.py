@@ -11,6 +11,7 @@ import boto3
 
 from infra import functions
 from local_aws.server import ACCOUNT, REGION, LocalAws
+from local_aws.template import resolve
 from tests.support.aws_permissions import Call, Reach, Statement, without
 
 if TYPE_CHECKING:
@@ -22,19 +23,6 @@ Credentials = Mapping[str, str]
 HANDLERS = {spec.name: spec.folder for spec in functions.FUNCTIONS}
 """By the name of a function, as its log group has it, the folder with its handler."""
 FUNCTIONS = tuple(HANDLERS)
-
-_PSEUDO_PARAMETERS = {
-    "AWS::AccountId": ACCOUNT,
-    "AWS::Region": REGION,
-    "AWS::Partition": "aws",
-    "AWS::URLSuffix": "amazonaws.com",
-}
-_ARNS = {
-    "AWS::KMS::Key": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{{}}",
-    "AWS::Logs::LogGroup": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{{}}:*",
-    "AWS::S3::Bucket": "arn:aws:s3:::{}",
-}
-
 
 _BY_HAND = "by-hand"
 _ALIAS = "live"
@@ -136,14 +124,14 @@ class DeployedRole:
         self.bucket_policy = stack.bucket_policy
         self.key_policy = stack.key_policy
         log_group = stack.resolve(properties["LoggingConfig"]["LogGroup"])
-        arn = _ARNS["AWS::Logs::LogGroup"].format
+        groups = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group"
         self.audit_group = stack.physical_ids["Audit"]
         self.reach = Reach(
             stack.bucket,
             stack.key_arn,
-            arn(log_group),
+            f"{groups}:{log_group}:*",
             REGION,
-            arn(self.audit_group),
+            f"{groups}:{self.audit_group}:*",
             stack.physical_ids["StagingBucket"],
         )
 
@@ -274,20 +262,7 @@ class Stack:
 
     def resolve(self, value: Any) -> Any:
         """Replace every reference by what it stands for."""
-        match value:
-            case {"Ref": str(name)}:
-                return _PSEUDO_PARAMETERS.get(name) or self.physical_ids[name]
-            case {"Fn::GetAtt": [str(name), "Arn"]}:
-                return _ARNS[self.template["Resources"][name]["Type"]].format(self.physical_ids[name])
-            case {"Fn::Join": [str(separator), list(parts)]}:
-                return separator.join(self.resolve(part) for part in parts)
-            case dict():
-                assert not any(key.startswith("Fn::") for key in value), value
-                return {key: self.resolve(item) for key, item in value.items()}
-            case list():
-                return [self.resolve(item) for item in value]
-            case _:
-                return value
+        return resolve(value, self.template, self.physical_ids.__getitem__)
 
 
 def stack(aws: LocalAws, team: str) -> Stack:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from local_aws.template import resolve
+
 Statement = Mapping[str, Any]
 Value = str | list[str]
 
@@ -58,9 +60,7 @@ def matching(statements: Sequence[Statement], request: Request) -> list[Statemen
     return [statement for statement in statements if all([*_checks(statement, request)])]
 
 
-_ELEMENTS: Final = frozenset(
-    {"Sid", "Effect", "Principal", "Action", "NotAction", "Resource", "NotResource", "Condition"}
-)
+_ELEMENTS: Final = frozenset({"Sid", "Effect", "Principal", "Action", "Resource", "Condition"})
 
 
 def _checks(statement: Statement, request: Request) -> list[bool]:
@@ -68,29 +68,17 @@ def _checks(statement: Statement, request: Request) -> list[bool]:
         raise ValueError(f"unknown in a statement: {', '.join(sorted(unknown))}")
     if statement["Effect"] not in ("Allow", "Deny"):
         raise ValueError(f"unknown effect {statement['Effect']}")
-    if ("Action" in statement) == ("NotAction" in statement):
-        raise ValueError("a statement has either Action or NotAction")
-    if "Resource" in statement and "NotResource" in statement:
-        raise ValueError("a statement has either Resource or NotResource")
-    checks = [
-        _principal(statement["Principal"], request.principal) if "Principal" in statement else True,
-        any(_action(pattern, request.action) for pattern in _listed(statement.get("Action", [])))
-        if "Action" in statement
-        else not any(_action(pattern, request.action) for pattern in _listed(statement["NotAction"])),
-    ]
-    if "Resource" in statement:
-        checks.append(any(_arn(pattern, request.resource) for pattern in _listed(statement["Resource"])))
-    if "NotResource" in statement:
-        checks.append(
-            not any(_arn(pattern, request.resource) for pattern in _listed(statement["NotResource"]))
-        )
     context = {name.lower(): value for name, value in request.context.items()}
-    checks.extend(
-        _condition(name, context.get(key.lower()), _listed(values))
-        for name, keys in statement.get("Condition", {}).items()
-        for key, values in keys.items()
-    )
-    return checks
+    return [
+        _principal(statement["Principal"], request.principal) if "Principal" in statement else True,
+        any(_like(pattern, request.action, re.IGNORECASE) for pattern in _listed(statement["Action"])),
+        any(_arn(pattern, request.resource) for pattern in _listed(statement.get("Resource", "*"))),
+        *(
+            _condition(name, context.get(key.lower()), _listed(values))
+            for name, keys in statement.get("Condition", {}).items()
+            for key, values in keys.items()
+        ),
+    ]
 
 
 def _listed(value: Any) -> list[str]:
@@ -118,10 +106,6 @@ def _like(pattern: str, text: str, flags: int = 0) -> bool:
     if variables := [part for part in parts if len(part) > 1 and part not in _ESCAPED]:
         raise ValueError(f"a policy variable: {variables[0]}")
     return re.fullmatch(expression, text, flags | re.DOTALL) is not None
-
-
-def _action(pattern: str, action: str) -> bool:
-    return _like(pattern, action, re.IGNORECASE)
 
 
 def _arn(pattern: str, arn: str) -> bool:
@@ -156,41 +140,14 @@ def _is_principal(wanted: str, principal: str, kind: str) -> bool:
 
 # --- conditions -----------------------------------------------------------------------------------
 
-_Compare = Callable[[str, str], bool]
-
-
-def _number(compare: Callable[[float, float], bool]) -> _Compare:
-    return lambda wanted, found: compare(float(found), float(wanted))
-
-
-def _fold(compare: _Compare) -> _Compare:
-    return lambda wanted, found: compare(wanted.casefold(), found.casefold())
-
-
-def _bool(wanted: str, found: str) -> bool:
-    return wanted.lower() == found.lower()
-
-
-_POSITIVE: Final[Mapping[str, _Compare]] = {
-    "Bool": _bool,
+_OPERATORS: Final[Mapping[str, Callable[[str, str], bool]]] = {
+    "Bool": lambda wanted, found: wanted.lower() == found.lower(),
     "StringEquals": operator.eq,
-    "StringEqualsIgnoreCase": _fold(operator.eq),
+    "StringNotEquals": operator.ne,
     "StringLike": _like,
-    "ArnEquals": _arn,  # the same as ArnLike, wildcards included
     "ArnLike": _arn,
-    "NumericEquals": _number(operator.eq),
-    "NumericLessThan": _number(operator.lt),
-    "NumericLessThanEquals": _number(operator.le),
-    "NumericGreaterThan": _number(operator.gt),
-    "NumericGreaterThanEquals": _number(operator.ge),
-}
-_NEGATED: Final[Mapping[str, _Compare]] = {
-    "StringNotEquals": operator.eq,
-    "StringNotEqualsIgnoreCase": _fold(operator.eq),
-    "StringNotLike": _like,
-    "ArnNotEquals": _arn,
-    "ArnNotLike": _arn,
-    "NumericNotEquals": _number(operator.eq),
+    "NumericLessThan": lambda wanted, found: float(found) < float(wanted),
+    "NumericGreaterThan": lambda wanted, found: float(found) > float(wanted),
 }
 
 
@@ -198,52 +155,31 @@ def _condition(name: str, found: Value | None, wanted: list[str]) -> bool:
     """One key under one operator.
 
     Args:
-        name: the operator, perhaps with `ForAllValues:` or `ForAnyValue:` before it and `IfExists` behind.
+        name: the operator.
         found: the request's value, or None if it has none.
         wanted: the policy's values.
     """
-    quantifier, _, rest = name.rpartition(":")
-    if quantifier not in ("", "ForAllValues", "ForAnyValue"):
-        raise ValueError(f"unknown condition operator {name}")
-    if rest == "Null" and not quantifier:
+    if name == "Null":
         if any(value.lower() not in ("true", "false") for value in wanted):
             raise ValueError(f"Null takes true or false: {wanted}")
         return ("true" if found in (None, []) else "false") in {value.lower() for value in wanted}
-    base = rest.removesuffix("IfExists")
-    compare, negated = _POSITIVE.get(base) or _NEGATED.get(base), base in _NEGATED
+    compare = _OPERATORS.get(name)
     if compare is None:
         raise ValueError(f"unknown condition operator {name}")
-
-    def holds(value: str) -> bool:
-        # Of several values in a policy one must match; under a negated operator none may.
-        matched = any(compare(one, value) for one in wanted)
-        return not matched if negated else matched
-
+    negated = name == "StringNotEquals"
     if found is None or found == []:
-        if quantifier:
-            # No value is "all values", and not "any value".
-            return quantifier == "ForAllValues" or rest != base
-        return negated or rest != base
-    if quantifier:
-        results = [holds(value) for value in _listed(found)]
-        return all(results) if quantifier == "ForAllValues" else any(results)
+        return negated
     if isinstance(found, list):
-        several = "several need ForAllValues: or ForAnyValue:"
-        raise ValueError(f"{name} compares one value; {several} {found}")  # noqa: TRY004 as in _text
-    return holds(found)
+        raise ValueError(f"{name} compares one value, and there are several: {found}")  # noqa: TRY004 as in _text
+    # Of several values in a policy one must match; under a negated operator none may.
+    matched = [compare(one, found) for one in wanted]
+    return all(matched) if negated else any(matched)
 
 
 # --- from a template ------------------------------------------------------------------------------
 
 ACCOUNT: Final = "123456789012"
 REGION: Final = "eu-central-1"
-
-_PSEUDO_PARAMETERS: Final = {
-    "AWS::AccountId": ACCOUNT,
-    "AWS::Partition": "aws",
-    "AWS::Region": REGION,
-    "AWS::URLSuffix": "amazonaws.com",
-}
 
 
 def resolved(template: Mapping[str, Any], value: Any) -> Any:
@@ -256,23 +192,9 @@ def resolved(template: Mapping[str, Any], value: Any) -> Any:
         value: the part.
 
     Raises:
-        ValueError: a function, or an attribute of a resource, that is not known here.
+        UnsupportedTemplateError: a function, or an attribute of a resource, is not known.
     """
-    match value:
-        case {"Ref": str(name), **rest} if not rest:
-            return _PSEUDO_PARAMETERS.get(name) or _name(template, name)
-        case {"Fn::GetAtt": [str(name), "Arn"], **rest} if not rest:
-            return _arn_of(template, name)
-        case {"Fn::Join": [str(separator), list(parts)], **rest} if not rest:
-            return separator.join(str(resolved(template, part)) for part in parts)
-        case dict() as entries:
-            if functions := [key for key in entries if key == "Ref" or key.startswith("Fn::")]:
-                raise ValueError(f"{functions[0]} is not known: {value}")
-            return {key: resolved(template, item) for key, item in entries.items()}
-        case list():
-            return [resolved(template, item) for item in value]
-        case _:
-            return value
+    return resolve(value, template, lambda name: _name(template, name), account=ACCOUNT, region=REGION)
 
 
 _NAMED_BY: Final = {
@@ -280,25 +202,12 @@ _NAMED_BY: Final = {
     "AWS::Logs::LogGroup": "LogGroupName",
     "AWS::IAM::Role": "RoleName",
 }
-_ARNS: Final = {
-    "AWS::S3::Bucket": "arn:aws:s3:::{}",
-    "AWS::KMS::Key": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{{}}",
-    "AWS::Logs::LogGroup": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{{}}:*",
-    "AWS::IAM::Role": f"arn:aws:iam::{ACCOUNT}:role/{{}}",
-}
 
 
 def _name(template: Mapping[str, Any], logical_id: str) -> str:
     resource = template["Resources"][logical_id]
     given = resource.get("Properties", {}).get(_NAMED_BY.get(resource["Type"], ""))
     return str(resolved(template, given)) if given else logical_id.lower()
-
-
-def _arn_of(template: Mapping[str, Any], logical_id: str) -> str:
-    resource_type = template["Resources"][logical_id]["Type"]
-    if resource_type not in _ARNS:
-        raise ValueError(f"the ARN of {logical_id}, {resource_type}, is not known")
-    return _ARNS[resource_type].format(_name(template, logical_id))
 
 
 def bucket_policy(template: Mapping[str, Any], bucket: str = "StateBucket") -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 
 def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = 30.0) -> None:
@@ -14,3 +15,11 @@ def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = 30.
     while not condition():
         assert time.monotonic() < ends, f"not in {seconds} s: {what}"
         time.sleep(0.02)
+
+
+def lives(pid: int) -> bool:
+    """Whether a process lives; one that ended and waits to be collected does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

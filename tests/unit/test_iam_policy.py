@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from local_aws.template import UnsupportedTemplateError
 from tests.support.iam_policy import Request, bucket_policy, evaluate, matching, resolved
 
 GET = Request("s3:GetObject", "arn:aws:s3:::states/a/b.tfstate")
@@ -64,20 +65,6 @@ def test_a_statement_applies_to_the_actions_and_resources_that_it_names(
     assert evaluate([allow(**elements)], GET) == ("allow" if applies else "nothing")
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "applies"),
-    [
-        ("NotAction", "s3:PutObject", True),
-        ("NotAction", ["s3:PutObject", "s3:get*"], False),
-        ("NotResource", "arn:aws:s3:::other/*", True),
-        ("NotResource", ["arn:aws:s3:::other/*", "arn:aws:s3:::states/*"], False),
-    ],
-)
-def test_a_statement_applies_to_all_but_what_it_excepts(name: str, value: Any, applies: bool) -> None:
-    statement = {key: item for key, item in deny().items() if key != name.removeprefix("Not")} | {name: value}
-    assert evaluate([statement], GET) == ("deny" if applies else "nothing")
-
-
 def test_a_wildcard_stays_within_its_part_of_an_arn_but_for_the_last() -> None:
     log = Request("logs:PutLogEvents", "arn:aws:logs:eu-central-1:1:log-group:/a:*")
     assert evaluate([allow(Action="*", Resource="arn:aws:logs:*:log-group:/a:*")], log) == "nothing"
@@ -136,30 +123,19 @@ def holds(operator: str, wanted: Any, found: str | list[str] | None) -> bool:
         ("StringEquals", "a*", "ab", False),
         ("StringEquals", ["a", "b"], "b", True),
         ("StringEquals", "a", None, False),
-        ("StringEqualsIgnoreCase", "a", "A", True),
         ("StringNotEquals", "a", "b", True),
         ("StringNotEquals", "a", "a", False),
         ("StringNotEquals", ["a", "b"], "b", False),
         ("StringNotEquals", ["a", "b"], "c", True),
-        ("StringNotEqualsIgnoreCase", "a", "A", False),
         ("StringLike", "a/*", "a/b/c", True),
         ("StringLike", "a/?", "a/bc", False),
         ("StringLike", "a.c", "abc", False),
-        ("StringNotLike", ["a/*", "b/*"], "b/c", False),
-        ("StringNotLike", ["a/*", "b/*"], "c/c", True),
         ("ArnLike", "arn:aws:s3:::a*", "arn:aws:s3:::ab", True),
         ("ArnLike", "arn:aws:s3:*::*", "arn:aws:sqs:a:b:c", False),
-        ("ArnEquals", "arn:aws:s3:::a*", "arn:aws:s3:::ab", True),
-        ("ArnNotLike", "arn:aws:s3:::a*", "arn:aws:s3:::ab", False),
-        ("ArnNotEquals", "arn:aws:s3:::a", "arn:aws:s3:::b", True),
-        ("NumericEquals", "30", "30.0", True),
-        ("NumericNotEquals", "30", "31", True),
         ("NumericLessThan", 1.2, "1.1", True),
         ("NumericLessThan", "1.2", "1.2", False),
-        ("NumericLessThanEquals", "1.2", "1.2", True),
         ("NumericGreaterThan", "31", "100", True),
         ("NumericGreaterThan", "31", "31", False),
-        ("NumericGreaterThanEquals", "31", "31", True),
     ],
 )
 def test_a_condition_compares_the_requests_value_with_the_policys(
@@ -169,58 +145,15 @@ def test_a_condition_compares_the_requests_value_with_the_policys(
 
 
 @pytest.mark.parametrize(
-    "operator",
+    ("operator", "applies"),
     [
-        *("Bool", "StringEquals", "StringEqualsIgnoreCase", "StringLike", "ArnEquals", "ArnLike"),
-        *("NumericEquals", "NumericLessThan", "NumericLessThanEquals"),
-        *("NumericGreaterThan", "NumericGreaterThanEquals"),
+        ("StringNotEquals", True),
+        *((name, False) for name in ("Bool", "StringEquals", "StringLike", "ArnLike")),
+        *((name, False) for name in ("NumericLessThan", "NumericGreaterThan")),
     ],
 )
-def test_a_key_that_is_missing_fails_a_condition_unless_if_it_exists(operator: str) -> None:
-    assert not holds(operator, "1", None)
-    assert holds(f"{operator}IfExists", "1", None)
-
-
-@pytest.mark.parametrize(
-    "operator",
-    [
-        *("StringNotEquals", "StringNotEqualsIgnoreCase", "StringNotLike"),
-        *("ArnNotEquals", "ArnNotLike", "NumericNotEquals"),
-    ],
-)
-def test_a_key_that_is_missing_meets_a_negated_condition(operator: str) -> None:
-    assert holds(operator, "1", None)
-    assert holds(f"{operator}IfExists", "1", None)
-
-
-def test_if_exists_compares_a_key_that_is_there() -> None:
-    assert not holds("StringEqualsIfExists", "a", "b")
-    assert not holds("StringNotEqualsIfExists", "a", "a")
-    assert holds("NumericLessThanIfExists", "2", "1")
-
-
-@pytest.mark.parametrize(
-    ("operator", "found", "expected"),
-    [
-        ("ForAllValues:StringEquals", ["a", "b"], True),
-        ("ForAllValues:StringEquals", ["a", "c"], False),
-        ("ForAllValues:StringEquals", None, True),
-        ("ForAllValues:StringEquals", [], True),
-        ("ForAnyValue:StringEquals", ["a", "c"], True),
-        ("ForAnyValue:StringEquals", ["c", "d"], False),
-        ("ForAnyValue:StringEquals", None, False),
-        ("ForAllValues:StringNotEquals", ["c", "d"], True),
-        ("ForAllValues:StringNotEquals", ["a", "c"], False),
-        ("ForAnyValue:StringNotEquals", ["a", "c"], True),
-        ("ForAnyValue:StringNotEquals", ["a", "b"], False),
-        ("ForAnyValue:StringNotEquals", None, False),
-        ("ForAnyValue:StringEquals", "a", True),
-    ],
-)
-def test_a_key_of_several_values_is_compared_value_by_value(
-    operator: str, found: str | list[str] | None, expected: bool
-) -> None:
-    assert holds(operator, ["a", "b"], found) is expected
+def test_a_key_that_is_missing_meets_a_negated_condition_alone(operator: str, applies: bool) -> None:
+    assert holds(operator, "1", None) is applies
 
 
 def test_all_keys_and_operators_of_a_condition_must_hold() -> None:
@@ -245,8 +178,8 @@ def test_all_keys_and_operators_of_a_condition_must_hold() -> None:
     [
         ({"NotPrincipal": "*"}, "NotPrincipal"),
         ({"Effect": "Perhaps"}, "Perhaps"),
-        ({"NotAction": "s3:*"}, "Action or NotAction"),
-        ({"NotResource": "*"}, "Resource or NotResource"),
+        ({"NotAction": "s3:*"}, "NotAction"),
+        ({"NotResource": "*"}, "NotResource"),
         ({"Principal": {"Group": "a"}}, "Group"),
         ({"Resource": "states/*"}, "no ARN"),
         ({"Resource": "arn:aws:s3:::${aws:username}"}, "aws:username"),
@@ -254,7 +187,7 @@ def test_all_keys_and_operators_of_a_condition_must_hold() -> None:
         ({"Condition": {"DateLessThan": {"aws:CurrentTime": "2026-01-01"}}}, "DateLessThan"),
         ({"Condition": {"NullIfExists": {"s3:a": "true"}}}, "NullIfExists"),
         ({"Condition": {"Null": {"s3:a": "yes"}}}, "yes"),
-        ({"Condition": {"ForSomeValues:StringEquals": {"s3:a": "b"}}}, "ForSomeValues"),
+        ({"Condition": {"ForAllValues:StringEquals": {"s3:a": "b"}}}, "ForAllValues"),
         ({"Condition": {"StringEquals": {"s3:a": {"Ref": "Key"}}}}, "not resolved"),
     ],
 )
@@ -268,8 +201,8 @@ def test_a_statement_that_does_not_apply_is_read_all_the_same() -> None:
         evaluate([allow(Action="s3:PutObject", Condition={"IpAddress": {"aws:SourceIp": "::1"}})], GET)
 
 
-def test_several_values_need_an_operator_for_several() -> None:
-    with pytest.raises(ValueError, match="ForAnyValue"):
+def test_several_values_are_not_compared() -> None:
+    with pytest.raises(ValueError, match="several"):
         holds("StringEquals", "a", ["a", "b"])
 
 
@@ -323,5 +256,5 @@ def test_functions_of_a_template_become_the_strings_that_they_are_once_deployed(
     "value", [{"Fn::Sub": "${StateBucket}"}, {"Fn::GetAtt": ["Function", "Arn"]}, [{"Fn::If": ["a", 1, 2]}]]
 )
 def test_a_function_that_is_not_known_is_an_error(value: Any) -> None:
-    with pytest.raises(ValueError, match="not known"):
+    with pytest.raises(UnsupportedTemplateError, match="not known"):
         resolved(TEMPLATE, value)

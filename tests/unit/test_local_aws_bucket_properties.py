@@ -6,9 +6,10 @@ from uuid import uuid4
 
 import pytest
 
-from local_aws.bucket_properties import UnsupportedTemplateError, apply, differences
+from local_aws.bucket_properties import apply, differences
 from local_aws.clients import s3_client
 from local_aws.server import LocalAws
+from local_aws.template import UnsupportedTemplateError
 from tests.support.free_port import free_port
 
 if TYPE_CHECKING:

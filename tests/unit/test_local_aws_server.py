@@ -16,16 +16,16 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-import boto3
 import pytest
 
 from local_aws.clients import s3_client
 from local_aws.failure import LocalAwsError
 from local_aws.server import ROOT, LocalAws, PortTakenError, find_running, for_local_commands
 from tests.support.certificates import create_certificates
+from tests.support.deployed import client
 from tests.support.free_port import free_port
+from tests.support.waiting import lives, wait_until
 
 FUNCTION = "import os\n\ndef handle(event, context):\n    return {'pid': os.getpid(), **os.environ}\n"
 
@@ -39,21 +39,6 @@ def aws(tmp_path: Path) -> Iterator[LocalAws]:
         yield local_aws
     finally:
         local_aws.kill()
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 20) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
-
-
-def lives(pid: int) -> bool:
-    """Whether a process lives; one that ended and waits to be collected does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def ask(
@@ -73,23 +58,12 @@ def ask(
         return answer.status, answer.read().decode(), {k.lower(): v for k, v in answer.getheaders()}
 
 
-def lambda_client(aws: LocalAws) -> Any:
-    service: Any = "lambda"
-    return boto3.client(
-        service,
-        endpoint_url=aws.endpoint,
-        region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-    )
-
-
 def run_function(aws: LocalAws) -> dict[str, Any]:
     """Deploy a function and call it: its own process and environment."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr("index.py", FUNCTION)
-    functions = lambda_client(aws)
+    functions = client(aws, "lambda")
     functions.create_function(
         FunctionName="environment",
         Runtime="python3.13",
@@ -171,44 +145,27 @@ def test_only_the_owner_can_read_what_it_keeps(aws: LocalAws) -> None:
     assert [path for path in files if path.stat().st_mode & 0o077] == []
 
 
-def test_a_graceful_stop_keeps_everything(aws: LocalAws) -> None:
+def test_a_stop_keeps_everything_and_a_kill_all_objects(aws: LocalAws) -> None:
     s3 = s3_client(aws)
     s3.create_bucket(Bucket="states")
     s3.put_bucket_versioning(Bucket="states", VersioningConfiguration={"Status": "Enabled"})
-    for body in (b"one", b"two"):
-        s3.put_object(Bucket="states", Key="a", Body=body, Metadata={"serial": "1"})
+    bodies = [b"one", b"two", b"after the stop"]
+    s3.put_object(Bucket="states", Key="a", Body=bodies[0])
+    s3.put_object(Bucket="states", Key="a", Body=bodies[1])
+    for end in (aws.stop, aws.kill):
+        end()
+        assert not aws.running
+        aws.stop()  # is no error
+        aws.start()
 
-    aws.stop()
-    assert not aws.running
-    aws.start()
-
-    s3 = s3_client(aws)
-    assert s3.get_bucket_versioning(Bucket="states")["Status"] == "Enabled"
-    assert s3.get_object(Bucket="states", Key="a")["Body"].read() == b"two"
-    assert len(s3.list_object_versions(Bucket="states")["Versions"]) == 2
-
-
-def test_after_a_kill_the_last_graceful_stop_and_all_objects_are_back(aws: LocalAws) -> None:
-    s3 = s3_client(aws)
-    s3.create_bucket(Bucket="states")
-    s3.put_bucket_versioning(Bucket="states", VersioningConfiguration={"Status": "Enabled"})
-    aws.stop()
-    aws.start()
-    s3_client(aws).put_object(Bucket="states", Key="a", Body=b"after the stop")
-
-    aws.kill()
-    assert not aws.running
-    aws.start()
-
-    s3 = s3_client(aws)
-    assert s3.get_bucket_versioning(Bucket="states")["Status"] == "Enabled"
-    assert s3.get_object(Bucket="states", Key="a")["Body"].read() == b"after the stop"
-
-
-def test_stopping_twice_is_no_error(aws: LocalAws) -> None:
-    aws.stop()
-    aws.stop()
-    aws.kill()
+        s3 = s3_client(aws)
+        assert s3.get_bucket_versioning(Bucket="states")["Status"] == "Enabled"
+        versions = s3.list_object_versions(Bucket="states")["Versions"]
+        assert s3.get_object(Bucket="states", Key="a")["Body"].read() == bodies[len(versions) - 1]
+        if end == aws.stop:
+            assert len(versions) == 2
+            s3.put_object(Bucket="states", Key="a", Body=bodies[2])
+    assert len(versions) == 3
 
 
 def test_another_process_finds_it_and_stops_it(aws: LocalAws) -> None:
@@ -261,7 +218,7 @@ def test_its_functions_end_with_it(aws: LocalAws, end: Callable[[LocalAws], None
     assert lives(worker)
 
     end(aws)
-    assert wait_until(lambda: not lives(worker))
+    wait_until(lambda: not lives(worker), "its worker ends")
 
 
 def test_its_functions_see_nothing_of_the_users_settings(
@@ -296,7 +253,7 @@ time.sleep(60)
         starter.send_signal(signal.SIGKILL)
         starter.wait()
 
-    assert wait_until(lambda: find_running(tmp_path) is None)
+    wait_until(lambda: find_running(tmp_path) is None, "it ends")
 
 
 def test_with_stays_it_outlives_the_process_that_started_it(tmp_path: Path) -> None:
@@ -315,20 +272,17 @@ LocalAws({port}, Path({str(tmp_path)!r})).start(stays=True)
     assert not aws.running
 
 
-def test_with_tls_it_is_trusted_by_whoever_trusts_its_authority(tmp_path: Path) -> None:
+def test_with_tls_it_is_trusted_by_whoever_trusts_its_authority_and_stops_beside_an_idle_client(
+    tmp_path: Path,
+) -> None:
     with LocalAws(free_port(), tmp_path / "aws", tls=create_certificates(tmp_path / "tls")) as aws:
         assert aws.endpoint.startswith("https://")
         assert aws.environment()["AWS_CA_BUNDLE"] == str(tmp_path / "tls" / "ca.pem")
         assert (tmp_path / "tls" / "server.key").stat().st_mode & 0o777 == 0o600
         assert ask(aws, "/", {"Origin": "https://example.com"})[0] == http.HTTPStatus.FORBIDDEN
         assert ask(aws, "/", {"Host": "example.com"})[0] == http.HTTPStatus.FORBIDDEN
-        assert s3_client(aws).list_buckets()["Buckets"] == []
-
-
-def test_with_tls_an_idle_client_does_not_hold_up_a_graceful_stop(tmp_path: Path) -> None:
-    with LocalAws(free_port(), tmp_path / "aws", tls=create_certificates(tmp_path / "tls")) as aws:
         idle = s3_client(aws)  # keeps its connection
-        idle.create_bucket(Bucket="states")
+        assert idle.list_buckets()["Buckets"] == []
         started = time.monotonic()
         aws.stop()
     assert time.monotonic() - started < 15
@@ -337,10 +291,7 @@ def test_with_tls_an_idle_client_does_not_hold_up_a_graceful_stop(tmp_path: Path
 def test_with_iam_a_stranger_is_refused_and_root_is_not(tmp_path: Path) -> None:
     with LocalAws(free_port(), tmp_path / "aws", iam=True) as aws:
         s3_client(aws).create_bucket(Bucket="states")
-        connection = http.client.HTTPConnection(urlsplit(aws.endpoint).netloc, timeout=10)
-        connection.request("GET", "/states/a")
-        assert connection.getresponse().status == http.HTTPStatus.FORBIDDEN
-        connection.close()
+        assert ask(aws, "/states/a", {})[0] == http.HTTPStatus.FORBIDDEN
 
 
 def test_a_client_uses_nothing_of_the_users_settings(

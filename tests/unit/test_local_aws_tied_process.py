@@ -4,25 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 from local_aws.server import ROOT
+from tests.support.waiting import lives, wait_until
 
 TIED = [sys.executable, "-I", str(ROOT / "local_aws" / "tied_process.py")]
-
-
-def ends(pid: int) -> bool:
-    """Whether a process ends soon."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except FileNotFoundError:
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def test_the_commands_exit_code_is_handed_on() -> None:
@@ -48,5 +34,4 @@ input()
         starter.send_signal(signal.SIGKILL)
         starter.wait()
 
-    assert ends(child)
-    assert ends(command)
+    wait_until(lambda: not lives(child) and not lives(command), "both end")

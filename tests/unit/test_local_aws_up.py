@@ -10,8 +10,10 @@ import socket
 import stat
 import subprocess
 import sys
+from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -22,7 +24,7 @@ from local_aws.clients import s3_client, said_plainly
 from local_aws.failure import LocalAwsError
 from local_aws.home import Connection, DeployedTeam, Deployment, Home
 from local_aws.server import ROOT, LocalAws
-from local_aws.up import Situation, Step, asked_teams, holdfast, steps, teams_to_deploy
+from local_aws.up import Step, asked_teams, holdfast, steps, teams_to_deploy
 from tests.support.free_port import free_port
 
 PLATFORM = DeployedTeam("platform", "http://127.0.0.1:4566/api", "holdfast-platform-000000000000-us-east-1")
@@ -30,61 +32,56 @@ PAYMENTS = DeployedTeam("payments", "http://127.0.0.1:4566/$b", "holdfast-paymen
 BOOTSTRAP, DEPLOY, START, STOP, WIPE = Step.BOOTSTRAP, Step.DEPLOY, Step.START, Step.STOP, Step.WIPE
 
 
-def situation(
-    *,
-    finished: bool = True,
-    data: bool = True,
-    running_port: int | None = 4566,
-    wanted_port: int = 4566,
-    deployed: bool = True,
-    bootstrapped: bool = True,
-) -> Situation:
-    return Situation(finished, data, running_port, wanted_port, deployed, bootstrapped)
+AS_IT_SHOULD_BE: Mapping[str, Any] = {
+    "finished": True,
+    "data": True,
+    "running_port": 4566,
+    "wanted_port": 4566,
+    "deployed": True,
+    "bootstrapped": True,
+}
+NOTHING_DEPLOYED = {"finished": False, "deployed": False, "bootstrapped": False}
 
 
 @pytest.mark.parametrize(
     ("found", "done"),
     [
-        pytest.param(situation(), [], id="everything is as it should be"),
-        pytest.param(situation(running_port=None), [START], id="stopped or crashed"),
-        pytest.param(situation(deployed=False), [DEPLOY], id="the code changed"),
+        pytest.param({}, [], id="everything is as it should be"),
+        pytest.param({"running_port": None}, [START], id="stopped or crashed"),
+        pytest.param({"deployed": False}, [DEPLOY], id="the code changed"),
+        pytest.param({"deployed": False, "running_port": None}, [START, DEPLOY], id="changed while stopped"),
+        pytest.param({"bootstrapped": False}, [BOOTSTRAP, DEPLOY], id="a new version of CDK"),
+        pytest.param({"wanted_port": 4600, "deployed": False}, [STOP, START, DEPLOY], id="another port"),
         pytest.param(
-            situation(deployed=False, running_port=None), [START, DEPLOY], id="changed while stopped"
-        ),
-        pytest.param(situation(bootstrapped=False), [BOOTSTRAP, DEPLOY], id="a new version of CDK"),
-        pytest.param(situation(wanted_port=4600, deployed=False), [STOP, START, DEPLOY], id="another port"),
-        pytest.param(
-            situation(finished=False, data=False, running_port=None, deployed=False, bootstrapped=False),
+            {**NOTHING_DEPLOYED, "data": False, "running_port": None},
             [START, BOOTSTRAP, DEPLOY],
             id="the first run",
         ),
         pytest.param(
-            situation(finished=False, running_port=None, deployed=False, bootstrapped=False),
+            {**NOTHING_DEPLOYED, "running_port": None},
             [WIPE, START, BOOTSTRAP, DEPLOY],
             id="after a first run that broke off",
         ),
         pytest.param(
-            situation(finished=False, deployed=False, bootstrapped=False),
+            NOTHING_DEPLOYED,
             [STOP, WIPE, START, BOOTSTRAP, DEPLOY],
             id="after a first run that was killed, its server lives",
         ),
         pytest.param(
-            situation(finished=False, data=False, running_port=None),
+            {"finished": False, "data": False, "running_port": None},
             [START, BOOTSTRAP, DEPLOY],
             id="somebody removed the data",
         ),
     ],
 )
-def test_it_does_what_is_needed_and_no_more(found: Situation, done: list[Step]) -> None:
-    assert steps(found) == done
+def test_it_does_what_is_needed_and_no_more(found: Mapping[str, Any], done: list[Step]) -> None:
+    assert steps(**{**AS_IT_SHOULD_BE, **found}) == done
 
 
 def test_data_that_somebody_may_use_is_never_wiped() -> None:
-    for running_port in (None, 4566, 4600):
-        for deployed in (True, False):
-            for bootstrapped in (True, False):
-                found = situation(running_port=running_port, deployed=deployed, bootstrapped=bootstrapped)
-                assert WIPE not in steps(found)
+    for running_port, deployed, bootstrapped in product((None, 4566, 4600), (True, False), (True, False)):
+        changed = {"running_port": running_port, "deployed": deployed, "bootstrapped": bootstrapped}
+        assert WIPE not in steps(**{**AS_IT_SHOULD_BE, **changed})
 
 
 @pytest.mark.parametrize("key", ["states/a.tfstate", "tokens/a.json", "states//a.tfstate"])
@@ -106,31 +103,22 @@ def test_data_with_a_state_or_a_token_are_kept_though_the_records_are_gone(
     assert home.finished
 
 
-def test_whoever_has_a_token_may_have_a_state(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    assert not home.finished
-    home.remember_connection(Connection("http://127.0.0.1:4566/api", "id", "secret"))
-    assert home.finished
-
-
 def test_what_is_remembered_is_found_again_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
     home = Home(tmp_path / ".local")
     connection = Connection("http://127.0.0.1:4566/api", "id", "secret")
     deployment = Deployment("1", "2", (PLATFORM, PAYMENTS))
     with home.alone():
         home.remember_port(4600)
+        assert not home.finished
         home.remember_connection(connection)
+        assert home.finished, "whoever has a token may have a state"
         home.remember_deployment(deployment)
 
     again = Home(tmp_path / ".local")
     assert (again.port(), again.connection(), again.deployment()) == (4600, connection, deployment)
     assert stat.S_IMODE(home.folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in home.folder.iterdir()} == {0o600}
-
-
-def test_the_connection_file_has_what_a_client_needs(tmp_path: Path) -> None:
-    Home(tmp_path).remember_connection(Connection("http://127.0.0.1:4566/api", "id", "secret"))
-    assert json.loads((tmp_path / "connection.json").read_text()) == {
+    assert json.loads((home.folder / "connection.json").read_text()) == {
         "address": "http://127.0.0.1:4566/api",
         "username": "id",
         "password": "secret",
@@ -162,24 +150,6 @@ def test_a_record_that_cannot_be_read_is_as_good_as_none(tmp_path: Path, content
     (tmp_path / "port").write_text(content)
     home = Home(tmp_path)
     assert (home.deployment(), home.connection(), home.port()) == (None, None, None)
-
-
-def test_the_record_of_a_time_when_one_team_could_be_deployed_is_taken_over(tmp_path: Path) -> None:
-    record = {
-        "digest": "1",
-        "bootstrap_digest": "2",
-        "team": "platform",
-        "api_address": PLATFORM.api_address,
-        "bucket_name": PLATFORM.bucket_name,
-    }
-    (tmp_path / "deployment.json").write_text(json.dumps(record))
-    home = Home(tmp_path)
-
-    assert home.deployment() == Deployment("1", "2", (PLATFORM,))
-    assert home.finished
-    assert home.deployed_teams() == ("platform",)
-    home.remember_deployment(Deployment("3", "4", (PLATFORM, PAYMENTS)))
-    assert Home(tmp_path).deployment() == Deployment("3", "4", (PLATFORM, PAYMENTS))
 
 
 def test_deployed_teams_are_known_by_their_buckets_when_the_record_is_gone(tmp_path: Path) -> None:
