@@ -5,7 +5,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -49,8 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(
         prog="python -m local_aws",
         description="Holdfast on a local AWS, on this machine only. `make` has the same commands.",
         epilog="""\
@@ -72,27 +73,29 @@ examples:
         help="where everything is kept; another folder is another local AWS (default: .local)",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    up = commands.add_parser("up", help="start it, deploy what changed, and say what to do next")
-    up.add_argument(
-        "--port",
-        type=_port,
-        help="of 127.0.0.1 (default: the one used last, or else 4566)",
-    )
+
+    def command(name: str, run: Callable[[Home, argparse.Namespace], None], help_: str) -> ArgumentParser:
+        added = commands.add_parser(name, help=help_)
+        added.set_defaults(run=run)
+        return added
+
+    up = command("up", _up, "start it, deploy what changed, and say what to do next")
+    up.add_argument("--port", type=_port, help="of 127.0.0.1 (default: the one used last, or else 4566)")
     up.add_argument(
         "--teams",
         metavar="NAMES",
         help="deploy these too, or `all`; later runs keep them up to date (default: the first of teams.toml)",
     )
-    down = commands.add_parser("down", help="stop it; everything is kept")
-    status = commands.add_parser("status", help="say whether it runs and where")
-    demo = commands.add_parser("demo", help="run examples/hello on it with a real Terraform")
-    clean = commands.add_parser("clean", help="stop it and remove it, its states and all caches")
-    issuer = commands.add_parser("issuer", help="run an OpenID Connect issuer until Ctrl-C, to try sign-in")
+    command("down", _down, "stop it; everything is kept")
+    command("status", _status, "say whether it runs and where")
+    command("demo", _demo, "run examples/hello on it with a real Terraform")
+    command("clean", _clean, "stop it and remove it, its states and all caches")
+    issuer = command("issuer", _issuer, "run an OpenID Connect issuer until Ctrl-C, to try sign-in")
     issuer.add_argument("--port", type=_port, help="of 127.0.0.1 (default: the one used last, or else 4570)")
     issuer.add_argument(
         "--rotate", action="store_true", help="do not run it: make new keys, also for one that runs"
     )
-    id_token = commands.add_parser("id-token", help="print an ID token of that issuer")
+    id_token = command("id-token", _id_token, "print an ID token of that issuer")
     id_token.add_argument(
         "--claim",
         type=_claim,
@@ -113,13 +116,6 @@ examples:
     id_token.add_argument(
         "--algorithm", choices=("RS256", "ES256"), default="RS256", help="of the signature (default: RS256)"
     )
-    up.set_defaults(run=lambda home, arguments: _up(home, arguments.port, arguments.teams))
-    down.set_defaults(run=lambda home, _: _down(home))
-    status.set_defaults(run=lambda home, _: _status(home))
-    demo.set_defaults(run=lambda home, _: _demo(home))
-    clean.set_defaults(run=lambda home, _: _clean(home))
-    issuer.set_defaults(run=lambda home, arguments: _issuer(home, arguments.port, rotate=arguments.rotate))
-    id_token.set_defaults(run=_id_token)
     return parser
 
 
@@ -147,19 +143,19 @@ def _lifetime(value: str) -> timedelta:
     return int(found[1]) * timedelta(**{_UNITS[found[2]]: 1})
 
 
-def _up(home: Home, port: int | None, teams: str | None) -> None:
+def _up(home: Home, arguments: argparse.Namespace) -> None:
     from local_aws.up import up
 
-    up(home, port, teams)
+    up(home, arguments.port, arguments.teams)
 
 
-def _demo(home: Home) -> None:
+def _demo(home: Home, _: argparse.Namespace) -> None:
     from local_aws.demo import demo
 
     demo(home)
 
 
-def _down(home: Home) -> None:
+def _down(home: Home, _: argparse.Namespace) -> None:
     running = find_running(home.aws_data)
     if running is None:
         print("Nothing is running.")
@@ -169,7 +165,7 @@ def _down(home: Home) -> None:
     print(f"States, locks and the token are kept in {home.folder}; `make up` goes on with them.")
 
 
-def _status(home: Home) -> None:
+def _status(home: Home, _: argparse.Namespace) -> None:
     running = find_running(home.aws_data)
     deployment = home.deployment()
     if running is None:
@@ -184,14 +180,14 @@ def _status(home: Home) -> None:
         print(f"Holdfast-{team.name}: {team.api_address}")
 
 
-def _issuer(home: Home, port: int | None, *, rotate: bool) -> None:
+def _issuer(home: Home, arguments: argparse.Namespace) -> None:
     from local_aws import issuer
 
-    if rotate:
+    if arguments.rotate:
         issuer.rotate(home)
         return
     try:
-        issuer.serve(home, port)
+        issuer.serve(home, arguments.port)
     except KeyboardInterrupt:
         print("\nThe issuer has ended.", file=sys.stderr)
 
@@ -211,7 +207,7 @@ def _id_token(home: Home, arguments: argparse.Namespace) -> None:
         print(warning, file=sys.stderr)
 
 
-def _clean(home: Home) -> None:
+def _clean(home: Home, _: argparse.Namespace) -> None:
     removed = []
     if home.folder.exists():
         with home.alone():
@@ -236,11 +232,11 @@ def _display(path: Path) -> str:
 
 
 def _bytecode(folder: Path) -> list[Path]:
-    found = []
+    folders = []
     for parent, children, _ in os.walk(folder):
-        found += [Path(parent, child) for child in children if child == "__pycache__"]
+        folders += [Path(parent, child) for child in children if child == "__pycache__"]
         children[:] = [child for child in children if child not in (*_NOT_SEARCHED, "__pycache__")]
-    return found
+    return folders
 
 
 if __name__ == "__main__":

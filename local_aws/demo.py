@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -85,7 +85,7 @@ def _demo(home: Home, connection: Connection, team: DeployedTeam, s3: "S3Client"
         )
         session.run("init", f"-backend-config={_BACKEND}", "-input=false")
         session.run("plan", "-input=false")
-        _apply(session, s3, team.bucket_name)
+        session.run("apply", meanwhile=lambda: _show_lock(s3, team.bucket_name))
         session.run("plan", "-input=false", "-detailed-exitcode")
     versions = list(_versions(s3, team.bucket_name))
     _heading(f"In the bucket {team.bucket_name}")
@@ -124,22 +124,27 @@ class _Session:
     folder: Path
     environment: Mapping[str, str]
 
-    def run(self, *arguments: str) -> None:
-        with self.start(*arguments, output=None) as process:
-            self.check(process, *arguments)
-
-    def start(self, *arguments: str, output: int | None) -> subprocess.Popen[bytes]:
+    def run(self, *arguments: str, meanwhile: Callable[[], None] | None = None) -> None:
+        """Run a command; its question whether to go on is the moment to do something, and is answered yes."""
         _heading(f"{self.command} {' '.join(arguments)}")
-        return subprocess.Popen(
+        with subprocess.Popen(
             [*self.argv, *arguments, "-no-color"],
             cwd=self.folder,
             env=self.environment,
-            stdin=subprocess.PIPE if output else subprocess.DEVNULL,
-            stdout=output,
-        )
-
-    def check(self, process: subprocess.Popen[bytes], *arguments: str) -> None:
-        if process.wait() == 2 and "-detailed-exitcode" in arguments:
+            stdin=subprocess.PIPE if meanwhile else subprocess.DEVNULL,
+            stdout=subprocess.PIPE if meanwhile else None,
+        ) as process:
+            if meanwhile and process.stdin and process.stdout:
+                printed = b""
+                while chunk := os.read(process.stdout.fileno(), 4096):
+                    sys.stdout.buffer.write(chunk)
+                    sys.stdout.buffer.flush()
+                    printed += chunk
+                    if _QUESTION in printed and not process.stdin.closed:
+                        meanwhile()
+                        process.stdin.write(b"yes\n")
+                        process.stdin.close()
+        if process.returncode == 2 and "-detailed-exitcode" in arguments:
             raise LocalAwsError("The second plan should have found nothing to change.")
         if process.returncode != 0:
             raise LocalAwsError(f"{self.command} {arguments[0]} failed with exit code {process.returncode}.")
@@ -154,30 +159,6 @@ def _environment(connection: Connection) -> dict[str, str]:
         "TF_IN_AUTOMATION": "1",  # spares the hints on what to type next
         "CHECKPOINT_DISABLE": "1",  # nothing leaves this machine
     }
-
-
-def _apply(session: _Session, s3: "S3Client", bucket: str) -> None:
-    """Apply; Terraform's own question whether to go on is the moment to look at the lock."""
-    process = session.start("apply", output=subprocess.PIPE)
-    if process.stdin is None or process.stdout is None:
-        raise AssertionError
-    with process:
-        said = b""
-        while _QUESTION not in said and (chunk := os.read(process.stdout.fileno(), 4096)):
-            _show(chunk)
-            said += chunk
-        if _QUESTION in said:
-            _show_lock(s3, bucket)
-            process.stdin.write(b"yes\n")
-        process.stdin.close()
-        while chunk := os.read(process.stdout.fileno(), 4096):
-            _show(chunk)
-        session.check(process, "apply")
-
-
-def _show(output: bytes) -> None:
-    sys.stdout.buffer.write(output)
-    sys.stdout.buffer.flush()
 
 
 def _heading(text: str) -> None:

@@ -21,14 +21,13 @@ from tests.support.access_records import add_oidc_trust, alike, new_token, with_
 from tests.support.access_records import basic as basic_pair
 from tests.support.audit_trail import wait_for_events
 from tests.support.http_client import Client
+from tests.support.id_tokens import forged, hmac_over
 from tests.support.oidc import (
     NETWORK,
     Fault,
     Issuer,
     basic,
     bearer,
-    forged,
-    hmac_over,
     public_forms,
     read_header,
     signed_well,

@@ -3,8 +3,7 @@
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any, Final
 
@@ -144,8 +143,3 @@ def session_record(team: Team, session_id: str) -> dict[str, Any]:
     body = team.s3.get_object(Bucket=team.bucket, Key=f"sessions/{session_id}.json")["Body"].read()
     found: dict[str, Any] = json.loads(body)
     return found
-
-
-def backdated(token: Token, by: timedelta) -> Token:
-    """Return the token as if it had been created earlier."""
-    return replace(token, created=token.created - by)

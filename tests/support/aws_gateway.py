@@ -167,7 +167,6 @@ class AwsGateway:
         ca: the authority of the upstream's certificate.
 
     Attributes:
-        renames_headers: whether headers get AWS's other names, in both directions.
         drops_delete_bodies: whether a DELETE loses its body, which nobody promises to pass on.
         refuses_chunks: whether a body in chunks is refused; no document of AWS says what becomes of it.
         drops: verbs, each with the lower-case name of a header that it loses.
@@ -183,7 +182,6 @@ class AwsGateway:
         cert: tuple[Path, Path] | None = None,
         ca: Path | None = None,
     ) -> None:
-        self.renames_headers = True
         self.drops_delete_bodies = False
         self.refuses_chunks = False
         self.drops: set[tuple[str, str]] = set()
@@ -246,10 +244,6 @@ class AwsGateway:
         """Refuse bodies that come in chunks meanwhile."""
         return self._meanwhile(refuses_chunks=True)
 
-    def keeping_header_names(self) -> contextlib.AbstractContextManager[None]:
-        """Rename no header meanwhile."""
-        return self._meanwhile(renames_headers=False)
-
     def with_clock_ahead(self, seconds: float) -> contextlib.AbstractContextManager[None]:
         """Tell another time meanwhile."""
         return self._meanwhile(clock_ahead=seconds)
@@ -293,13 +287,11 @@ class AwsGateway:
         if self.drops_delete_bodies and method == "DELETE":
             body = b""
         sent = {
-            name: value
+            _renamed(name): value
             for name, value in headers.items()
             if name not in _HOP_BY_HOP and (method, name) not in self.drops
         }
-        if self.renames_headers:
-            sent = {_renamed(name): value for name, value in sent.items()}
-            sent[f"{_REMAPPED_PREFIX}host"] = headers.get("host", "")
+        sent[f"{_REMAPPED_PREFIX}host"] = headers.get("host", "")
         connection = self._connect()
         with contextlib.closing(connection):
             connection.putrequest(method, f"{self._upstream.path}{target}", skip_accept_encoding=True)
@@ -309,11 +301,8 @@ class AwsGateway:
             connection.endheaders(body or None)
             response = connection.getresponse()
             answer = response.read()
-        got = {
-            name.lower(): value for name, value in response.getheaders() if name.lower() not in _HOP_BY_HOP
-        }
-        if self.renames_headers:
-            got = {_renamed(name): value for name, value in got.items()}
+        answered = ((name.lower(), value) for name, value in response.getheaders())
+        got = {_renamed(name): value for name, value in answered if name not in _HOP_BY_HOP}
         if got.get("content-type") == "application/vnd.api+json" and "content-encoding" not in got:
             # There, the API's address is that of the gateway, and it is in the answers.
             answer = answer.replace(self._upstream.geturl().encode(), self.address.encode())

@@ -30,7 +30,7 @@ _ALIAS = "live"
 ROOT: Credentials = {"AccessKeyId": "test", "SecretAccessKey": "test"}
 
 
-def client(aws: LocalAws, service: str, credentials: Credentials = ROOT) -> Any:
+def client(aws: LocalAws, service: str, credentials: Credentials = ROOT, config: Any = None) -> Any:
     """Return a client of the local AWS."""
     session: Any = _session()
     return session.client(
@@ -40,6 +40,7 @@ def client(aws: LocalAws, service: str, credentials: Credentials = ROOT) -> Any:
         aws_session_token=credentials.get("SessionToken"),
         endpoint_url=aws.endpoint,
         verify=str(aws.tls.ca) if aws.tls else None,
+        config=config,
     )
 
 

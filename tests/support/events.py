@@ -70,38 +70,20 @@ def request(
     return event
 
 
-def cloud_request(
-    method: str,
-    path: str,
-    *,
-    caller: Caller | None = None,
-    body: str | None = None,
-    query: Mapping[str, str] | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
-    """Return the event of a request to `/api/v2/{path+}`; `path` is what follows `/api/v2/`, decoded."""
-    event = request(
-        method, "/api/v2/{path+}", caller=caller, body=body, headers=headers, path=f"/api/v2/{path}"
-    )
-    event["pathParameters"] = {"path": path}
-    if query:
-        event["queryStringParameters"] = dict(query)
-    return event
+def cloud_request(method: str, path: str, **more: Any) -> dict[str, Any]:
+    """Return the event of a request to `/api/v2/{path+}`; `path` is what follows, decoded."""
+    return _below("/api/v2/", method, path, **more)
 
 
-def manage_request(
-    method: str,
-    path: str,
-    *,
-    caller: Caller | None = None,
-    body: str | None = None,
-    query: Mapping[str, str] | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
+def manage_request(method: str, path: str, **more: Any) -> dict[str, Any]:
     """Return the event of a request to `/manage/v1/{path+}`; `path` is what follows, decoded."""
-    event = request(
-        method, "/manage/v1/{path+}", caller=caller, body=body, headers=headers, path=f"/manage/v1/{path}"
-    )
+    return _below("/manage/v1/", method, path, **more)
+
+
+def _below(
+    prefix: str, method: str, path: str, *, query: Mapping[str, str] | None = None, **more: Any
+) -> dict[str, Any]:
+    event = request(method, f"{prefix}{{path+}}", path=f"{prefix}{path}", **more)
     event["pathParameters"] = {"path": path}
     if query:
         event["queryStringParameters"] = dict(query)

@@ -1,9 +1,10 @@
 """ID tokens as issuers sign them, and what issuers publish, made by another JWT library than ours."""
 
 import base64
+import hmac
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -67,12 +68,23 @@ def signed(key: Key, body: Mapping[str, Any] | str, *, alg: str = "RS256", **hea
 
 def raw(header: object, body: object, signature: bytes = b"x") -> str:
     """A token of any content."""
+    return encoded(header, body, signature)
 
-    def part(content: object) -> str:
-        text = content if isinstance(content, bytes) else json.dumps(content).encode()
-        return base64.urlsafe_b64encode(text).decode().rstrip("=")
 
-    return f"{part(header)}.{part(body)}.{part(signature)}"
+def encoded(*parts: object) -> str:
+    """Parts of a token; those that are no bytes become JSON."""
+    contents = [part if isinstance(part, bytes) else json.dumps(part).encode() for part in parts]
+    return ".".join(base64.urlsafe_b64encode(content).decode().rstrip("=") for content in contents)
+
+
+def forged(header: object, body: object, sign: Callable[[bytes], bytes]) -> str:
+    """A token of any content, and anything for a signature."""
+    return f"{(unsigned := encoded(header, body))}.{encoded(sign(unsigned.encode()))}"
+
+
+def hmac_over(secret: bytes, digest: str = "sha256") -> Callable[[bytes], bytes]:
+    """Sign with HMAC, as whoever knows only the public key can."""
+    return lambda unsigned: hmac.digest(secret, unsigned, digest)
 
 
 class Published:

@@ -1,11 +1,9 @@
 """An OpenID Connect issuer that can fail in every way, and ID tokens that somebody has forged."""
 
 import base64
-import hashlib
-import hmac
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,13 +13,12 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from joserfc.jwk import ECKey, RSAKey
 
 from local_aws import issuer as local_issuer
 from local_aws.issuer import DISCOVERY, KEYS, Algorithm, Answer, SigningKeys, as_json, id_token, serving
+from tests.support.id_tokens import encoded, forged
 
 AUDIENCE: Final = "holdfast"
 NETWORK: Final[Mapping[str, str]] = {"repository": "acme/network", "ref": "refs/heads/main"}
@@ -171,17 +168,6 @@ class Issuer:
 # --- forgeries -----------------------------------------------------------------------------------
 
 
-def forged(header: Mapping[str, Any], claims: Mapping[str, Any], sign: Callable[[bytes], bytes]) -> str:
-    """A JWT with any header, any claims and anything for a signature."""
-    signed = f"{_segment(json.dumps(header).encode())}.{_segment(json.dumps(claims).encode())}"
-    return f"{signed}.{_segment(sign(signed.encode()))}"
-
-
-def hmac_over(secret: bytes) -> Callable[[bytes], bytes]:
-    """Sign with HS256, as whoever knows only the public key can."""
-    return lambda signed: hmac.digest(secret, signed, hashlib.sha256)
-
-
 def public_forms(key: RSAKey | ECKey) -> dict[str, bytes]:
     """The ways in which a careless verifier could take a public key for a secret."""
     return {
@@ -194,25 +180,25 @@ def public_forms(key: RSAKey | ECKey) -> dict[str, bytes]:
 
 def with_header(token: str, **header: Any) -> str:
     """The same token with another header, so that its signature does not fit any more."""
-    _, body, signature = token.split(".")
-    return f"{_segment(json.dumps({**read_header(token), **header}).encode())}.{body}.{signature}"
+    return ".".join([encoded({**read_header(token), **header}), *token.split(".")[1:]])
 
 
 def read_header(token: str) -> dict[str, Any]:
     """The header of a token."""
-    found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(token.split(".")[0] + "=="))
-    return found
+    header: dict[str, Any] = json.loads(base64.urlsafe_b64decode(token.split(".")[0] + "=="))
+    return header
 
 
 def signed_well(keys: SigningKeys, header: Mapping[str, Any], claims: Mapping[str, Any]) -> str:
     """A JWT with any header and any claims, signed well with the issuer's key for RS256."""
     key = keys.current[Algorithm.RS256]
-    private = load_pem_private_key(key.as_pem(private=True), None)
-    assert isinstance(private, RSAPrivateKey)
+    assert isinstance(key, RSAKey)
+    assert key.private_key
+    private = key.private_key
     return forged(
         {"alg": "RS256", "kid": key.kid, **header},
         claims,
-        lambda signed: private.sign(signed, PKCS1v15(), SHA256()),
+        lambda unsigned: private.sign(unsigned, PKCS1v15(), SHA256()),
     )
 
 
@@ -224,7 +210,3 @@ def basic(token: str) -> str:
 def bearer(token: str) -> str:
     """The `Authorization` header of RFC 6750."""
     return f"Bearer {token}"
-
-
-def _segment(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

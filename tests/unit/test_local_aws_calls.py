@@ -8,18 +8,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import boto3
 import pytest
 from botocore.config import Config
 
 from local_aws.server import ACCOUNT, REGION, LocalAws
+from tests.support.deployed import Credentials, client
 from tests.support.free_port import free_port
-
-
-def client(aws: LocalAws, service: Any, *, config: Any = None, **credentials: Any) -> Any:
-    credentials = credentials or {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
-    session = boto3.Session(region_name=REGION, **credentials)
-    return session.client(service, endpoint_url=aws.endpoint, config=config)
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +25,12 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
 
 
 @pytest.fixture(scope="module")
-def session(aws: LocalAws) -> dict[str, str]:
+def session(aws: LocalAws) -> Credentials:
     """Credentials of a role that may do everything, as a function's are."""
     return assume(aws, "function", action="*", resource="*")
 
 
-def assume(aws: LocalAws, name: str, *, action: str, resource: str) -> dict[str, str]:
+def assume(aws: LocalAws, name: str, *, action: str, resource: str) -> Credentials:
     """Credentials of a new role that may do one thing."""
     iam = client(aws, "iam")
     root = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
@@ -46,14 +40,14 @@ def assume(aws: LocalAws, name: str, *, action: str, resource: str) -> dict[str,
     iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(document))
     document["Statement"] = [allowed]
     iam.put_role_policy(RoleName=name, PolicyName="one", PolicyDocument=json.dumps(document))
-    assumed = client(aws, "sts").assume_role(
+    credentials: Credentials = client(aws, "sts").assume_role(
         RoleArn=f"arn:aws:iam::{ACCOUNT}:role/{name}", RoleSessionName="session"
     )["Credentials"]
-    return {
-        "aws_access_key_id": assumed["AccessKeyId"],
-        "aws_secret_access_key": assumed["SecretAccessKey"],
-        "aws_session_token": assumed["SessionToken"],
-    }
+    return credentials
+
+
+def secret(session: Credentials) -> list[str]:
+    return [session[name] for name in ("AccessKeyId", "SecretAccessKey", "SessionToken")]
 
 
 def noted(aws: LocalAws) -> list[dict[str, Any]]:
@@ -62,9 +56,9 @@ def noted(aws: LocalAws) -> list[dict[str, Any]]:
 
 
 def test_a_call_is_noted_with_whatever_changes_what_aws_demands_for_it(
-    aws: LocalAws, session: dict[str, str]
+    aws: LocalAws, session: Credentials
 ) -> None:
-    client(aws, "s3", **session).put_object(
+    client(aws, "s3", session).put_object(
         Bucket="bucket", Key="a/b ü.json", Body=b"{}", IfNoneMatch="*", Tagging="holdfast=lock"
     )
 
@@ -77,9 +71,9 @@ def test_a_call_is_noted_with_whatever_changes_what_aws_demands_for_it(
 
 
 def test_a_call_to_another_service_is_noted_with_its_operation_and_without_its_content(
-    aws: LocalAws, session: dict[str, str]
+    aws: LocalAws, session: Credentials
 ) -> None:
-    client(aws, "logs", **session).create_log_group(logGroupName="the-content")
+    client(aws, "logs", session).create_log_group(logGroupName="the-content")
 
     call = noted(aws)[-1]
     assert (call["service"], call["method"], call["path"]) == ("logs", "POST", "/")
@@ -91,7 +85,7 @@ def test_a_role_may_write_to_the_log_groups_that_its_policy_names_as_aws_has_it_
     aws: LocalAws,
 ) -> None:
     named = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/own:*"
-    own = client(aws, "logs", **assume(aws, "writer", action="logs:CreateLogStream", resource=named))
+    own = client(aws, "logs", assume(aws, "writer", action="logs:CreateLogStream", resource=named))
     for group in ("/own", "/own_other", "/other"):
         client(aws, "logs").create_log_group(logGroupName=group)
 
@@ -101,8 +95,8 @@ def test_a_role_may_write_to_the_log_groups_that_its_policy_names_as_aws_has_it_
             own.create_log_stream(logGroupName=group, logStreamName="stream")
 
 
-def test_a_refused_call_is_noted_too(aws: LocalAws, session: dict[str, str]) -> None:
-    s3 = client(aws, "s3", **session)
+def test_a_refused_call_is_noted_too(aws: LocalAws, session: Credentials) -> None:
+    s3 = client(aws, "s3", session)
     with pytest.raises(s3.exceptions.ClientError):
         s3.delete_object(Bucket="no-such-bucket", Key="key", VersionId="version")
 
@@ -112,11 +106,11 @@ def test_a_refused_call_is_noted_too(aws: LocalAws, session: dict[str, str]) -> 
 
 @pytest.mark.parametrize(("signature", "parameter"), [("s3v4", "X-Amz-Credential"), ("s3", "AWSAccessKeyId")])
 def test_a_presigned_call_is_noted_as_its_signers_and_without_the_signature(
-    aws: LocalAws, session: dict[str, str], signature: str, parameter: str
+    aws: LocalAws, session: Credentials, signature: str, parameter: str
 ) -> None:
     key = f"presigned-{signature}"
     client(aws, "s3").put_object(Bucket="bucket", Key=key, Body=b"the content")
-    s3 = client(aws, "s3", config=Config(signature_version=signature), **session)
+    s3 = client(aws, "s3", session, Config(signature_version=signature))
     address = urlsplit(s3.generate_presigned_url("get_object", {"Bucket": "bucket", "Key": key}))
 
     with closing(HTTPConnection(address.netloc, timeout=10)) as connection:
@@ -128,20 +122,18 @@ def test_a_presigned_call_is_noted_as_its_signers_and_without_the_signature(
     assert (call["service"], call["method"], call["path"]) == ("s3", "GET", f"/bucket/{key}")
     assert parameter in call["query"]
     query = parse_qs(address.query)
-    secrets = [*session.values(), *query.get("X-Amz-Signature", []), *query.get("Signature", [])]
+    secrets = [*secret(session), *query.get("X-Amz-Signature", []), *query.get("Signature", [])]
     assert [secret for secret in secrets if secret in json.dumps(call)] == []
 
 
-def test_neither_content_nor_credentials_nor_metadata_are_noted(
-    aws: LocalAws, session: dict[str, str]
-) -> None:
-    client(aws, "s3", **session).put_object(
+def test_neither_content_nor_credentials_nor_metadata_are_noted(aws: LocalAws, session: Credentials) -> None:
+    client(aws, "s3", session).put_object(
         Bucket="bucket", Key="key", Body=b"the content", Metadata={"who": "the metadata"}
     )
 
     assert aws.calls is not None
     text = aws.calls.read_text()
-    secrets = ["the content", "the metadata", *session.values()]
+    secrets = ["the content", "the metadata", *secret(session)]
     assert "x-amz-meta-who" in text
     assert [secret for secret in secrets if secret in text] == []
     assert aws.calls.stat().st_mode & 0o077 == 0

@@ -9,17 +9,11 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import boto3
-
-from local_aws.server import ACCOUNT, REGION, LocalAws
+from local_aws.server import ACCOUNT, LocalAws
+from tests.support.deployed import client
 from tests.support.free_port import free_port
 
 CODE = "def handle(event, context):\n    print('got ' + event['awslogs']['data'])\n"
-
-
-def client(aws: LocalAws, service: Any) -> Any:
-    session = boto3.Session("test", "test", region_name=REGION)
-    return session.client(service, endpoint_url=aws.endpoint)
 
 
 def zipped(code: str) -> bytes:
