@@ -167,6 +167,7 @@ class AwsGateway:
         ca: the authority of the upstream's certificate.
 
     Attributes:
+        renames_headers: whether headers get AWS's other names, in both directions.
         drops_delete_bodies: whether a DELETE loses its body, which nobody promises to pass on.
         refuses_chunks: whether a body in chunks is refused; no document of AWS says what becomes of it.
         drops: verbs, each with the lower-case name of a header that it loses.
@@ -182,6 +183,7 @@ class AwsGateway:
         cert: tuple[Path, Path] | None = None,
         ca: Path | None = None,
     ) -> None:
+        self.renames_headers = True
         self.drops_delete_bodies = False
         self.refuses_chunks = False
         self.drops: set[tuple[str, str]] = set()
@@ -287,11 +289,12 @@ class AwsGateway:
         if self.drops_delete_bodies and method == "DELETE":
             body = b""
         sent = {
-            _renamed(name): value
+            self._name(name): value
             for name, value in headers.items()
             if name not in _HOP_BY_HOP and (method, name) not in self.drops
         }
-        sent[f"{_REMAPPED_PREFIX}host"] = headers.get("host", "")
+        if self.renames_headers:
+            sent[f"{_REMAPPED_PREFIX}host"] = headers.get("host", "")
         connection = self._connect()
         with contextlib.closing(connection):
             connection.putrequest(method, f"{self._upstream.path}{target}", skip_accept_encoding=True)
@@ -302,11 +305,14 @@ class AwsGateway:
             response = connection.getresponse()
             answer = response.read()
         answered = ((name.lower(), value) for name, value in response.getheaders())
-        got = {_renamed(name): value for name, value in answered if name not in _HOP_BY_HOP}
+        got = {self._name(name): value for name, value in answered if name not in _HOP_BY_HOP}
         if got.get("content-type") == "application/vnd.api+json" and "content-encoding" not in got:
             # There, the API's address is that of the gateway, and it is in the answers.
             answer = answer.replace(self._upstream.geturl().encode(), self.address.encode())
         return response.status, got, answer
+
+    def _name(self, name: str) -> str:
+        return f"{_REMAPPED_PREFIX}{name}" if self.renames_headers and name in REMAPPED else name
 
     def _connect(self) -> http.client.HTTPConnection:
         host, port = self._upstream.hostname or "", self._upstream.port
@@ -315,10 +321,6 @@ class AwsGateway:
                 host, port, timeout=INTEGRATION_TIMEOUT, context=self._upstream_tls
             )
         return http.client.HTTPConnection(host, port, timeout=INTEGRATION_TIMEOUT)
-
-
-def _renamed(name: str) -> str:
-    return f"{_REMAPPED_PREFIX}{name}" if name in REMAPPED else name
 
 
 class _Server(ThreadingHTTPServer):

@@ -1,6 +1,5 @@
 """The issuer for trying sign-in: what it publishes, and how its commands are used."""
 
-import http.client
 import json
 import os
 import signal
@@ -12,7 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import pytest
 from joserfc import jwt
@@ -64,10 +63,6 @@ def test_a_token_says_what_it_was_asked_to_and_fits_the_published_keys(
     }
 
 
-def test_no_two_tokens_are_the_same(keys: SigningKeys) -> None:
-    assert signed(keys) != signed(keys)
-
-
 def test_nothing_private_is_published(keys: SigningKeys) -> None:
     for key in keys.rotated().published()["keys"]:
         assert not key.keys() & {"d", "p", "q", "dp", "dq", "qi"}
@@ -76,6 +71,7 @@ def test_nothing_private_is_published(keys: SigningKeys) -> None:
 
 def test_keys_stay_published_for_one_rotation(keys: SigningKeys) -> None:
     old = signed(keys)
+    assert signed(keys) != old
     once = keys.rotated()
     twice = once.rotated()
 
@@ -83,11 +79,7 @@ def test_keys_stay_published_for_one_rotation(keys: SigningKeys) -> None:
     with pytest.raises(JoseError, match="kid"):
         verified(old, twice.published())
     assert signed(once).split(".")[0] != old.split(".")[0]
-
-
-def test_kept_keys_are_read_again(keys: SigningKeys) -> None:
-    rotated = keys.rotated()
-    assert SigningKeys.from_json(rotated.to_json()).published() == rotated.published()
+    assert SigningKeys.from_json(once.to_json()).published() == once.published()
 
 
 def test_what_is_no_keys_is_refused() -> None:
@@ -144,13 +136,8 @@ def said(process: subprocess.Popen[str]) -> str:
 
 
 def got(address: str, path: str) -> Any:
-    url = urlsplit(address)
-    connection = http.client.HTTPConnection(url.netloc, timeout=10)
-    try:
-        connection.request("GET", path)
-        return json.loads(connection.getresponse().read())
-    finally:
-        connection.close()
+    with urlopen(f"{address}{path}", timeout=10) as response:  # noqa: S310 http, to the issuer
+        return json.load(response)
 
 
 def test_it_runs_until_ctrl_c_and_its_tokens_fit_its_keys_before_and_after_a_rotation(tmp_path: Path) -> None:

@@ -30,31 +30,23 @@ def test_make_alone_lists_every_target_with_one_line() -> None:
     assert [line for line in lines if len(line.split()) < 4] == []
 
 
-def test_the_whole_test_run_says_what_each_part_took() -> None:
-    assert make("-n", "--old-file=set-up", "test").stdout == ".venv/bin/python -m tests\n"
-
-
-def test_the_end_to_end_tests_run_on_two_local_awss() -> None:
-    assert make("-n", "--old-file=set-up", "e2e").stdout.split()[:5] == [
-        *(".venv/bin/pytest", "-n", "2", "--dist", "loadfile")
-    ]
-
-
-def test_the_port_is_handed_on() -> None:
-    assert ".venv/bin/python -m local_aws up --port '4600'" in make("-n", "up", "PORT=4600").stdout
-    assert "--port" not in make("-n", "up").stdout
-
-
-def test_the_teams_are_handed_on_where_the_command_line_names_them() -> None:
-    assert (
-        "-m local_aws up --teams 'platform payments'\n" in make("-n", "up", "TEAMS=platform payments").stdout
-    )
-    assert "--teams" not in make("-n", "up").stdout
-    assert "--teams" not in make("-n", "up", environment={"TEAMS": "red blue"}).stdout
-
-
-def test_a_port_that_the_shell_has_for_something_else_is_not_taken() -> None:
-    assert "--port" not in make("-n", "up", environment={"PORT": "3000"}).stdout
+@pytest.mark.parametrize(
+    ("target", "given", "environment", "typed"),
+    [
+        ("test", [], {}, ".venv/bin/python -m tests"),
+        ("e2e", [], {}, ".venv/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder tests/e2e"),
+        ("up", [], {}, ".venv/bin/python -m local_aws up"),
+        ("up", ["PORT=4600"], {}, ".venv/bin/python -m local_aws up --port '4600'"),
+        ("up", ["TEAMS=a b"], {}, ".venv/bin/python -m local_aws up --teams 'a b'"),
+        # What a shell has for something else is not taken.
+        ("up", [], {"PORT": "3000", "TEAMS": "red blue"}, ".venv/bin/python -m local_aws up"),
+    ],
+)
+def test_a_target_is_one_command_with_what_the_command_line_names(
+    target: str, given: list[str], environment: Mapping[str, str], typed: str
+) -> None:
+    printed = make("-n", "--old-file=set-up", target, *given, environment=environment).stdout
+    assert printed == f"{typed}\n"
 
 
 def test_the_help_says_that_clean_takes_the_states_along() -> None:
