@@ -123,11 +123,6 @@ class Reach:
 _API: Final = "https://docs.aws.amazon.com/AmazonS3/latest/API/API_"
 _GUIDE: Final = "https://docs.aws.amazon.com/AmazonS3/latest/userguide/"
 
-GET_OBJECT: Final = f"{_API}GetObject.html"
-PUT_OBJECT: Final = f"{_API}PutObject.html"
-LIST_OBJECTS: Final = f"{_API}ListObjectsV2.html"
-LIST_VERSIONS: Final = f"{_API}ListObjectVersions.html"
-DELETE_OBJECT: Final = f"{_API}DeleteObject.html"
 CONDITIONAL_WRITES: Final = f"{_GUIDE}conditional-writes-enforce.html"
 CONDITIONAL_DELETES: Final = f"{_GUIDE}conditional-delete-enforce.html"
 REQUIRED_PERMISSIONS: Final = f"{_GUIDE}using-with-s3-policy-actions.html"
@@ -199,110 +194,55 @@ class Row:
         return operation + condition
 
 
+def _of_object(operation: str, action: str, why: str, *, source: str = "", **only: Any) -> Row:
+    """Make a row for an object; without a source it stands on the page of the operation."""
+    return Row(operation, action, On.OBJECT, why, source or f"{_API}{operation}.html", **only)
+
+
+def _of_key(operation: str, action: str, does: str, *statuses: int) -> Row:
+    why = f'S3 {does} it; only with `key = "kms"`'
+    return Row(operation, action, On.KEY, why, KMS_ENCRYPTION, statuses=statuses, encrypted=True)
+
+
+def _of_bucket(operation: str, action: str, why: str, **only: Any) -> Row:
+    return Row(operation, action, On.BUCKET, why, f"{_API}{operation}.html", **only)
+
+
+_COMPARES = "S3 compares with what is there"
 _MISSING = "S3 answers 404; without it 403, as for a fault"
+_NAMED = "what is read is the version that was named, also by a presigned address"
+_HISTORY = "the history; a workspace that was deleted moments ago and re-created is not deleted again"
+_RETAINED = "only with `retention`, and not where it is the bucket's default"
+_TAGGED = "lifecycle rules know old locks by their tag"
+_OWN_LINES = "its lines, and Lambda's own of each invocation"
+_STREAMS = "each function has a stream of its own for each day"
+_EVENTS = "shows operators the events of the states in their scope"
+_BY_LAMBDA = WRITES_LOG.operation
 
 TABLE: Final = (
-    Row("GetObject", "s3:GetObject", On.OBJECT, "reads it", GET_OBJECT, without="versionId"),
-    Row(
-        "GetObject",
-        "s3:GetObjectVersion",
-        On.OBJECT,
-        "what is read is the version that was named, also by a presigned address",
-        GET_OBJECT,
-        query="versionId",
-    ),
-    Row(
-        "GetObject",
-        "kms:Decrypt",
-        On.KEY,
-        'S3 decrypts it; only with `key = "kms"`',
-        KMS_ENCRYPTION,
-        statuses=(200, 206),
-        encrypted=True,
-    ),
-    Row("GetObject", "s3:ListBucket", On.BUCKET, _MISSING, GET_OBJECT, statuses=(404,)),
-    Row("ListObjectsV2", "s3:ListBucket", On.BUCKET, "lists states, locks and workspaces", LIST_OBJECTS),
-    Row(
-        "ListObjectVersions",
-        "s3:ListBucketVersions",
-        On.BUCKET,
-        "the history; a workspace that was deleted moments ago and re-created is not deleted again",
-        LIST_VERSIONS,
-    ),
-    Row("PutObject", "s3:PutObject", On.OBJECT, "writes it", PUT_OBJECT),
-    Row(
-        "PutObject",
-        "s3:PutObjectTagging",
-        On.OBJECT,
-        "lifecycle rules know old locks by their tag",
-        PUT_OBJECT,
-        header="x-amz-tagging",
-    ),
-    Row(
-        "PutObject",
-        "s3:PutObjectRetention",
-        On.OBJECT,
-        "only with `retention`, and not where it is the bucket's default",
-        REQUIRED_PERMISSIONS,
+    _of_object("GetObject", "s3:GetObject", "reads it", without="versionId"),
+    _of_object("GetObject", "s3:GetObjectVersion", _NAMED, query="versionId"),
+    _of_key("GetObject", "kms:Decrypt", "decrypts", 200, 206),
+    _of_bucket("GetObject", "s3:ListBucket", _MISSING, statuses=(404,)),
+    _of_bucket("ListObjectsV2", "s3:ListBucket", "lists states, locks and workspaces"),
+    _of_bucket("ListObjectVersions", "s3:ListBucketVersions", _HISTORY),
+    _of_object("PutObject", "s3:PutObject", "writes it"),
+    _of_object("PutObject", "s3:PutObjectTagging", _TAGGED, header="x-amz-tagging"),
+    _of_object(
+        *("PutObject", "s3:PutObjectRetention", _RETAINED),
         header="x-amz-object-lock-mode",
+        source=REQUIRED_PERMISSIONS,
     ),
-    Row(
-        "PutObject",
-        "s3:GetObject",
-        On.OBJECT,
-        "S3 compares with what is there",
-        CONDITIONAL_WRITES,
-        header="if-match",
-    ),
-    Row(
-        "PutObject",
-        "kms:GenerateDataKey",
-        On.KEY,
-        'S3 encrypts it; only with `key = "kms"`',
-        KMS_ENCRYPTION,
-        statuses=(200,),
-        encrypted=True,
-    ),
-    Row("DeleteObject", "s3:DeleteObject", On.OBJECT, "S3 wants it for every delete", DELETE_OBJECT),
-    Row(
-        "DeleteObject",
-        "s3:GetObject",
-        On.OBJECT,
-        "S3 compares with what is there",
-        CONDITIONAL_DELETES,
-        header="if-match",
-    ),
-    Row(
-        "DeleteObject",
-        "s3:DeleteObjectVersion",
-        On.OBJECT,
-        "a lock goes without a trace",
-        DELETE_OBJECT,
-        query="versionId",
-    ),
-    Row(WRITES_LOG.operation, "logs:CreateLogStream", On.LOG, "each environment has its own", LAMBDA_LOGS),
-    Row(
-        WRITES_LOG.operation,
-        "logs:PutLogEvents",
-        On.LOG,
-        "its lines, and Lambda's own of each invocation",
-        LAMBDA_LOGS,
-    ),
-    Row(
-        "CreateLogStream",
-        "logs:CreateLogStream",
-        On.AUDIT,
-        "each function has a stream of its own for each day",
-        LOGS_PERMISSIONS,
-    ),
+    _of_object("PutObject", "s3:GetObject", _COMPARES, header="if-match", source=CONDITIONAL_WRITES),
+    _of_key("PutObject", "kms:GenerateDataKey", "encrypts", 200),
+    _of_object("DeleteObject", "s3:DeleteObject", "S3 wants it for every delete"),
+    _of_object("DeleteObject", "s3:GetObject", _COMPARES, header="if-match", source=CONDITIONAL_DELETES),
+    _of_object("DeleteObject", "s3:DeleteObjectVersion", "a lock goes without a trace", query="versionId"),
+    Row(_BY_LAMBDA, "logs:CreateLogStream", On.LOG, "each environment has its own", LAMBDA_LOGS),
+    Row(_BY_LAMBDA, "logs:PutLogEvents", On.LOG, _OWN_LINES, LAMBDA_LOGS),
+    Row("CreateLogStream", "logs:CreateLogStream", On.AUDIT, _STREAMS, LOGS_PERMISSIONS),
     Row("PutLogEvents", "logs:PutLogEvents", On.AUDIT, "writes the events", LOGS_PERMISSIONS),
-    Row(
-        "FilterLogEvents",
-        "logs:FilterLogEvents",
-        On.AUDIT,
-        "shows operators the events of the states in their scope",
-        LOGS_PERMISSIONS,
-    ),
+    Row("FilterLogEvents", "logs:FilterLogEvents", On.AUDIT, _EVENTS, LOGS_PERMISSIONS),
 )
 
 # Parameters for which AWS demands nothing more. A name with `*` at its end covers all that begin so.
