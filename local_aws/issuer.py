@@ -4,19 +4,19 @@ Keys and signatures are made by another library than the one that Holdfast verif
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
+from threading import Event
 from typing import Any, Final, Self
 from uuid import uuid4
 
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, RSAKey
 
+from local_aws import loopback
 from local_aws.failure import LocalAwsError
 from local_aws.home import Home
 from local_aws.private_file import read_port, write_port, write_private
@@ -184,53 +184,24 @@ def as_json(document: Any, *, status: int = 200) -> Answer:
     return Answer(status, json.dumps(document).encode())
 
 
-@contextmanager
-def serving(answering: Callable[[str], Answer], *, port: int = 0) -> Iterator[str]:
-    """Serve an issuer on 127.0.0.1 for as long as the context lasts.
+def serving(answering: Callable[[str], Answer], *, port: int = 0) -> AbstractContextManager[str]:
+    """Serve an issuer on 127.0.0.1 for as long as the context lasts, which is its URL.
 
     Args:
         answering: what to answer to a GET of a path.
         port: to listen on, 0 for any free one.
 
-    Yields:
-        Its URL.
-
     Raises:
         OSError: the port is taken.
     """
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        timeout = 60
-
-        def do_GET(self) -> None:
+    class Handler(loopback.Handler):
+        def respond(self) -> None:
             answered = answering(self.path)
-            self.send_response(answered.status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(answered.body)))
-            for name, value in answered.headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(answered.body)
+            headers = {"Content-Type": "application/json", **answered.headers}
+            self.answer(answered.status, answered.body, headers)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class names it so
-            pass
-
-    with _Server((HOST, port), Handler) as server:
-        thread = Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-        try:
-            yield f"http://{HOST}:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that is gone is no news."""
+    return loopback.serving(Handler, port=port)
 
 
 # --- the commands --------------------------------------------------------------------------------

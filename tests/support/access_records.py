@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any, Final
@@ -10,7 +10,8 @@ from typing import Any, Final
 from holdfast.access import Role
 from holdfast.identity import tokens, trust
 from holdfast.identity.tokens import Token
-from holdfast.identity.trust import AwsTrust, OidcTrust, Records
+from holdfast.identity.trust import AwsTrust, OidcTrust
+from tests.support.aws_caller import trust_records
 from tests.support.http_client import Client, Credentials, Response
 from tests.support.oidc import AUDIENCE, NETWORK, Issuer
 from tests.support.team import Team
@@ -61,44 +62,32 @@ def add_oidc_trust(
         issuer=issuer.address,
         audience=audience,
         claims=claims,
-        role=role,
-        scope=scope or ("*",),
-        description="",
-        created_by="a test",
-        now=datetime.now(UTC),
+        **_of_a_test(role, scope),
     )
-    _change(team, lambda records: records.added(record))
+    team.put(trust.KEY, trust_records(team).added(record).to_json())
     return record
 
 
 def add_aws_trust(team: Team, aws_role: str, *scope: str, role: Role = Role.WRITER) -> AwsTrust:
     """Add a trust record for an IAM role of the account."""
-    record = trust.new_aws(
-        f"people-{next(_NAMES)}",
-        aws_role=aws_role,
-        role=role,
-        scope=scope or ("*",),
-        description="",
-        created_by="a test",
-        now=datetime.now(UTC),
-    )
-    _change(team, lambda records: records.added(record))
+    record = trust.new_aws(f"people-{next(_NAMES)}", aws_role=aws_role, **_of_a_test(role, scope))
+    team.put(trust.KEY, trust_records(team).added(record).to_json())
     return record
 
 
 def remove_trust(team: Team, name: str) -> None:
     """Remove a trust record."""
-    _change(team, lambda records: records.without(name))
+    team.put(trust.KEY, trust_records(team).without(name).to_json())
 
 
-def _change(team: Team, how: Any) -> None:
-    try:
-        found = team.s3.get_object(Bucket=team.bucket, Key=trust.KEY)["Body"].read()
-    except team.s3.exceptions.NoSuchKey:
-        records = Records()
-    else:
-        records = trust.parse(found)
-    team.put(trust.KEY, how(records).to_json())
+def _of_a_test(role: Role, scope: Sequence[str]) -> dict[str, Any]:
+    return {
+        "role": role,
+        "scope": scope or ("*",),
+        "description": "",
+        "created_by": "a test",
+        "now": datetime.now(UTC),
+    }
 
 
 # --- requests with any `Authorization` -----------------------------------------------------------

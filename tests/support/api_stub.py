@@ -6,10 +6,10 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from holdfast.identity.credentials import new_id, new_secret
+from local_aws import loopback
 
 
 @dataclass(frozen=True)
@@ -85,49 +85,22 @@ def refused(status: int, code: str, message: str) -> Reply:
     return Reply(status, json.dumps({"error": code, "message": message}).encode())
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(loopback.Handler):
+    protocol_version = "HTTP/1.0"
     stub: ApiStub
 
-    def do_GET(self) -> None:
-        self.do_POST()
-
-    def do_PUT(self) -> None:
-        self.do_POST()
-
-    def do_DELETE(self) -> None:
-        self.do_POST()
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+    def respond(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
-        reply = self.stub.next_reply(Asked(self.command, self.path, headers, body))
+        reply = self.stub.next_reply(Asked(self.command, self.path, headers, self.read_body()))
         self.close_connection = True
-        if reply.lost:
-            return
-        self.send_response(reply.status)
-        for name, value in reply.headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(reply.body)))
-        self.end_headers()
-        self.wfile.write(reply.body[: len(reply.body) - reply.cut])
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class names it so
-        pass
+        if not reply.lost:
+            sent = {**reply.headers, "Content-Length": str(len(reply.body))}
+            self.answer(reply.status, reply.body[: len(reply.body) - reply.cut], sent)
 
 
 @contextmanager
 def running(tls: ssl.SSLContext | None = None) -> Iterator[ApiStub]:
     """Run a stub, with TLS if it is given a certificate, for as long as the context lasts."""
     stub = ApiStub()
-    handler = type("Handler", (_Handler,), {"stub": stub})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        if tls is not None:
-            server.socket = tls.wrap_socket(server.socket, server_side=True)
-        stub.address = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield stub
-        finally:
-            server.shutdown()
-            thread.join()
+    with loopback.serving(type("Handler", (_Handler,), {"stub": stub}), tls=tls) as stub.address:
+        yield stub

@@ -57,11 +57,18 @@ def test_what_is_not_a_context_stands_for_nobody(context: object) -> None:
 
 
 NEEDED = (Key.PRINCIPAL, Key.ROLE, Key.SOURCE, Key.SCOPE)
+TOKEN = Authenticated(BEARER.caller, AuthMethod.TOKEN)
 
 
-@pytest.mark.parametrize("key", [key for key in Key if key not in (Key.ACCESS_LOG, Key.EXPIRES)])
-def test_a_context_without_a_needed_value_stands_for_nobody(key: Key) -> None:
-    assert decode({name: value for name, value in encode(BEARER).items() if name != key}) is None
+@pytest.mark.parametrize(
+    ("bearer", "key"),
+    [
+        *((BEARER, key) for key in Key if key not in (Key.ACCESS_LOG, Key.EXPIRES)),
+        *((TOKEN, key) for key in NEEDED),
+    ],
+)
+def test_a_context_without_a_needed_value_stands_for_nobody(bearer: Authenticated, key: Key) -> None:
+    assert decode({name: value for name, value in encode(bearer).items() if name != key}) is None
 
 
 def test_a_context_of_an_older_authorizer_does_not_say_when_the_credentials_end() -> None:
@@ -77,16 +84,9 @@ def test_when_the_credentials_end_is_a_time_of_the_calendar(expires: int, at: da
     assert replace(BEARER, expires=expires).expires_at == at
 
 
-@pytest.mark.parametrize("key", NEEDED)
-def test_a_tokens_context_without_a_needed_value_stands_for_nobody(key: Key) -> None:
-    token = encode(Authenticated(BEARER.caller, AuthMethod.TOKEN))
-    assert decode({name: value for name, value in token.items() if name != key}) is None
-
-
 def test_what_a_token_does_not_have_may_be_missing() -> None:
-    token = Authenticated(BEARER.caller, AuthMethod.TOKEN)
-    assert decode({name: value for name, value in encode(token).items() if value != ""}) == token
-    assert decode({name: value for name, value in encode(token).items() if name in NEEDED}) == token
+    assert decode({name: value for name, value in encode(TOKEN).items() if value != ""}) == TOKEN
+    assert decode({name: value for name, value in encode(TOKEN).items() if name in NEEDED}) == TOKEN
 
 
 @pytest.mark.parametrize("key", [key for key in Key if key is not Key.ACCESS_LOG])

@@ -8,12 +8,12 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
+from local_aws import loopback
 from local_aws.server import Certificates
 from tests.support.aws_gateway import (
     MAX_HEAD,
@@ -41,7 +41,7 @@ class Arrived:
 class Upstream:
     """What the proxied server got, and what it answers."""
 
-    port: int
+    address: str = ""
     arrived: list[Arrived] = field(default_factory=list)
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
@@ -50,37 +50,21 @@ class Upstream:
 
 @pytest.fixture
 def upstream() -> Iterator[Upstream]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    seen = Upstream()
 
-        def answer(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+    class Handler(loopback.Handler):
+        def respond(self) -> None:
             headers = {name.lower(): value for name, value in self.headers.items()}
-            seen.arrived.append(Arrived(self.command, self.path, headers, body))
-            self.send_response(seen.status)
-            for name, value in seen.headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(seen.body)))
-            self.end_headers()
-            self.wfile.write(seen.body)
+            seen.arrived.append(Arrived(self.command, self.path, headers, self.read_body()))
+            self.answer(seen.status, seen.body, seen.headers)
 
-        do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815 the base class looks for these names
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class names it so
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        seen = Upstream(server.server_port)
-        thread = Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
+    with loopback.serving(Handler) as seen.address:
         yield seen
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture
 def gateway(upstream: Upstream) -> Iterator[AwsGateway]:
-    with AwsGateway(f"http://127.0.0.1:{upstream.port}/stage/$default") as running:
+    with AwsGateway(f"{upstream.address}/stage/$default") as running:
         yield running
 
 
@@ -361,9 +345,7 @@ def test_it_serves_tls_with_the_given_certificate_to_many_at_once(
     trusting = ssl.create_default_context(cafile=str(certificates.ca))
     statuses: list[int] = []
 
-    with AwsGateway(
-        f"http://127.0.0.1:{upstream.port}", cert=(certificates.cert, certificates.key)
-    ) as gateway:
+    with AwsGateway(upstream.address, cert=(certificates.cert, certificates.key)) as gateway:
         host = gateway.address.removeprefix("https://")
 
         def get() -> None:

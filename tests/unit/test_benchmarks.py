@@ -1,12 +1,10 @@
 """How the benchmark is asked, what it prints, and its relay; nothing is measured."""
 
 import http.client
-import http.server
 import json
 import random
 import subprocess
 import sys
-import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,6 +18,7 @@ from benchmarks.figures import Figure, Section
 from benchmarks.relay import Passed, Relay
 from benchmarks.run import Run
 from benchmarks.state import state
+from local_aws import loopback
 from local_aws.failure import LocalAwsError
 
 
@@ -157,33 +156,19 @@ def test_what_was_asked_wrongly_is_said_in_one_line_with_exit_code_2(
 def test_a_relay_passes_everything_on_and_counts_it() -> None:
     sent = random.Random(1).randbytes(3_000_000)  # noqa: S311 the same in every run
 
-    class Echo(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    class Echo(loopback.Handler):
+        def respond(self) -> None:
+            self.answer(200, self.read_body())
 
-        def do_PUT(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the name is the base class's
-            """Say nothing."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Echo) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        with Relay(f"http://127.0.0.1:{server.server_port}", 0.001) as relay:
-            client = http.client.HTTPConnection(urlsplit(relay.endpoint).netloc, timeout=10)
-            for body in (sent, b"short"):
-                client.request("PUT", "/", body)
-                assert client.getresponse().read() == body
-            assert relay.take() == Passed(1, Counter(PUT=2))
-            relay.disconnect()
-            assert client.sock.recv(1) == b""
-            client.close()
-        server.shutdown()
-        thread.join()
+    with loopback.serving(Echo) as address, Relay(address, 0.001) as relay:
+        client = http.client.HTTPConnection(urlsplit(relay.endpoint).netloc, timeout=10)
+        for body in (sent, b"short"):
+            client.request("PUT", "/", body)
+            assert client.getresponse().read() == body
+        assert relay.take() == Passed(1, Counter(PUT=2))
+        relay.disconnect()
+        assert client.sock.recv(1) == b""
+        client.close()
 
 
 @pytest.mark.parametrize("size", [10_000, 100_000])

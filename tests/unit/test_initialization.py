@@ -4,12 +4,9 @@ import json
 import ssl
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +17,7 @@ from holdfast.access import Caller, Role
 from holdfast.cloud.ids import WorkspaceId
 from holdfast.identity import trust
 from holdfast.identity.trust import Records
+from local_aws import loopback
 from tests.support.certificates import create_certificates
 from tests.support.events import cloud_request, manage_request, request, sign_in
 from tests.support.free_port import free_port
@@ -116,64 +114,35 @@ class Aws:
 def aws(tmp_path: Path) -> Iterator[Aws]:
     account = Aws()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"  # keeps connections
-
-        def do_GET(self) -> None:
+    class Handler(loopback.Handler):
+        def respond(self) -> None:
             path = self.path.partition("?")[0]
             if path == "/credentials":
-                self._respond(200, account.next_credentials())
+                self.answer(200, account.next_credentials())
                 return
             if authorization := self.headers["Authorization"]:
                 key = authorization.partition("Credential=")[2].partition("/")[0]
                 account.requests.append((path, key, self.client_address[1]))
             body = account.objects.get(path)
+            of_s3 = {"ETag": '"etag"', "Last-Modified": self.date_time_string()}
             if body is None:
-                self._respond(404, b"<Error><Code>NoSuchKey</Code></Error>")
+                self.answer(404, b"<Error><Code>NoSuchKey</Code></Error>", of_s3)
             else:
-                self._respond(200, body)
-
-        def _respond(self, status: int, body: bytes) -> None:
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.send_header("ETag", '"etag"')
-            self.send_header("Last-Modified", self.date_time_string())
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
+                self.answer(200, body, of_s3)
 
     certificates = create_certificates(tmp_path / "certificates")
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificates.cert, certificates.key)
-    with ExitStack() as open_:
-        plain, secure = (open_.enter_context(serving(Handler, context)) for context in (None, tls))
-        account.s3 = f"https://127.0.0.1:{secure}"
+    with loopback.serving(Handler) as plain, loopback.serving(Handler, tls=tls) as secure:
+        account.s3 = secure
         account.settings = {
-            "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"http://127.0.0.1:{plain}/credentials",
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{plain}/credentials",
             "AWS_CONTAINER_AUTHORIZATION_TOKEN": "x",
             "AWS_ENDPOINT_URL_S3": account.s3,
             "AWS_CA_BUNDLE": str(certificates.ca),
             "SSL_CERT_FILE": str(certificates.ca),
         }
         yield account
-
-
-@contextmanager
-def serving(handler: type[BaseHTTPRequestHandler], tls: ssl.SSLContext | None) -> Iterator[int]:
-    """Serve HTTP, with TLS if asked for, and yield the port."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    if tls:
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield server.server_port
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def event(function: str, aws: Aws) -> str:

@@ -8,13 +8,12 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pip
 import pytest
 
+from local_aws import loopback
 from local_aws.failure import LocalAwsError
 from local_aws.installer import Installer, NoCounterpartError, pip_settings, uv_environment
 
@@ -51,21 +50,15 @@ class Index:
         }
         paths = self.paths = list[str]()
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
+        class Handler(loopback.Handler):
+            def respond(self) -> None:
                 paths.append(self.path)
                 page = pages.get(self.path)
-                self.send_response(HTTPStatus.OK if page is not None else HTTPStatus.NOT_FOUND)
-                self.send_header("Content-Type", "text/html")
-                self.send_header("Content-Length", str(len(page or b"")))
-                self.end_headers()
-                self.wfile.write(page or b"")
+                status = HTTPStatus.OK if page is not None else HTTPStatus.NOT_FOUND
+                self.answer(status, page or b"", {"Content-Type": "text/html"})
 
-            def log_message(self, *_args: object) -> None:
-                """Write nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/simple"
+        self.handler = Handler
+        self.url = ""
 
 
 @pytest.fixture
@@ -76,10 +69,9 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("UV_NO_CONFIG", "1")
     index = Index(tmp_path)
-    with index.server as server:
-        Thread(target=server.serve_forever).start()
+    with loopback.serving(index.handler) as address:
+        index.url = f"{address}/simple"
         yield index
-        server.shutdown()
 
 
 @pytest.fixture

@@ -6,10 +6,9 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -21,7 +20,9 @@ from holdfast.identity.oidc.fetch import IssuerUnreachable
 from holdfast.identity.oidc.keys import Issuers
 from holdfast.identity.oidc.verify import LEEWAY, verify
 from holdfast.identity.trust import Records
+from local_aws import loopback
 from tests.support.certificates import create_certificates
+from tests.support.free_port import free_port
 from tests.support.id_tokens import (
     AUDIENCE,
     DISCOVERY,
@@ -594,72 +595,51 @@ def test_the_configuration_of_an_issuer_with_a_path_lies_below_it() -> None:
 
 # --- over a real connection -----------------------------------------------------------------------
 
-Serve = Callable[[BaseHTTPRequestHandler], None]
+Serve = Callable[[loopback.Handler], None]
 
 
-class Server(ThreadingHTTPServer):
+class Server:
     """An issuer on this machine.
 
     Attributes:
+        address: its own.
         answers: by path, what is done with a request.
         paths: every path that was asked for.
     """
 
-    daemon_threads = True
-    block_on_close = False
-    answers: dict[str, Serve]
-    paths: list[str]
+    def __init__(self) -> None:
+        self.address = ""
+        self.answers: dict[str, Serve] = {}
+        self.paths: list[str] = []
 
-    @property
-    def address(self) -> str:
-        """Its own."""
-        return f"http://127.0.0.1:{self.server_port}"
+    @contextmanager
+    def running(self, tls: ssl.SSLContext | None = None) -> Iterator[Self]:
+        """Serve meanwhile."""
+        paths, answers = self.paths, self.answers
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no news."""
+        class Handler(loopback.Handler):
+            protocol_version = "HTTP/1.0"
 
+            def respond(self) -> None:
+                paths.append(self.path)
+                answers[self.path](self)
 
-class Handler(BaseHTTPRequestHandler):
-    """Hands every GET to what the test wants."""
-
-    server: Server
-
-    def do_GET(self) -> None:
-        """Answer, or not."""
-        self.server.paths.append(self.path)
-        self.server.answers[self.path](self)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the name is the base class's
-        """Say nothing."""
+        with loopback.serving(Handler, tls=tls) as self.address:
+            answers[DISCOVERY] = document({"issuer": self.address, "jwks_uri": f"{self.address}/keys"})
+            answers["/keys"] = document({"keys": [RSA.as_dict(private=False)]})
+            yield self
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server(("127.0.0.1", 0), Handler) as server:
-        server.paths = []
-        server.answers = {
-            DISCOVERY: document({"issuer": server.address, "jwks_uri": f"{server.address}/keys"}),
-            "/keys": document({"keys": [RSA.as_dict(private=False)]}),
-        }
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+    with Server().running() as running:
+        yield running
 
 
 def document(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Serve:
     """Answer with a document."""
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
-
-    def serve(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(status)
-        for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
-            handler.send_header(name, value)
-        handler.end_headers()
-        handler.wfile.write(body)
-
-    return serve
+    return lambda handler: handler.answer(status, body, headers)
 
 
 def verify_at(server: Server) -> Authenticated | Denied:
@@ -684,7 +664,7 @@ def test_a_redirect_or_an_error_is_an_issuer_that_was_not_reached(
     assert "/elsewhere" not in server.paths
 
 
-def endless(handler: BaseHTTPRequestHandler) -> None:
+def endless(handler: loopback.Handler) -> None:
     """Send a document that does not end."""
     handler.send_response(200)
     handler.end_headers()
@@ -692,7 +672,7 @@ def endless(handler: BaseHTTPRequestHandler) -> None:
         handler.wfile.write(b" " * 65_536)
 
 
-def cut(handler: BaseHTTPRequestHandler) -> None:
+def cut(handler: loopback.Handler) -> None:
     """Send half of a document."""
     handler.send_response(200)
     handler.send_header("Content-Length", "1000")
@@ -700,12 +680,12 @@ def cut(handler: BaseHTTPRequestHandler) -> None:
     handler.wfile.write(b'{"keys": [')
 
 
-def hang_up(handler: BaseHTTPRequestHandler) -> None:
+def hang_up(handler: loopback.Handler) -> None:
     """Answer nothing."""
     handler.close_connection = True
 
 
-def packed(handler: BaseHTTPRequestHandler) -> None:
+def packed(handler: loopback.Handler) -> None:
     """Send what nobody asked for: a document in another coding."""
     document(b"\x1f\x8b\x08", headers={"Content-Encoding": "gzip"})(handler)
 
@@ -734,14 +714,14 @@ def test_a_document_of_256_kib_is_read_and_a_larger_one_is_not(server: Server) -
 def test_an_issuer_that_keeps_silent_or_trickles_costs_no_more_than_5_seconds(server: Server) -> None:
     ended, hung_up = threading.Event(), threading.Event()
 
-    def trickle(handler: BaseHTTPRequestHandler) -> None:
+    def trickle(handler: loopback.Handler) -> None:
         handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
         with suppress(ConnectionError):
             while not ended.wait(0.2):
                 handler.wfile.write(b"x")
         hung_up.set()
 
-    def keep_silent(_: BaseHTTPRequestHandler) -> None:
+    def keep_silent(_: loopback.Handler) -> None:
         ended.wait()
 
     try:
@@ -758,26 +738,21 @@ def test_an_issuer_that_keeps_silent_or_trickles_costs_no_more_than_5_seconds(se
 
 @pytest.mark.parametrize("is_trusted", [True, False])
 def test_an_issuer_proves_with_a_certificate_that_it_is_who_it_is(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_trusted: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_trusted: bool
 ) -> None:
     certificates = create_certificates(tmp_path)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificates.cert, certificates.key)
-    server.socket = tls.wrap_socket(server.socket, server_side=True)
-    address = server.address.replace("http:", "https:")
-    server.answers[DISCOVERY] = document({"issuer": address, "jwks_uri": f"{address}/keys"})
-    if is_trusted:
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificates.ca))
-        assert Issuers().keys(address, None) == (RSA.as_dict(private=False),)
-    else:
-        with pytest.raises(IssuerUnreachable, match="SSLCertVerificationError"):
-            Issuers().keys(address, None)
-        assert server.paths == []
+    with Server().running(tls) as server:
+        if is_trusted:
+            monkeypatch.setenv("SSL_CERT_FILE", str(certificates.ca))
+            assert Issuers().keys(server.address, None) == (RSA.as_dict(private=False),)
+        else:
+            with pytest.raises(IssuerUnreachable, match="SSLCertVerificationError"):
+                Issuers().keys(server.address, None)
+            assert server.paths == []
 
 
-def test_nobody_at_the_address_is_an_issuer_that_was_not_reached(server: Server) -> None:
-    address = server.address
-    server.shutdown()
-    server.server_close()
+def test_nobody_at_the_address_is_an_issuer_that_was_not_reached() -> None:
     with pytest.raises(IssuerUnreachable, match="did not respond: ConnectionRefusedError"):
-        Issuers().keys(address, None)
+        Issuers().keys(f"http://127.0.0.1:{free_port()}", None)

@@ -1,0 +1,79 @@
+"""An HTTP server on 127.0.0.1 for as long as a context lasts."""
+
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+from local_aws.server import HOST
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Keeps connections, and prints nothing. A class of a server's own says in `respond` what it answers."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # headers and body are two packets
+    timeout = 60
+
+    def respond(self) -> None:
+        """Answer a request, whatever its verb."""
+        raise NotImplementedError
+
+    def do_POST(self) -> None:
+        """Answer."""
+        self.respond()
+
+    do_GET = do_PUT = do_DELETE = do_POST  # noqa: N815 the base class looks for these names
+
+    def read_body(self) -> bytes:
+        """Return the body of the request."""
+        return self.rfile.read(int(self.headers.get("Content-Length", "0")))
+
+    def answer(self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None) -> None:
+        """Send a whole response."""
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class names it so
+        """Print nothing."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that is gone is no news."""
+
+
+@contextmanager
+def serving(
+    handler: type[BaseHTTPRequestHandler], *, port: int = 0, tls: ssl.SSLContext | None = None
+) -> Iterator[str]:
+    """Serve, each connection in a thread of its own.
+
+    Args:
+        handler: of requests.
+        port: to listen on, 0 for any free one.
+        tls: serve HTTPS with this.
+
+    Yields:
+        The base URL, without a trailing slash.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    with _Server((HOST, port), handler) as server:
+        if tls:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        thread = Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        try:
+            yield f"{'https' if tls else 'http'}://{HOST}:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
