@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -29,25 +29,6 @@ _LOCK_KEY = f"{_STATE_KEY}.tflock"
 _BACKEND = "demo.tfbackend"
 _QUESTION = b"Enter a value:"
 _KEPT = ("TF_CLI_CONFIG_FILE", "TF_PLUGIN_CACHE_DIR")
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """One version of the state in the bucket.
-
-    Attributes:
-        version_id: S3's name for it.
-        serial: Terraform's count of writes.
-        size: bytes.
-        written: when, to the second.
-        latest: it is the current state.
-    """
-
-    version_id: str
-    serial: str
-    size: int
-    written: datetime
-    latest: bool
 
 
 def demo(home: Home) -> None:
@@ -87,24 +68,15 @@ def _demo(home: Home, connection: Connection, team: DeployedTeam, s3: "S3Client"
         session.run("plan", "-input=false")
         session.run("apply", meanwhile=lambda: _show_lock(s3, team.bucket_name))
         session.run("plan", "-input=false", "-detailed-exitcode")
-    versions = list(_versions(s3, team.bucket_name))
+    (serial, *_), lines = zip(*_versions(s3, team.bucket_name), strict=True)
     _heading(f"In the bucket {team.bucket_name}")
-    print(f"{_STATE_KEY}\n{format_versions(versions)}")
+    print(_STATE_KEY, *lines, sep="\n")
     _show_lock_is_gone(s3, team.bucket_name)
     _heading("What happened")
     print(f"""\
-{client} acquired the lock, wrote serial {versions[0].serial} of the state through the API and released it;
+{client} acquired the lock, wrote serial {serial} of the state through the API and released it;
 the second plan acquired it again and found nothing to change. Every earlier version is still there.
 Run it again for one more version. To use Holdfast for a state of your own, see what `make up` prints.""")
-
-
-def format_versions(versions: Sequence[Version]) -> str:
-    """A table of a state's versions, newest first."""
-    return "\n".join(
-        f"  serial {version.serial:>3}  {version.size:>6} bytes  {version.written:%Y-%m-%d %H:%M:%S}  "
-        f"version {version.version_id}{'  <- current' if version.latest else ''}"
-        for version in versions
-    )
 
 
 def without_terraform_settings(environment: Mapping[str, str]) -> dict[str, str]:
@@ -199,15 +171,16 @@ def _show_lock_is_gone(s3: "S3Client", bucket: str) -> None:
     print(f"{_LOCK_KEY}\n  released")
 
 
-def _versions(s3: "S3Client", bucket: str) -> Iterator[Version]:
+def _versions(s3: "S3Client", bucket: str) -> Iterator[tuple[str, str]]:
+    """Yield the serial and a line for each version of the state, newest first."""
     for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=_STATE_KEY):
         for version in page.get("Versions", []):
             if version["Key"] == _STATE_KEY:
                 head = s3.head_object(Bucket=bucket, Key=_STATE_KEY, VersionId=version["VersionId"])
-                yield Version(
-                    version_id=version["VersionId"],
-                    serial=head["Metadata"].get("serial", "?"),
-                    size=version["Size"],
-                    written=version["LastModified"].astimezone(),
-                    latest=version["IsLatest"],
+                serial = head["Metadata"].get("serial", "?")
+                written = version["LastModified"].astimezone()
+                yield (
+                    serial,
+                    f"  serial {serial:>3}  {version['Size']:>6} bytes  {written:%Y-%m-%d %H:%M:%S}  "
+                    f"version {version['VersionId']}{'  <- current' if version['IsLatest'] else ''}",
                 )

@@ -99,9 +99,7 @@ class Installer:
             if why_not is None:
                 return None
             said = f"{_SLOWER} {why_not}"
-        ended = self._pip(*arguments, into=into)
-        if ended.returncode:
-            raise LocalAwsError(f"{ended.stdout.strip()}\n\n{' '.join(ended.args)} failed; see above.")
+        check(self._pip(*arguments, into=into))
         return said
 
     def _install_by_uv(self, *arguments: str | Path, into: Path) -> str | None:
@@ -182,6 +180,16 @@ def start(
         text=True,
         check=False,
     )
+
+
+def check(ended: "subprocess.CompletedProcess[str]") -> None:
+    """Do nothing if a command succeeded.
+
+    Raises:
+        LocalAwsError: it failed.
+    """
+    if ended.returncode:
+        raise LocalAwsError(f"{ended.stdout.strip()}\n\n{' '.join(ended.args)} failed; see above.")
 
 
 @cache

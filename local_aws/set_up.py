@@ -18,7 +18,7 @@ from pathlib import Path
 
 from local_aws.failure import LocalAwsError
 from local_aws.home import DEFAULT_FOLDER, Home
-from local_aws.installer import UV_REQUIREMENTS, Installer, start
+from local_aws.installer import UV_REQUIREMENTS, Installer, check, start
 from local_aws.progress import step
 from local_aws.server import LocalAws, find_running
 
@@ -152,9 +152,7 @@ def _make_node_modules() -> list[str]:
 
 
 def _run(*command: str | Path) -> None:
-    ended = start(*command)
-    if ended.returncode:
-        raise LocalAwsError(f"{ended.stdout.strip()}\n\n{' '.join(ended.args)} failed; see above.")
+    check(start(*command))
 
 
 def main() -> int:

@@ -22,9 +22,6 @@ from tests.support.front_door import TIME_LIMIT, FrontDoor
 
 DOCS: Final = ROOT / "docs"
 ISSUER: Final = "127.0.0.1:4570"
-ACCESS_FOLDER: Final = "/tmp/access"  # noqa: S108 what stands in the document
-WORKSPACES_FOLDER: Final = "/tmp/workspaces"  # noqa: S108 what stands in the document
-OPERATING_FOLDER: Final = "/tmp/operating"  # noqa: S108 what stands in the document
 WAITS: Final = "sleep 60\n"
 LATER: Final = """\
 last=$((SECONDS + 60))
@@ -101,71 +98,46 @@ def pattern(line: str) -> re.Pattern[str]:
 
 
 def walk_access(front_door: FrontDoor, folder: Path) -> None:
-    """Walk through docs/access.md.
-
-    Args:
-        front_door: what `make up` has brought up.
-        folder: an empty one.
-
-    Raises:
-        AssertionError: a block does not print what the document says.
-    """
-    rest = _after_up(front_door, steps("access.md"))
-    typed = [step for step in rest if step.typed != "make issuer\n" and not step.typed.startswith(WAITS)]
-    assert len(typed) == len(rest) - 2
+    """Walk through docs/access.md, beside an issuer; as `_walk`."""
     with issuer(front_door) as address:
         replaced = {
             ".local/": f"{front_door.folder}/",
             "-m local_aws": f"-m local_aws --folder {front_door.folder}",
-            ACCESS_FOLDER: str(folder / "access"),
             ISSUER: address,
         }
-        _type(typed, replaced, folder)
-    assert not (folder / "access").exists()
+        _walk("access", front_door, folder, replaced)
 
 
 def walk_workspaces(front_door: FrontDoor, folder: Path) -> None:
-    """Walk through docs/workspaces.md.
-
-    Args:
-        front_door: what `make up` has brought up.
-        folder: an empty one.
-
-    Raises:
-        AssertionError: a block does not print what the document says.
-    """
-    replaced = {
-        **{f"{clone}/.local/": f"{front_door.folder}/" for clone in ("$PWD", "$clone")},
-        " .local/": f" {front_door.folder}/",
-        WORKSPACES_FOLDER: str(folder / "workspaces"),
-    }
-    _type(_after_up(front_door, steps("workspaces.md")), replaced, folder)
-    assert not (folder / "workspaces").exists()
+    """Walk through docs/workspaces.md; as `_walk`."""
+    replaced = {f"{clone}/.local/": f"{front_door.folder}/" for clone in ("$PWD", "$clone")}
+    _walk("workspaces", front_door, folder, {**replaced, " .local/": f" {front_door.folder}/"})
 
 
 def walk_operating(front_door: FrontDoor, folder: Path) -> None:
-    """Walk through docs/operating.md.
+    """Walk through docs/operating.md; as `_walk`."""
+    _walk("operating", front_door, folder, {"$clone/.local/": f"{front_door.folder}/"})
+
+
+def _walk(name: str, front_door: FrontDoor, folder: Path, replaced: Mapping[str, str]) -> None:
+    """Walk through a document.
 
     Args:
+        name: of the document, and of the folder below /tmp that it works in and removes.
         front_door: what `make up` has brought up.
         folder: an empty one.
+        replaced: other words for those of the document.
 
     Raises:
         AssertionError: a block does not print what the document says.
     """
-    replaced = {
-        "$clone/.local/": f"{front_door.folder}/",
-        OPERATING_FOLDER: str(folder / "operating"),
-    }
-    _type(_after_up(front_door, steps("operating.md")), replaced, folder)
-    assert not (folder / "operating").exists()
-
-
-def _after_up(front_door: FrontDoor, walk: Sequence[Step]) -> Sequence[Step]:
-    up, *rest = walk
+    up, *rest = steps(f"{name}.md")
     assert up.typed == "make up\n"
     assert up.printed[0] in front_door("up")
-    return rest
+    typed = [step for step in rest if step.typed != "make issuer\n" and not step.typed.startswith(WAITS)]
+    assert len(typed) == len(rest) - (2 if name == "access" else 0)
+    _type(typed, {**replaced, f"/tmp/{name}": str(folder / name)}, folder)  # noqa: S108 as in the document
+    assert not (folder / name).exists()
 
 
 def _waits(step: Step) -> str:

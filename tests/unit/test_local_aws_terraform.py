@@ -1,15 +1,14 @@
-"""There is always a real Terraform, and the demo shows what it left behind."""
+"""There is always a real Terraform, and the demo runs it without the user's settings."""
 
 import json
 import os
 import stat
 import subprocess
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from local_aws.demo import Version, format_versions, without_terraform_settings
+from local_aws.demo import without_terraform_settings
 from local_aws.failure import LocalAwsError
 from local_aws.terraform import Client, Product, parse_version, terraforms
 
@@ -132,15 +131,3 @@ def test_the_demo_takes_nothing_of_the_users_settings_but_how_terraform_is_insta
         ("TF_DATA_DIR", "TF_WORKSPACE", "TF_CLI_ARGS", "TF_CLI_ARGS_plan", "TF_HTTP_ADDRESS", "TF_VAR_x"), "x"
     )
     assert without_terraform_settings(installed | users) == installed
-
-
-def test_the_versions_of_a_state_are_listed_one_a_line() -> None:
-    written = datetime(2026, 8, 1, 12, 30, 5, tzinfo=UTC)
-    versions = [
-        Version("v2", serial="12", size=1972, written=written, latest=True),
-        Version("v1", serial="9", size=181, written=written, latest=False),
-    ]
-    assert format_versions(versions).splitlines() == [
-        "  serial  12    1972 bytes  2026-08-01 12:30:05  version v2  <- current",
-        "  serial   9     181 bytes  2026-08-01 12:30:05  version v1",
-    ]
