@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any, Final
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import TooLarge, UnreadableVersion
@@ -160,17 +160,6 @@ def test_instances_come_in_the_order_of_their_keys() -> None:
     ]  # fmt: skip
 
 
-def test_keys_that_are_a_number_and_a_text_are_two() -> None:
-    found = changes(
-        compare(
-            state(resource("a", one({"id": "1"}, index_key=0))),
-            state(resource("a", one({"id": "2"}, index_key="0"))),
-        )
-    )
-
-    assert found == [("aws_instance.a[0]", "removed", None), ('aws_instance.a["0"]', "added", None)]
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -199,38 +188,46 @@ def test_nothing_moves_to_another_type_or_provider_or_into_data(more: Json) -> N
     assert {change for _, change, _ in changes(found)} == {"added", "removed"}
 
 
-def test_the_configuration_of_a_provider_does_not_keep_a_resource_from_moving() -> None:
-    alias = {"module": "module.m", "provider": f"module.m.{AWS}.west"}
-    found = compare(state(resource("a", one({"id": "x"}))), state(resource("a", one({"id": "x"}), **alias)))
-
-    assert changes(found) == [("module.m.aws_instance.a", "moved", "aws_instance.a")]
-
-
-def test_what_is_left_of_an_identity_that_moved_away_is_told() -> None:
-    zero, first = one({"id": "zero"}, index_key=0), one({"id": "one"}, index_key=1)
-
-    assert changes(
-        compare(state(resource("a", zero, first)), state(resource("a", one({"id": "one"}, index_key=0))))
-    ) == [
-        ("aws_instance.a[0]", "moved", "aws_instance.a[1]"),
-        ("aws_instance.a[0]", "removed", None),
-    ]
-
-
-def test_two_resources_that_changed_places_have_moved() -> None:
-    before = state(resource("a", one({"id": "1"})), resource("b", one({"id": "2"})))
-    after = state(resource("a", one({"id": "2"})), resource("b", one({"id": "1"})))
-
-    assert changes(compare(before, after)) == [
-        ("aws_instance.a", "moved", "aws_instance.b"),
-        ("aws_instance.b", "moved", "aws_instance.a"),
-    ]
-
-
-def test_data_with_another_id_has_changed() -> None:
-    before, after = (state(resource("a", one({"id": id_}), mode="data")) for id_ in "12")
-
-    assert changes(compare(before, after)) == [("data.aws_instance.a", "changed", None)]
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        pytest.param(
+            [resource("a", one({"id": "1"}, index_key=0))],
+            [resource("a", one({"id": "2"}, index_key="0"))],
+            [("aws_instance.a[0]", "removed", None), ('aws_instance.a["0"]', "added", None)],
+            id="keys that are a number and a text are two",
+        ),
+        pytest.param(
+            [resource("a", one({"id": "x"}))],
+            [resource("a", one({"id": "x"}), module="module.m", provider=f"module.m.{AWS}.west")],
+            [("module.m.aws_instance.a", "moved", "aws_instance.a")],
+            id="the configuration of a provider does not keep a resource from moving",
+        ),
+        pytest.param(
+            [resource("a", one({"id": "zero"}, index_key=0), one({"id": "one"}, index_key=1))],
+            [resource("a", one({"id": "one"}, index_key=0))],
+            [("aws_instance.a[0]", "moved", "aws_instance.a[1]"), ("aws_instance.a[0]", "removed", None)],
+            id="what is left of an identity that moved away is told",
+        ),
+        pytest.param(
+            [resource("a", one({"id": "1"})), resource("b", one({"id": "2"}))],
+            [resource("a", one({"id": "2"})), resource("b", one({"id": "1"}))],
+            [
+                ("aws_instance.a", "moved", "aws_instance.b"),
+                ("aws_instance.b", "moved", "aws_instance.a"),
+            ],
+            id="two that changed places have moved",
+        ),
+        pytest.param(
+            [resource("a", one({"id": "1"}), mode="data")],
+            [resource("a", one({"id": "2"}), mode="data")],
+            [("data.aws_instance.a", "changed", None)],
+            id="data with another ID has changed",
+        ),
+    ],
+)
+def test_an_identity_is_followed(before: Sequence[Json], after: Sequence[Json], expected: Json) -> None:
+    assert changes(compare(state(*before), state(*after))) == expected
 
 
 # --- attributes ----------------------------------------------------------------------------------
@@ -541,6 +538,7 @@ def pairs(draw: st.DrawFn) -> tuple[Json, Json]:
     )
 
 
+@settings(deadline=None)
 @given(pairs())
 def test_no_secret_that_either_side_marks_is_ever_told(pair: tuple[Json, Json]) -> None:
     before, after = (state(resource("a", instance)) for instance in pair)
@@ -549,6 +547,7 @@ def test_no_secret_that_either_side_marks_is_ever_told(pair: tuple[Json, Json]) 
     assert_no_secret(compare(after, before, values=True))
 
 
+@settings(deadline=None)
 @given(instances())
 def test_no_secret_of_a_whole_resource_is_ever_told(found: tuple[Json, list[Path]]) -> None:
     whole = state(resource("a", one(found[0], *found[1])))
@@ -563,6 +562,7 @@ def assert_no_secret(diff: Diff) -> None:
     assert str(NUMBER)[:3] not in printed
 
 
+@settings(deadline=None)
 @given(pairs())
 def test_without_values_no_value_is_told(pair: tuple[Json, Json]) -> None:
     found = compare(*(state(resource("a", instance)) for instance in pair))
