@@ -1,7 +1,7 @@
 """Trust records: what they ask for, and which one matches."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -212,7 +212,7 @@ def test_of_several_that_match_the_one_with_most_claims_wins_and_then_the_first_
     assert Records((strict_z, loose)).for_claims(token(ref="refs/heads/next")) == loose
 
 
-def test_an_iam_role_is_found_by_its_exact_name_and_has_one_record() -> None:
+def test_an_iam_role_is_found_by_its_exact_name_and_has_one_record_as_has_a_name() -> None:
     records = Records().added(aws("deployers", aws_role="Deployer")).added(oidc())
     found = records.for_aws_role("Deployer")
     assert found is not None
@@ -221,6 +221,8 @@ def test_an_iam_role_is_found_by_its_exact_name_and_has_one_record() -> None:
         assert records.for_aws_role(other) is None
     with pytest.raises(ValueError, match="has the trust record 'deployers' already"):
         records.added(aws("others", aws_role="Deployer"))
+    with pytest.raises(ValueError, match="a trust record 'network' already"):
+        records.added(aws("network"))
 
 
 def test_records_are_found_by_name_and_by_issuer_and_go_by_name() -> None:
@@ -232,11 +234,6 @@ def test_records_are_found_by_name_and_by_issuer_and_go_by_name() -> None:
     assert records.oidc(ISSUER + "/") == ()
     assert records.without("one") == Records((two, three))
     assert records.without("four") == records
-
-
-def test_a_name_that_is_taken_is_refused() -> None:
-    with pytest.raises(ValueError, match="a trust record 'network' already"):
-        Records().added(oidc()).added(aws("network"))
 
 
 def test_there_is_room_for_500_records_and_256_kib() -> None:
@@ -363,21 +360,21 @@ def test_a_claim_that_names_an_owner_is_enough(issuer: str, claim: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "aws_role", ["", "a/b", "*", "Deployer*", "a" * 65, "a b", "é", "arn:aws:iam::1:role/x", "a\n"]
+    ("make", "changed", "rule"),
+    [
+        *(
+            (aws, {"aws_role": name}, "not a valid name of an IAM role")
+            for name in ("", "a/b", "*", "Deployer*", "a" * 65, "a b", "é", "arn:aws:iam::1:role/x", "a\n")
+        ),
+        (oidc, {"audience": ""}, "audience"),
+        *((make, {"scope": scope}, "scope pattern") for make in (oidc, aws) for scope in ([], ["a b"])),
+    ],
 )
-def test_what_is_not_a_valid_name_of_an_iam_role_is_refused(aws_role: str) -> None:
-    with pytest.raises(ValueError, match="not a valid name of an IAM role"):
-        aws(aws_role=aws_role)
-
-
-def test_a_record_without_audience_or_valid_scope_is_refused() -> None:
-    with pytest.raises(ValueError, match="audience"):
-        oidc(audience="")
-    for make in (oidc, aws):
-        with pytest.raises(ValueError, match="scope pattern"):
-            make(scope=[])
-        with pytest.raises(ValueError, match="scope pattern"):
-            make(scope=["a b"])
+def test_a_record_without_a_valid_role_audience_or_scope_is_refused(
+    make: Callable[..., trust.Trust], changed: Mapping[str, Any], rule: str
+) -> None:
+    with pytest.raises(ValueError, match=rule):
+        make(**changed)
 
 
 @pytest.mark.parametrize(
