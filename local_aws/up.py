@@ -34,6 +34,7 @@ _DEPLOYED = (
     *("app.py", "cdk.json", "teams.toml", "infra", "functions", "requirements.txt"),
     *("package-lock.json", "local_aws/requirements.txt"),
     *("local_aws/deploy.py", "local_aws/bucket_properties.py", "local_aws/server.py"),
+    "local_aws/template.py",
 )
 _BOOTSTRAPPED = ("package-lock.json",)
 

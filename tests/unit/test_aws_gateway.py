@@ -243,6 +243,11 @@ def test_headers_get_their_other_names_in_both_directions(gateway: AwsGateway, u
     assert answer.headers["x-amzn-remapped-www-authenticate"] == "Basic"
     assert {"date", "x-amzn-remapped-date", "x-amzn-remapped-server"} <= set(answer.headers)
 
+    gateway.renames_headers = False
+    answer = send(gateway, "POST", "/states/a", b"{}", {**JSON, "Content-MD5": "request's"})
+    assert upstream.arrived[-1].headers["content-md5"] == "request's"
+    assert answer.headers["content-md5"] == "answer's"
+
 
 def test_a_delete_can_lose_its_body_and_keeps_its_announcement(
     gateway: AwsGateway, upstream: Upstream
