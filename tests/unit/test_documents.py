@@ -10,9 +10,8 @@ import jmespath  # type: ignore[import-untyped]  # it has no stubs
 import pytest
 import yaml
 
-from holdfast import audit, errors
+from holdfast import audit
 from holdfast.access import Caller, Role
-from holdfast.errors import HoldfastError
 from holdfast.identity.authentication import AuthMethod, DenialReason
 from holdfast.s3 import object_metadata
 from holdfast.s3.store import ObjectVersion
@@ -21,6 +20,7 @@ from holdfast.state.current_state import METADATA_NAMES, Superseded, version_met
 from holdfast.state.document import Revision, StateDocument
 from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import HeldLock, LockIdentity
+from tests.unit.test_errors import LEAVES
 
 ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
@@ -61,28 +61,21 @@ def first_column(document: str, head: str) -> list[str]:
 # --- facts ------------------------------------------------------------------------------------------
 
 
-def errors_in_code() -> set[tuple[str, str]]:
-    """Return status and code of every error that a request can end with."""
-    found = {
-        (str(error.status), error.code)
-        for error in vars(errors).values()
-        if isinstance(error, type) and issubclass(error, HoldfastError) and error is not HoldfastError
-    }
-    return found | {("500", "fault")}  # a fault has no exception of its own
+ERRORS: Final = {(str(status), code) for status, code in LEAVES} | {("500", "fault")}  # a fault has no class
 
 
 def test_every_error_is_in_the_table_of_codes_with_its_status_and_no_other() -> None:
     rows = re.findall(r"^\| (\d{3}) \| `([a-z_]+)` \|", text(DOCS / "errors.md"), re.MULTILINE)
 
     assert len(rows) == len(set(rows))
-    assert set(rows) == errors_in_code()
+    assert set(rows) == ERRORS
 
 
 def test_every_status_of_an_error_is_in_the_table_for_people() -> None:
     for_people, _, _ = text(DOCS / "errors.md").partition("## Every code")
     numbers = set(re.findall(r"^\| (\d{3}) \|", for_people, re.MULTILINE))
 
-    assert {status for status, _ in errors_in_code()} <= numbers
+    assert {status for status, _ in ERRORS} <= numbers
 
 
 def test_the_query_for_a_states_versions_leaves_out_those_of_its_lock() -> None:
