@@ -203,10 +203,10 @@ _INTRODUCTION: Final = """\
 What each function may do in AWS, for which of its calls and why, and where AWS's documents say so.
 
 This file is generated. The local AWS of the end-to-end tests notes every call that the deployed functions
-make, with its parameters. A reviewed table, `tests/aws_permissions.py`, says what AWS demands for each. The
-tests compare that with the deployed policies. They fail where a call needs a permission that the policy
-lacks. They also fail where the policy has a permission that no call needs, or one that is wider than the
-calls need. After a change `make generated` writes this file anew.
+make, with its parameters. A reviewed table, `tests/support/aws_permissions.py`, says what AWS demands for
+each. The tests compare that with the deployed policies. They fail where a call needs a permission that the
+policy lacks. They also fail where the policy has a permission that no call needs, or one that is wider
+than the calls need. After a change `make generated` writes this file anew.
 
 Each team has its own functions and roles, for its own buckets and key. `*` stands for a state's name, or for
 the ID of a token or a session; `probes/*` is a probe or its lock. `uploads/*` and `json/*` are in the staging

@@ -1,6 +1,8 @@
 """Documents that are written by hand: what they say of the code is true, and their form is the house's."""
 
+import fnmatch
 import re
+import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -253,17 +255,31 @@ def test_there_is_a_recipe_for_each_common_change() -> None:
     assert sorted(recipes) == sorted(RECIPES)
 
 
-def test_every_file_and_every_test_of_the_recipes_is_there() -> None:
-    _, _, recipes = text(ROOT / "CONTRIBUTING.md").partition("## Recipes")
-    paths = set(re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.\w+)`", recipes))
-    assert paths
-    assert [path for path in sorted(paths) if not (ROOT / path).is_file()] == []
+# --- names of the repository's own ----------------------------------------------------------------------
 
-    files = set(re.findall(r"`(test_\w+\.py)`", recipes))
-    assert files
-    assert sorted(files - {path.name for path in (ROOT / "tests").rglob("test_*.py")}) == []
 
-    named = set(re.findall(r"`(test_\w+)`", recipes))
-    tests = "\n".join(text(path) for path in (ROOT / "tests").rglob("test_*.py"))
-    assert named
-    assert [name for name in sorted(named) if f"def {name}(" not in tests] == []
+def test_every_path_and_every_test_that_a_text_of_the_repository_names_is_there() -> None:
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    printed = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    files = [file for file in printed.split("\0") if (ROOT / file).is_file()]
+    tree = {f"/{path}" for file in files for path in (file, *Path(file).parents)}
+    folders = "|".join({re.escape(file.partition("/")[0]) for file in files if "/" in file})
+    names = (
+        rf"`(?:\.?/)?((?:{folders})/[\w./*<>-]*)`",
+        r"`([\w./*<>-]+\.(?:py|md|toml|yaml))`",  # the end of a path is enough
+        rf"(?<![\w./-])((?:{folders})/[\w./*<>-]+\.(?:py|md|toml|yaml))",
+        r"`(test_\w+)`",
+    )
+    spoken = [file for file in files if file.endswith((".py", ".md", ".yaml", ".toml", "Makefile"))]
+    texts = {file: text(ROOT / file) for file in spoken if file != "CHANGELOG.md"}
+    tests = set(re.findall(r"def (test_\w+)\(", "\n".join(texts.values())))
+
+    missing = [
+        f"{file}: {name}"
+        for file, said in texts.items()
+        for name in sorted({name for pattern in names for name in re.findall(pattern, said)})
+        if name not in tests
+        and not fnmatch.filter(tree, "*/" + re.sub("<[^>]*>", "*", name).removeprefix("../").rstrip("/"))
+    ]
+
+    assert missing == []
