@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -84,7 +84,9 @@ def carried() -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("place", carried())
-def test_an_identity_in_the_request_changes_nothing(strict: Team, state: str, place: str) -> None:
+def test_an_identity_in_the_request_changes_nothing(
+    strict: Team, issuer: Issuer, state: str, place: str
+) -> None:
     strict.put(f"states/{state}.tfstate", documents.state())
     _, outputs = new_token(strict, Role.OUTPUTS)
     _, elsewhere = new_token(strict, Role.MAINTAINER, "elsewhere/*")
@@ -96,46 +98,25 @@ def test_an_identity_in_the_request_changes_nothing(strict: Team, state: str, pl
             for method, path, body in (
                 ("DELETE", f"/states/{state}", None),
                 ("PUT", f"/locks/{state}", documents.lock_info()),
-                ("POST", f"/states/{state}", documents.state(2)),
             ):
                 answer = with_header(strict, credentials.header, f"{path}?{query}", method, body=body, **more)
                 assert answer.error == (403, "not_allowed"), (method, path)
-        read = with_header(strict, outputs.header, f"/outputs/{state}?{query}", **more)
-        assert read.status == 200
-        assert read.json().keys() == {"version", "terraform_version", "serial", "lineage", "outputs"}
         wrong = with_header(strict, basic(outputs.username, "x"), f"/states/{state}?{query}", **more)
         assert wrong.status == 403
         assert strict.client(None).request("GET", f"/states/{state}?{query}", **more).status == 401
 
-
-@pytest.mark.parametrize("place", carried())
-def test_what_is_recorded_names_who_signed_in_and_not_who_the_request_says(
-    strict: Team, state: str, place: str
-) -> None:
-    token, credentials = new_token(strict, Role.WRITER)
-    info, more = documents.lock_info(), dict(carried()[place])
-    query = more.pop("query", "")
-
-    locked = with_header(strict, credentials.header, f"/locks/{state}?{query}", "PUT", body=info, **more)
-    assert locked.status == 200
+    token, writer = new_token(strict, Role.WRITER)
+    info = documents.lock_info()
+    assert (
+        with_header(strict, writer.header, f"/locks/{state}?{query}", "PUT", body=info, **more).status == 200
+    )
     path = f"/states/{state}?{query}&ID={documents.lock_id(info)}"
-    written = with_header(strict, credentials.header, path, "POST", body=documents.state(), **more)
-    assert written.status == 200
+    assert with_header(strict, writer.header, path, "POST", body=documents.state(2), **more).status == 200
+    assert strict.versions(state)[-1].metadata["written-by"] == f"token:{token.id}"
 
-    [version] = strict.versions(state)
-    assert version.metadata["written-by"] == f"token:{token.id}"
-
-
-@pytest.mark.parametrize("place", carried())
-def test_a_session_is_for_whom_the_id_token_names(strict: Team, issuer: Issuer, place: str) -> None:
-    more = dict(carried()[place])
-    query = more.pop("query", "")
-
-    answer = with_header(strict, oidc.bearer(issuer.token()), f"/sessions?{query}", "POST", **more)
-
-    assert answer.status == 200
-    assert (answer.json()["role"], answer.json()["scope"]) == ("writer", ["ci/*"])
-    assert "oidc:" in answer.json()["principal"]
+    session = with_header(strict, oidc.bearer(issuer.token()), f"/sessions?{query}", "POST", **more)
+    assert (session.status, session.json()["role"], session.json()["scope"]) == (200, "writer", ["ci/*"])
+    assert "oidc:" in session.json()["principal"]
 
 
 # --- the authorizer's cache -------------------------------------------------------------------------
@@ -223,24 +204,3 @@ def test_a_fault_is_never_remembered_as_a_refusal(strict: Team, roles: Roles, is
         # At once, with the same credentials: nothing was remembered.
         assert statuses(good) == [204] * len(good), records
         assert statuses(bad) == [403] * len(bad), records
-
-
-def test_a_damaged_trust_record_is_a_fault_that_takes_no_token_along(strict: Team, issuer: Issuer) -> None:
-    _, credentials = new_token(strict)
-    key = "trust/records.json"
-    whole = strict.s3.get_object(Bucket=strict.bucket, Key=key)["Body"].read()
-    authorization = oidc.bearer(issuer.token())
-    damages: list[Callable[[bytes], bytes]] = [
-        lambda body: body[: len(body) // 2],
-        lambda body: body.replace(b'"role": "writer"', b'"role": "admin"'),
-    ]
-
-    try:
-        for damage in damages:
-            strict.put(key, damage(whole))
-            assert with_header(strict, authorization, "/states/ci/none").status == 500
-            assert strict.client_with(credentials).read("ci/none").status == 204
-    finally:
-        strict.put(key, whole)
-
-    assert with_header(strict, authorization, "/states/ci/none").status == 204

@@ -103,30 +103,6 @@ def test_a_program_that_is_no_terraform_reads_a_state_where_it_is_told(
         assert get(address) == body
 
 
-def test_what_was_uploaded_is_compared_and_a_refused_upload_can_come_again(
-    strict: Team, state: str, writer: CloudClient
-) -> None:
-    body, other = documents.state(5), documents.state(5, content="another")
-    writer.create(state)
-    workspace = writer.open(state)
-    writer.lock(workspace)
-    announced = writer.announce(workspace, body)
-
-    for wrong in (other, body[:-2], body + b" ", b""):
-        assert writer.upload(announced, wrong) == [200]
-        assert refusal(writer.commit(announced)).status in (400, 409), wrong
-    assert strict.versions(state) == []
-    assert writer.upload(announced, body) == [200]
-    assert writer.commit(announced).status == 200
-    assert refusal(writer.announce(workspace, documents.state(4))).status == 409
-    lineage = "00000000-0000-4000-8000-000000000000"
-    assert refusal(writer.announce(workspace, documents.state(6, lineage=lineage))).status == 409
-    assert writer.write(workspace, documents.state(4, lineage=lineage), force=True).status == 200
-
-    assert [version.serial for version in strict.versions(state)] == [5, 4]
-    assert writer.unlock(workspace).status == 200
-
-
 def test_a_forced_unlock_removes_no_lock_but_the_one_that_its_process_saw(
     strict: Team, state: str, writer: CloudClient
 ) -> None:
@@ -149,23 +125,6 @@ def test_a_forced_unlock_removes_no_lock_but_the_one_that_its_process_saw(
     assert young.status == 409
     assert held is not None
     assert strict.lock(state) == held
-
-
-def test_a_state_comes_with_its_announcement_as_clients_before_terraform_1_6_send_it(
-    strict: Team, state: str, writer: CloudClient
-) -> None:
-    body = documents.state(3, content="in one step")
-    writer.create(state)
-    workspace = writer.open(state)
-    writer.lock(workspace)
-
-    assert writer.write_at_once(workspace, body).status == 201
-    assert writer.write_at_once(workspace, body).status == 201  # a repeat
-
-    [version] = strict.versions(state)
-    assert version.body == body
-    assert strict.staged(state) == []
-    assert writer.unlock(workspace).status == 200
 
 
 def test_an_outputs_token_gets_outputs_and_nothing_else_and_no_scope_is_left(

@@ -14,11 +14,11 @@ from typing import Any, Final, Self
 
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256
-from joserfc.jwk import ECKey, RSAKey
+from joserfc.jwk import RSAKey
 
 from local_aws import issuer as local_issuer
 from local_aws.issuer import DISCOVERY, KEYS, Algorithm, Answer, SigningKeys, as_json, id_token, serving
-from tests.support.id_tokens import encoded, forged
+from tests.support.id_tokens import forged
 
 AUDIENCE: Final = "holdfast"
 NETWORK: Final[Mapping[str, str]] = {"repository": "acme/network", "ref": "refs/heads/main"}
@@ -102,10 +102,6 @@ class Issuer:
         finally:
             self.fault = None
 
-    def rotate(self) -> None:
-        """Sign with new keys; those until now stay published."""
-        self.keys = self.keys.rotated()
-
     def token(
         self,
         claims: Mapping[str, Any] = NETWORK,
@@ -133,10 +129,6 @@ class Issuer:
         """What a good token says, to be signed by somebody else."""
         body = self.token().split(".")[1]
         return {**json.loads(base64.urlsafe_b64decode(body + "==")), **other}
-
-    def key_requests(self) -> int:
-        """How often its keys were asked for."""
-        return sum(asked.path == KEYS for asked in self.asked)
 
     def _answer(self, path: str) -> Answer:
         self.asked.append(Asked(path, time.monotonic()))
@@ -166,27 +158,6 @@ class Issuer:
 
 
 # --- forgeries -----------------------------------------------------------------------------------
-
-
-def public_forms(key: RSAKey | ECKey) -> dict[str, bytes]:
-    """The ways in which a careless verifier could take a public key for a secret."""
-    return {
-        "PEM": key.as_pem(private=False),
-        "PEM without its last line end": key.as_pem(private=False).strip(),
-        "DER": key.as_der(private=False),
-        "JWK": json.dumps(key.as_dict(private=False)).encode(),
-    }
-
-
-def with_header(token: str, **header: Any) -> str:
-    """The same token with another header, so that its signature does not fit any more."""
-    return ".".join([encoded({**read_header(token), **header}), *token.split(".")[1:]])
-
-
-def read_header(token: str) -> dict[str, Any]:
-    """The header of a token."""
-    header: dict[str, Any] = json.loads(base64.urlsafe_b64decode(token.split(".")[0] + "=="))
-    return header
 
 
 def signed_well(keys: SigningKeys, header: Mapping[str, Any], claims: Mapping[str, Any]) -> str:
