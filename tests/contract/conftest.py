@@ -20,10 +20,12 @@ from holdfast import names
 from holdfast.access import Caller, Role
 from holdfast.s3.store import Store, connect
 from holdfast.state import locks
+from holdfast.state.delete import delete
+from holdfast.state.locks import HeldLock
 from holdfast.state.read import read
 from holdfast.state.write import Written, write
 from local_aws.server import LocalAws
-from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id
+from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id, state
 from tests.support.free_port import free_port
 from tests.support.s3_fault_proxy import S3FaultProxy, running
 
@@ -273,6 +275,47 @@ class Team:
 
     def versions(self) -> list[bytes]:
         return self.bucket.bodies(KEY)
+
+    def written(self, *bodies: bytes) -> list[str]:
+        """Write these versions under a lock, and release it; return their IDs."""
+        self.lock()
+        found = [self.write(body).version_id for body in bodies]
+        self.unlock()
+        return found
+
+    def deleted(self, *bodies: bytes) -> None:
+        """Have a state that had these versions, by default two, and is deleted."""
+        self.written(*bodies or (state(1), state(2)))
+        delete(self.bucket.direct_store(), NAME, OPERATOR)
+
+    def version_ids(self) -> list[str]:
+        """The state's versions, oldest first, without delete markers."""
+        history = self.bucket.direct_store().versions(KEY)
+        return [version.id for version in history if not version.is_delete_marker][::-1]
+
+    def held(self) -> HeldLock | None:
+        return locks.read(self.bucket.direct_store(), NAME)
+
+    def held_lock(self) -> HeldLock:
+        """The lock that somebody holds."""
+        held = self.held()
+        assert held is not None
+        return held
+
+    def broken(self) -> None:
+        """Break whatever lock is held."""
+        self.break_lock(self.held_lock().info.id)
+
+    def broken_and_taken(self) -> None:
+        """Break whatever lock is held, and give it to somebody else."""
+        self.broken()
+        self.lock(TWO, BOB)
+
+    def broken_and_taken_again(self) -> None:
+        """Break the lock of a verb, and give it to another run of the same request."""
+        held = self.held_lock()
+        self.break_lock(held.info.id)
+        locks.acquire_own(self.bucket.direct_store(), NAME, held.info, OPERATOR)
 
     def next_second(self) -> None:
         """S3's times have whole seconds; what is later by one is later for sure."""

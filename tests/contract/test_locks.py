@@ -94,26 +94,12 @@ def test_the_same_id_with_another_document_is_refused(bucket: Bucket) -> None:
         locks.acquire(bucket.store(), NAME, lock_info("one", operation="OperationTypePlan"), ADA)
 
 
-def test_an_acquire_whose_answer_from_s3_was_lost_is_acquired(bucket: Bucket) -> None:
-    bucket.proxy.fail("PUT", KEY, Fault.ANSWER_LOST)
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
-    assert held_id(bucket) == "one"
-
-
 def test_a_lock_that_is_released_while_it_is_looked_at_is_acquired(bucket: Bucket) -> None:
     theirs = lock_info("one")
     locks.acquire(bucket.store(), NAME, theirs, BOB)
     bucket.proxy.before("GET", KEY, lambda: locks.release(bucket.direct_store(), NAME, theirs, BOB))
     locks.acquire(bucket.store(), NAME, lock_info("two"), ADA)
     assert held_id(bucket) == "two"
-
-
-def test_an_acquire_that_never_gets_a_decision_ends_undecided(bucket: Bucket) -> None:
-    bucket.proxy.fail("PUT", KEY, Fault.CONFLICT, times=1000)
-    with pytest.raises(OutcomeUnknown):
-        locks.acquire(bucket.store(seconds=0.5), NAME, lock_info("one"), ADA)
-    assert bucket.proxy.end_rules() < 1000
-    assert stored_lock(bucket) is None
 
 
 def test_a_lock_object_that_is_no_json_is_a_lock_that_says_so_and_can_be_forced(bucket: Bucket) -> None:
@@ -145,13 +131,6 @@ def test_a_release_that_is_repeated_is_released_again_and_leaves_the_next_lock_a
     locks.acquire(bucket.store(), NAME, lock_info("two"), BOB)
     assert locks.release(bucket.store(), NAME, body, ADA) == Released("one")
     assert held_id(bucket) == "two"
-
-
-def test_a_release_whose_answer_from_s3_was_lost_is_released(bucket: Bucket) -> None:
-    body = lock_info("one")
-    locks.acquire(bucket.store(), NAME, body, ADA)
-    bucket.proxy.fail("DELETE", KEY, Fault.ANSWER_LOST)
-    assert locks.release(bucket.store(), NAME, body, ADA) == Released("one")
 
 
 def test_a_release_never_removes_a_lock_that_was_taken_since_it_looked(bucket: Bucket) -> None:
@@ -378,13 +357,6 @@ def test_terraforms_force_unlock_leaves_neither_version_nor_marker(bucket: Bucke
     locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
     wait_until_older_than_the_minimum(bucket, NAME)
     locks.release(bucket.store(), NAME, b"", OPERATOR)
-    assert bucket.history(KEY) == []
-
-
-def test_a_release_whose_answer_was_lost_leaves_nothing_either(bucket: Bucket) -> None:
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
-    bucket.proxy.fail("DELETE", KEY, Fault.ANSWER_LOST)
-    locks.release(bucket.store(), NAME, lock_info("one"), ADA)
     assert bucket.history(KEY) == []
 
 

@@ -22,17 +22,14 @@ from holdfast.errors import (
     InvalidRequest,
     LineageChanged,
     Locked,
-    LockLeft,
     LockNotMatched,
     NoSuchVersion,
     NotAllowed,
     NotFrozen,
     OutcomeUnknown,
     RacedWriter,
-    RestoreOutcomeUnknown,
     SerialNotNewer,
     StateDeleted,
-    StorageRefused,
     TooLarge,
     UnreadableVersion,
 )
@@ -44,7 +41,7 @@ from holdfast.state.delete import delete
 from holdfast.state.document import Revision
 from holdfast.state.freeze import freeze, unfreeze
 from holdfast.state.lock_info import LockInfo
-from holdfast.state.locks import ForceUnlocked, Freeze, HeldLock
+from holdfast.state.locks import ForceUnlocked, Freeze
 from holdfast.state.restore import Restored, Wanted, restore
 from holdfast.state.undelete import undelete
 from holdfast.state.write import write
@@ -72,34 +69,6 @@ REASON = "back to Tuesday"
 LIMIT = 10_000_000
 
 
-def held(team: Team) -> HeldLock | None:
-    return locks.read(team.bucket.direct_store(), NAME)
-
-
-def held_lock(team: Team) -> HeldLock:
-    found = held(team)
-    assert found is not None
-    return found
-
-
-def break_whatever_lock_there_is(team: Team) -> None:
-    team.break_lock(held_lock(team).info.id)
-
-
-def version_ids(team: Team) -> list[str]:
-    """The state's versions, oldest first, without delete markers."""
-    found = team.bucket.direct_store().versions(KEY)
-    return [version.id for version in found if not version.is_delete_marker][::-1]
-
-
-def written(team: Team, *bodies: bytes) -> list[str]:
-    """A state that has these versions and is not locked; return their IDs."""
-    team.lock()
-    found = [team.write(body).version_id for body in bodies]
-    team.unlock()
-    return found
-
-
 def metadata(team: Team, key: str = KEY) -> dict[str, str]:
     return dict(team.bucket.s3.head_object(Bucket=team.bucket.name, Key=key)["Metadata"])
 
@@ -123,13 +92,13 @@ def restored(
 
 
 def test_a_restore_writes_the_old_content_with_the_next_serial_and_notes_why(team: Team) -> None:
-    first, second, third = written(team, state(1, content="ümläut"), state(2), state(3))
+    first, second, third = team.written(state(1, content="ümläut"), state(2), state(3))
     done = restored(team, first, reason="zurück, weil …")
     assert done == Restored(
         done.version_id, Revision(4, LINEAGE), first, Revision(1, LINEAGE), Revision(3, LINEAGE), changed=True
     )
     assert team.current() == state(4, content="ümläut")
-    assert version_ids(team) == [first, second, third, done.version_id]
+    assert team.version_ids() == [first, second, third, done.version_id]
     assert team.bucket.history(LOCK_KEY) == []
     noted = metadata(team)
     assert noted.pop("sha256")
@@ -167,312 +136,113 @@ _NESTED = '"outputs":{"serial":{"value":{"serial":7},"type":"string"}},"resource
 )
 def test_of_the_bytes_only_the_digits_of_the_top_level_serial_change(team: Team, document: str) -> None:
     team.put_beside(document.replace("@", "7").encode())
-    [source] = version_ids(team)
+    [source] = team.version_ids()
     team.put_beside(state(99, lineage=""))
     restored(team, source)
     assert team.current() == document.replace("@", "100").encode()
 
 
-def test_restoring_what_is_current_changes_nothing(team: Team) -> None:
-    _, second = written(team, state(1), state(2))
-    done = restored(team, second)
-    assert (done.version_id, done.revision.serial, done.changed) == (second, 2, False)
-    assert team.versions() == [state(1), state(2)]
-    assert team.bucket.history(LOCK_KEY) == []
-
-
-def test_a_restore_that_is_repeated_makes_no_second_version(team: Team) -> None:
-    first, second = written(team, state(1, content="old"), state(2))
+def test_a_restore_that_is_repeated_makes_no_second_version_and_a_late_one_undoes_nothing(team: Team) -> None:
+    first, second = team.written(state(1, content="old"), state(2))
     once = restored(team, first, base=second)
     assert restored(team, first, base=second) == once
-    # Another command for the same version finds that there is nothing to do.
-    again = restored(team, first, command=LATER_COMMAND)
-    assert (again.version_id, again.changed) == (once.version_id, False)
+    assert (once.superseded, once.changed) == (Revision(2, LINEAGE), True)
+    # Another command for the same version, or for the current one, finds that there is nothing to do.
+    for version in (first, once.version_id):
+        again = restored(team, version, command=LATER_COMMAND)
+        assert (again.version_id, again.revision.serial, again.changed) == (once.version_id, 3, False)
     assert team.versions() == [state(1, content="old"), state(2), state(3, content="old")]
-    assert team.bucket.history(LOCK_KEY) == []
-
-
-@pytest.mark.parametrize(
-    ("verb", "key"), [("GET", KEY), ("PUT", LOCK_KEY), ("GET", LOCK_KEY), ("PUT", KEY), ("DELETE", LOCK_KEY)]
-)
-def test_a_restore_whose_answer_from_s3_was_lost_makes_one_version(team: Team, verb: str, key: str) -> None:
-    first, _ = written(team, state(1, content="old"), state(2))
-    team.bucket.proxy.fail(verb, key, Fault.ANSWER_LOST)
-    done = restored(team, first)
-    assert (done.changed, done.version_id) == (True, version_ids(team)[-1])
-    assert done.superseded == Revision(2, LINEAGE)
-    assert team.versions() == [state(1, content="old"), state(2), state(3, content="old")]
-    assert team.bucket.history(LOCK_KEY) == []
-
-
-def test_a_restore_that_is_not_decided_in_time_releases_its_lock_and_its_repeat_makes_one_version(
-    team: Team,
-) -> None:
-    first, second = written(team, state(1, content="old"), state(2))
-    team.bucket.proxy.fail("PUT", KEY, Fault.ANSWER_LOST)
-    team.bucket.proxy.fail("PUT", KEY, Fault.SLOW_DOWN, times=1000)
-    with pytest.raises(OutcomeUnknown):
-        restored(team, first, base=second, seconds=1)
-    assert team.bucket.proxy.end_rules() < 1000
-    assert team.bucket.history(LOCK_KEY) == []
-    done = restored(team, first, base=second)
-    assert (done.changed, done.version_id) == (True, version_ids(team)[-1])
-    assert team.versions() == [state(1, content="old"), state(2), state(3, content="old")]
-
-
-def test_a_restore_takes_up_the_lock_that_its_earlier_try_left(team: Team) -> None:
-    first, _ = written(team, state(1, content="old"), state(2))
-    team.bucket.proxy.fail("PUT", KEY, Fault.DENIED)
-    team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
-    with pytest.raises(StorageRefused):
-        restored(team, first)
-    with pytest.raises(Locked) as refused:
-        restored(team, first, command=LATER_COMMAND)
-    assert refused.value.holder["Info"] == f"holdfast state restore: {REASON}"
-    with pytest.raises(Locked):
-        restored(team, first, caller=ANOTHER)
-    assert restored(team, first).changed
-    assert team.bucket.history(LOCK_KEY) == []
-
-
-def test_a_restore_that_never_heard_of_its_lock_names_it_and_its_retry_takes_it_up(team: Team) -> None:
-    first, _ = written(team, state(1, content="old"), state(2))
-    team.bucket.proxy.fail("PUT", LOCK_KEY, Fault.ANSWER_LOST)
-    team.bucket.proxy.fail("PUT", LOCK_KEY, Fault.SLOW_DOWN, times=1000)
-    with pytest.raises(OutcomeUnknown) as undecided:
-        restored(team, first, seconds=1)
-    assert team.bucket.proxy.end_rules() < 1000
-    left = f"lock {held_lock(team).info.id} of this restore may be left"
-    assert left in "".join(undecided.value.__notes__)
-    assert restored(team, first).changed
-    assert held(team) is None
-
-
-def test_a_restore_that_cannot_release_its_lock_names_it(team: Team) -> None:
-    first, _ = written(team, state(1, content="old"), state(2))
-    team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
-    with pytest.raises(StorageRefused) as refused:
-        restored(team, first)
-    assert f"lock {held_lock(team).info.id} of this restore" in "".join(refused.value.__notes__)
-    assert restored(team, first).changed
-    assert held(team) is None
-
-
-def test_a_restore_whose_repeat_ends_first_says_that_it_may_be_that(team: Team) -> None:
-    first, second = written(team, state(1, content="old"), state(2))
-    team.bucket.proxy.before("PUT", KEY, lambda: restored(team, first, base=second))
-    with pytest.raises(RestoreOutcomeUnknown, match="another try of this very request"):
+    [later] = team.written(state(4))
+    with pytest.raises(BaseChanged, match=later):
         restored(team, first, base=second)
-    assert team.versions() == [state(1, content="old"), state(2), state(3, content="old")]
-    assert restored(team, first, base=second).changed
+    assert team.current() == state(4)
+    assert team.bucket.history(LOCK_KEY) == []
 
 
-@pytest.mark.parametrize("odd", ["", "x" * 201, "null", "../a", "ü", "a b"])
-def test_an_id_that_no_version_has_is_refused_before_the_lock(team: Team, odd: str) -> None:
-    written(team, state(1))
-    store = team.bucket.store()
-    with pytest.raises((InvalidRequest, NoSuchVersion)):
-        restore(store, NAME, Wanted(odd, REASON, COMMAND), OPERATOR, limit=LIMIT, retention=None)
-    assert "PutObject" not in store.requests
-
-
-def test_a_version_of_another_state_a_delete_marker_and_one_that_is_gone_are_not_restored(team: Team) -> None:
+def test_an_id_that_no_version_of_the_state_has_is_refused_before_the_lock(team: Team) -> None:
     bucket = team.bucket
     other = write(
         bucket.direct_store(), names.parse("network/other"), state(1), None, ADA, require_lock=False
     )
-    gone, _ = written(team, state(1), state(2))
+    gone, _ = team.written(state(1), state(2))
     bucket.s3.delete_object(Bucket=bucket.name, Key=KEY, VersionId=gone)
     marker = bucket.s3.delete_object(Bucket=bucket.name, Key=KEY)["VersionId"]
     team.put_beside(state(3))
-    for version_id in (other.version_id, gone, marker):
+    for version_id in (other.version_id, gone, marker, "null", "../a", "a b"):
+        store = bucket.store()
         with pytest.raises(NoSuchVersion, match="holdfast state history"):
-            restored(team, version_id)
+            restore(store, NAME, Wanted(version_id, REASON, COMMAND), OPERATOR, limit=LIMIT, retention=None)
+        assert set(store.requests) == {"GetObject"}
     assert team.versions() == [state(2), state(3)]
-    assert bucket.history(LOCK_KEY) == []
-
-
-def test_a_version_of_another_lineage_is_not_restored(team: Team) -> None:
-    written(team, state(1, lineage="before"))
-    team.put_beside(state(2))
-    with pytest.raises(LineageChanged, match=r"'before'.*state push -force"):
-        restored(team, version_ids(team)[0])
-    assert team.versions() == [state(1, lineage="before"), state(2)]
-    assert team.bucket.history(LOCK_KEY) == []
 
 
 @pytest.mark.parametrize(
-    ("body", "refusal"),
-    [(encrypted_state(1, "AAAA"), EncryptedState), (b"", UnreadableVersion), (b"[]", UnreadableVersion)],
-    ids=["encrypted", "empty", "no state"],
+    ("old", "current", "refusal", "says"),
+    [
+        (encrypted_state(1, "AAAA"), state(2), EncryptedState, "state push -force"),
+        (b"", state(2), UnreadableVersion, "not a state document"),
+        (b"[]", state(2), UnreadableVersion, "not a state document"),
+        (state(1, content="x" * 1000), state(2), TooLarge, r"has \d+ bytes.* at most 1000"),
+        (state(1, lineage="before"), state(2), LineageChanged, r"'before'.*state push -force"),
+        (state(1), state(2**64 - 1), SerialNotNewer, "highest"),
+        (state(1), None, StateDeleted, "holdfast state undelete"),
+    ],
+    ids=["encrypted", "empty", "no state", "too large", "another lineage", "highest serial", "deleted"],
 )
-def test_what_can_get_no_other_serial_is_not_restored(
-    team: Team, body: bytes, refusal: type[HoldfastError]
+def test_a_version_that_cannot_follow_the_current_one_is_not_restored(
+    team: Team, old: bytes, current: bytes | None, refusal: type[HoldfastError], says: str
 ) -> None:
-    team.put_beside(body)
-    team.put_beside(state(2))
-    store = team.bucket.store()
-    wanted = Wanted(version_ids(team)[0], REASON, COMMAND)
-    with pytest.raises(refusal):
-        restore(store, NAME, wanted, OPERATOR, limit=LIMIT, retention=None)
-    assert store.requests == ["GetObject"]
+    team.put_beside(old)
+    if current is None:
+        delete(team.bucket.direct_store(), NAME, OPERATOR)
+    else:
+        team.put_beside(current)
+    before, store = team.versions(), team.bucket.store()
+    wanted = Wanted(team.version_ids()[0], REASON, COMMAND)
+    with pytest.raises(refusal, match=says):
+        restore(store, NAME, wanted, OPERATOR, limit=1000, retention=None)
+    if refusal in (EncryptedState, UnreadableVersion, TooLarge):  # by the version alone
+        assert store.requests == ["GetObject"]
+    assert team.versions() == before
+    assert team.bucket.history(LOCK_KEY) == []
 
 
 @pytest.mark.parametrize("body", [b"", b"not a state"])
 def test_a_version_is_restored_over_a_current_object_that_is_not_a_state(team: Team, body: bytes) -> None:
-    [first] = written(team, state(5))
+    [first] = team.written(state(5))
     team.put_beside(body)
     done = restored(team, first)
     assert (done.revision.serial, done.superseded) == (6, None)
     assert team.current() == state(6)
 
 
-def test_a_deleted_state_is_undeleted_first(team: Team) -> None:
-    first, _ = written(team, state(1), state(2))
-    delete(team.bucket.direct_store(), NAME, OPERATOR)
-    with pytest.raises(StateDeleted, match="holdfast state undelete"):
-        restored(team, first)
-    assert team.current() is None
-    assert team.bucket.history(LOCK_KEY) == []
-
-
-def test_a_state_that_changed_since_the_operator_looked_is_not_restored(team: Team) -> None:
-    first, second = written(team, state(1), state(2))
-    written(team, state(3))
-    with pytest.raises(BaseChanged, match=version_ids(team)[-1]):
-        restored(team, first, base=second)
-    assert team.versions() == [state(1), state(2), state(3)]
-    assert team.bucket.history(LOCK_KEY) == []
-
-
-def test_a_late_repeat_of_a_restore_does_not_undo_what_was_written_since(team: Team) -> None:
-    first, second = written(team, state(1, content="old"), state(2))
-    restored(team, first, base=second)
-    written(team, state(4))
-    with pytest.raises(BaseChanged):
-        restored(team, first, base=second)
-    assert team.current() == state(4)
-
-
-def test_a_locked_and_a_frozen_state_are_not_restored(team: Team) -> None:
-    first, _ = written(team, state(1), state(2))
-    team.lock(TWO, BOB)
-    with pytest.raises(Locked) as refused:
-        restored(team, first)
-    assert refused.value.body()["Who"] == "bob@desk"
-    team.unlock(TWO, BOB)
-    frozen(team)
-    with pytest.raises(Frozen, match="an incident"):
-        restored(team, first)
-    assert team.versions() == [state(1), state(2)]
-    assert held_lock(team).freeze
-
-
-def test_a_restore_that_fails_releases_its_lock(team: Team) -> None:
-    first, _ = written(team, state(1), state(2))
-    team.bucket.proxy.fail("PUT", KEY, Fault.DENIED)
-    with pytest.raises(StorageRefused):
-        restored(team, first)
-    assert team.bucket.history(LOCK_KEY) == []
-
-
-def test_a_version_that_is_larger_than_what_is_written_is_not_read(team: Team) -> None:
-    first, _ = written(team, state(1, content="x" * 1000), state(2))
+def test_a_bad_reason_version_or_id_is_refused_before_s3_is_asked(team: Team) -> None:
     store = team.bucket.store()
-    with pytest.raises(TooLarge, match=r"has \d+ bytes.* at most 1000"):
-        restore(store, NAME, Wanted(first, REASON, COMMAND), OPERATOR, limit=1000, retention=None)
-    assert store.requests == ["GetObject"]
-
-
-def test_nothing_follows_the_highest_serial(team: Team) -> None:
-    first, _ = written(team, state(1), state(2**64 - 1))
-    with pytest.raises(SerialNotNewer, match="highest"):
-        restored(team, first)
-    assert team.bucket.history(LOCK_KEY) == []
-
-
-def test_a_writer_may_not_restore_and_a_bad_reason_or_id_is_refused_before_s3_is_asked(team: Team) -> None:
-    store = team.bucket.store()
-    for caller, reason, command, refusal in (
-        (ADA, REASON, COMMAND, NotAllowed),
-        (OPERATOR, " ", COMMAND, InvalidRequest),
-        (OPERATOR, "x" * 201, COMMAND, InvalidRequest),
-        (OPERATOR, "a\nb", COMMAND, InvalidRequest),
-        (OPERATOR, "\ud800", COMMAND, InvalidRequest),
-        (OPERATOR, REASON, COMMAND.upper(), InvalidRequest),
-        (OPERATOR, REASON, COMMAND + "\n", InvalidRequest),
+    for version, reason, command in (
+        *(("v", reason, COMMAND) for reason in (" ", "x" * 201, "a\nb", "\ud800")),
+        *(("v", REASON, command) for command in (COMMAND.upper(), COMMAND + "\n")),
+        *((version, REASON, COMMAND) for version in ("", "x" * 201)),
     ):
-        with pytest.raises(refusal):
-            restore(store, NAME, Wanted("v", reason, command), caller, limit=LIMIT, retention=None)
+        with pytest.raises(InvalidRequest):
+            restore(store, NAME, Wanted(version, reason, command), OPERATOR, limit=LIMIT, retention=None)
     assert store.requests == []
 
 
-@pytest.mark.parametrize("taken", [True, False])
-@pytest.mark.parametrize(("verb", "key"), [("GET", LOCK_KEY), ("PUT", KEY)], ids=["before", "while"])
-def test_a_restore_whose_lock_is_broken_is_not_acknowledged(
-    team: Team, verb: str, key: str, taken: bool
-) -> None:
-    first, _ = written(team, state(1), state(2))
-
-    def broken() -> None:
-        break_whatever_lock_there_is(team)
-        if taken:
-            team.lock(TWO, BOB)
-
-    team.bucket.proxy.before(verb, key, broken)
-    with pytest.raises(RestoreOutcomeUnknown):
-        restored(team, first)
-    if verb == "GET":
-        assert team.versions() == [state(1), state(2)]
-    assert (held(team) is not None) is taken
-
-
-def test_a_restore_whose_lock_went_to_its_own_repeat_is_not_acknowledged_and_leaves_that_lock(
-    team: Team,
-) -> None:
-    first, _ = written(team, state(1), state(2))
-
-    def broken_and_taken_again() -> None:
-        found = held_lock(team)
-        team.break_lock(found.info.id)
-        locks.acquire_own(team.bucket.direct_store(), NAME, found.info, OPERATOR)
-
-    team.bucket.proxy.before("PUT", KEY, broken_and_taken_again)
-    with pytest.raises(RestoreOutcomeUnknown):
-        restored(team, first)
-    assert held(team) is not None
-
-
-def test_a_late_restore_does_not_replace_what_the_next_holder_wrote(team: Team) -> None:
-    first, second = written(team, state(1), state(2))
-
-    def another_holder_in_between() -> None:
-        break_whatever_lock_there_is(team)
-        team.lock(TWO, BOB)
-        team.write(state(3, content="theirs"), "two", BOB)
-        team.unlock(TWO, BOB)
-
-    team.bucket.proxy.before("PUT", KEY, another_holder_in_between)
-    with pytest.raises(RestoreOutcomeUnknown):
-        restored(team, first, base=second)
-    assert team.current() == state(3, content="theirs")
-
-
 def test_what_another_program_writes_meanwhile_is_compared_and_followed(team: Team) -> None:
-    first, second = written(team, state(1), state(2))
+    first, second = team.written(state(1), state(2))
     team.bucket.proxy.before("PUT", KEY, lambda: team.put_beside(state(7)))
     assert restored(team, first).revision.serial == 8
     assert team.versions() == [state(1), state(2), state(7), state(8)]
 
     team.bucket.proxy.before("PUT", KEY, lambda: team.put_beside(state(9)))
     with pytest.raises(BaseChanged):
-        restored(team, second, base=version_ids(team)[-1], command=LATER_COMMAND)
+        restored(team, second, base=team.version_ids()[-1], command=LATER_COMMAND)
     assert team.current() == state(9)
     assert team.bucket.history(LOCK_KEY) == []
 
 
 def test_a_restore_that_is_overtaken_again_and_again_gives_up(team: Team) -> None:
-    first, _ = written(team, state(1), state(2))
+    first, _ = team.written(state(1), state(2))
     for serial in (3, 4, 5, 6):
         team.bucket.proxy.before("PUT", KEY, partial(team.put_beside, state(serial)))
     with pytest.raises(RacedWriter):
@@ -499,7 +269,7 @@ def lands_late(team: Team, body: bytes, over: int, **more: str) -> None:
 def test_a_late_write_that_was_never_acknowledged_is_written_over_by_whoever_names_no_other(
     team: Team,
 ) -> None:
-    first, second = written(team, state(1, content="old"), state(5))
+    first, second = team.written(state(1, content="old"), state(5))
     late = partial(lands_late, team, state(9, content="late"), 5)
     team.bucket.proxy.before("PUT", KEY, late)
     # Below it there may be one that was acknowledged and that the operator has not seen.
@@ -510,13 +280,13 @@ def test_a_late_write_that_was_never_acknowledged_is_written_over_by_whoever_nam
     assert (done.revision.serial, done.changed) == (10, True)
     assert team.current() == state(10, content="old")
     # By its ID, what was never acknowledged is restored like any other version.
-    refused = version_ids(team)[-2]
+    refused = team.version_ids()[-2]
     assert restored(team, refused, command=LATER_COMMAND).revision.serial == 11
     assert team.current() == state(11, content="late")
 
 
 def test_a_late_restore_of_the_same_version_by_somebody_who_was_refused_does_not_count(team: Team) -> None:
-    first, _ = written(team, state(1, content="old"), state(2))
+    first, _ = team.written(state(1, content="old"), state(2))
     theirs = state(3, content="old")
     late = partial(lands_late, team, theirs, 2, **{"restored-from": first})
     team.bucket.proxy.before("PUT", KEY, late)
@@ -526,7 +296,7 @@ def test_a_late_restore_of_the_same_version_by_somebody_who_was_refused_does_not
 
 
 def test_a_restored_version_has_retention_and_its_lock_has_not(team: Team) -> None:
-    first, _ = written(team, state(1), state(2))
+    first, _ = team.written(state(1), state(2))
     modes: list[object] = []
 
     def look() -> None:
@@ -582,7 +352,7 @@ def frozen(
 def test_a_freeze_is_a_lock_that_shows_its_reason_and_says_so_in_its_metadata(team: Team) -> None:
     done = frozen(team, until=FAR.astimezone(timezone(timedelta(hours=2))))
     assert done == Freeze(COMMAND, "an incident", FAR)
-    found = held_lock(team)
+    found = team.held_lock()
     assert (found.freeze, found.is_ended_freeze, found.principal) == (done, False, "token:operator")
     assert found.info.for_client() == {
         "ID": f"frozen: an incident until 2999-01-01T00:00:00Z [{COMMAND}]",
@@ -606,7 +376,7 @@ def test_the_id_of_a_freeze_can_be_sent_back_however_long_its_reason_is(
 ) -> None:
     reason = "全部状态都被冻结了因为有事故" * 14
     frozen(team, reason=reason + "好" * (200 - len(reason)), until=until)
-    found = held_lock(team)
+    found = team.held_lock()
     assert len(object_metadata.encode(found.info.id, limit=None)) <= object_metadata.VALUE_LIMIT
     assert found.info.id.startswith("frozen: 全部")
     assert found.info.id.endswith(f"[{COMMAND}]")
@@ -615,10 +385,9 @@ def test_the_id_of_a_freeze_can_be_sent_back_however_long_its_reason_is(
         team.write(state(1), found.info.id, OPERATOR)
 
 
-def test_a_freeze_that_is_repeated_or_whose_answer_was_lost_is_one_lock(team: Team) -> None:
-    team.bucket.proxy.fail("PUT", LOCK_KEY, Fault.ANSWER_LOST)
+def test_a_freeze_that_is_repeated_is_one_lock(team: Team) -> None:
     first = frozen(team, until=FAR)
-    version = held_lock(team).identity.version_id
+    version = team.held_lock().identity.version_id
     assert frozen(team, until=FAR) == first
     assert team.bucket.history(LOCK_KEY) == [(LOCK_KEY, version)]
 
@@ -632,7 +401,7 @@ def test_a_freeze_is_never_changed_by_another(team: Team, again: dict[str, Any])
     first = frozen(team)
     with pytest.raises(Frozen, match=r"frozen by token:operator: an incident\. 'holdfast state unfreeze'"):
         frozen(team, **again)
-    assert held_lock(team).freeze == first
+    assert team.held_lock().freeze == first
 
 
 def test_a_locked_state_is_not_frozen_and_its_holder_is_named(team: Team) -> None:
@@ -640,7 +409,7 @@ def test_a_locked_state_is_not_frozen_and_its_holder_is_named(team: Team) -> Non
     with pytest.raises(Locked) as refused:
         frozen(team)
     assert (refused.value.code, refused.value.holder["Who"]) == ("locked", "bob@desk")
-    assert held_lock(team).info.id == "two"
+    assert team.held_lock().info.id == "two"
 
 
 def test_a_time_that_has_passed_is_refused_before_s3_is_asked_and_a_writer_may_not_freeze(
@@ -656,9 +425,9 @@ def test_a_time_that_has_passed_is_refused_before_s3_is_asked_and_a_writer_may_n
 
 
 def test_everybody_who_meets_a_freeze_is_told_why_and_until_when(team: Team) -> None:
-    written(team, state(1), state(2))
+    team.written(state(1), state(2))
     frozen(team, until=FAR)
-    freeze_lock = held_lock(team)
+    freeze_lock = team.held_lock()
     for refused in (
         lambda: team.lock(),
         lambda: team.lock(freeze_lock.info.to_json(), BOB),
@@ -667,6 +436,7 @@ def test_everybody_who_meets_a_freeze_is_told_why_and_until_when(team: Team) -> 
         lambda: team.write(state(3), freeze_lock.info.id, OPERATOR),
         lambda: team.write_unlocked(state(3)),
         lambda: delete(team.bucket.store(), NAME, OPERATOR),
+        lambda: restored(team, team.version_ids()[0]),
     ):
         with pytest.raises((Frozen, InvalidLockInfo)) as found:
             refused()
@@ -678,17 +448,8 @@ def test_everybody_who_meets_a_freeze_is_told_why_and_until_when(team: Team) -> 
             since = freeze_lock.version.last_modified.strftime("%Y-%m-%dT%H:%M:%SZ")
             assert found.value.body() == {**freeze_lock.info.for_client(), "Created": since}
     assert team.versions() == [state(1), state(2)]
-    still = held_lock(team)
+    still = team.held_lock()
     assert (still.identity, still.version) == (freeze_lock.identity, freeze_lock.version)
-
-
-def test_a_frozen_state_that_is_deleted_stays_deleted(team: Team) -> None:
-    written(team, state(1))
-    delete(team.bucket.direct_store(), NAME, OPERATOR)
-    frozen(team)
-    with pytest.raises(Frozen):
-        undelete(team.bucket.store(), NAME, team.bucket.marker(KEY), OPERATOR, None)
-    assert team.current() is None
 
 
 @pytest.mark.parametrize("until", [FAR, ENDED], ids=["not ended", "ended"])
@@ -697,7 +458,7 @@ def test_no_unlock_and_no_force_unlock_lifts_a_freeze(
 ) -> None:
     monkeypatch.setattr(locks, "FORCE_UNLOCK_MIN_AGE", timedelta(seconds=-1))
     frozen(team, until=until)
-    found = held_lock(team)
+    found = team.held_lock()
     version = found.identity.version_id
     whole = found.info.to_json()
     workspace = WorkspaceId.mint(NAME, version)
@@ -723,25 +484,25 @@ def test_no_unlock_and_no_force_unlock_lifts_a_freeze(
         with pytest.raises(refusal) as refused:
             attempt()
         assert not isinstance(refused.value, Frozen) or "an incident" in refused.value.message, how
-        assert held_lock(team).identity == found.identity, how
+        assert team.held_lock().identity == found.identity, how
 
 
 @pytest.mark.parametrize("how", ["http", "cloud", "restore", "delete", "undelete", "freeze"])
 def test_an_ended_freeze_is_lifted_by_the_next_who_acquires_the_lock(team: Team, how: str) -> None:
-    first, second = written(team, state(1, content="old"), state(2))
+    first, second = team.written(state(1, content="old"), state(2))
     if how == "undelete":
         delete(team.bucket.direct_store(), NAME, OPERATOR)
     frozen(team, until=ENDED)
-    assert held_lock(team).is_ended_freeze
+    assert team.held_lock().is_ended_freeze
     store = team.bucket.store()
     match how:
         case "http":
             acquired = locks.acquire(store, NAME, ONE, ADA)
-            assert (acquired.lifted, held_lock(team).info.id) == (COMMAND, "one")
+            assert (acquired.lifted, team.held_lock().info.id) == (COMMAND, "one")
             assert store.requests == ["PutObject", "GetObject", "DeleteObject", "PutObject"]
         case "cloud":
             acquired = locking.lock(store, WorkspaceId.mint(NAME), ADA)
-            assert (acquired.lifted, held_lock(team).identity) == (COMMAND, acquired)
+            assert (acquired.lifted, team.held_lock().identity) == (COMMAND, acquired)
         case "restore":
             assert restored(team, first, base=second).changed
         case "delete":
@@ -752,81 +513,66 @@ def test_an_ended_freeze_is_lifted_by_the_next_who_acquires_the_lock(team: Team,
             assert team.current() == state(2)
         case _:
             again = frozen(team, freeze_id=LATER_COMMAND)
-            assert held_lock(team).freeze == again
+            assert team.held_lock().freeze == again
     # Nothing of the freeze is left in the bucket.
-    now = held(team)
+    now = team.held()
     assert team.bucket.history(LOCK_KEY) == ([(LOCK_KEY, now.identity.version_id)] if now else [])
 
 
 def test_a_freeze_ends_with_its_second_by_the_clock_of_s3(team: Team) -> None:
     frozen(team, until=FAR)
-    until = held_lock(team).read_at + timedelta(seconds=2)
+    until = team.held_lock().read_at + timedelta(seconds=2)
     unfreeze(team.bucket.direct_store(), NAME, COMMAND, OPERATOR)
     frozen(team, until=until)
-    while (found := held_lock(team)).read_at < until:
+    while (found := team.held_lock()).read_at < until:
         assert not found.is_ended_freeze
         time.sleep(0.1)
     assert found.is_ended_freeze
     assert locks.acquire(team.bucket.store(), NAME, ONE, ADA).lifted == COMMAND
 
 
-def test_a_lock_that_came_after_an_ended_freeze_stays(team: Team) -> None:
+@pytest.mark.parametrize("same_id", [False, True], ids=["a lock", "a freeze with the same ID"])
+def test_a_lock_that_came_after_an_ended_freeze_stays(team: Team, same_id: bool) -> None:
     frozen(team, until=ENDED)
 
     def lifted_and_taken() -> None:
-        team.lock(TWO, BOB)
+        unfreeze(team.bucket.direct_store(), NAME, COMMAND, OPERATOR)
+        if same_id:
+            freeze(team.bucket.direct_store(), NAME, COMMAND, "an incident", FAR, OPERATOR, now=NOW)
+        else:
+            team.lock(TWO, BOB)
 
     team.bucket.proxy.before("DELETE", LOCK_KEY, lifted_and_taken)
-    with pytest.raises(Locked) as refused:
+    with pytest.raises(Frozen if same_id else Locked) as refused:
         locks.acquire(team.bucket.store(), NAME, ONE, ADA)
-    assert refused.value.holder["ID"] == held_lock(team).info.id == "two"
-
-
-def test_a_freeze_that_came_after_an_ended_one_stays_even_with_the_same_id(team: Team) -> None:
-    frozen(team, until=ENDED)
-
-    def frozen_again() -> None:
-        unfreeze(team.bucket.direct_store(), NAME, COMMAND, OPERATOR)
-        freeze(team.bucket.direct_store(), NAME, COMMAND, "an incident", FAR, OPERATOR, now=NOW)
-
-    team.bucket.proxy.before("DELETE", LOCK_KEY, frozen_again)
-    with pytest.raises(Frozen):
-        locks.acquire(team.bucket.store(), NAME, ONE, ADA)
-    assert held_lock(team).freeze == Freeze(COMMAND, "an incident", FAR)
+    assert refused.value.holder["ID"] == team.held_lock().info.id
+    assert team.held_lock().freeze == (Freeze(COMMAND, "an incident", FAR) if same_id else None)
 
 
 def test_an_acquire_whose_removal_of_an_ended_freeze_was_lost_is_acquired(team: Team) -> None:
     frozen(team, until=ENDED)
     team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.ANSWER_LOST)
     assert locks.acquire(team.bucket.store(), NAME, ONE, ADA).lifted == COMMAND
-    assert held_lock(team).info.id == "one"
-
-
-def test_an_ended_freeze_is_lifted_where_the_bucket_retains_everything(team: Team) -> None:
-    team.bucket.retain_everything()
-    frozen(team, until=ENDED)
-    locks.acquire(team.bucket.store(), NAME, ONE, ADA)
-    assert held_lock(team).info.id == "one"
-    assert team.bucket.delete_markers(LOCK_KEY) == 1
+    assert team.held_lock().info.id == "one"
 
 
 def test_a_client_cannot_send_a_freeze_and_a_lock_that_only_looks_like_one_is_none(team: Team) -> None:
     with pytest.raises(InvalidLockInfo, match="holdfast state freeze"):
         team.lock(lock_info("x", operation="freeze"))
     frozen(team)
-    looks_so = held_lock(team).info.to_json()
+    looks_so = team.held_lock().info.to_json()
     unfreeze(team.bucket.store(), NAME, COMMAND, OPERATOR)
     team.bucket.s3.put_object(Bucket=team.bucket.name, Key=LOCK_KEY, Body=looks_so)
-    assert held_lock(team).freeze is None
+    assert team.held_lock().freeze is None
     with pytest.raises(NotFrozen):
         unfreeze(team.bucket.store(), NAME, COMMAND, OPERATOR)
-    team.break_lock(held_lock(team).info.id)
-    assert held(team) is None
+    team.break_lock(team.held_lock().info.id)
+    assert team.held() is None
 
 
 def test_a_lock_that_is_no_freeze_is_not_taken_for_the_freeze_of_its_document(team: Team) -> None:
     frozen(team)
-    document = held_lock(team).info.to_json()
+    document = team.held_lock().info.to_json()
     unfreeze(team.bucket.store(), NAME, COMMAND, OPERATOR)
     team.bucket.s3.put_object(
         Bucket=team.bucket.name, Key=LOCK_KEY, Body=document, Metadata={"locked-by": OPERATOR.principal}
@@ -845,7 +591,7 @@ def test_a_freeze_whose_end_cannot_be_read_does_not_end_and_can_be_lifted(team: 
     with pytest.raises(Frozen, match="somebody"):
         team.lock()
     assert unfreeze(team.bucket.store(), NAME, COMMAND, OPERATOR) is not None
-    assert held(team) is None
+    assert team.held() is None
 
 
 # --- unfreeze ------------------------------------------------------------------------------------------
@@ -853,7 +599,7 @@ def test_a_freeze_whose_end_cannot_be_read_does_not_end_and_can_be_lifted(team: 
 
 def test_an_unfreeze_removes_the_freeze_that_it_names_and_leaves_nothing(team: Team) -> None:
     frozen(team)
-    found = held_lock(team)
+    found = team.held_lock()
     store = team.bucket.store()
     removed = unfreeze(store, NAME, COMMAND, ANOTHER)
     assert removed is not None
@@ -867,12 +613,12 @@ def test_an_unfreeze_of_another_freeze_or_of_a_lock_removes_nothing(team: Team) 
     frozen(team)
     with pytest.raises(LockNotMatched, match="an incident"):
         unfreeze(team.bucket.store(), NAME, LATER_COMMAND, OPERATOR)
-    assert held_lock(team).freeze
+    assert team.held_lock().freeze
     unfreeze(team.bucket.store(), NAME, COMMAND, OPERATOR)
     team.lock(TWO, BOB)
     with pytest.raises(NotFrozen, match="bob@desk"):
         unfreeze(team.bucket.store(), NAME, COMMAND, OPERATOR)
-    assert held_lock(team).info.id == "two"
+    assert team.held_lock().info.id == "two"
 
 
 def test_an_unfreeze_whose_answer_was_lost_leaves_what_came_after_the_freeze(team: Team) -> None:
@@ -880,17 +626,7 @@ def test_an_unfreeze_whose_answer_was_lost_leaves_what_came_after_the_freeze(tea
     team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.ANSWER_LOST)  # it took effect, and is sent again
     team.bucket.proxy.before("DELETE", LOCK_KEY, lambda: team.lock(TWO, BOB))
     assert unfreeze(team.bucket.store(), NAME, COMMAND, OPERATOR) is not None
-    assert held_lock(team).info.id == "two"
-
-
-def test_an_unfreeze_that_is_not_decided_says_which_freeze_it_was(team: Team) -> None:
-    frozen(team)
-    team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.SLOW_DOWN, times=1000)
-    with pytest.raises(OutcomeUnknown) as undecided:
-        unfreeze(team.bucket.store(seconds=0.5), NAME, COMMAND, OPERATOR)
-    assert team.bucket.proxy.end_rules() < 1000
-    assert undecided.value.logged == {"freeze": COMMAND}
-    assert held_lock(team).freeze
+    assert team.held_lock().info.id == "two"
 
 
 # --- break ---------------------------------------------------------------------------------------------
@@ -902,7 +638,7 @@ def broken(team: Team, lock_id: str, version: str, caller: Caller = OPERATOR) ->
 
 def test_a_break_removes_the_lock_that_it_names_however_young_and_can_be_repeated(team: Team) -> None:
     team.lock()
-    version = held_lock(team).identity.version_id
+    version = team.held_lock().identity.version_id
     with pytest.raises(NotAllowed, match="maintainer"):
         broken(team, "one", version, ADA)
     removed = broken(team, "one", version)
@@ -912,12 +648,12 @@ def test_a_break_removes_the_lock_that_it_names_however_young_and_can_be_repeate
     team.lock(TWO, BOB)
     with pytest.raises(LockNotMatched, match="bob@desk"):
         broken(team, "one", version)
-    assert held_lock(team).info.id == "two"
+    assert team.held_lock().info.id == "two"
 
 
 def test_a_lock_with_the_same_id_is_another_one_if_its_version_is(team: Team) -> None:
     team.lock()
-    version = held_lock(team).identity.version_id
+    version = team.held_lock().identity.version_id
     with pytest.raises(LockNotMatched, match="lock ID one"):
         broken(team, "two", version)
     for odd in ("", "null", f"{version}x"):
@@ -927,7 +663,7 @@ def test_a_lock_with_the_same_id_is_another_one_if_its_version_is(team: Team) ->
     team.lock()  # a late repeat of the first request
     with pytest.raises(LockNotMatched, match="lock ID one"):
         broken(team, "one", version)
-    assert held_lock(team).identity.version_id not in ("", version)
+    assert team.held_lock().identity.version_id not in ("", version)
 
 
 @pytest.mark.parametrize("retains", [False, True])
@@ -935,7 +671,7 @@ def test_a_break_that_arrives_late_leaves_the_next_lock_alone(team: Team, retain
     if retains:
         team.bucket.retain_everything()
     team.lock()
-    version = held_lock(team).identity.version_id
+    version = team.held_lock().identity.version_id
 
     def released_and_taken() -> None:
         team.unlock()
@@ -946,69 +682,30 @@ def test_a_break_that_arrives_late_leaves_the_next_lock_alone(team: Team, retain
     team.bucket.proxy.before("DELETE", LOCK_KEY, released_and_taken)
     removed = broken(team, "one", version)
     assert (removed.info and removed.info.id, removed.marker_created) == ("one", False)
-    assert held_lock(team).info.id == "two"
-
-
-def test_a_break_of_a_lock_under_retention_leaves_a_marker(team: Team) -> None:
-    team.bucket.retain_everything()
-    team.lock()
-    assert broken(team, "one", held_lock(team).identity.version_id).marker_created
-    assert held(team) is None
+    assert team.held_lock().info.id == "two"
 
 
 def test_a_break_that_is_not_decided_says_whose_lock_it_was(team: Team) -> None:
     team.lock()
-    version = held_lock(team).identity.version_id
+    version = team.held_lock().identity.version_id
     team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.SLOW_DOWN, times=1000)
     with pytest.raises(OutcomeUnknown) as undecided:
         locks.break_exactly(team.bucket.store(seconds=0.5), NAME, "one", version, OPERATOR)
     assert team.bucket.proxy.end_rules() < 1000
     assert undecided.value.logged == {"lock_id": "one", "held_by": "token:ada"}
-    assert held(team) is not None
+    assert team.held() is not None
 
 
 def test_without_versioning_no_lock_is_told_from_the_next_so_nothing_is_broken(unversioned: Bucket) -> None:
     team = Team(unversioned)
     team.lock()
     with pytest.raises(LockNotMatched, match="versioning"):
-        broken(team, "one", held_lock(team).identity.version_id)
-    assert held_lock(team).info.id == "one"
+        broken(team, "one", team.held_lock().identity.version_id)
+    assert team.held_lock().info.id == "one"
 
 
 def test_a_lock_that_is_not_lock_info_is_broken_by_the_id_that_it_is_shown_with(team: Team) -> None:
     team.bucket.s3.put_object(Bucket=team.bucket.name, Key=LOCK_KEY, Body=b"\xff not json")
-    found = held_lock(team)
+    found = team.held_lock()
     assert broken(team, found.info.id, found.identity.version_id).info == LockInfo(found.info.document)
-    assert held(team) is None
-
-
-# --- undelete, by whom it was done already -------------------------------------------------------------
-
-
-def test_an_undelete_that_is_repeated_after_it_worked_says_the_same_and_releases_its_lock(
-    team: Team,
-) -> None:
-    written(team, state(1), state(2))
-    delete(team.bucket.direct_store(), NAME, OPERATOR)
-    team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
-    with pytest.raises(LockLeft, match="holdfast lock break"):
-        undelete(team.bucket.store(), NAME, team.bucket.marker(KEY), OPERATOR, None)
-    assert held(team) is not None
-    once = undelete(team.bucket.store(), NAME, team.bucket.marker(KEY), OPERATOR, None)
-    assert team.bucket.history(LOCK_KEY) == []
-    assert undelete(team.bucket.store(), NAME, team.bucket.marker(KEY), OPERATOR, None) == once
-    assert (once.version_id, once.from_version) == (version_ids(team)[-1], version_ids(team)[-2])
-    assert team.versions() == [state(1), state(2), state(2)]
-    assert team.bucket.history(LOCK_KEY) == []
-
-
-def test_an_undelete_of_what_somebody_else_brought_back_or_wrote_since_is_refused(team: Team) -> None:
-    written(team, state(1))
-    delete(team.bucket.direct_store(), NAME, OPERATOR)
-    undelete(team.bucket.store(), NAME, team.bucket.marker(KEY), OPERATOR, None)
-    with pytest.raises(BaseChanged):
-        undelete(team.bucket.store(), NAME, team.bucket.marker(KEY), ANOTHER, None)
-    written(team, state(2))
-    with pytest.raises(BaseChanged):
-        undelete(team.bucket.store(), NAME, team.bucket.marker(KEY), OPERATOR, None)
-    assert team.bucket.history(LOCK_KEY) == []
+    assert team.held() is None
