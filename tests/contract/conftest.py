@@ -78,6 +78,23 @@ def noted(client: "S3Client", header: str) -> Iterator[list[tuple[str, str | Non
 
 
 @contextmanager
+def function_environment(**settings: str) -> Iterator[None]:
+    """Have the environment of a deployed function, with these variables beside those of every function."""
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in {
+            "HOLDFAST_ACCOUNT": ACCOUNT,
+            "POWERTOOLS_SERVICE_NAME": "holdfast",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            **settings,
+        }.items():
+            environment.setenv(name, value)
+        yield
+
+
+@contextmanager
 def new_processes(*functions: str) -> Iterator[None]:
     """Let functions read their environment as new processes do, for as long as the context lasts."""
     before = _take_modules(functions)

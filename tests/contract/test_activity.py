@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from holdfast import audit
 from holdfast.access import Caller, Role
-from tests.contract.conftest import ACCOUNT, Server
+from tests.contract.conftest import Server, function_environment
 from tests.support.documents import OPERATOR
 from tests.support.events import Context, request
 
@@ -91,19 +91,11 @@ def taken_out() -> dict[str, Any]:
 def started(request: pytest.FixtureRequest) -> Iterator[Activity]:
     """The function as Lambda starts it: from its environment."""
     server: Server = request.getfixturevalue(request.param)
-    with pytest.MonkeyPatch.context() as environment:
-        for name, value in {
-            "HOLDFAST_ACCOUNT": ACCOUNT,
-            "HOLDFAST_BUCKET": "holdfast-activity",
-            "HOLDFAST_AUDIT_GROUP": "/holdfast/payments/audit",
-            "POWERTOOLS_SERVICE_NAME": "holdfast",
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_REGION": "us-east-1",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL": server.direct.meta.endpoint_url,
-        }.items():
-            environment.setenv(name, value)
+    with function_environment(
+        HOLDFAST_BUCKET="holdfast-activity",
+        HOLDFAST_AUDIT_GROUP="/holdfast/payments/audit",
+        AWS_ENDPOINT_URL=server.direct.meta.endpoint_url,
+    ):
         before = taken_out()
         handle, module = (import_module(f"management.{name}") for name in ("handler", "activity"))
         yield Activity(handle.handle, module, boto3.Session().client("logs"), "")

@@ -20,7 +20,7 @@ from holdfast.access import Caller, Role
 from holdfast.cloud import workspaces
 from holdfast.cloud.ids import OutputId, UploadId, VersionId, WorkspaceId
 from holdfast.names import parse
-from tests.contract.conftest import ACCOUNT, Bucket, Server
+from tests.contract.conftest import Bucket, Server, function_environment
 from tests.support.access_calls import CALLS, CLOUD
 from tests.support.documents import ADA, BOB, LINEAGE, OPERATOR, encrypted_state, state
 from tests.support.events import DOMAIN, Context, cloud_request
@@ -43,21 +43,13 @@ def function(moto: Server) -> Iterator[Handle]:
     moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
     Bucket(BUCKET, moto).encrypt_with_kms()
     moto.direct.create_bucket(Bucket=STAGING)
-    with pytest.MonkeyPatch.context() as environment:
-        for name, value in {
-            "HOLDFAST_ACCOUNT": ACCOUNT,
-            "HOLDFAST_BUCKET": BUCKET,
-            "HOLDFAST_STAGING_BUCKET": STAGING,
-            "HOLDFAST_MAX_STATE_MB": "7",
-            "HOLDFAST_PRESIGN_ENDPOINT": moto.direct.meta.endpoint_url,
-            "POWERTOOLS_SERVICE_NAME": "holdfast",
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_REGION": "us-east-1",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL_S3": moto.proxy.endpoint,
-        }.items():
-            environment.setenv(name, value)
+    with function_environment(
+        HOLDFAST_BUCKET=BUCKET,
+        HOLDFAST_STAGING_BUCKET=STAGING,
+        HOLDFAST_MAX_STATE_MB="7",
+        HOLDFAST_PRESIGN_ENDPOINT=moto.direct.meta.endpoint_url,
+        AWS_ENDPOINT_URL_S3=moto.proxy.endpoint,
+    ):
         yield cast("Handle", import_module("cloud.handler").handle)
 
 

@@ -19,7 +19,7 @@ from holdfast.errors import NotDeclared
 from holdfast.state import declared, locks
 from holdfast.state.read import read, read_outputs
 from holdfast.state.write import write
-from tests.contract.conftest import ACCOUNT, Bucket, Server, new_processes
+from tests.contract.conftest import Bucket, Server, function_environment, new_processes
 from tests.support.documents import ADA, LINEAGE, OPERATOR, lock_info, state
 from tests.support.events import Context, cloud_request, request
 from tests.support.request_budget import ACQUIRE, READ, WRITE
@@ -66,22 +66,17 @@ def functions(moto: Server) -> Iterator[Api]:
     moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
     moto.direct.create_bucket(Bucket=f"{BUCKET}-staging")
     folders = [name.partition(".")[0] for name in HANDLERS]
-    with pytest.MonkeyPatch.context() as environment, new_processes(*folders):
-        for name, value in {
-            "HOLDFAST_ACCOUNT": ACCOUNT,
-            "HOLDFAST_BUCKET": BUCKET,
-            "HOLDFAST_STAGING_BUCKET": f"{BUCKET}-staging",
-            "HOLDFAST_AUDIT_GROUP": "/holdfast/payments/audit",
-            "HOLDFAST_REQUIRE_LOCK": "false",
-            "HOLDFAST_NEW_STATES": "declared",
-            "POWERTOOLS_SERVICE_NAME": "holdfast",
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_REGION": "us-east-1",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL_S3": moto.proxy.endpoint,
-        }.items():
-            environment.setenv(name, value)
+    with (
+        function_environment(
+            HOLDFAST_BUCKET=BUCKET,
+            HOLDFAST_STAGING_BUCKET=f"{BUCKET}-staging",
+            HOLDFAST_AUDIT_GROUP="/holdfast/payments/audit",
+            HOLDFAST_REQUIRE_LOCK="false",
+            HOLDFAST_NEW_STATES="declared",
+            AWS_ENDPOINT_URL_S3=moto.proxy.endpoint,
+        ),
+        new_processes(*folders),
+    ):
         yield Api({name: import_module(name).handle for name in HANDLERS}, Bucket(BUCKET, moto))
 
 

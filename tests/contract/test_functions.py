@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.access import Caller, Role
 from holdfast.state import locks
-from tests.contract.conftest import ACCOUNT, Bucket, Server, noted
+from tests.contract.conftest import ACCOUNT, Bucket, Server, function_environment, noted
 from tests.support.documents import ADA, BOB, OPERATOR, encrypted_state, lock_info, only_id, state
 from tests.support.events import Context, request
 from tests.support.s3_fault_proxy import Fault
@@ -39,20 +39,12 @@ def function(moto: Server) -> Iterator[Handle]:
     """The function as Lambda starts it: from its environment."""
     moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
     Bucket(BUCKET, moto).encrypt_with_kms()
-    with pytest.MonkeyPatch.context() as environment:
-        for name, value in {
-            "HOLDFAST_ACCOUNT": ACCOUNT,
-            "HOLDFAST_BUCKET": BUCKET,
-            "HOLDFAST_VERSION": "1.2.3+abc",
-            "HOLDFAST_REQUIRE_LOCK": "true",
-            "POWERTOOLS_SERVICE_NAME": "holdfast",
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_REGION": "us-east-1",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL_S3": moto.proxy.endpoint,
-        }.items():
-            environment.setenv(name, value)
+    with function_environment(
+        HOLDFAST_BUCKET=BUCKET,
+        HOLDFAST_VERSION="1.2.3+abc",
+        HOLDFAST_REQUIRE_LOCK="true",
+        AWS_ENDPOINT_URL_S3=moto.proxy.endpoint,
+    ):
         yield cast("Handle", import_module("terraform_http.handler").handle)
 
 

@@ -13,7 +13,7 @@ from holdfast.access import Caller
 from holdfast.names import parse
 from holdfast.state import locks
 from holdfast.state.write import write
-from tests.contract.conftest import ACCOUNT, ONE, Bucket, Server, new_processes, noted
+from tests.contract.conftest import ACCOUNT, ONE, Bucket, Server, function_environment, new_processes, noted
 from tests.support import access_calls
 from tests.support.documents import ADA, LINEAGE, OPERATOR, encrypted_state, state
 from tests.support.events import Context, manage_request
@@ -35,19 +35,12 @@ def function(moto: Server) -> Iterator[Handle]:
     """The function as Lambda starts it: from its environment."""
     moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
     Bucket(BUCKET, moto).encrypt_with_kms()
-    with pytest.MonkeyPatch.context() as environment, new_processes("management"):
-        for name, value in {
-            "HOLDFAST_ACCOUNT": ACCOUNT,
-            "HOLDFAST_BUCKET": BUCKET,
-            "HOLDFAST_MAX_STATE_MB": "1",
-            "POWERTOOLS_SERVICE_NAME": "holdfast",
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_REGION": "us-east-1",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL_S3": moto.proxy.endpoint,
-        }.items():
-            environment.setenv(name, value)
+    with (
+        function_environment(
+            HOLDFAST_BUCKET=BUCKET, HOLDFAST_MAX_STATE_MB="1", AWS_ENDPOINT_URL_S3=moto.proxy.endpoint
+        ),
+        new_processes("management"),
+    ):
         yield cast("Handle", import_module("management.handler").handle)
 
 

@@ -20,7 +20,7 @@ from holdfast.state.catalog import Listed, Page
 from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import HeldLock, LockIdentity
 from holdfast.state.write import write
-from tests.contract.conftest import ACCOUNT, Bucket, Server, new_processes
+from tests.contract.conftest import Bucket, Server, function_environment, new_processes
 from tests.support.documents import ADA, LINEAGE, OPERATOR, encrypted_state, lock_info, state
 from tests.support.events import Context, manage_request
 
@@ -71,20 +71,15 @@ class Api:
 def function(moto: Server) -> Iterator[Api]:
     """The function as Lambda starts it: from its environment."""
     moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
-    with pytest.MonkeyPatch.context() as environment, new_processes("management"):
-        for name, value in {
-            "HOLDFAST_ACCOUNT": ACCOUNT,
-            "HOLDFAST_BUCKET": BUCKET,
-            "HOLDFAST_AUDIT_GROUP": "/holdfast/network/audit",
-            "HOLDFAST_PRESIGN_ENDPOINT": moto.direct.meta.endpoint_url,
-            "POWERTOOLS_SERVICE_NAME": "holdfast",
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_REGION": "us-east-1",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL_S3": moto.proxy.endpoint,
-        }.items():
-            environment.setenv(name, value)
+    with (
+        function_environment(
+            HOLDFAST_BUCKET=BUCKET,
+            HOLDFAST_AUDIT_GROUP="/holdfast/network/audit",
+            HOLDFAST_PRESIGN_ENDPOINT=moto.direct.meta.endpoint_url,
+            AWS_ENDPOINT_URL_S3=moto.proxy.endpoint,
+        ),
+        new_processes("management"),
+    ):
         yield Api(cast("Any", import_module("management.handler")).handle, Bucket(BUCKET, moto))
 
 

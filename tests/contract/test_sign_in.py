@@ -24,7 +24,7 @@ from holdfast.identity.oidc.fetch import IssuerUnreachable
 from holdfast.identity.sessions import Session
 from holdfast.identity.tokens import Token
 from holdfast.identity.trust import Records
-from tests.contract.conftest import Server, noted
+from tests.contract.conftest import Server, function_environment, noted
 from tests.support.events import Context, request, sign_in
 from tests.support.id_tokens import ISSUER, RSA, SUBJECT, Published, claims, record, signed
 from tests.support.s3_fault_proxy import Fault
@@ -94,19 +94,9 @@ def started(request: pytest.FixtureRequest) -> Iterator[Functions]:
     bucket = f"holdfast-{uuid4().hex}"
     server.direct.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)
     names = ("authorizer", "session_exchange")
-    with pytest.MonkeyPatch.context() as environment:
-        for name, value in {
-            "HOLDFAST_BUCKET": bucket,
-            "HOLDFAST_ACCOUNT": ACCOUNT,
-            "HOLDFAST_VERSION": "1.2.3+abc",
-            "POWERTOOLS_SERVICE_NAME": "holdfast",
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_REGION": "us-east-1",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL_S3": server.proxy.endpoint,
-        }.items():
-            environment.setenv(name, value)
+    with function_environment(
+        HOLDFAST_BUCKET=bucket, HOLDFAST_VERSION="1.2.3+abc", AWS_ENDPOINT_URL_S3=server.proxy.endpoint
+    ):
         for name in names:
             sys.modules.pop(f"{name}.handler", None)
         yield Functions(server, bucket, {name: import_module(f"{name}.handler") for name in names})
