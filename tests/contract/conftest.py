@@ -3,11 +3,12 @@
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 from uuid import uuid4
 
 import boto3
@@ -26,6 +27,7 @@ from holdfast.state.read import read
 from holdfast.state.write import Written, write
 from local_aws.server import LocalAws
 from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id, state
+from tests.support.events import Context
 from tests.support.free_port import free_port
 from tests.support.s3_fault_proxy import S3FaultProxy, running
 
@@ -376,3 +378,33 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(JsonLine, "format", record)
     return lines
+
+
+CLOUD_BUCKET, CLOUD_STAGING = "holdfast-cloud", "holdfast-cloud-staging"
+Handle = Callable[[dict[str, Any], Context], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def cloud_function(moto: Server) -> Iterator[Handle]:
+    """The function behind `cloud {}` as Lambda starts it: from its environment."""
+    moto.direct.create_bucket(Bucket=CLOUD_BUCKET, ObjectLockEnabledForBucket=True)
+    Bucket(CLOUD_BUCKET, moto).encrypt_with_kms()
+    moto.direct.create_bucket(Bucket=CLOUD_STAGING)
+    settings = {
+        "HOLDFAST_BUCKET": CLOUD_BUCKET,
+        "HOLDFAST_STAGING_BUCKET": CLOUD_STAGING,
+        "HOLDFAST_MAX_STATE_MB": "7",
+        "HOLDFAST_PRESIGN_ENDPOINT": str(moto.direct.meta.endpoint_url),
+        "AWS_ENDPOINT_URL_S3": moto.proxy.endpoint,
+    }
+    with function_environment(**settings), new_processes("cloud"):
+        yield cast("Handle", import_module("cloud.handler").handle)
+
+
+@pytest.fixture
+def cloud(cloud_function: Handle, moto: Server) -> Iterator[Handle]:
+    yield cloud_function
+    assert moto.proxy.end_rules() == 0
+    for bucket in (CLOUD_BUCKET, CLOUD_STAGING):
+        for found in moto.direct.list_objects_v2(Bucket=bucket).get("Contents", []):
+            moto.direct.delete_object(Bucket=bucket, Key=found["Key"])

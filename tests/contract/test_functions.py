@@ -75,22 +75,18 @@ def keys(moto: Server) -> list[str]:
     return [found["Key"] for found in moto.direct.list_objects_v2(Bucket=BUCKET).get("Contents", [])]
 
 
-def test_the_life_of_a_state(backend: Handle) -> None:
-    assert ask(backend, "GET", STATES, caller=ADA)["statusCode"] == 204
-    assert ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)["statusCode"] == 200
-    assert ask(backend, "POST", STATES, caller=ADA, body=STATE, lock_id="one")["statusCode"] == 200
-    assert ask(backend, "DELETE", LOCKS, caller=ADA, body=LOCK)["statusCode"] == 200
-    read = ask(backend, "GET", STATES, caller=READER)
-    assert (read["statusCode"], read["body"], read["isBase64Encoded"]) == (200, STATE, False)
-    assert read["headers"] == {"Content-Type": "application/json", "Cache-Control": "no-store"}
-    assert ask(backend, "DELETE", STATES, caller=OPERATOR)["statusCode"] == 200
-    assert ask(backend, "GET", STATES, caller=READER)["statusCode"] == 204
-
-
-def test_every_request_of_the_function_to_s3_names_the_account_of_its_deployment(backend: Handle) -> None:
+def test_the_life_of_a_state_of_which_every_request_to_s3_names_the_account(backend: Handle) -> None:
     client = vars(import_module("terraform_http.handler"))["_s3"]
     with noted(client, "x-amz-expected-bucket-owner") as requests:
-        test_the_life_of_a_state(backend)
+        assert ask(backend, "GET", STATES, caller=ADA)["statusCode"] == 204
+        assert ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)["statusCode"] == 200
+        assert ask(backend, "POST", STATES, caller=ADA, body=STATE, lock_id="one")["statusCode"] == 200
+        assert ask(backend, "DELETE", LOCKS, caller=ADA, body=LOCK)["statusCode"] == 200
+        read = ask(backend, "GET", STATES, caller=READER)
+        assert ask(backend, "DELETE", STATES, caller=OPERATOR)["statusCode"] == 200
+        assert ask(backend, "GET", STATES, caller=READER)["statusCode"] == 204
+    assert (read["statusCode"], read["body"], read["isBase64Encoded"]) == (200, STATE, False)
+    assert read["headers"] == {"Content-Type": "application/json", "Cache-Control": "no-store"}
     assert {method for method, _ in requests} == {"GET", "PUT", "DELETE"}
     assert {owner for _, owner in requests} == {ACCOUNT}
 
@@ -159,33 +155,6 @@ def test_terraforms_force_unlock_of_a_young_lock_and_opentofus_of_another_id_ans
             assert (refused["statusCode"], error(refused)) == (409, "lock_not_matched")
 
 
-ROUTES = [
-    ("GET", STATES, None, {"outputs"}),
-    ("GET", OUTPUTS, None, set()),
-    ("POST", STATES, STATE, {"outputs", "reader"}),
-    ("PUT", STATES, STATE, {"outputs", "reader"}),
-    ("DELETE", STATES, None, {"outputs", "reader", "writer"}),
-    ("LOCK", STATES, LOCK, {"outputs", "reader"}),
-    ("UNLOCK", STATES, LOCK, {"outputs", "reader"}),
-    ("PUT", LOCKS, LOCK, {"outputs", "reader"}),
-    ("DELETE", LOCKS, LOCK, {"outputs", "reader"}),
-    ("DELETE", LOCKS, "", {"outputs", "reader", "writer"}),
-    ("POST", UNLOCKS, LOCK, {"outputs", "reader"}),
-    ("POST", UNLOCKS, "", {"outputs", "reader", "writer"}),
-]
-
-
-@pytest.mark.parametrize("role", Role)
-@pytest.mark.parametrize(("method", "route", "body", "refused"), ROUTES)
-def test_a_caller_whose_role_or_scope_does_not_cover_the_request_gets_403(
-    backend: Handle, role: Role, method: str, route: str, body: str | None, refused: set[str]
-) -> None:
-    outside = ask(backend, method, route, caller=Caller("token:x", role, ("b/*",)), body=body)
-    assert (outside["statusCode"], error(outside)) == (403, "not_allowed")
-    inside = ask(backend, method, route, caller=Caller("token:x", role, ("a",)), body=body)
-    assert (inside["statusCode"] == 403) is (role in refused)
-
-
 @pytest.mark.parametrize("caller", [ONLY_OUTPUTS, READER, ADA, OPERATOR], ids=lambda caller: caller.role)
 def test_everybody_sees_the_outputs_at_their_route_and_nothing_else(
     backend: Handle, moto: Server, caller: Caller
@@ -219,26 +188,7 @@ def test_an_object_of_zero_bytes_is_an_error_and_not_the_absence_of_a_state(
     assert (refused["statusCode"], error(refused)) == (409, "unreadable_state")
 
 
-@pytest.mark.parametrize(
-    ("method", "route", "allowed"),
-    [
-        ("PATCH", STATES, "GET, POST, PUT, DELETE, LOCK, UNLOCK"),
-        ("HEAD", STATES, "GET, POST, PUT, DELETE, LOCK, UNLOCK"),
-        ("GET", LOCKS, "PUT, POST, LOCK, DELETE, UNLOCK"),
-        ("HEAD", OUTPUTS, "GET"),
-        ("POST", OUTPUTS, "GET"),
-        ("GET", UNLOCKS, "POST, UNLOCK"),
-        ("DELETE", UNLOCKS, "POST, UNLOCK"),
-    ],
-)
-def test_another_verb_gets_405_with_what_is_allowed(
-    backend: Handle, method: str, route: str, allowed: str
-) -> None:
-    refused = ask(backend, method, route, caller=OPERATOR)
-    assert (refused["statusCode"], refused["headers"]["Allow"]) == (405, allowed)
-
-
-@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "LOCK"])
+@pytest.mark.parametrize("method", ["GET", "POST", "HEAD"])
 def test_a_path_without_a_route_gets_400_with_the_nearest_one_and_never_404(
     backend: Handle, log: list[str], method: str
 ) -> None:
@@ -305,26 +255,20 @@ def test_the_md5_of_nothing_is_what_terraforms_force_unlock_sends(
         ({"body": STATE}, 428, "lock_required"),
         ({"body": STATE, "lock_id": ""}, 428, "lock_required"),
         ({"body": STATE, "lock_id": "gone"}, 409, "lock_lost"),
+        ({"body": STATE, "lock_id": "\ud800"}, 400, "invalid_request"),
+        ({"body": STATE, "name": "a//b"}, 400, "invalid_state_name"),
         ({"body": state(1, content='"' * 3_200_000).decode()}, 413, "too_large"),
+        ({"method": "PUT", "route": LOCKS, "body": ""}, 400, "invalid_lock_info"),
+        ({"method": "PUT", "route": LOCKS, "body": "{}"}, 400, "invalid_lock_info"),
+        ({"method": "PUT", "route": LOCKS, "body": "x" * 1_000_000}, 413, "too_large"),
     ],
 )
-def test_a_write_that_breaks_a_rule_gets_its_status_and_changes_nothing(
+def test_a_request_that_breaks_a_rule_gets_its_status_and_changes_nothing(
     backend: Handle, moto: Server, more: dict[str, Any], status: int, code: str
 ) -> None:
-    refused = ask(backend, "POST", STATES, caller=ADA, **more)
+    refused = ask(backend, **{"method": "POST", "route": STATES, "caller": ADA, **more})
     assert (refused["statusCode"], error(refused)) == (status, code)
     assert keys(moto) == []
-
-
-@pytest.mark.parametrize(("body", "status"), [("", 400), ("[]", 400), ("{}", 400), ("x" * 1_000_000, 413)])
-def test_a_lock_request_that_breaks_a_rule_gets_its_status(backend: Handle, body: str, status: int) -> None:
-    assert ask(backend, "PUT", LOCKS, caller=ADA, body=body)["statusCode"] == status
-
-
-@pytest.mark.parametrize("name", ["..", "a//b", "a\0", "ü", "x" * 300, "1/2/3/4/5/6/7/8/9"])
-def test_a_malformed_name_gets_400(backend: Handle, name: str) -> None:
-    refused = ask(backend, "GET", STATES, name, caller=OPERATOR)
-    assert (refused["statusCode"], error(refused)) == (400, "invalid_state_name")
 
 
 def test_s3_out_of_reach_answers_503_with_retry_after(backend: Handle, moto: Server) -> None:
@@ -506,9 +450,3 @@ def test_a_release_that_may_not_remove_the_version_says_so_in_the_log(
     line = json.loads(log[-1])
     assert line["marker_left"] is not may_remove
     assert line.get("who") == (None if caller == ADA else "ada@laptop")  # whose lock was broken
-
-
-def test_a_lock_id_that_is_no_unicode_gets_400_before_s3_is_asked(backend: Handle, log: list[str]) -> None:
-    refused = ask(backend, "POST", STATES, caller=ADA, body=STATE, lock_id="\ud800")
-    assert (refused["statusCode"], json.loads(refused["body"])["error"]) == (400, "invalid_request")
-    assert json.loads(log[-1])["s3_requests"] == 0
