@@ -2,7 +2,6 @@
 
 import json
 import random
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from holdfast import audit
 from holdfast.access import Caller, Role
-from tests.contract.conftest import Server, function_environment
+from tests.contract.conftest import Server, function_environment, new_processes
 from tests.support.documents import OPERATOR
 from tests.support.events import Context, request
 
@@ -81,26 +80,15 @@ def event(state: str | None = "network/prod", **more: Any) -> dict[str, Any]:
     return found if state is None else {**found, "state": state}
 
 
-def taken_out() -> dict[str, Any]:
-    """Have the function imported again, and return what was imported of it."""
-    names = [name for name in sys.modules if name.partition(".")[0] == "management"]
-    return {name: sys.modules.pop(name) for name in names}
-
-
 @pytest.fixture(scope="module", params=["ministack", "moto"])
 def started(request: pytest.FixtureRequest) -> Iterator[Activity]:
     """The function as Lambda starts it: from its environment."""
     server: Server = request.getfixturevalue(request.param)
-    with function_environment(
-        HOLDFAST_BUCKET="holdfast-activity",
-        HOLDFAST_AUDIT_GROUP="/holdfast/payments/audit",
-        AWS_ENDPOINT_URL=server.direct.meta.endpoint_url,
-    ):
-        before = taken_out()
+    settings = {"HOLDFAST_BUCKET": "holdfast-activity", "HOLDFAST_AUDIT_GROUP": "/holdfast/payments/audit"}
+    endpoint = str(server.direct.meta.endpoint_url)
+    with function_environment(**settings, AWS_ENDPOINT_URL=endpoint), new_processes("management"):
         handle, module = (import_module(f"management.{name}") for name in ("handler", "activity"))
         yield Activity(handle.handle, module, boto3.Session().client("logs"), "")
-        taken_out()
-        sys.modules.update(before)
 
 
 @pytest.fixture

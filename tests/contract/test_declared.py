@@ -101,7 +101,7 @@ def api(functions: Api) -> Iterator[Api]:
     ],
 )
 def test_a_name_that_nobody_declared_is_refused_with_a_lock_document_that_says_so(
-    api: Api, method: str, route: str, body: str | None
+    api: Api, log: list[str], method: str, route: str, body: str | None
 ) -> None:
     api.put(STATE)
     refused = api.http(method, route, "network/prdo", body=body)
@@ -114,10 +114,6 @@ def test_a_name_that_nobody_declared_is_refused_with_a_lock_document_that_says_s
     # A time that Go cannot parse would make it a fault for the client.
     assert holder["Created"] == "0001-01-01T00:00:00Z"
     assert api.stored() == [STATE]
-
-
-def test_the_log_names_the_refusal(api: Api, log: list[str]) -> None:
-    api.http("GET", "states", "network/prdo")
     line = json.loads(log[-1])
     assert (line["message"], line["error"], line["status"]) == ("request.refused", "not_declared", 423)
 
@@ -125,15 +121,12 @@ def test_the_log_names_the_refusal(api: Api, log: list[str]) -> None:
 @pytest.mark.parametrize("declared_by", [STATE, RECORD])
 def test_a_state_or_a_record_declares_a_name(api: Api, declared_by: str) -> None:
     api.put(declared_by)
+    read = api.http("GET", "states", "network/prod")
+    assert read["statusCode"] == (200 if declared_by == STATE else 204)
     assert api.http("PUT", "locks", "network/prod", body=LOCK)["statusCode"] == 200
     body = state(2).decode()
     assert api.http("POST", "states", "network/prod", body=body, lock_id="one")["statusCode"] == 200
     assert api.http("GET", "outputs", "network/prod")["statusCode"] == 200
-
-
-def test_a_declared_name_without_a_state_reads_as_no_state_yet(api: Api) -> None:
-    api.put(RECORD)
-    assert api.http("GET", "states", "network/prod")["statusCode"] == 204
 
 
 def test_a_probe_of_the_doctor_needs_no_declaration(api: Api) -> None:

@@ -17,7 +17,7 @@ from holdfast.errors import (
     UnlockOutcomeUnknown,
 )
 from holdfast.state import locks
-from holdfast.state.locks import ForceUnlocked, LockIdentity, Released
+from holdfast.state.locks import ForceUnlocked, Released
 from tests.contract.conftest import Bucket
 from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id
 from tests.support.s3_fault_proxy import Fault
@@ -37,6 +37,18 @@ def stored_lock(bucket: Bucket) -> dict[str, str] | None:
 def held_id(bucket: Bucket) -> str | None:
     stored = stored_lock(bucket)
     return stored["ID"] if stored else None
+
+
+def released_and_taken(bucket: Bucket) -> None:
+    """The holder releases the lock, and somebody else acquires it."""
+    locks.release(bucket.direct_store(), NAME, lock_info("one"), ADA)
+    locks.acquire(bucket.direct_store(), NAME, lock_info("two", who="bob@desk"), BOB)
+
+
+def broken_and_taken(bucket: Bucket) -> None:
+    """The lock is broken, and somebody else acquires it."""
+    locks.release(bucket.direct_store(), NAME, only_id("one"), OPERATOR)
+    locks.acquire(bucket.direct_store(), NAME, lock_info("two"), BOB)
 
 
 def wait_until_older_than_the_minimum(bucket: Bucket, name: names.StateName) -> None:
@@ -76,22 +88,15 @@ def test_a_held_lock_is_refused_with_the_holders_lock_info_after_two_requests(bu
     assert held_id(bucket) == "one"
 
 
-def test_the_same_request_again_is_acquired_again(bucket: Bucket) -> None:
+def test_the_same_request_again_is_acquired_again_but_by_nobody_else_and_with_no_other_document(
+    bucket: Bucket,
+) -> None:
     body = lock_info("one")
-    assert locks.acquire(bucket.store(), NAME, body, ADA) == locks.acquire(bucket.store(), NAME, body, ADA)
-
-
-def test_the_same_document_from_somebody_else_is_refused(bucket: Bucket) -> None:
-    body = lock_info("one")
-    locks.acquire(bucket.store(), NAME, body, ADA)
-    with pytest.raises(Locked):
-        locks.acquire(bucket.store(), NAME, body, BOB)
-
-
-def test_the_same_id_with_another_document_is_refused(bucket: Bucket) -> None:
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
-    with pytest.raises(Locked):
-        locks.acquire(bucket.store(), NAME, lock_info("one", operation="OperationTypePlan"), ADA)
+    first = locks.acquire(bucket.store(), NAME, body, ADA)
+    assert locks.acquire(bucket.store(), NAME, body, ADA) == first
+    for other, caller in ((body, BOB), (lock_info("one", operation="OperationTypePlan"), ADA)):
+        with pytest.raises(Locked):
+            locks.acquire(bucket.store(), NAME, other, caller)
 
 
 def test_a_lock_that_is_released_while_it_is_looked_at_is_acquired(bucket: Bucket) -> None:
@@ -114,19 +119,13 @@ def test_a_lock_object_that_is_no_json_is_a_lock_that_says_so_and_can_be_forced(
     assert stored_lock(bucket) is None
 
 
-def test_a_release_removes_the_lock_with_two_requests(bucket: Bucket) -> None:
+def test_a_release_takes_two_requests_and_repeated_it_leaves_the_next_lock_alone(bucket: Bucket) -> None:
     body = lock_info("one")
     locks.acquire(bucket.store(), NAME, body, ADA)
     store = bucket.store()
     assert locks.release(store, NAME, body, ADA) == Released("one")
     assert store.requests == ["GetObject", "DeleteObject"]
     assert stored_lock(bucket) is None
-
-
-def test_a_release_that_is_repeated_is_released_again_and_leaves_the_next_lock_alone(bucket: Bucket) -> None:
-    body = lock_info("one")
-    locks.acquire(bucket.store(), NAME, body, ADA)
-    assert locks.release(bucket.store(), NAME, body, ADA) == Released("one")
     assert locks.release(bucket.store(), NAME, body, ADA) == Released("one")
     locks.acquire(bucket.store(), NAME, lock_info("two"), BOB)
     assert locks.release(bucket.store(), NAME, body, ADA) == Released("one")
@@ -136,12 +135,7 @@ def test_a_release_that_is_repeated_is_released_again_and_leaves_the_next_lock_a
 def test_a_release_never_removes_a_lock_that_was_taken_since_it_looked(bucket: Bucket) -> None:
     body = lock_info("one")
     locks.acquire(bucket.store(), NAME, body, ADA)
-
-    def broken_and_taken() -> None:
-        locks.release(bucket.direct_store(), NAME, only_id("one"), OPERATOR)
-        locks.acquire(bucket.direct_store(), NAME, lock_info("two"), BOB)
-
-    bucket.proxy.before("DELETE", KEY, broken_and_taken)
+    bucket.proxy.before("DELETE", KEY, lambda: broken_and_taken(bucket))
     assert locks.release(bucket.store(), NAME, body, ADA) == Released("one")
     assert held_id(bucket) == "two"
 
@@ -157,20 +151,18 @@ def test_a_release_never_removes_a_lock_that_was_taken_since_it_looked(bucket: B
 )
 def test_whoever_did_not_take_the_lock_needs_the_permission_to_force_it(bucket: Bucket, body: bytes) -> None:
     locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
-    with pytest.raises(NotAllowed, match="maintainer"):
-        locks.release(bucket.store(), NAME, body, BOB)
-    assert held_id(bucket) == "one"
-
-
-def test_an_unlock_without_a_body_is_refused_before_the_lock_is_looked_at(bucket: Bucket) -> None:
     store = bucket.store()
-    with pytest.raises(NotAllowed):
-        locks.release(store, NAME, b"", ADA)
-    assert store.requests == []
+    with pytest.raises(NotAllowed, match="maintainer"):
+        locks.release(store, NAME, body, BOB)
+    assert store.requests == ([] if body == b"" else ["GetObject"])
+    assert held_id(bucket) == "one"
 
 
 def test_opentofus_force_unlock_removes_the_lock_that_it_names(bucket: Bucket) -> None:
     locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    with pytest.raises(LockNotMatched, match="one"):
+        locks.release(bucket.store(), NAME, only_id("two"), OPERATOR)
+    assert held_id(bucket) == "one"
     outcome = locks.release(bucket.store(), NAME, only_id("one"), OPERATOR)
     assert isinstance(outcome, ForceUnlocked)
     assert (outcome.info and outcome.info.id, outcome.principal) == ("one", "token:ada")
@@ -182,23 +174,15 @@ def test_a_force_unlock_whose_lock_changed_and_then_was_released_has_nothing_lef
 ) -> None:
     locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
 
-    def released_and_taken() -> None:
-        locks.release(bucket.direct_store(), NAME, lock_info("one"), ADA)
-        locks.acquire(bucket.direct_store(), NAME, lock_info("two"), BOB)
+    def released_twice() -> None:
+        broken_and_taken(bucket)
         bucket.proxy.before(
             "GET", KEY, lambda: locks.release(bucket.direct_store(), NAME, lock_info("two"), BOB)
         )
 
-    bucket.proxy.before("DELETE", KEY, released_and_taken)
+    bucket.proxy.before("DELETE", KEY, released_twice)
     assert isinstance(locks.release(bucket.store(), NAME, only_id("one"), OPERATOR), ForceUnlocked)
     assert stored_lock(bucket) is None
-
-
-def test_opentofus_force_unlock_of_another_id_is_refused(bucket: Bucket) -> None:
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
-    with pytest.raises(LockNotMatched, match="one"):
-        locks.release(bucket.store(), NAME, only_id("two"), OPERATOR)
-    assert held_id(bucket) == "one"
 
 
 def test_terraforms_force_unlock_takes_no_lock_that_is_younger_than_the_minimum(bucket: Bucket) -> None:
@@ -214,17 +198,13 @@ def test_terraforms_force_unlock_removes_an_older_lock_but_never_one_taken_since
         locks.acquire(bucket.store(), name, lock_info("one"), ADA)
     wait_until_older_than_the_minimum(bucket, NAME)
 
-    def released_and_taken() -> None:
-        locks.release(bucket.direct_store(), NAME, lock_info("one"), ADA)
-        locks.acquire(bucket.direct_store(), NAME, lock_info("two"), BOB)
-
-    bucket.proxy.before("DELETE", KEY, released_and_taken)
-    with pytest.raises(LockNotMatched, match="their lock stays"):
+    bucket.proxy.before("DELETE", KEY, lambda: released_and_taken(bucket))
+    with pytest.raises(LockNotMatched, match=r"one is gone.*bob@desk.*lock ID two.*their lock stays"):
         locks.release(bucket.store(), NAME, b"", OPERATOR)
     assert held_id(bucket) == "two"
 
     assert isinstance(locks.release(bucket.store(), undisturbed, b"", OPERATOR), ForceUnlocked)
-    assert locks.read(bucket.store(), undisturbed) is None
+    assert bucket.history(undisturbed.lock_key) == []
 
 
 def test_a_force_unlock_without_an_id_that_stays_undecided_gets_no_status_that_is_repeated(
@@ -280,17 +260,13 @@ def test_a_force_unlock_without_an_id_that_s3_refuses_after_it_worked_gets_no_st
     assert "AccessDenied" in undecided.value.logged["reason"]
 
 
-def test_a_force_unlock_with_an_id_that_s3_refuses_is_a_fault(bucket: Bucket) -> None:
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
-    bucket.proxy.fail("DELETE", KEY, Fault.DENIED, times=2)
-    with pytest.raises(StorageRefused):
-        locks.release(bucket.store(), NAME, only_id("one"), OPERATOR)
-    assert held_id(bucket) == "one"
-
-
 @pytest.mark.parametrize(
     "body",
-    [b'{"ID":"one","x":1e300,"y":true}', b'{"ID":"one","Info":"' + b"x" * 65_000 + b'","a":"\\u00fc"}'],
+    [
+        b'{"ID": "one"}',
+        b'{"ID":"one","x":1e300,"y":true}',
+        b'{"ID":"one","Info":"' + b"x" * 65_000 + b'","a":"\\u00fc"}',
+    ],
 )
 def test_whatever_is_accepted_as_lock_info_can_be_released(bucket: Bucket, body: bytes) -> None:
     locks.acquire(bucket.store(), NAME, body, ADA)
@@ -303,12 +279,6 @@ def test_whatever_is_accepted_as_lock_info_can_be_released(bucket: Bucket, body:
 @pytest.mark.parametrize("body", [b"", only_id("one"), lock_info("one")])
 def test_unlocking_what_is_not_locked_succeeds(bucket: Bucket, body: bytes) -> None:
     assert isinstance(locks.release(bucket.store(), NAME, body, OPERATOR), Released | ForceUnlocked)
-
-
-def test_a_client_that_locks_with_only_an_id_can_release_its_lock(bucket: Bucket) -> None:
-    assert isinstance(locks.acquire(bucket.store(), NAME, b'{"ID": "x"}', ADA), LockIdentity)
-    assert locks.release(bucket.store(), NAME, b'{"ID": "x"}', ADA) == Released("x")
-    assert stored_lock(bucket) is None
 
 
 def test_a_lock_of_terraforms_own_s3_backend_holds_and_only_a_maintainer_breaks_it(bucket: Bucket) -> None:
@@ -353,13 +323,6 @@ def test_a_lock_that_was_given_back_leaves_neither_version_nor_marker(
         assert bucket.history(KEY) == []
 
 
-def test_terraforms_force_unlock_leaves_neither_version_nor_marker(bucket: Bucket) -> None:
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
-    wait_until_older_than_the_minimum(bucket, NAME)
-    locks.release(bucket.store(), NAME, b"", OPERATOR)
-    assert bucket.history(KEY) == []
-
-
 def test_a_lock_that_lies_over_an_old_marker_is_given_back_and_the_marker_stays(bucket: Bucket) -> None:
     bucket.s3.put_object(Bucket=bucket.name, Key=KEY, Body=b"{}")
     bucket.s3.delete_object(Bucket=bucket.name, Key=KEY)
@@ -399,22 +362,21 @@ def test_a_lock_under_retention_that_was_taken_since_is_not_removed(bucket: Buck
     bucket.retain_everything()
     locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
 
-    def released_and_taken() -> None:
-        locks.release(bucket.direct_store(), NAME, lock_info("one"), ADA)
-        locks.acquire(bucket.direct_store(), NAME, lock_info("two"), BOB)
-
     bucket.proxy.before("DELETE", KEY, lambda: None)  # the removal, which is refused
-    bucket.proxy.before("DELETE", KEY, released_and_taken)
+    bucket.proxy.before("DELETE", KEY, lambda: released_and_taken(bucket))
     with pytest.raises(LockNotMatched, match="their lock stays"):
         locks.release(bucket.store(), NAME, only_id("one"), OPERATOR)
     assert held_id(bucket) == "two"
 
 
-def test_a_lock_whose_removal_s3_does_not_allow_at_all_is_a_fault_and_stays(bucket: Bucket) -> None:
+@pytest.mark.parametrize(("body", "caller"), [(lock_info("one"), ADA), (only_id("one"), OPERATOR)])
+def test_a_lock_whose_removal_s3_does_not_allow_at_all_is_a_fault_and_stays(
+    bucket: Bucket, body: bytes, caller: Caller
+) -> None:
     locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
     bucket.proxy.fail("DELETE", KEY, Fault.DENIED, times=2)
     with pytest.raises(StorageRefused, match="AccessDenied"):
-        locks.release(bucket.store(), NAME, lock_info("one"), ADA)
+        locks.release(bucket.store(), NAME, body, caller)
     assert held_id(bucket) == "one"
 
 
@@ -426,12 +388,17 @@ def test_a_function_that_may_not_remove_versions_still_releases(bucket: Bucket) 
     assert bucket.delete_markers(KEY) == 1
 
 
-def test_a_late_release_leaves_a_lock_alone_that_was_taken_since_with_the_same_document(
-    bucket: Bucket,
+@pytest.mark.parametrize("forced", [False, True])
+def test_a_late_removal_leaves_a_lock_alone_that_was_taken_since_with_the_same_document(
+    bucket: Bucket, forced: bool
 ) -> None:
     locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
     bucket.proxy.before("DELETE", KEY, lambda: take_over(bucket))
-    assert locks.release(bucket.store(), NAME, lock_info("one"), ADA) == Released("one")
+    if forced:  # it does not claim that the lock is gone
+        with pytest.raises(LockNotMatched, match="their lock stays"):
+            locks.release(bucket.store(), NAME, only_id("one"), OPERATOR)
+    else:
+        assert locks.release(bucket.store(), NAME, lock_info("one"), ADA) == Released("one")
     assert held_id(bucket) == "one"
 
 
@@ -453,29 +420,6 @@ def test_a_doubled_release_leaves_a_lock_alone_that_was_taken_since_with_the_sam
     assert held_version(bucket) == again
 
 
-def test_a_late_force_unlock_leaves_the_same_document_taken_since_alone_and_does_not_claim_it(
-    bucket: Bucket,
-) -> None:
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
-    bucket.proxy.before("DELETE", KEY, lambda: take_over(bucket))
-    with pytest.raises(LockNotMatched, match="their lock stays"):
-        locks.release(bucket.store(), NAME, only_id("one"), OPERATOR)
-    assert held_id(bucket) == "one"
-
-
-def test_a_force_unlock_that_met_another_holder_since_names_them(bucket: Bucket) -> None:
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
-
-    def released_and_taken() -> None:
-        locks.release(bucket.direct_store(), NAME, lock_info("one"), ADA)
-        locks.acquire(bucket.direct_store(), NAME, lock_info("two", who="bob@desk"), BOB)
-
-    bucket.proxy.before("DELETE", KEY, released_and_taken)
-    with pytest.raises(LockNotMatched, match=r"one is gone.*bob@desk.*lock ID two"):
-        locks.release(bucket.store(), NAME, only_id("one"), OPERATOR)
-    assert held_id(bucket) == "two"
-
-
 @pytest.mark.parametrize("body", [lock_info("one"), only_id("one")], ids=["release", "force-unlock"])
 def test_without_versioning_a_lock_is_given_back_by_its_etag(unversioned: Bucket, body: bytes) -> None:
     caller = ADA if body == lock_info("one") else OPERATOR
@@ -487,11 +431,7 @@ def test_without_versioning_a_lock_is_given_back_by_its_etag(unversioned: Bucket
 def test_without_versioning_a_lock_that_was_taken_since_stays(unversioned: Bucket) -> None:
     locks.acquire(unversioned.store(), NAME, lock_info("one"), ADA)
 
-    def broken_and_taken() -> None:
-        locks.release(unversioned.direct_store(), NAME, only_id("one"), OPERATOR)
-        locks.acquire(unversioned.direct_store(), NAME, lock_info("two"), BOB)
-
-    unversioned.proxy.before("DELETE", KEY, broken_and_taken)
+    unversioned.proxy.before("DELETE", KEY, lambda: broken_and_taken(unversioned))
     assert locks.release(unversioned.store(), NAME, lock_info("one"), ADA) == Released("one")
     assert held_id(unversioned) == "two"
 

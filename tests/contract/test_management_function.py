@@ -15,7 +15,7 @@ from holdfast.state import locks
 from holdfast.state.write import write
 from tests.contract.conftest import ACCOUNT, ONE, Bucket, Server, function_environment, new_processes, noted
 from tests.support import access_calls
-from tests.support.documents import ADA, LINEAGE, OPERATOR, encrypted_state, state
+from tests.support.documents import ADA, LINEAGE, OPERATOR, state
 from tests.support.events import Context, manage_request
 from tests.support.s3_fault_proxy import Fault
 
@@ -113,22 +113,25 @@ def frozen(**more: object) -> dict[str, object]:
 # --- what each route does --------------------------------------------------------------------------
 
 
-def test_an_incident_from_freeze_to_restore(manage: Handle, bucket: Bucket) -> None:
+def test_an_incident_from_freeze_to_restore_of_which_every_request_to_s3_names_the_account(
+    manage: Handle, bucket: Bucket
+) -> None:
     first, second = written(bucket, state(1, content="good"), state(2))
-    until = "2999-01-01T02:00:00.9+02:00"
     freeze = {"id": COMMAND, "reason": "an incident", "until": "2999-01-01T00:00:00Z"}
-    for _ in range(2):
-        assert done(ask(manage, "PUT", FREEZE, frozen(until=until))) == {
-            "name": "network/prod",
-            "freeze": freeze,
-        }
-    refused = ask(manage, "POST", RESTORE, back_to(first))
-    assert error(refused) == (423, "frozen")
-    assert json.loads(refused["body"])["lock"]["Info"] == "frozen until 2999-01-01T00:00:00Z: an incident"
-    for removed in (True, False):
-        answer = ask(manage, "DELETE", FREEZE, query={"id": COMMAND})
-        assert done(answer) == {"name": "network/prod", "removed": removed}
-    restored = done(ask(manage, "POST", RESTORE, back_to(first, current=second)))
+    client = vars(import_module("management.handler"))["_s3"]
+    with noted(client, "x-amz-expected-bucket-owner") as requests:
+        for _ in range(2):
+            answer = ask(manage, "PUT", FREEZE, frozen(until="2999-01-01T02:00:00.9+02:00"))
+            assert done(answer) == {"name": "network/prod", "freeze": freeze}
+        refused = ask(manage, "POST", RESTORE, back_to(first))
+        assert error(refused) == (423, "frozen")
+        assert json.loads(refused["body"])["lock"]["Info"] == "frozen until 2999-01-01T00:00:00Z: an incident"
+        for removed in (True, False):
+            answer = ask(manage, "DELETE", FREEZE, query={"id": COMMAND})
+            assert done(answer) == {"name": "network/prod", "removed": removed}
+        restored = done(ask(manage, "POST", RESTORE, back_to(first, current=second)))
+    assert {method for method, _ in requests} == {"GET", "PUT", "DELETE"}
+    assert {owner for _, owner in requests} == {ACCOUNT}
     assert restored == {
         "name": "network/prod",
         "version": restored["version"],
@@ -140,11 +143,7 @@ def test_an_incident_from_freeze_to_restore(manage: Handle, bucket: Bucket) -> N
     assert done(ask(manage, "POST", RESTORE, back_to(first, current=second))) == restored
     again = done(ask(manage, "POST", RESTORE, back_to(first, id=ANOTHER_COMMAND)))
     assert again == {**restored, "changed": False}
-    assert bucket.bodies(NAME.state_key) == [
-        state(1, content="good"),
-        state(2),
-        state(3, content="good"),
-    ]
+    assert bucket.bodies(NAME.state_key) == [state(1, content="good"), state(2), state(3, content="good")]
 
 
 def test_only_the_version_that_the_operator_saw_is_deleted_and_it_comes_back(
@@ -160,7 +159,9 @@ def test_only_the_version_that_the_operator_saw_is_deleted_and_it_comes_back(
         "version": second,
     }
     assert done(ask(manage, "POST", DELETE, {"version": second})) == {"name": "network/prod", "version": None}
-    back = done(ask(manage, "POST", UNDELETE, marker(bucket)))
+    assert "upgrade the command" in message(ask(manage, "POST", UNDELETE))
+    undone = marker(bucket)
+    back = done(ask(manage, "POST", UNDELETE, undone))
     assert back == {
         "name": "network/prod",
         "version": back["version"],
@@ -170,30 +171,23 @@ def test_only_the_version_that_the_operator_saw_is_deleted_and_it_comes_back(
         "from_time": back["from_time"],
     }
     assert back["from_time"].endswith("Z")
-    assert done(ask(manage, "POST", UNDELETE, marker(bucket))) == back
+    assert done(ask(manage, "POST", UNDELETE, undone)) == back
+    done(ask(manage, "POST", DELETE, {"version": back["version"]}))
+    refused = ask(manage, "POST", UNDELETE, undone)  # a repeat undoes no later delete
+    assert error(refused) == (409, "base_changed")
+    assert marker(bucket)["marker"] in message(refused)
     assert bucket.bodies(NAME.state_key) == [state(1), state(2), state(2)]
     assert bucket.history(NAME.lock_key) == []
 
 
-def test_an_undelete_that_is_repeated_undoes_no_later_delete_and_one_of_an_older_command_is_told_so(
-    manage: Handle, bucket: Bucket
-) -> None:
-    [only] = written(bucket, state(1))
-    done(ask(manage, "POST", DELETE, {"version": only}))
-    undone = marker(bucket)
-    assert "upgrade the command" in message(ask(manage, "POST", UNDELETE))
-    back = done(ask(manage, "POST", UNDELETE, undone))
-    done(ask(manage, "POST", DELETE, {"version": back["version"]}))
-    refused = ask(manage, "POST", UNDELETE, undone)
-    assert error(refused) == (409, "base_changed")
-    assert marker(bucket)["marker"] in message(refused)
-    assert bucket.bodies(NAME.state_key) == [state(1), state(1)]
-    assert bucket.history(NAME.lock_key) == []
-    done(ask(manage, "POST", UNDELETE, marker(bucket)))
-
-
 def test_a_lock_is_broken_by_id_and_version_alone(manage: Handle, bucket: Bucket) -> None:
     version = locked(bucket)
+    refused = ask(manage, "PUT", FREEZE, frozen())
+    assert error(refused) == (423, "locked")
+    assert json.loads(refused["body"])["lock"]["Who"] == "ada@laptop"
+    refused = ask(manage, "DELETE", FREEZE, query={"id": COMMAND})
+    assert error(refused) == (409, "not_frozen")
+    assert "ada@laptop" in message(refused)
     for query in ({"id": "two", "version": version}, {"id": "one", "version": "null"}):
         refused = ask(manage, "DELETE", LOCK, query=query)
         assert error(refused) == (409, "lock_not_matched")
@@ -208,38 +202,6 @@ def test_a_lock_is_broken_by_id_and_version_alone(manage: Handle, bucket: Bucket
     assert error(refused) == (423, "frozen")
 
 
-def test_a_freeze_of_a_locked_state_and_an_unfreeze_of_a_lock_name_the_holder(
-    manage: Handle, bucket: Bucket
-) -> None:
-    locked(bucket)
-    refused = ask(manage, "PUT", FREEZE, frozen())
-    assert error(refused) == (423, "locked")
-    assert json.loads(refused["body"])["lock"]["Who"] == "ada@laptop"
-    refused = ask(manage, "DELETE", FREEZE, query={"id": COMMAND})
-    assert error(refused) == (409, "not_frozen")
-    assert "ada@laptop" in message(refused)
-
-
-@pytest.mark.parametrize(
-    ("bodies", "status", "code"),
-    [
-        ((encrypted_state(1, "AAAA"), encrypted_state(2, "BBBB")), 409, "encrypted_state"),
-        ((state(1, content="x" * 1_000_000), state(2)), 413, "too_large"),
-        ((b"[]", state(2)), 409, "unreadable_version"),
-        ((state(1, lineage="x"), state(2)), 409, "lineage_changed"),
-    ],
-)
-def test_what_is_not_restored_gets_its_code_and_changes_nothing(
-    manage: Handle, bucket: Bucket, bodies: tuple[bytes, bytes], status: int, code: str
-) -> None:
-    first, _ = (
-        bucket.s3.put_object(Bucket=BUCKET, Key=NAME.state_key, Body=body)["VersionId"] for body in bodies
-    )
-    assert error(ask(manage, "POST", RESTORE, back_to(first))) == (status, code)
-    assert bucket.bodies(NAME.state_key) == list(bodies)
-    assert bucket.history(NAME.lock_key) == []
-
-
 def test_what_there_is_not_gets_its_code(manage: Handle, bucket: Bucket) -> None:
     assert error(ask(manage, "POST", RESTORE, back_to("x"))) == (404, "no_such_version")
     assert error(ask(manage, "POST", UNDELETE, {"marker": "x"})) == (404, "no_versions")
@@ -247,47 +209,12 @@ def test_what_there_is_not_gets_its_code(manage: Handle, bucket: Bucket) -> None
     assert error(ask(manage, "POST", UNDELETE, {"marker": only})) == (409, "base_changed")
     done(ask(manage, "POST", DELETE, {"version": only}))
     assert error(ask(manage, "POST", RESTORE, back_to(only))) == (409, "state_deleted")
-
-
-def test_every_request_of_the_function_to_s3_names_the_account_of_its_deployment(
-    manage: Handle, bucket: Bucket
-) -> None:
-    client = vars(import_module("management.handler"))["_s3"]
-    with noted(client, "x-amz-expected-bucket-owner") as requests:
-        test_an_incident_from_freeze_to_restore(manage, bucket)
-    assert {method for method, _ in requests} == {"GET", "PUT", "DELETE"}
-    assert {owner for _, owner in requests} == {ACCOUNT}
-
-
-# --- who may: the rest is in test_access_calls.py --------------------------------------------------
-
-
-def test_a_request_without_a_verified_caller_gets_401_whatever_its_headers_say(manage: Handle) -> None:
-    forged = {"principal": "token:x", "role": "maintainer", "scope": '["*"]', "authorization": "Basic eDp5"}
-    refused = manage(manage_request("POST", UNDELETE, headers=forged), Context())
-    assert error(refused) == (401, "not_authenticated")
+    [large] = written(bucket, state(1, content="x" * 1_000_000))
+    written(bucket, state(2))
+    assert error(ask(manage, "POST", RESTORE, back_to(large))) == (413, "too_large")
 
 
 # --- what breaks a rule --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "allowed"),
-    [
-        *(("GET", path, "POST") for path in (RESTORE, DELETE, UNDELETE, "create/network/prod")),
-        ("PUT", LOCK, "GET, DELETE"),
-        ("POST", FREEZE, "PUT, DELETE"),
-        ("HEAD", "states", "GET"),
-        ("PATCH", "states/network/prod", "GET"),
-        ("DELETE", "whoami", "GET"),
-    ],
-)
-def test_another_verb_gets_405_with_what_is_allowed(
-    manage: Handle, method: str, path: str, allowed: str
-) -> None:
-    refused = ask(manage, method, path)
-    assert error(refused) == (405, "method_not_allowed")
-    assert refused["headers"]["Allow"] == allowed
 
 
 @pytest.mark.parametrize("path", ["", "/", "stats/network/prod", "Restore/a", "restore/../a/x", "whoami/x"])

@@ -285,21 +285,6 @@ def test_a_subject_forges_no_field_of_the_gateways_access_log(functions: Functio
 # --- who is not -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """Credentials that let nobody in.
-
-    Attributes:
-        header: is made from what is stored.
-        reason: is in the log.
-        requests: how many S3 gets.
-    """
-
-    header: Callable[[Functions], str]
-    reason: str
-    requests: int
-
-
 def _other_secret(functions: Functions) -> str:
     token, _ = stored_token(functions)
     _, other = stored_token(functions)
@@ -336,52 +321,47 @@ def _id_token(functions: Functions, **changed: Any) -> str:
     return bearer(**changed)
 
 
-ATTEMPTS = {
-    "the secret of another token": Attempt(_other_secret, "unknown_or_wrong", 1),
-    "an unknown token": Attempt(lambda _: basic("z" * 20, "holdfast_x"), "unknown_or_wrong", 1),
-    "an expired token": Attempt(_expired_token, "expired", 1),
-    "a revoked token": Attempt(_revoked_token, "revoked", 1),
-    "a wrong secret of a session": Attempt(
-        lambda functions: _session(functions, wrong="x"), "unknown_or_wrong", 2
+ATTEMPTS: dict[str, tuple[Callable[[Functions], str], str, int]] = {
+    "the secret of another token": (_other_secret, "unknown_or_wrong", 1),
+    "an unknown token": (lambda _: basic("z" * 20, "holdfast_x"), "unknown_or_wrong", 1),
+    "an expired token": (_expired_token, "expired", 1),
+    "a revoked token": (_revoked_token, "revoked", 1),
+    "a wrong secret of a session": (lambda each: _session(each, wrong="x"), "unknown_or_wrong", 2),
+    "an unknown session": (lambda _: basic("session-" + "z" * 20, "x"), "unknown_or_wrong", 2),
+    "a wrong secret as a bearer": (lambda each: bearer_form(_other_secret(each)), "unknown_or_wrong", 1),
+    "an expired session": (
+        *(lambda each: _session(each, now=datetime.now(UTC) - timedelta(hours=1)), "expired", 2),
     ),
-    "an unknown session": Attempt(lambda _: basic("session-" + "z" * 20, "x"), "unknown_or_wrong", 2),
-    "a wrong secret as a bearer": Attempt(
-        lambda functions: bearer_form(_other_secret(functions)), "unknown_or_wrong", 1
-    ),
-    "an expired session": Attempt(
-        lambda functions: _session(functions, now=datetime.now(UTC) - timedelta(hours=1)), "expired", 2
-    ),
-    "a session whose trust record was re-created": Attempt(
-        lambda functions: _session(functions, kept=False), "trust_removed", 2
-    ),
-    "a session without any trust record": Attempt(_session_without_records, "trust_removed", 2),
-    "an ID token without any trust record": Attempt(lambda _: bearer(), "unknown_issuer", 1),
-    "an ID token of another repository": Attempt(
-        lambda functions: _id_token(functions, repository="acme/dns"), "not_trusted", 1
-    ),
-    "an ID token for somebody else": Attempt(
-        lambda functions: _id_token(functions, aud="sts.amazonaws.com"), "wrong_audience", 1
-    ),
-    "an expired ID token": Attempt(lambda functions: _id_token(functions, exp=1), "expired", 1),
-    "no JWT": Attempt(lambda _: "Bearer x", "malformed", 0),
-    "a key of the bucket": Attempt(lambda _: basic("../trust/records", "x"), "malformed", 0),
-    "a user of another form": Attempt(lambda _: basic("x", "y"), "malformed", 0),
+    "a session whose trust record is new": (lambda each: _session(each, kept=False), "trust_removed", 2),
+    "a session without any trust record": (_session_without_records, "trust_removed", 2),
+    "an ID token without any trust record": (lambda _: bearer(), "unknown_issuer", 1),
+    "an ID token of another repository": (lambda each: _id_token(each, repository="x"), "not_trusted", 1),
+    "an ID token for somebody else": (lambda each: _id_token(each, aud="x"), "wrong_audience", 1),
+    "an expired ID token": (lambda each: _id_token(each, exp=1), "expired", 1),
+    "no JWT": (lambda _: "Bearer x", "malformed", 0),
+    "a key of the bucket": (lambda _: basic("../trust/records", "x"), "malformed", 0),
+    "a user of another form": (lambda _: basic("x", "y"), "malformed", 0),
 }
+"""Credentials that let nobody in, why as the log says it, and the requests to S3."""
 
 
-@pytest.mark.parametrize("attempt", ATTEMPTS.values(), ids=ATTEMPTS)
+@pytest.mark.parametrize(("credentials", "reason", "requests"), ATTEMPTS.values(), ids=ATTEMPTS)
+@pytest.mark.usefixtures("issuer")
 def test_every_denial_looks_the_same_and_its_reason_is_in_the_log(
-    functions: Functions, issuer: Published, log: list[str], attempt: Attempt
+    functions: Functions,
+    log: list[str],
+    credentials: Callable[[Functions], str],
+    reason: str,
+    requests: int,
 ) -> None:
-    assert issuer.asked == []
-    header = attempt.header(functions)
+    header = credentials(functions)
     answers: list[Answer] = []
     sent = functions.sent("authorizer", lambda: answers.append(functions.authorize(header)))
     assert answers == [DENIED]
-    assert sent == ["GET"] * attempt.requests
+    assert sent == ["GET"] * requests
     line = json.loads(log[-1])
     assert (line["message"], line["level"], line["trail"]) == ("sign_in.refused", "WARNING", "holdfast.audit")
-    assert (line["reason"], line["s3_requests"]) == (attempt.reason, attempt.requests)
+    assert (line["reason"], line["s3_requests"]) == (reason, requests)
 
 
 def test_nothing_decides_but_the_key_of_the_gateways_cache(functions: Functions) -> None:
