@@ -93,6 +93,11 @@ def a_delete_that_leaves_its_lock(team: Team, caller: Caller = OPERATOR) -> None
     assert team.held() is not None
 
 
+def somebody_elses_delete(team: Team) -> None:
+    team.write_unlocked(state(1))
+    a_delete_that_leaves_its_lock(team, ANOTHER)
+
+
 @pytest.mark.parametrize("retains", [False, True])
 def test_a_delete_that_is_repeated_after_it_worked_releases_the_lock_that_was_left(
     team: Team, retains: bool
@@ -108,7 +113,7 @@ def test_a_delete_that_is_repeated_after_it_worked_releases_the_lock_that_was_le
 @pytest.mark.parametrize(
     "theirs",
     [
-        lambda team: (team.write_unlocked(state(1)), a_delete_that_leaves_its_lock(team, ANOTHER)),
+        somebody_elses_delete,
         lambda team: team.lock(ONE, OPERATOR),
         lambda team: team.lock(lock_info("one", operation="delete"), OPERATOR),
     ],

@@ -34,9 +34,8 @@ TEAMS = tuple(tomllib.loads(TEAMS_FILE.read_text())["teams"])
 
 LONGEST_FIRST = (
     *("test_local_aws_front_door", "test_cloud_commands", "test_cloud_moving", "test_cloud_locking"),
-    *("test_isolation", "test_operate", "test_access_revocation", "test_speed_and_size"),
-    *("test_terraform_locking", "test_permissions_enforced", "test_bad_input", "test_terraform_commands"),
-    "test_doctor",
+    *("test_operate", "test_access_revocation", "test_speed_and_size", "test_terraform_locking"),
+    *("test_permissions_enforced", "test_terraform_commands", "test_doctor", "test_isolation"),
 )
 """Where the two workers begin. The rest, each of some seconds, fills what is left at the end."""
 
