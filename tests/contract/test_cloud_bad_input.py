@@ -100,6 +100,9 @@ def test_a_name_that_no_state_can_have_is_400(cloud: Handle, moto: Server) -> No
         document = {"type": "workspaces", "attributes": {"name": workspace}}
         for refused in (ask(cloud, "GET", f"{path}/{workspace}"), ask(cloud, "POST", path, ADA, document)):
             assert error(refused) == (400, "invalid_state_name"), (organization, workspace)
+    assert error(ask(cloud, "GET", f"{ORGANIZATION}/workspaces/eu/prod")) == (400, "unknown_route")
+    document = {"type": "workspaces", "attributes": {"name": "eu/prod"}}
+    assert error(ask(cloud, *CREATE, ADA, document)) == (400, "invalid_state_name")
     assert keys(moto) == []
 
 

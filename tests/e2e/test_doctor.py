@@ -6,11 +6,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from local_aws.server import LocalAws
 from tests.support import forked_command
-from tests.support.aws_gateway import AwsGateway
 from tests.support.deployed import client, stack
 from tests.support.http_client import Credentials
 from tests.support.permissions_judged import Roles
@@ -51,15 +48,6 @@ def notes(findings: Any) -> set[str]:
 def probe_token(team: Team) -> Credentials:
     """The token that the command asks for."""
     return team.token("writer", "holdfast-doctor/*")
-
-
-@pytest.fixture
-def s3_gateway(aws: LocalAws) -> Iterator[AwsGateway]:
-    """Stands in front of S3, and alters what it is told to."""
-    assert aws.tls is not None
-    with AwsGateway(aws.endpoint, ca=aws.tls.ca) as gateway:
-        gateway.renames_headers = False
-        yield gateway
 
 
 @contextmanager
@@ -209,13 +197,6 @@ def test_a_bucket_whose_versioning_is_suspended_is_found(loose: Team) -> None:
         version("Enabled")
 
     assert found.keys() == {"bucket.versioning", "s3.versioning", "s3.remove_version"}
-
-
-def test_a_store_that_ignores_if_match_on_delete_is_found(strict: Team, s3_gateway: AwsGateway) -> None:
-    with s3_gateway.dropping("DELETE", "if-match"), strict.unchanged():
-        found = problems(doctor(strict, AWS_ENDPOINT_URL_S3=s3_gateway.address))
-
-    assert found.keys() == {"s3.delete"}
 
 
 def test_an_api_that_loses_the_body_of_a_delete_is_found(strict: Team) -> None:

@@ -305,14 +305,6 @@ def test_a_reader_can_neither_lock_nor_write(strict: Team, state: str, new_proje
     assert strict.versions(state) == before
 
 
-def test_a_token_for_another_state_reads_nothing(strict: Team, state: str, new_project: NewProject) -> None:
-    other = new_project(strict, state, strict.token("maintainer", "another/*"))
-    other.write(main=FRUIT)
-
-    assert "invalid auth" in other.refused("init").lower()
-    assert strict.versions(state) == []
-
-
 # --- addresses -----------------------------------------------------------------------------------
 
 

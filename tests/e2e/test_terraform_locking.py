@@ -39,7 +39,7 @@ def wait_until_force_unlock_may_remove(team: Team, state: str) -> None:
     )
 
 
-def test_of_two_overlapping_applies_the_second_is_refused_and_told_who_holds_the_lock(
+def test_while_an_apply_is_under_way_another_apply_or_plan_is_refused_and_told_who_holds_the_lock(
     strict: Team, state: str, new_project: NewProject
 ) -> None:
     first, second = project_that_waits(new_project, strict, state), second_project(new_project, strict, state)
@@ -53,20 +53,6 @@ def test_of_two_overlapping_applies_the_second_is_refused_and_told_who_holds_the
         assert "Error acquiring the state lock" in refusal
         assert held["ID"] in refusal
         assert strict.lock(state) == held
-        first.proceed()
-        assert apply.wait().code == 0
-
-    assert first.ok("state", "list").out.split() == ["terraform_data.waits"]
-    assert strict.lock(state) is None
-    second.ok("apply", "-auto-approve")
-
-
-def test_a_plan_is_refused_too_while_an_apply_is_under_way(
-    strict: Team, state: str, new_project: NewProject
-) -> None:
-    first, second = project_that_waits(new_project, strict, state), second_project(new_project, strict, state)
-
-    with first.applying() as apply:
         refusal = second.refused("plan")
         assert "Error acquiring the state lock" in refusal
         shown = "OperationTypeApply" if second.terraform.client.shows_holder else "OperationTypePlan"
@@ -74,6 +60,10 @@ def test_a_plan_is_refused_too_while_an_apply_is_under_way(
         assert second.run("plan", "-lock=false", "-detailed-exitcode").code == 2
         first.proceed()
         assert apply.wait().code == 0
+
+    assert first.ok("state", "list").out.split() == ["terraform_data.waits"]
+    assert strict.lock(state) is None
+    second.ok("apply", "-auto-approve")
 
 
 def test_with_a_lock_timeout_the_second_apply_waits_and_builds_on_the_first(
