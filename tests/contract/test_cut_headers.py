@@ -100,35 +100,27 @@ def cut_everywhere(
             assert not faults
 
 
-def test_a_head_is_whole_or_asked_for_again(bucket: Bucket) -> None:
-    bucket.direct_store().write(KEY, b'{"serial":123}', IfAbsent(), metadata=METADATA)
-    whole = bucket.direct_store().read_version(KEY)
-    assert whole is not None
-    assert (whole.size, whole.metadata) == (14, METADATA)
-    for after, head in cut_everywhere(bucket, lambda asking, _: asking.read_version(KEY)):
-        assert head == whole, after
-
-
-def test_a_body_is_whole_with_all_that_is_known_of_it_or_read_again(bucket: Bucket) -> None:
-    bucket.direct_store().write(KEY, b'{"serial":123}', IfAbsent(), metadata=METADATA)
-    whole = found(bucket)
-    for after, read in cut_everywhere(bucket, lambda asking, _: asking.read(KEY)):
-        assert read is not None, after
-        assert (read.version, read.body) == (whole.version, whole.body), after
-        assert read.read_at.tzinfo is not None
-
-
 def found(bucket: Bucket) -> Object:
     read = bucket.direct_store().read(KEY)
     assert read is not None
     return read
 
 
-def test_a_missing_key_is_missing_only_if_s3_says_so_itself(bucket: Bucket) -> None:
+@pytest.mark.parametrize("is_stored", [True, False], ids=["a state", "a missing key"])
+def test_what_is_read_is_whole_with_all_that_is_known_of_it_or_asked_for_again(
+    bucket: Bucket, is_stored: bool
+) -> None:
+    """A missing key is missing only if S3 says so itself."""
+    if is_stored:
+        bucket.direct_store().write(KEY, b'{"serial":123}', IfAbsent(), metadata=METADATA)
+        version = found(bucket).version
+        assert (version.size, version.metadata) == (14, METADATA)
+    whole = bucket.direct_store().read(KEY)
     for after, head in cut_everywhere(bucket, lambda asking, _: asking.read_version(KEY)):
-        assert head is None, after
+        assert head == (whole and whole.version), after
     for after, read in cut_everywhere(bucket, lambda asking, _: asking.read(KEY)):
-        assert read is None, after
+        assert (read and (read.version, read.body)) == (whole and (whole.version, whole.body)), after
+        assert read is None or read.read_at.tzinfo is not None
 
 
 def test_a_bucket_that_is_gone_never_reads_as_a_missing_key(bucket: Bucket) -> None:
