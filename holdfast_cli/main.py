@@ -10,46 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import holdfast
-from holdfast_cli.commands import (
-    activity as activity_command,
-)
-from holdfast_cli.commands import (
-    audit as audit_command,
-)
-from holdfast_cli.commands import (
-    backend_config as backend_config_command,
-)
-from holdfast_cli.commands import (
-    completion as completion_command,
-)
-from holdfast_cli.commands import (
-    configure as configure_commands,
-)
-from holdfast_cli.commands import (
-    doctor as doctor_command,
-)
-from holdfast_cli.commands import (
-    lock as lock_commands,
-)
-from holdfast_cli.commands import (
-    login as login_command,
-)
-from holdfast_cli.commands import (
-    state as state_commands,
-)
-from holdfast_cli.commands import (
-    token as token_commands,
-)
-from holdfast_cli.commands import (
-    trust as trust_commands,
-)
-from holdfast_cli.commands import (
-    whoami as whoami_command,
-)
+from holdfast_cli.commands.table import parser
 from holdfast_cli.errors import CommandError, OutputClosedError, UsageError, with_notes
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.parser import Parser
 from holdfast_cli.terminal.secrets import hidden
 
 
@@ -91,35 +54,3 @@ def main(argv: Sequence[str] | None = None) -> int:
             output.complain(f"Interrupted.{line}")
         return 130
     return 0
-
-
-def parser() -> Parser:
-    """Return the parser of all commands."""
-    top = Parser(
-        prog="holdfast",
-        description="Terraform and OpenTofu state in S3: locked, fenced, with its history.",
-        epilog="""\
-examples:
-  holdfast token create --role writer --scope 'network/*'
-  holdfast backend-config network/prod > backend.tf
-  holdfast backend-config network/prod --tfbackend > prod.tfbackend
-  holdfast state history network/prod
-  holdfast lock list
-  holdfast trust list
-""",
-    )
-    top.add_argument("--version", action="version", version=f"holdfast {holdfast.__version__}")
-    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    configure_commands.add(commands)
-    login_command.add(commands)
-    whoami_command.add(commands)
-    backend_config_command.add(commands)
-    state_commands.add(commands)
-    lock_commands.add(commands)
-    activity_command.add(commands)
-    token_commands.add(commands)
-    trust_commands.add(commands)
-    audit_command.add(commands)
-    doctor_command.add(commands)
-    completion_command.add(commands, top)
-    return top

@@ -4,26 +4,23 @@ import argparse
 import json
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from holdfast_cli.api import management
 from holdfast_cli.commands import audit
 from holdfast_cli.config import arguments
 from holdfast_cli.terminal import output
-
-if TYPE_CHECKING:
-    from holdfast_cli.config.arguments import Commands
+from holdfast_cli.terminal.parser import Parser
 
 _SINCE: Final = timedelta(days=7)
 _LIMIT: Final = 50
 
 
-def add(commands: "Commands") -> None:
+def add(parser: Parser) -> None:
     """Add the command."""
-    activity = arguments.command(
-        commands,
-        "activity",
+    arguments.define(
+        parser,
         _run,
-        short="show who did what to the states in your scope",
         description="""\
 Show the events of the audit trail about one state, or about all in your scope,
 oldest first. It takes the role maintainer and no AWS credentials; `holdfast audit`
@@ -35,7 +32,7 @@ examples:
   holdfast activity network/prod --limit 500 --json
 """,
     )
-    activity.add_argument(
+    parser.add_argument(
         "state",
         nargs="?",
         type=arguments.state,
@@ -43,7 +40,7 @@ examples:
         metavar="STATE",
         help="only of this state; default: of all in your scope",
     )
-    activity.add_argument(
+    parser.add_argument(
         "--since",
         type=arguments.past,
         metavar="WHEN",
@@ -51,20 +48,18 @@ examples:
             f"from then on: 30d or 12h ago, or a date (UTC) as 2026-11-01; default: {arguments.shown(_SINCE)}"
         ),
     )
-    activity.add_argument(
+    parser.add_argument(
         "--limit",
         type=arguments.count,
         default=_LIMIT,
         metavar="COUNT",
         help=f"only the newest COUNT; default: {_LIMIT}",
     )
-    arguments.add_api(activity)
-    arguments.add_json(activity, "one JSON array")
+    arguments.add_api(parser)
+    arguments.add_json(parser, "one JSON array")
 
 
 def _run(asked: argparse.Namespace) -> None:
-    from holdfast_cli.api import management
-
     since = asked.since or datetime.now(UTC) - _SINCE
     query = {"state": None if asked.state is None else asked.state.value, "since": output.word(since)}
     found = management.sign_in(asked).pages("activity", "events", progress="events", **query)

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from holdfast.audit import EVENTS, WRITES
 from holdfast.identity.credentials import is_token_id
+from holdfast_cli.bucket import audit, stack
+from holdfast_cli.bucket.audit import Following
+from holdfast_cli.bucket.aws_errors import AwsUnavailableError
 from holdfast_cli.config import arguments, settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import output
+from holdfast_cli.terminal.parser import Parser
 
 if TYPE_CHECKING:
     from holdfast_cli.bucket.audit import Log, Search
-    from holdfast_cli.config.arguments import Commands
 
 _SINCE = timedelta(days=30)
 _PAUSE: Final = 2.0
@@ -33,13 +36,11 @@ NOT_DETAILS = frozenset({"principal", "subject", "state", "source", "marker_left
 """Fields that have columns of their own, or that only --json shows."""
 
 
-def add(commands: "Commands") -> None:
+def add(parser: Parser) -> None:
     """Add the command."""
-    audit = arguments.command(
-        commands,
-        "audit",
+    arguments.define(
+        parser,
         _run,
-        short="show who did what",
         description="""\
 Show sign-ins, locks, reads, writes, deletes and denied requests from the team's
 audit log, oldest first. An unknown state or principal has no events. Needs AWS
@@ -55,23 +56,23 @@ examples:
   holdfast audit --event sign_in.refused --since 2026-11-01 --until 2026-12-01 --json
 """,
     )
-    audit.add_argument("--state", type=arguments.state, metavar="STATE", help="only events of this state")
-    kind = audit.add_mutually_exclusive_group()
+    parser.add_argument("--state", type=arguments.state, metavar="STATE", help="only events of this state")
+    kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--event", type=_event, metavar="EVENT", help="only this event, as state.written")
     kind.add_argument(
         "--writes", action="store_true", help=f"only events that changed a state: {' and '.join(WRITES)}"
     )
-    audit.add_argument(
+    parser.add_argument(
         "--principal",
         type=_principal,
         metavar="WHO",
         help="only events of this caller: a token's ID, another principal, or a subject in full",
     )
-    audit.add_argument(
+    parser.add_argument(
         "--version-id", type=_value, metavar="ID", help="only events of this version of a state"
     )
-    audit.add_argument("--lock-id", type=_value, metavar="ID", help="only events of this lock")
-    audit.add_argument(
+    parser.add_argument("--lock-id", type=_value, metavar="ID", help="only events of this lock")
+    parser.add_argument(
         "--since",
         type=arguments.past,
         metavar="WHEN",
@@ -79,21 +80,21 @@ examples:
             f"from then on: 30d or 12h ago, or a date (UTC) as 2026-11-01; default: {arguments.shown(_SINCE)}"
         ),
     )
-    end = audit.add_mutually_exclusive_group()
+    end = parser.add_mutually_exclusive_group()
     end.add_argument("--until", type=arguments.past, metavar="WHEN", help="before then; default: now")
     end.add_argument(
         "--follow",
         action="store_true",
         help="go on with new events as they come, until Ctrl-C; without --since and --limit only these",
     )
-    audit.add_argument(
+    parser.add_argument(
         "--limit",
         type=arguments.count,
         metavar="COUNT",
         help="only the newest COUNT of the selected events, oldest first",
     )
-    arguments.add_team(audit)
-    arguments.add_json(audit, "one JSON object per line")
+    arguments.add_team(parser)
+    arguments.add_json(parser, "one JSON object per line")
 
 
 def _event(value: str) -> str:
@@ -123,8 +124,6 @@ def _run(asked: argparse.Namespace) -> None:
         )
         raise UsageError(f"--since must be before --until.{default}")
 
-    from holdfast_cli.bucket import audit, stack  # the SDK is loaded only by what talks to AWS
-
     chosen = settings.resolve(asked)
     session = stack.sign_in(chosen)
     team = chosen.team or stack.find(session, None).team
@@ -150,9 +149,6 @@ def _run(asked: argparse.Namespace) -> None:
 
 def _follow(log: "Log", search: "Search", asked: argparse.Namespace, waiting: str) -> NoReturn:
     """Print events as they come, until the user interrupts it."""
-    from holdfast_cli.bucket.audit import Following
-    from holdfast_cli.bucket.aws_errors import AwsUnavailableError
-
     form = json.dumps if asked.json else _line
     following = Following(log, search)
     count = asked.limit if asked.limit or asked.since else 0

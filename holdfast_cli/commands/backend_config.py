@@ -1,23 +1,18 @@
 """`holdfast backend-config`: what a configuration needs to reach a state or its outputs."""
 
 import argparse
-from typing import TYPE_CHECKING
 
 from holdfast_cli.config import arguments, backend_config, cloud_config, settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import output
-
-if TYPE_CHECKING:
-    from holdfast_cli.config.arguments import Commands
+from holdfast_cli.terminal.parser import Parser
 
 
-def add(commands: "Commands") -> None:
+def add(parser: Parser) -> None:
     """Add the command."""
-    config = arguments.command(
-        commands,
-        "backend-config",
+    arguments.define(
+        parser,
         _run,
-        short="print the backend block of a state",
         description="""\
 Print the backend "http" block of a state. Where neither --address,
 HOLDFAST_ADDRESS nor the profile has the address, it is read from the team's
@@ -43,10 +38,10 @@ examples:
   eval "$(holdfast backend-config network/prod --env)"
 """,
     )
-    config.add_argument(
+    parser.add_argument(
         "state", type=arguments.state, metavar="STATE", help="the state's name, such as network/prod"
     )
-    form = config.add_mutually_exclusive_group()
+    form = parser.add_mutually_exclusive_group()
     form.add_argument(
         "--tfbackend",
         action="store_true",
@@ -64,17 +59,17 @@ examples:
         "--cloud", action="store_true", help="print a cloud block, for a state whose name has a '/'"
     )
     form.add_argument("--remote", action="store_true", help='the same as the older backend "remote"')
-    config.add_argument(
+    parser.add_argument(
         "--tags",
         type=arguments.tags,
         default=(),
         metavar="TAGS",
         help="with --cloud: for all workspaces with these tags, as in a,b",
     )
-    config.add_argument(
+    parser.add_argument(
         "--read-only", action="store_true", help="leave the lock out, for those who only plan"
     )
-    arguments.add_address_or_team(config)
+    arguments.add_address_or_team(parser)
 
 
 def _run(asked: argparse.Namespace) -> None:

@@ -1,25 +1,24 @@
 """`holdfast completion`: a script that completes commands, options and their values in a shell."""
 
+import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import shtab
+
+from holdfast_cli.commands import table
 from holdfast_cli.config import arguments
 from holdfast_cli.terminal import output
-
-if TYPE_CHECKING:
-    from holdfast_cli.config.arguments import Commands
-    from holdfast_cli.terminal.parser import Parser
+from holdfast_cli.terminal.parser import Parser
 
 _SHELLS: Final = ("bash", "zsh", "fish")
 
 
-def add(commands: "Commands", top: "Parser") -> None:
-    """Add the command. `top` has all commands."""
-    completion = arguments.command(
-        commands,
-        "completion",
-        lambda asked: _run(asked.shell, top),
-        short="print a script that completes commands in a shell",
+def add(parser: Parser) -> None:
+    """Add the command."""
+    arguments.define(
+        parser,
+        _run,
         description="""\
 Print a script with which a shell completes commands, options, their choices and
 the names of files. A new shell has it, and keeps up with upgrades, with one line:
@@ -32,16 +31,15 @@ examples:
   holdfast completion fish > ~/.config/fish/completions/holdfast.fish
 """,
     )
-    completion.add_argument("shell", choices=_SHELLS, metavar="SHELL", help=", ".join(_SHELLS))
+    parser.add_argument("shell", choices=_SHELLS, metavar="SHELL", help=", ".join(_SHELLS))
 
 
-def _run(shell: str, top: "Parser") -> None:
-    import shtab  # only this needs it
-
-    for action in top.actions():
+def _run(asked: argparse.Namespace) -> None:
+    top = table.parser()
+    for action in list(top.actions()):
         if action.type is Path:
             vars(action)["complete"] = shtab.FILE
         if isinstance(action.choices, dict):  # a group's commands
             for command in action.choices.values():
                 command.description = None  # has several lines; the script then has the short one
-    output.write(shtab.complete(top, shell))
+    output.write(shtab.complete(top, asked.shell))

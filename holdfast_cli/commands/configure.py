@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from holdfast_cli.config import arguments, profiles, settings
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal import output
+from holdfast_cli.terminal.parser import Parser
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,13 +23,11 @@ _WORDS: Final = {"address": "API address", "team": "Team", "region": "AWS region
 _NOTHING_CHANGED: Final = "Nothing was changed."
 
 
-def add(commands: "Commands") -> None:
+def add(parser: Parser) -> None:
     """Add the commands."""
-    configure = arguments.command(
-        commands,
-        "configure",
+    arguments.define(
+        parser,
         _configure,
-        short="write a profile: address, team and region",
         description="""\
 Write a profile: the API's address, the team and the AWS region that the other
 commands use where neither an option nor a variable names them. In a terminal and
@@ -47,13 +46,13 @@ examples:
   holdfast configure remove staging
 """,
     )
-    _add_profile(configure, default=None)
-    configure.add_argument("--address", type=arguments.address, metavar="URL", help="the API's base URL")
-    configure.add_argument("--team", type=arguments.team, metavar="TEAM", help="whose stack")
-    configure.add_argument(
+    _add_profile(parser, default=None)
+    parser.add_argument("--address", type=arguments.address, metavar="URL", help="the API's base URL")
+    parser.add_argument("--team", type=arguments.team, metavar="TEAM", help="whose stack")
+    parser.add_argument(
         "--region", type=arguments.region, metavar="REGION", help="the AWS region of the stack"
     )
-    others = configure.add_subparsers(title="commands", metavar="[COMMAND]")
+    others = parser.add_subparsers(title="commands", metavar="[COMMAND]")
     _add_list(others)
     _add_remove(others)
 

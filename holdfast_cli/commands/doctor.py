@@ -8,27 +8,26 @@ from collections.abc import Generator
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from holdfast_cli.bucket import stack
 from holdfast_cli.config import arguments, settings
+from holdfast_cli.doctor import account, configuration, team
+from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, Level
 from holdfast_cli.errors import CommandError, OutputClosedError, UsageError
 from holdfast_cli.terminal import output
-
-if TYPE_CHECKING:
-    from holdfast_cli.config.arguments import Commands
+from holdfast_cli.terminal.parser import Parser
 
 _WIDEST_LEVEL: Final = max(map(len, Level))
 _COLOURS: Final = {Level.OK: "green", Level.NOTE: "yellow", Level.PROBLEM: "red"}
 
 
-def add(commands: "Commands") -> None:
+def add(parser: Parser) -> None:
     """Add the command."""
-    doctor = arguments.command(
-        commands,
-        "doctor",
+    arguments.define(
+        parser,
         _run,
-        short="find what is wrong, and say what to do",
         description="""\
 Look for faults, and print one line for each finding with what to do:
   holdfast doctor --account   before a deployment: the AWS account
@@ -47,30 +46,30 @@ examples:
   holdfast doctor --team payments --json
 """,
     )
-    doctor.add_argument(
+    parser.add_argument(
         "state",
         nargs="?",
         type=arguments.state,
         metavar="STATE",
         help="whose configuration is in this folder",
     )
-    doctor.add_argument("--account", action="store_true", help="the AWS account, before a deployment")
-    doctor.add_argument(
+    parser.add_argument("--account", action="store_true", help="the AWS account, before a deployment")
+    parser.add_argument(
         "--team",
         type=arguments.team,
         metavar="TEAM",
         help="whose account, stack or API; default: HOLDFAST_TEAM, except with STATE, or else the profile's",
     )
-    doctor.add_argument(
+    parser.add_argument(
         "--address",
         type=arguments.address,
         metavar="URL",
         help="the API's base URL, as clients reach it; default, with STATE: HOLDFAST_ADDRESS, or else the "
         "profile's",
     )
-    arguments.add_profile(doctor)
-    arguments.add_region(doctor)
-    arguments.add_json(doctor, "one JSON object, at the end")
+    arguments.add_profile(parser)
+    arguments.add_region(parser)
+    arguments.add_json(parser, "one JSON object, at the end")
 
 
 def _run(asked: argparse.Namespace) -> None:
@@ -104,9 +103,6 @@ def _print(asked: argparse.Namespace) -> None:
 
 def _look(asked: argparse.Namespace) -> Generator[Finding]:
     # The SDK is loaded only by what talks to AWS.
-    from holdfast_cli.bucket import stack
-    from holdfast_cli.doctor import account, configuration, team
-    from holdfast_cli.doctor.checks import attempt
 
     here = Path()
     if asked.state is not None:

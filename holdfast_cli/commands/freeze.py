@@ -10,7 +10,9 @@ from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from holdfast_cli.api import version_reference
+from holdfast_cli.api import management, version_reference
+from holdfast_cli.api.management import ApiError, member, text
+from holdfast_cli.api.state_texts import holder, is_frozen, lock_words, moment
 from holdfast_cli.config import arguments
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import asking, output
@@ -138,8 +140,6 @@ def _until(value: str) -> datetime:
 
 
 def _freeze(asked: argparse.Namespace) -> None:
-    from holdfast_cli.api import management  # only what talks to the API loads it
-
     api = management.sign_in(asked)
     wanted = {
         "reason": asked.reason,
@@ -162,8 +162,6 @@ def _freeze(asked: argparse.Namespace) -> None:
 
 def _put(api: "Api", name: str, wanted: "Document", asked: argparse.Namespace) -> None:
     """Freeze the one state that was named. Whatever keeps from it is an error."""
-    from holdfast_cli.api.management import ApiError
-
     try:
         found = _acquire(api, name, wanted, asked.wait)
     except ApiError as error:
@@ -174,9 +172,6 @@ def _put(api: "Api", name: str, wanted: "Document", asked: argparse.Namespace) -
 
 
 def _freeze_one(api: "Api", item: "Document", wanted: "Document", wait: timedelta | None = None) -> _Outcome:
-    from holdfast_cli.api.management import ApiError, member, text
-    from holdfast_cli.api.state_texts import is_frozen
-
     name, lock = text(item, "name"), member(item, "lock")
     if is_frozen(lock):
         return _already(name, lock)
@@ -191,9 +186,6 @@ def _freeze_one(api: "Api", item: "Document", wanted: "Document", wait: timedelt
 
 
 def _frozen(name: str, document: "Document") -> _Outcome:
-    from holdfast_cli.api.management import member
-    from holdfast_cli.api.state_texts import moment
-
     freeze = member(document, "freeze")
     until = moment(freeze, "until")
     ends = f"until {until}" if until else f"until `holdfast state unfreeze {name}`"
@@ -201,9 +193,6 @@ def _frozen(name: str, document: "Document") -> _Outcome:
 
 
 def _already(name: str, lock: "Document") -> _Outcome:
-    from holdfast_cli.api.management import member, text
-    from holdfast_cli.api.state_texts import holder, moment
-
     freeze = member(lock, "freeze")
     by = text(freeze, "by") or holder(lock)
     said = (
@@ -220,9 +209,6 @@ def _acquire(api: "Api", name: str, wanted: "Document", wait: timedelta | None) 
         CommandError: the API does not respond.
         KeyboardInterrupt: while it waits, with a note.
     """
-    from holdfast_cli.api.management import ApiError, member
-    from holdfast_cli.api.state_texts import lock_words
-
     began = time.monotonic()
     progress = output.Progress()
     try:
@@ -250,8 +236,6 @@ def _acquire(api: "Api", name: str, wanted: "Document", wait: timedelta | None) 
 
 
 def _unfreeze(asked: argparse.Namespace) -> None:
-    from holdfast_cli.api import management
-
     api = management.sign_in(asked)
     if "*" not in asked.states:
         lock = management.member(api.get("locks", asked.states), "lock")
@@ -262,9 +246,6 @@ def _unfreeze(asked: argparse.Namespace) -> None:
 
 
 def _unfreeze_one(api: "Api", item: "Document") -> _Outcome:
-    from holdfast_cli.api.management import ApiError, member, text
-    from holdfast_cli.api.state_texts import lock_words
-
     name, lock = text(item, "name"), member(item, "lock")
     freeze = member(lock, "freeze")
     if not freeze:
@@ -290,8 +271,6 @@ def _matching(api: "Api", asked: argparse.Namespace, verb: str) -> "list[Documen
         CommandError: it matches none, or that was not meant.
         UsageError: it matches all, and there is no terminal to ask on.
     """
-    from holdfast_cli.api.management import text
-
     listed = [
         item for item in api.pages("states", "states", progress="states") if item.get("deleted") is not True
     ]

@@ -6,20 +6,22 @@ import shlex
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from holdfast_cli.api import management
+from holdfast_cli.api.management import text
+from holdfast_cli.api.state_texts import holder, lock_fields, lock_words, word
 from holdfast_cli.config import arguments
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import output
+from holdfast_cli.terminal.parser import Parser
 
 if TYPE_CHECKING:
     from holdfast_cli.config.arguments import Commands
 
 
-def add(commands: "Commands") -> None:
+def add(parser: Parser) -> None:
     """Add the commands."""
     lock = arguments.group(
-        commands,
-        "lock",
-        short="show locks, and break one that nobody holds any more",
+        parser,
         description="Show who holds which lock, and break one whose holder is gone.",
         epilog="""\
 examples:
@@ -105,10 +107,6 @@ examples:
 
 
 def _list(asked: argparse.Namespace) -> None:
-    from holdfast_cli.api import management
-    from holdfast_cli.api.management import text
-    from holdfast_cli.api.state_texts import holder, lock_words, word
-
     api = management.sign_in(asked)
     found = api.pages("locks", "locks", progress="locks", prefix=asked.states.prefix)
     locks = [lock for lock in found if asked.states.covers(text(lock, "name"))]
@@ -140,9 +138,6 @@ def _list(asked: argparse.Namespace) -> None:
 
 
 def _show(asked: argparse.Namespace) -> None:
-    from holdfast_cli.api import management
-    from holdfast_cli.api.state_texts import lock_fields
-
     found = management.sign_in(asked).get("locks", asked.state)
     lock = management.member(found, "lock")
     if asked.json:
@@ -154,10 +149,6 @@ def _show(asked: argparse.Namespace) -> None:
 
 
 def _break(asked: argparse.Namespace) -> None:
-    from holdfast_cli.api import management
-    from holdfast_cli.api.management import text
-    from holdfast_cli.api.state_texts import lock_words
-
     api = management.sign_in(asked)
     lock = management.member(api.get("locks", asked.state), "lock")
     removed: management.Document = {"name": asked.state.value, "removed": False}

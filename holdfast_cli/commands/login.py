@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 from holdfast.identity.sessions import DEFAULT_SECONDS, MAX_SECONDS, MIN_SECONDS
 from holdfast.identity.trust import is_web_address
+from holdfast_cli.api import id_tokens, sessions
+from holdfast_cli.bucket import stack
 from holdfast_cli.config import arguments, cloud_config, settings
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal import output
+from holdfast_cli.terminal.parser import Parser
 
 if TYPE_CHECKING:
     from holdfast_cli.api.sessions import Session
-    from holdfast_cli.config.arguments import Commands
 
 
 _MIN, _DEFAULT, _MAX = (
@@ -23,13 +25,11 @@ _MIN, _DEFAULT, _MAX = (
 )
 
 
-def add(commands: "Commands") -> None:
+def add(parser: Parser) -> None:
     """Add the command."""
-    login = arguments.command(
-        commands,
-        "login",
+    arguments.define(
+        parser,
         _run,
-        short="sign in with AWS credentials or an ID token",
         description=f"""\
 Sign in for {_DEFAULT}, and print exports for a shell to evaluate: Terraform and
 OpenTofu use them. The AWS credentials of the shell sign in, if a trust record
@@ -50,24 +50,24 @@ examples:
   holdfast login --oidc --id-token-file id-token.txt
 """,
     )
-    login.add_argument("--oidc", action="store_true", help="with an ID token, not with AWS credentials")
-    login.add_argument(
+    parser.add_argument("--oidc", action="store_true", help="with an ID token, not with AWS credentials")
+    parser.add_argument(
         "--id-token-file", type=Path, metavar="FILE", help="with --oidc: the file with the ID token"
     )
-    login.add_argument(
+    parser.add_argument(
         "--audience",
         type=arguments.unicode_text,
         metavar="TEXT",
         help="with --oidc in GitHub Actions: for whom the ID token is; default: the API's address",
     )
-    login.add_argument(
+    parser.add_argument(
         "--duration",
         type=_duration,
         metavar="DURATION",
         help=f"how long the session lasts, from {_MIN} to {_MAX}; default: {_DEFAULT}",
     )
-    arguments.add_address_or_team(login)
-    arguments.add_json(login, "one JSON object, not exports")
+    arguments.add_address_or_team(parser)
+    arguments.add_json(parser, "one JSON object, not exports")
 
 
 def _duration(value: str) -> int:
@@ -80,9 +80,6 @@ def _duration(value: str) -> int:
 def _run(asked: argparse.Namespace) -> None:
     if not asked.oidc and (asked.id_token_file is not None or asked.audience is not None):
         raise UsageError("--id-token-file and --audience go with --oidc.")
-
-    from holdfast_cli.api import id_tokens, sessions  # the SDK is loaded only by what talks to AWS
-    from holdfast_cli.bucket import stack
 
     chosen = settings.resolve(asked)
     address = stack.api_address(chosen)

@@ -10,11 +10,14 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from holdfast_cli.api import version_reference
+from holdfast_cli.api import management, state_versions, version_reference
+from holdfast_cli.api.management import member, number, text, time
+from holdfast_cli.api.state_texts import lock_fields, lock_words, moment, size, status_words, whole, word
 from holdfast_cli.commands import freeze, state_changes
 from holdfast_cli.config import arguments
 from holdfast_cli.errors import CommandError, UsageError
-from holdfast_cli.terminal import output
+from holdfast_cli.terminal import output, state_diff
+from holdfast_cli.terminal.parser import Parser
 
 if TYPE_CHECKING:
     from holdfast_cli.api.management import Document
@@ -24,12 +27,10 @@ _LIMIT: Final = 20
 """Versions of a history, as many as the API has in a page."""
 
 
-def add(commands: "Commands") -> None:
+def add(parser: Parser) -> None:
     """Add the commands."""
     state = arguments.group(
-        commands,
-        "state",
-        short="list states, show their history, go back, freeze",
+        parser,
         description="""\
 Operations on states that Terraform does not have. They use the credentials that
 Terraform uses: TF_HTTP_USERNAME and TF_HTTP_PASSWORD, or TF_TOKEN_… of the API's
@@ -212,8 +213,6 @@ examples:
 
 
 def _list(asked: argparse.Namespace) -> None:
-    from holdfast_cli.api import management  # only what talks to the API loads it
-
     api = management.sign_in(asked)
     found = api.pages(
         "states",
@@ -232,8 +231,6 @@ def _list(asked: argparse.Namespace) -> None:
 
 
 def _is_wanted(item: "Document", asked: argparse.Namespace) -> bool:
-    from holdfast_cli.api.management import member, number, text, time
-
     size, modified = number(item, "size"), time(item, "modified")
     return (
         asked.states.covers(text(item, "name"))
@@ -249,9 +246,6 @@ def _age(moment: datetime) -> timedelta:
 
 
 def _table_of_states(states: "list[Document]", *, deleted: bool) -> str:
-    from holdfast_cli.api.management import member, number, text
-    from holdfast_cli.api.state_texts import lock_words, size, word
-
     rows = [
         [
             text(item, "name"),
@@ -265,16 +259,11 @@ def _table_of_states(states: "list[Document]", *, deleted: bool) -> str:
 
 
 def _show(asked: argparse.Namespace) -> None:
-    from holdfast_cli.api import management
-
     found = management.sign_in(asked).get("states", asked.state)
     output.write(json.dumps(found, indent=2) if asked.json else output.listed(_fields(found)))
 
 
 def _fields(found: "Document") -> list[tuple[str, str]]:
-    from holdfast_cli.api.management import member, number, text
-    from holdfast_cli.api.state_texts import lock_fields, moment, size, status_words, whole
-
     fields = [("state", text(found, "name"))]
     if not text(found, "version"):
         fields.append(("version", "none: there is no state of this name now"))
@@ -305,15 +294,11 @@ def _fields(found: "Document") -> list[tuple[str, str]]:
 
 
 def _writer(version: "Document") -> str:
-    from holdfast_cli.api.management import text
-
     principal, who = text(version, "principal"), text(version, "who")
     return f"{principal} ({who})" if principal and who and who != principal else principal or who
 
 
 def _history(asked: argparse.Namespace) -> None:
-    from holdfast_cli.api import management, state_versions
-
     history = state_versions.all_of(management.sign_in(asked), asked.state)
     versions = list(islice(history, None if asked.all else asked.limit))
     history.close()
@@ -328,9 +313,6 @@ def _history(asked: argparse.Namespace) -> None:
 
 
 def _table_of_versions(versions: "list[Document]") -> str:
-    from holdfast_cli.api.management import number, text
-    from holdfast_cli.api.state_texts import size, whole, word
-
     rows = [
         [
             whole(version, "serial"),
@@ -349,9 +331,6 @@ def _table_of_versions(versions: "list[Document]") -> str:
 
 
 def _status(version: "Document") -> str:
-    from holdfast_cli.api.management import text
-    from holdfast_cli.api.state_texts import status_words
-
     status = status_words(text(version, "status"))
     words = ["deleted" if version.get("delete_marker") is True else status]
     if version.get("current") is True:
@@ -360,17 +339,12 @@ def _status(version: "Document") -> str:
 
 
 def _note(version: "Document") -> str:
-    from holdfast_cli.api.management import text
-
     source, reason = text(version, "restored_from"), text(version, "reason")
     restored = f"restored from {source}" if source else ""
     return ": ".join(filter(None, (restored, reason)))
 
 
 def _diff(asked: argparse.Namespace) -> None:
-    from holdfast_cli.api import management, state_versions
-    from holdfast_cli.terminal import state_diff
-
     api = management.sign_in(asked)
     named = [one for one in (asked.from_, asked.to) if one is not None]
     searched = [one for one in named if one.id is None]  # an ID needs no search
@@ -394,8 +368,6 @@ def _get(asked: argparse.Namespace) -> None:
         raise UsageError("Without --output the content itself is printed: --json goes with --output.")
     if asked.output is not None and os.path.lexists(asked.output):
         raise CommandError(f"{asked.output} is there already: remove it, or name another file.")
-
-    from holdfast_cli.api import management, state_versions
 
     api, version = management.sign_in(asked), None
     if asked.version is not None:

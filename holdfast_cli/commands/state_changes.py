@@ -5,7 +5,9 @@ import json
 import secrets
 from typing import TYPE_CHECKING
 
-from holdfast_cli.api import version_reference
+from holdfast_cli.api import management, state_versions, version_reference
+from holdfast_cli.api.management import text
+from holdfast_cli.api.state_texts import moment, whole
 from holdfast_cli.config import arguments
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import asking, output
@@ -125,10 +127,6 @@ examples:
 
 
 def _restore(asked: argparse.Namespace) -> None:
-    from holdfast_cli.api import management, state_versions  # only what talks to the API loads them
-    from holdfast_cli.api.management import text
-    from holdfast_cli.api.state_texts import whole
-
     command_id = secrets.token_hex(16)
     api = management.sign_in(asked)
     current = api.get("states", asked.state)
@@ -153,10 +151,6 @@ def _restore(asked: argparse.Namespace) -> None:
 
 
 def _delete(asked: argparse.Namespace) -> None:
-    from holdfast_cli.api import management
-    from holdfast_cli.api.management import text
-    from holdfast_cli.api.state_texts import moment, whole
-
     api = management.sign_in(asked)
     found = api.get("states", asked.state)
     version = text(found, "version")
@@ -180,10 +174,6 @@ def _delete(asked: argparse.Namespace) -> None:
 
 
 def _undelete(asked: argparse.Namespace) -> None:
-    from holdfast_cli.api import management, state_versions
-    from holdfast_cli.api.management import text
-    from holdfast_cli.api.state_texts import moment, whole
-
     api = management.sign_in(asked)
     marker = state_versions.marker_to_undo(api, asked.state)
     undeleted = api.change("POST", "undelete", asked.state, {"marker": marker})
@@ -197,8 +187,6 @@ def _undelete(asked: argparse.Namespace) -> None:
 
 
 def _create(asked: argparse.Namespace) -> None:
-    from holdfast_cli.api import management
-
     created = management.sign_in(asked).change("POST", "create", asked.state, {})
     done = (
         f"The name {asked.state} is declared already."

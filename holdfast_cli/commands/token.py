@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.access import Role
 from holdfast.identity.tokens import DEFAULT_KEPT, DEFAULT_LIFETIME
+from holdfast_cli.bucket import stack, tokens
 from holdfast_cli.config import arguments, cloud_config, settings
 from holdfast_cli.errors import CommandError, OutputClosedError
 from holdfast_cli.terminal import output
+from holdfast_cli.terminal.parser import Parser
 
 if TYPE_CHECKING:
     from holdfast.identity.tokens import Token
@@ -21,12 +23,10 @@ Needs AWS credentials that may {what} the
 team's bucket; for the local AWS: set -a; . .local/aws.env; set +a."""
 
 
-def add(commands: "Commands") -> None:
+def add(parser: Parser) -> None:
     """Add the commands."""
     token = arguments.group(
-        commands,
-        "token",
-        short="create, show, rotate and revoke access tokens",
+        parser,
         description="Access tokens: Terraform signs in with them.",
         epilog="""\
 examples:
@@ -177,8 +177,6 @@ def _add_expires(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def _create(asked: argparse.Namespace) -> None:
-    from holdfast_cli.bucket import stack, tokens
-
     session, found = stack.open_team(settings.resolve(asked))
     token, secret = tokens.create(
         session, found, Role(asked.role), asked.scope, asked.description, asked.expires
@@ -193,8 +191,6 @@ def _create(asked: argparse.Namespace) -> None:
 
 
 def _list(asked: argparse.Namespace) -> None:
-    from holdfast_cli.bucket import stack, tokens
-
     session, found = stack.open_team(settings.resolve(asked))
     listing = tokens.read_all(session, found, output.Progress())
     now = datetime.now(UTC)
@@ -219,8 +215,6 @@ def _list(asked: argparse.Namespace) -> None:
 
 
 def _show(asked: argparse.Namespace) -> None:
-    from holdfast_cli.bucket import stack, tokens
-
     session, found = stack.open_team(settings.resolve(asked))
     token = tokens.read(session, found, asked.id)
     now = datetime.now(UTC)
@@ -228,8 +222,6 @@ def _show(asked: argparse.Namespace) -> None:
 
 
 def _rotate(asked: argparse.Namespace) -> None:
-    from holdfast_cli.bucket import stack, tokens
-
     session, found = stack.open_team(settings.resolve(asked))
     token, secret = tokens.rotate(session, found, asked.id, asked.keep, asked.expires)
     with output.after(
@@ -244,8 +236,6 @@ def _rotate(asked: argparse.Namespace) -> None:
 
 
 def _revoke(asked: argparse.Namespace) -> None:
-    from holdfast_cli.bucket import stack, tokens
-
     session, found = stack.open_team(settings.resolve(asked))
     token = tokens.revoke(session, found, asked.id)
     done = (

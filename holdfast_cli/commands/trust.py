@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 from holdfast.access import Role
 from holdfast.identity import trust
 from holdfast.identity.trust import AwsTrust, OidcTrust
+from holdfast_cli.bucket import records, stack, trust_records
+from holdfast_cli.bucket.aws_errors import as_command_errors
 from holdfast_cli.config import arguments, settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import output
+from holdfast_cli.terminal.parser import Parser
 
 if TYPE_CHECKING:
     from holdfast.identity.trust import Trust
@@ -24,12 +27,10 @@ for the local AWS: set -a; . .local/aws.env; set +a."""
 _API_ADDRESS = "https://api.invalid"
 
 
-def add(commands: "Commands") -> None:
+def add(parser: Parser) -> None:
     """Add the commands."""
     group = arguments.group(
-        commands,
-        "trust",
-        short="let CI jobs and people sign in without a stored secret",
+        parser,
         description="""\
 Trust records: which ID tokens of an OIDC issuer, and which IAM roles of the
 team's AWS account, get which role and scope.""",
@@ -197,9 +198,6 @@ def _claim(value: str) -> tuple[str, str]:
 def _add(asked: argparse.Namespace) -> None:
     record = _new(asked)
 
-    from holdfast_cli.bucket import records, stack, trust_records
-    from holdfast_cli.bucket.aws_errors import as_command_errors
-
     session, found = stack.open_team(settings.resolve(asked))
     with as_command_errors():
         record = replace(record, created_by=records.caller_arn(session))
@@ -216,8 +214,6 @@ def _add(asked: argparse.Namespace) -> None:
 
 
 def _list(asked: argparse.Namespace) -> None:
-    from holdfast_cli.bucket import stack, trust_records
-
     session, found = stack.open_team(settings.resolve(asked))
     shown = sorted(trust_records.read(session, found), key=lambda record: record.name)
     if asked.json:
@@ -232,8 +228,6 @@ def _list(asked: argparse.Namespace) -> None:
 def _update(asked: argparse.Namespace) -> None:
     if (asked.role, asked.scope, asked.description) == (None, None, None):
         raise UsageError("There is nothing to change: name --role, --scope or --description.")
-
-    from holdfast_cli.bucket import stack, trust_records
 
     session, found = stack.open_team(settings.resolve(asked))
     before, after = trust_records.update(
@@ -251,8 +245,6 @@ def _update(asked: argparse.Namespace) -> None:
 
 
 def _remove(asked: argparse.Namespace) -> None:
-    from holdfast_cli.bucket import stack, trust_records
-
     session, found = stack.open_team(settings.resolve(asked))
     record = trust_records.remove(session, found, asked.name)
     whose = "its ID tokens and sessions are" if isinstance(record, OidcTrust) else "its sessions are"

@@ -2,22 +2,19 @@
 
 import argparse
 import json
-from typing import TYPE_CHECKING
 
+from holdfast_cli.api import management
+from holdfast_cli.api.state_texts import moment
 from holdfast_cli.config import arguments
 from holdfast_cli.terminal import output
-
-if TYPE_CHECKING:
-    from holdfast_cli.config.arguments import Commands
+from holdfast_cli.terminal.parser import Parser
 
 
-def add(commands: "Commands") -> None:
+def add(parser: Parser) -> None:
     """Add the command."""
-    whoami = arguments.command(
-        commands,
-        "whoami",
+    arguments.define(
+        parser,
         _run,
-        short="show who the API takes you for",
         description="""\
 Show as whom the credentials of the environment sign in: principal, role, scope and
 when they expire. They are those of Terraform: TF_HTTP_USERNAME and
@@ -29,14 +26,11 @@ examples:
   holdfast whoami --address https://abc123.execute-api.eu-central-1.amazonaws.com
 """,
     )
-    arguments.add_api(whoami)
-    arguments.add_json(whoami)
+    arguments.add_api(parser)
+    arguments.add_json(parser)
 
 
 def _run(asked: argparse.Namespace) -> None:
-    from holdfast_cli.api import management  # only what talks to the API loads it
-    from holdfast_cli.api.state_texts import moment
-
     api = management.sign_in(asked)
     found = api.get("whoami")
     if asked.json:

@@ -81,6 +81,21 @@ class Expiry:
     at: datetime | None
 
 
+def define(
+    parser: "Parser", run: "Callable[[argparse.Namespace], None]", *, description: str, epilog: str
+) -> None:
+    """Say what a command does.
+
+    Args:
+        parser: of the command.
+        run: carries it out.
+        description: the beginning of its help.
+        epilog: the end of its help, with examples.
+    """
+    parser.description, parser.epilog = description, epilog
+    parser.set_defaults(run=run)
+
+
 def command(
     commands: "Commands",
     name: str,
@@ -90,29 +105,16 @@ def command(
     description: str,
     epilog: str,
 ) -> "Parser":
-    """Add a command.
-
-    Args:
-        commands: the group that it is added to.
-        name: the word that selects it.
-        run: carries it out.
-        short: its line in the list of commands.
-        description: the beginning of its own help.
-        epilog: the end of its own help, with examples.
-    """
-    parser = _parser(commands, name, short, description, epilog)
-    parser.set_defaults(run=run)
+    """Add a command to a group; `short` is its line in the list of commands, the others as in `define`."""
+    parser = commands.add_parser(name, help=short)
+    define(parser, run, description=description, epilog=epilog)
     return parser
 
 
-def group(commands: "Commands", name: str, *, short: str, description: str, epilog: str) -> "Commands":
-    """Add a command that has commands of its own."""
-    parser = _parser(commands, name, short, description, epilog)
+def group(parser: "Parser", *, description: str, epilog: str) -> "Commands":
+    """Make a command a group, which has commands of its own."""
+    parser.description, parser.epilog = description, epilog
     return parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-
-
-def _parser(commands: "Commands", name: str, short: str, description: str, epilog: str) -> "Parser":
-    return commands.add_parser(name, help=short, description=description, epilog=epilog)
 
 
 # --- options -------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import re
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 from holdfast_cli.terminal.output import plain, wrapped
@@ -27,9 +27,22 @@ class Parser(argparse.ArgumentParser):
     missing, which often is the misspelled one. This parser looks at the options of its own level first.
     """
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, fill: Callable[["Parser"], None] | None = None, **settings: Any) -> None:
+        """Create a parser.
+
+        Args:
+            fill: adds options and commands, once they are needed; None if they are added without it.
+            settings: of argparse.
+        """
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
+        self._fill = fill
         self._words: Sequence[str] = ()
+
+    def load(self) -> None:
+        """Ensure that the parser has its options and commands."""
+        if self._fill is not None:
+            fill, self._fill = self._fill, None
+            fill(self)
 
     def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
         """Parse the words of this level. None is left over.
@@ -37,6 +50,7 @@ class Parser(argparse.ArgumentParser):
         Raises:
             SystemExit: with 2 for wrong usage, with 0 after --help and --version.
         """
+        self.load()
         self._words = words = sys.argv[1:] if args is None else list(args)
         self._check_options(words)
         self._refuse_repeated(words)
@@ -154,6 +168,7 @@ class Parser(argparse.ArgumentParser):
 
     def actions(self) -> Iterator[argparse.Action]:
         """Yield the options and arguments of this command, and of all commands of this group."""
+        self.load()
         yield from self._actions
         for command in self.commands().values():
             yield from command.actions()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from holdfast_cli.main import parser
+from holdfast_cli.commands.table import parser
 from tests.support import cli_account
 from tests.support.cli_account import Aws, bucket
 

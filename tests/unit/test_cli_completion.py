@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast_cli.main import main, parser
+from holdfast_cli.commands.table import parser
+from holdfast_cli.main import main
 from tests.support.bash_completion import completions
 
 

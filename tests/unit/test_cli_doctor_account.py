@@ -13,10 +13,10 @@ from botocore.stub import Stubber
 
 from holdfast.team import LAMBDA_PYTHON
 from holdfast_cli.bucket import stack as stack_of_teams
+from holdfast_cli.commands.table import parser
 from holdfast_cli.config.settings import Settings
 from holdfast_cli.doctor import account
 from holdfast_cli.doctor.findings import Finding, Level
-from holdfast_cli.main import parser
 from tests.support import cli_account
 from tests.support.cli_account import Aws
 
@@ -379,13 +379,9 @@ def test_credentials_that_aws_does_not_know_are_one_problem(
 
 
 def test_every_example_of_the_help_is_right_usage() -> None:
-    [doctor] = [
-        command
-        for action in parser()._actions  # noqa: SLF001 argparse tells its commands in no other way
-        for name, command in (action.choices.items() if isinstance(action.choices, dict) else ())
-        if name == "doctor"
-    ]
-    examples = doctor.epilog.partition("examples:\n")[2].splitlines()
+    doctor = parser().commands()["doctor"]
+    doctor.load()
+    examples = (doctor.epilog or "").partition("examples:\n")[2].splitlines()
     assert examples
 
     for example in examples:

@@ -80,7 +80,7 @@ for moment in sys.argv[1:]:
     sys.stderr.flush()
     if (pid := os.fork()) == 0:
         os.dup2(1, 2)
-        lists = "botocore" in moment or "reading" in moment
+        lists = any(word in moment for word in ("botocore", "commands.token", "reading"))
         sys.argv = ["holdfast", *("token list --team a".split() if lists else ["--version"])]
         exec(moment)
         from holdfast_cli.__main__ import main

@@ -539,7 +539,7 @@ except SystemExit:
 print(sorted({"boto3", "botocore", "rich", "shtab", "tomlkit"} & sys.modules.keys()))
 """
 
-    for arguments in ("--help", "backend-config x --address https://api.example.com"):
+    for arguments in ("--help", "--version", "backend-config x --address https://api.example.com"):
         done = subprocess.run(
             [sys.executable, "-c", script, *shlex.split(arguments)],
             env=aws.environment,

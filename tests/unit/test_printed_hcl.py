@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 
-from holdfast_cli.main import parser
+from holdfast_cli.commands.table import parser
 from local_aws import up
 from local_aws.home import Connection, DeployedTeam, Deployment, Home
 from local_aws.terraform import packaged

@@ -1,0 +1,50 @@
+"""The commands by name. The module of a command is imported when it is typed."""
+
+from functools import partial
+from importlib import import_module
+from typing import Final
+
+import holdfast
+from holdfast_cli.terminal.parser import Parser
+
+COMMANDS: Final = {
+    "configure": "write a profile: address, team and region",
+    "login": "sign in with AWS credentials or an ID token",
+    "whoami": "show who the API takes you for",
+    "backend-config": "print the backend block of a state",
+    "state": "list states, show their history, go back, freeze",
+    "lock": "show locks, and break one that nobody holds any more",
+    "activity": "show who did what to the states in your scope",
+    "token": "create, show, rotate and revoke access tokens",
+    "trust": "let CI jobs and people sign in without a stored secret",
+    "audit": "show who did what",
+    "doctor": "find what is wrong, and say what to do",
+    "completion": "print a script that completes commands in a shell",
+}
+"""Name -> line in the help. The module has the same name, with `_` for `-`, and a function `add`."""
+
+
+def parser() -> Parser:
+    """Return the parser of all commands."""
+    top = Parser(
+        prog="holdfast",
+        description="Terraform and OpenTofu state in S3: locked, fenced, with its history.",
+        epilog="""\
+examples:
+  holdfast token create --role writer --scope 'network/*'
+  holdfast backend-config network/prod > backend.tf
+  holdfast backend-config network/prod --tfbackend > prod.tfbackend
+  holdfast state history network/prod
+  holdfast lock list
+  holdfast trust list
+""",
+    )
+    top.add_argument("--version", action="version", version=f"holdfast {holdfast.__version__}")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, line in COMMANDS.items():
+        commands.add_parser(name, help=line, fill=partial(_add, name.replace("-", "_")))
+    return top
+
+
+def _add(module: str, parser: Parser) -> None:
+    import_module(f"holdfast_cli.commands.{module}").add(parser)
