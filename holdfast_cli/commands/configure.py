@@ -138,7 +138,7 @@ def _configure(asked: argparse.Namespace) -> None:
         if not values:
             output.write(_NOTHING_CHANGED)
             return
-    profiles.save(file, name, values)
+    profiles.change(file, name, values)
     done = f"Wrote the profile {name} to {file}"
     use = "" if name == profiles.DEFAULT else f"\n\nUse it with --profile {name} or HOLDFAST_PROFILE={name}."
     written = {**found.get(name, {}), **values}
@@ -177,7 +177,10 @@ def _remove(asked: argparse.Namespace) -> None:
         raise UsageError("Leave --profile out: `remove` takes the name.")
     file = _file()
     named = list(dict.fromkeys(asked.settings))
-    profiles.remove(file, asked.name, named)
+    if named:
+        profiles.change(file, asked.name, dict.fromkeys(named))
+    else:
+        profiles.remove(file, asked.name)
     what = f"{', '.join(named)} of the profile" if named else "the profile"
     done = f"Removed {what} {asked.name} from {file}"
     with output.after(f"{done}."):

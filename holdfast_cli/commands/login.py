@@ -12,7 +12,7 @@ from holdfast.identity.trust import is_web_address
 from holdfast_cli.api import id_tokens, sessions
 from holdfast_cli.bucket import stack
 from holdfast_cli.config import arguments, cloud_config, settings
-from holdfast_cli.errors import CommandError, UsageError
+from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.parser import Parser
 
@@ -84,7 +84,7 @@ def _run(asked: argparse.Namespace) -> None:
     chosen = settings.resolve(asked)
     address = stack.api_address(chosen)
     if not is_web_address(address):
-        raise CommandError(f"A session is created over https:// only, and {address} does not begin so.")
+        raise UsageError(f"A session is created over https:// only, and {address} does not begin so.")
     if asked.oidc:
         token = id_tokens.find(asked.id_token_file, asked.audience or address)
         session = sessions.for_id_token(token, address, asked.duration)

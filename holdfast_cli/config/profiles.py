@@ -1,17 +1,18 @@
 """Named profiles: address, team and region in a TOML file of the user, and never a secret."""
 
 import difflib
+import json
 import os
 import re
 import shutil
 import stat
 import tempfile
+import tomllib
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
-from uuid import uuid4
 
 from holdfast_cli.config import arguments
 from holdfast_cli.errors import CommandError, UsageError
@@ -32,6 +33,8 @@ _LARGEST: Final = 64 * 1024
 """Bytes of a file."""
 _LONGEST_LINE: Final = 2000
 """Characters of a line."""
+_VALUE: Final = re.compile(r"""\s*["']?(\w+)["']?\s*=\s*("[^"]*"|'[^']*')""")
+"""A value in one line, which a comment may follow."""
 _MOST_NAMES: Final = 10
 """Of profiles in one line."""
 _SECRET_KEYS: Final = re.compile(r"secret|passw|token|credential|key|user|(^|_)id$", re.IGNORECASE)
@@ -88,79 +91,84 @@ def named(name: str, found: Profiles, file: Path | None) -> Mapping[str, str]:
     )
 
 
-def save(file: Path, name: str, values: Mapping[str, str]) -> None:
-    """Set values of a profile, and make it if there is none. All else in the file stays, comments too.
+def change(file: Path, name: str, values: Mapping[str, str | None]) -> None:
+    """Set values of a profile, or remove those that are None. All else in the file stays, comments too.
 
     Raises:
-        UsageError: as by `read`; the file is left as it is.
+        UsageError: as by `read`; or there is nothing to remove. The file is left as it is.
         CommandError: the file cannot be written.
     """
-    import tomlkit
-
     content = _content(file)
-    found = _parse(content, file)
-    document: Any = tomlkit.parse(_ended(content))
-    table = document.setdefault(_TABLE, tomlkit.table(is_super_table=True))
-    table.setdefault(name, {})  # it becomes a table as the others are: its own lines, or within the line
-    profile = table[name]
-    below = _take_below(profile)
-    profile.update(values)
-    if below:
-        profile.value.body.extend(below)
-    changed = _with_its_line_ends(document.as_string(), content)
-    _replace(file, changed, {**found, name: {**found.get(name, {}), **values}})
+    profiles = dict(_parse(content, file))
+    profile = dict(named(name, profiles, file) if None in values.values() else profiles.get(name, {}))
+    for key, value in values.items():
+        if value is not None:
+            profile[key] = value
+        elif profile.pop(key, None) is None:
+            raise UsageError(f"The profile {name} in {file} has no {key}.")
+    lines = _lines(content)
+    if (start := _header(lines, name)) is None:
+        lines += ["", f"[{_TABLE}.{name}]"] if lines else [f"[{_TABLE}.{name}]"]
+        start = len(lines) - 1
+    for key, value in values.items():
+        end = _end(lines, start)
+        at = next((at for at in range(start + 1, end) if _key(lines[at]) == key), None)
+        written = f"{key} = {json.dumps(value)}"
+        if at is None:
+            lines.insert(end, written)
+        elif value is None:
+            del lines[at]
+        else:
+            lines[at] = f"{written}{_VALUE.sub('', lines[at])}"
+    _replace(file, content, lines, {**profiles, name: profile})
 
 
-def remove(file: Path, name: str, settings: Iterable[str]) -> None:
-    """Remove settings of a profile, or the whole profile if none are named.
+def remove(file: Path, name: str) -> None:
+    """Remove a profile. The comments below its last value stay.
 
     Raises:
-        UsageError: as by `read` and `named`; or the profile does not have such a setting.
+        UsageError: as by `read` and `named`.
         CommandError: the file cannot be written.
     """
-    import tomlkit
-
     content = _content(file)
-    found = _parse(content, file)
-    values = dict(named(name, found, file))
-    document: Any = tomlkit.parse(_ended(content))
-    left = {other: found[other] for other in found if other != name}
-    for setting in settings:
-        if setting not in values:
-            raise UsageError(f"The profile {name} in {file} has no {setting}.")
-        del values[setting]
-        del document[_TABLE][name][setting]
-        left[name] = values
-    changed = document.as_string() if name in left else _without(document, name)
-    _replace(file, _with_its_line_ends(changed, content), left)
+    profiles = _parse(content, file)
+    named(name, profiles, file)
+    lines = _lines(content)
+    if (start := _header(lines, name)) is not None:
+        del lines[start : _end(lines, start)]
+    _replace(file, content, lines, {other: profiles[other] for other in profiles if other != name})
 
 
-def _without(document: Any, name: str) -> str:
-    """Return the text of a document without a profile, but with the comments below it."""
-    import tomlkit
-
-    profile = document[_TABLE][name]
-    comments, after = "".join(item.as_string() for _, item in _take_below(profile)), ""
-    if comments:
-        end = uuid4().hex  # it marks the end of what is removed, and is never written
-        profile.add(tomlkit.comment(end))
-        _, _, after = document.as_string().partition(f"# {end}\n")
-    del document[_TABLE][name]
-    left: str = document.as_string()
-    return left.removesuffix(after) + comments + after
+def _line_end(content: str) -> str:
+    """Return the line end of Windows if all lines have it."""
+    return "\r\n" if 0 < content.count("\n") == content.count("\r\n") else "\n"
 
 
-def _take_below(profile: Any) -> list[Any]:
-    """Take out the comments below the last key of a profile.
+def _lines(content: str) -> list[str]:
+    line_end = _line_end(content)
+    return content.removesuffix(line_end).split(line_end) if content else []
 
-    They may stand above the next profile; for tomlkit they are the end of this one.
-    """
-    body = getattr(profile.value, "body", [])
-    keys = [position for position, (key, _) in enumerate(body) if key is not None]
-    end = keys[-1] + 1 if keys else 0
-    taken = body[end:]
-    del body[end:]
-    return taken
+
+def _header(lines: Sequence[str], name: str) -> int | None:
+    """Return where the line is that a profile begins with, or None."""
+    header = re.compile(rf"\s*\[\s*{_TABLE}\s*\.\s*([\"']?){name}\1\s*\]")
+    return next((at for at, line in enumerate(lines) if header.match(line)), None)
+
+
+def _end(lines: Sequence[str], start: int) -> int:
+    """Return where the line after the last value of a profile is. Comments below may be the next one's."""
+    end = start + 1
+    for at in range(end, len(lines)):
+        if lines[at].lstrip().startswith("["):
+            break
+        if _key(lines[at]):
+            end = at + 1
+    return end
+
+
+def _key(line: str) -> str | None:
+    parts = _VALUE.match(line)
+    return parts[1] if parts else None
 
 
 # --- the file ------------------------------------------------------------------------------------
@@ -186,28 +194,18 @@ def _content(file: Path) -> str:
         raise UsageError(f"{file} cannot be read: {error.strerror}.") from error
 
 
-def _ended(content: str) -> str:
-    return content if content.endswith("\n") or not content else f"{content}\n"
-
-
-def _with_its_line_ends(changed: str, content: str) -> str:
-    """Return a changed text with the line ends of Windows if all lines of the content had them."""
-    if 0 < content.count("\n") == content.count("\r\n"):
-        return changed.replace("\r\n", "\n").replace("\n", "\r\n")
-    return changed
-
-
-def _replace(file: Path, content: str, meant: Profiles) -> None:
-    """Write the file at once: whoever reads it meanwhile sees the old one or the new one.
+def _replace(file: Path, before: str, lines: Sequence[str], meant: Profiles) -> None:
+    """Write the file at once, with the line ends that it had: readers see the old one or the new one.
 
     Raises:
-        CommandError: it cannot be written, or the content is not what is meant; the file is as it was.
+        CommandError: it cannot be written, or the lines are not what is meant; the file is as it was.
     """
+    content = "".join(f"{line}{_line_end(before)}" for line in lines)
     try:
-        written_as_meant = _parse(content, file) == meant
-    except UsageError:  # tomlkit made something else of it
-        written_as_meant = False
-    if not written_as_meant:
+        is_as_meant = _parse(content, file) == meant
+    except UsageError:
+        is_as_meant = False
+    if not is_as_meant:  # it has inline tables, dotted keys or strings of several lines
         raise CommandError(f"{file} is written in a way that cannot be changed here: edit it by hand.")
     target = Path(os.path.realpath(file))  # of a link, what it leads to
     if target.exists() and not target.is_file():  # /dev/null stands for no file
@@ -234,8 +232,6 @@ def _replace(file: Path, content: str, meant: Profiles) -> None:
 
 
 def _parse(content: str, file: Path | None) -> Profiles:
-    import tomllib
-
     # The parser takes gigabytes for a key with some ten thousand dots, which is one line.
     if max(map(len, content.split("\n"))) > _LONGEST_LINE:
         raise UsageError(f"{file} has a line of more than {_LONGEST_LINE} characters: write it shorter.")

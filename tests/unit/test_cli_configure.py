@@ -83,7 +83,7 @@ SHAPES: Final = {
     "a comment above": "[profiles.staging]\nteam = 'old'\n\n# about a\n[profiles.a]\nteam = 'a' # note\n",
     "no end of line": "[profiles.a]\nteam = 'a'",
     "end of line of Windows": "\ufeff[profiles.a]\r\nteam = 'a' # note\r\n",
-    "one line": "profiles = {a = {team = 'a'}}\n",
+    "ends of lines of both kinds": "[profiles.a]\nteam = 'a' # note\r\n",
     "no profile yet": "# mine\n[profiles]\n",
     "dots": "profiles.a.team = 'a' # note\n",
 }
@@ -98,7 +98,7 @@ def test_what_a_person_wrote_stays(holdfast: Callable[..., int], file: Path, con
 
     assert holdfast("configure", "--profile", "staging", "--team", "new", "--region", "eu-west-1") == 0
     assert profiles.read(file) == {**others, "staging": {"team": "new", "region": "eu-west-1"}}
-    if "\r\n" in content:
+    if "]\r\n" in content:
         assert file.read_bytes().count(b"\r\n") == len(file.read_bytes().splitlines()) > content.count("\n")
     for comment in ("# mine", "# first", "# note", "# about a", "# end"):
         assert file.read_text().count(comment) == content.count(comment)
@@ -112,11 +112,20 @@ def test_what_a_person_wrote_stays(holdfast: Callable[..., int], file: Path, con
     assert mode(file) == 0o640
 
 
-def test_a_file_that_tomlkit_would_change_otherwise_stays_as_it_is(
-    holdfast: Callable[..., int], file: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "content",
+    [
+        "profiles = {a = {team = 'x'}}\n",
+        "profiles.b.team = 'x'\n",
+        "profiles.b = {team = 'x'}\n",
+        "[profiles.b]\nteam = '''\nx'''\n",
+    ],
+)
+def test_a_profile_in_another_form_is_to_be_edited_by_hand(
+    holdfast: Callable[..., int], file: Path, capsys: pytest.CaptureFixture[str], content: str
 ) -> None:
     file.parent.mkdir(parents=True)
-    file.write_text('profiles.a = {team = "x"}\nprofiles.c.team = "z"\n')
+    file.write_text(content)
     before = file.read_bytes()
 
     assert holdfast("configure", "--profile", "b", "--team", "y") == 1

@@ -536,7 +536,7 @@ try:
     main(sys.argv[1:])
 except SystemExit:
     pass
-print(sorted({"boto3", "botocore", "rich", "shtab", "tomlkit"} & sys.modules.keys()))
+print(sorted({"boto3", "botocore", "rich", "shtab"} & sys.modules.keys()))
 """
 
     for arguments in ("--help", "--version", "backend-config x --address https://api.example.com"):
