@@ -16,9 +16,10 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from gateway.responses import Response
-from holdfast import audit, json_object, names
+from holdfast import audit, audit_log, names
 from holdfast.access import Action, Caller
 from holdfast.audit import Event
+from holdfast.audit_log import FIRST_SPAN, GROWTH, Line, milliseconds
 from holdfast.errors import InvalidName, InvalidRequest, OutcomeUnknown, StorageRefused
 from holdfast.names import StateName
 from holdfast.s3.store import sdk_session
@@ -32,9 +33,7 @@ MAX_REQUESTS: Final = 10
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DEFAULT_SINCE: Final = timedelta(hours=24)
-_FIRST_SPAN: Final = 10 * 60_000
-"""Milliseconds that the search looks back first."""
-_GROWTH: Final = 4
+_MILLISECOND: Final = timedelta(milliseconds=1)
 _CLOCKS: Final = timedelta(minutes=1)
 """How far ahead of this function's clock that of another function may be."""
 _SECONDS: Final = 12.0
@@ -93,12 +92,6 @@ class Place:
         return place
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    timestamp: int
-    event: Mapping[str, Any]
-
-
 def read(request: Request) -> Response:
     """Respond with events of the audit trail within the caller's scope."""
     asked = request.parameters("state", "cursor", "since", "until")
@@ -132,15 +125,15 @@ def _place(asked: Mapping[str, str], now: datetime) -> Place:
         )
     if "cursor" in asked:
         return Place.parse(asked["cursor"])
-    return Place(_milliseconds(since), _milliseconds(until), _FIRST_SPAN)
+    return Place(milliseconds(since), milliseconds(until), FIRST_SPAN // _MILLISECOND)
 
 
-def _page(place: Place, state: StateName | None, caller: Caller) -> tuple[list[_Line], Place | None]:
+def _page(place: Place, state: StateName | None, caller: Caller) -> tuple[list[Line], Place | None]:
     """Return events, newest first, and what is still to be searched; None if nothing is.
 
     There may be none where much was searched that others did.
     """
-    found: list[_Line] = []
+    found: list[Line] = []
     begun, budget = place, _Budget()
     while len(found) < PAGE and place.since < place.until and not budget.is_spent:
         start = max(place.since, place.until - place.span)
@@ -152,17 +145,17 @@ def _page(place: Place, state: StateName | None, caller: Caller) -> tuple[list[_
             break  # what was searched counts, and the next page goes on from there
         if lines is None:
             # More than the requests that were left return, oldest first: the newest are not among them.
-            place = replace(place, span=max(1, (place.until - start) // _GROWTH))
+            place = replace(place, span=max(1, (place.until - start) // GROWTH))
             continue
         found += sorted(_in_scope(lines, caller), key=lambda line: line.timestamp, reverse=True)
-        place = replace(place, until=start, span=place.span * _GROWTH)
+        place = replace(place, until=start, span=place.span * GROWTH)
     if len(found) > PAGE:
         found, end = _cut(found)
-        place = replace(place, until=end, span=place.span // _GROWTH)
+        place = replace(place, until=end, span=place.span // GROWTH)
     return found, place if place.since < place.until else None
 
 
-def _cut(lines: list[_Line]) -> tuple[list[_Line], int]:
+def _cut(lines: list[Line]) -> tuple[list[Line], int]:
     """Return the events of one page, and the time at which the next one ends.
 
     A page ends between two milliseconds: no event is on two pages, or on none.
@@ -189,7 +182,7 @@ class _Budget:
         self._left -= 1
 
 
-def _between(start: int, end: int, state: StateName | None, budget: _Budget) -> list[_Line] | None:
+def _between(start: int, end: int, state: StateName | None, budget: _Budget) -> list[Line] | None:
     """Return the events of a span, each once; None if it takes more requests than are left.
 
     Raises:
@@ -203,15 +196,13 @@ def _between(start: int, end: int, state: StateName | None, budget: _Budget) -> 
         # A phrase, which matches anywhere in a line; a name holds nothing that it would have to escape.
         **({"filterPattern": f'"{state}"'} if state else {}),
     }
-    found: dict[str, _Line] = {}
+    found: dict[str, Line] = {}
     while not budget.is_spent:
         budget.spend()
         page = _filtered(request)
-        for line in page["events"]:
-            event = _event(line["message"])
-            if event is not None and (state is None or event.get("state") == state.value):
-                # An event is delivered at least once; a duplicate has the same ID.
-                found.setdefault(str(event.get("id", line["eventId"])), _Line(line["timestamp"], event))
+        for line in audit_log.lines(page):
+            if state is None or line.event.get("state") == state.value:
+                found.setdefault(line.id, line)
         if "nextToken" not in page:
             return list(found.values())
         request["nextToken"] = page["nextToken"]
@@ -231,9 +222,7 @@ def _filtered(request: Mapping[str, Any]) -> dict[str, Any]:
         ) from error
     except BotoCoreError as error:
         raise _unknown(type(error).__name__) from error
-    needed = {"message", "timestamp", "eventId"}
-    # The SDK reads a missing body as an empty one, and an event without what it must have.
-    if not all(line.keys() >= needed for line in page.get("events", [{}])):
+    if not audit_log.is_complete(page):
         raise _unknown("the response was cut short")
     return page
 
@@ -242,14 +231,7 @@ def _unknown(why: str) -> OutcomeUnknown:
     return OutcomeUnknown(f"CloudWatch Logs did not return the audit trail for now ({why}). A retry is safe.")
 
 
-def _event(message: str) -> Mapping[str, Any] | None:
-    try:
-        return json_object.parse(message.encode())
-    except ValueError:
-        return None
-
-
-def _in_scope(lines: Iterable[_Line], caller: Caller) -> Iterable[_Line]:
+def _in_scope(lines: Iterable[Line], caller: Caller) -> Iterable[Line]:
     """Return the events that the caller may see; with `*` also those that name no state, as sign-ins do."""
     return (line for line in lines if "*" in caller.scope or _may_see(line.event.get("state"), caller))
 
@@ -264,7 +246,3 @@ def _may_see(state: object, caller: Caller) -> bool:
 def _fields(event: Mapping[str, Any]) -> Mapping[str, Any]:
     named = ((name, event.get(name)) for name in (*audit.ADDED_FIELDS, *audit.FIELDS))
     return {name: value for name, value in named if value is not None}
-
-
-def _milliseconds(when: datetime) -> int:
-    return max(0, int(when.timestamp() * 1000))

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from botocore.exceptions import ClientError
 
-from holdfast import json_object
+from holdfast import audit_log
 from holdfast import team as teams
 from holdfast.audit import audit_log_group
+from holdfast.audit_log import FIRST_SPAN, GROWTH, milliseconds
 from holdfast_cli.bucket.aws_errors import AwsUnavailableError, as_command_errors, code_of
 from holdfast_cli.bucket.stack import CLIENT_CONFIG
 from holdfast_cli.errors import CommandError
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 
     from holdfast_cli.terminal.output import Progress
 
-Event = dict[str, Any]
+Event = Mapping[str, Any]
 Events = dict[str, Event]
-"""Events by their IDs, oldest first. An event is delivered at least once; a duplicate has the same ID."""
+"""Events by their IDs, oldest first."""
 
 _LONGEST_PATTERN: Final = 1024
 """Characters of a filter (API reference of FilterLogEvents)."""
@@ -31,11 +32,6 @@ _IN_FULL = {"principal": "subject"}
 """Field to the field with its full text: a long principal is a digest."""
 _TOKEN: Final = "token:"  # noqa: S105 the prefix of a token's principal
 
-
-_FIRST_SPAN: Final = timedelta(minutes=10)
-"""How far back the search for the newest events looks first."""
-_GROWTH: Final = 4
-"""How many times as far each further look of that search goes."""
 
 LATEST: Final = timedelta(minutes=10)
 """How late an event may come to be noticed as a new one. Lambda retries a delivery that failed after one
@@ -87,26 +83,24 @@ class Log:
             CommandError: there is no such log, or AWS does not allow it.
         """
         name = audit_log_group(self.team)
-        end = {} if search.until is None else {"endTime": _milliseconds(search.until) - 1}
+        end = {} if search.until is None else {"endTime": milliseconds(search.until) - 1}
         found: Events = {}
         with as_command_errors():
             pages = self.client.get_paginator("filter_log_events").paginate(
                 logGroupName=name,
-                startTime=_milliseconds(search.since),
+                startTime=milliseconds(search.since),
                 filterPattern=_pattern(search),
                 **end,
             )
             try:
                 for page in pages:
-                    # The SDK reads a missing body as an empty one, and an event without what it must have.
-                    if not all(event.keys() >= {"message", "eventId"} for event in page.get("events", [{}])):
+                    if not audit_log.is_complete(page):
                         raise AwsUnavailableError(
                             f"The response about {name} was cut short: run the command again."
                         )
-                    for line in page["events"]:
-                        event = _event(line["message"])
-                        if event is not None and _matches(event, search):
-                            found.setdefault(str(event.get("id", line["eventId"])), event)
+                    for line in audit_log.lines(page):
+                        if _matches(line.event, search):
+                            found.setdefault(line.id, line.event)
                     if progress:
                         progress.show(f"{len(found)} events so far in {name}")
             except ClientError as error:
@@ -132,13 +126,13 @@ class Log:
         # none of them. FilterLogEvents itself can begin with the newest since June 2026; the local AWS and
         # older SDKs cannot.
         found: Events = {}
-        until, end, span = search.until, search.until or datetime.now(UTC), _FIRST_SPAN
+        until, end, span = search.until, search.until or datetime.now(UTC), FIRST_SPAN
         while len(found) < count:
             start = end - min(span, end - search.since)
             found |= self.read(replace(search, since=start, until=until), progress)
             if start <= search.since:
                 break
-            until, end, span = start, start, span * _GROWTH
+            until, end, span = start, start, span * GROWTH
         return dict(list(_ordered(found).items())[-count:])
 
 
@@ -205,10 +199,6 @@ def _ordered(events: Events) -> Events:
     return dict(sorted(events.items(), key=lambda item: str(item[1].get("time", ""))))
 
 
-def _milliseconds(time: datetime) -> int:
-    return max(0, int(time.timestamp() * 1000))
-
-
 def _pattern(search: Search) -> str:
     """Return a filter that matches every event that is searched, and few others.
 
@@ -227,13 +217,6 @@ def _pattern(search: Search) -> str:
         if json.dumps(value.removeprefix(_TOKEN)) == term and len(longer) <= _LONGEST_PATTERN:
             pattern = longer
     return pattern
-
-
-def _event(message: str) -> Event | None:
-    try:
-        return json_object.parse(message.encode())
-    except ValueError:
-        return None
 
 
 def _matches(event: Event, search: Search) -> bool:

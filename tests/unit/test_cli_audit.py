@@ -333,7 +333,7 @@ def pages(*bodies: bytes) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]
 
 
 def page(*events: dict[str, object], more: str | None = None) -> bytes:
-    lines = [{"eventId": str(one.get("id")), "message": json.dumps(one)} for one in events]
+    lines = [{"eventId": str(one.get("id")), "timestamp": 1, "message": json.dumps(one)} for one in events]
     return json.dumps({"events": lines} | ({"nextToken": more} if more else {})).encode()
 
 
@@ -401,7 +401,10 @@ def test_an_answer_that_is_cut_short_is_no_end_of_the_log(aws: Aws, body: bytes)
 
 
 def test_a_line_that_is_no_event_is_passed_over(aws: Aws) -> None:
-    lines = [{"eventId": "x", "message": text} for text in ("", "text", "[]", '"x"', json.dumps(READ))]
+    lines = [
+        {"eventId": "x", "timestamp": 1, "message": text}
+        for text in ("", "text", "[]", '"x"', json.dumps(READ))
+    ]
     with pages(json.dumps({"events": lines}).encode()) as (environment, _):
         printed = aws.output("audit", "--json", "--team", "payments", **environment)
 

@@ -66,7 +66,7 @@ class Logs:
             for time, event in self.lines
             if request["startTime"] <= time <= request.get("endTime", time)
         )
-        lines = [{"eventId": "unused", "message": message} for _, message in found]
+        lines = [{"eventId": "unused", "timestamp": time, "message": message} for time, message in found]
         yield {"events": []}
         for start in range(0, len(lines), 2):
             yield {"events": lines[start : start + 2]}
