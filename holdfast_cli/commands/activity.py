@@ -10,55 +10,50 @@ from holdfast_cli.api import management
 from holdfast_cli.commands import audit
 from holdfast_cli.config import arguments
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.parser import Parser
+from holdfast_cli.terminal.declaration import Command, option
 
 _SINCE: Final = timedelta(days=7)
 _LIMIT: Final = 50
 
+COMMAND = Command()
 
-def add(parser: Parser) -> None:
-    """Add the command."""
-    arguments.define(
-        parser,
-        _run,
-        description="""\
+
+@COMMAND.define(
+    """\
 Show the events of the audit trail about one state, or about all in your scope,
 oldest first. It takes the role maintainer and no AWS credentials; `holdfast audit`
 shows the whole trail, and needs them.""",
-        epilog="""\
-examples:
+    """\
   holdfast activity
   holdfast activity network/prod --since 30d
   holdfast activity network/prod --limit 500 --json
 """,
-    )
-    parser.add_argument(
+    option(
         "state",
         nargs="?",
         type=arguments.state,
         default=None,
         metavar="STATE",
         help="only of this state; default: of all in your scope",
-    )
-    parser.add_argument(
+    ),
+    option(
         "--since",
         type=arguments.past,
         metavar="WHEN",
         help=(
             f"from then on: 30d or 12h ago, or a date (UTC) as 2026-11-01; default: {arguments.shown(_SINCE)}"
         ),
-    )
-    parser.add_argument(
+    ),
+    option(
         "--limit",
         type=arguments.count,
         default=_LIMIT,
         metavar="COUNT",
         help=f"only the newest COUNT; default: {_LIMIT}",
-    )
-    arguments.add_api(parser)
-    arguments.add_json(parser, "one JSON array")
-
-
+    ),
+    arguments.API,
+    arguments.as_json("one JSON array"),
+)
 def _run(asked: argparse.Namespace) -> None:
     since = asked.since or datetime.now(UTC) - _SINCE
     query = {"state": None if asked.state is None else asked.state.value, "since": output.word(since)}

@@ -16,7 +16,7 @@ from holdfast_cli.bucket.aws_errors import AwsUnavailableError
 from holdfast_cli.config import arguments, settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.parser import Parser
+from holdfast_cli.terminal.declaration import Command, either, option
 
 if TYPE_CHECKING:
     from holdfast_cli.bucket.audit import Log, Search
@@ -35,66 +35,7 @@ DETAILS = (
 NOT_DETAILS = frozenset({"principal", "subject", "state", "source", "marker_left", "status", "request_id"})
 """Fields that have columns of their own, or that only --json shows."""
 
-
-def add(parser: Parser) -> None:
-    """Add the command."""
-    arguments.define(
-        parser,
-        _run,
-        description="""\
-Show sign-ins, locks, reads, writes, deletes and denied requests from the team's
-audit log, oldest first. An unknown state or principal has no events. Needs AWS
-credentials that may filter the events of that log group;
-for the local AWS: set -a; . .local/aws.env; set +a.""",
-        epilog="""\
-examples:
-  holdfast audit --state network/prod --since 7d
-  holdfast audit --principal token:k2v9x0q7m3c1d8f5a6b4 --since 90d
-  holdfast audit --version-id 01d6982f-9fff-469a-92e6-8e752d47eade
-  holdfast audit --writes --limit 20
-  holdfast audit --writes --follow --limit 10
-  holdfast audit --event sign_in.refused --since 2026-11-01 --until 2026-12-01 --json
-""",
-    )
-    parser.add_argument("--state", type=arguments.state, metavar="STATE", help="only events of this state")
-    kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--event", type=_event, metavar="EVENT", help="only this event, as state.written")
-    kind.add_argument(
-        "--writes", action="store_true", help=f"only events that changed a state: {' and '.join(WRITES)}"
-    )
-    parser.add_argument(
-        "--principal",
-        type=_principal,
-        metavar="WHO",
-        help="only events of this caller: a token's ID, another principal, or a subject in full",
-    )
-    parser.add_argument(
-        "--version-id", type=_value, metavar="ID", help="only events of this version of a state"
-    )
-    parser.add_argument("--lock-id", type=_value, metavar="ID", help="only events of this lock")
-    parser.add_argument(
-        "--since",
-        type=arguments.past,
-        metavar="WHEN",
-        help=(
-            f"from then on: 30d or 12h ago, or a date (UTC) as 2026-11-01; default: {arguments.shown(_SINCE)}"
-        ),
-    )
-    end = parser.add_mutually_exclusive_group()
-    end.add_argument("--until", type=arguments.past, metavar="WHEN", help="before then; default: now")
-    end.add_argument(
-        "--follow",
-        action="store_true",
-        help="go on with new events as they come, until Ctrl-C; without --since and --limit only these",
-    )
-    parser.add_argument(
-        "--limit",
-        type=arguments.count,
-        metavar="COUNT",
-        help="only the newest COUNT of the selected events, oldest first",
-    )
-    arguments.add_team(parser)
-    arguments.add_json(parser, "one JSON object per line")
+COMMAND = Command()
 
 
 def _event(value: str) -> str:
@@ -115,6 +56,60 @@ def _value(value: str) -> str:
     return value
 
 
+@COMMAND.define(
+    """\
+Show sign-ins, locks, reads, writes, deletes and denied requests from the team's
+audit log, oldest first. An unknown state or principal has no events. Needs AWS
+credentials that may filter the events of that log group;
+for the local AWS: set -a; . .local/aws.env; set +a.""",
+    """\
+  holdfast audit --state network/prod --since 7d
+  holdfast audit --principal token:k2v9x0q7m3c1d8f5a6b4 --since 90d
+  holdfast audit --version-id 01d6982f-9fff-469a-92e6-8e752d47eade
+  holdfast audit --writes --limit 20
+  holdfast audit --writes --follow --limit 10
+  holdfast audit --event sign_in.refused --since 2026-11-01 --until 2026-12-01 --json
+""",
+    option("--state", type=arguments.state, metavar="STATE", help="only events of this state"),
+    either(
+        option("--event", type=_event, metavar="EVENT", help="only this event, as state.written"),
+        option(
+            "--writes", action="store_true", help=f"only events that changed a state: {' and '.join(WRITES)}"
+        ),
+    ),
+    option(
+        "--principal",
+        type=_principal,
+        metavar="WHO",
+        help="only events of this caller: a token's ID, another principal, or a subject in full",
+    ),
+    option("--version-id", type=_value, metavar="ID", help="only events of this version of a state"),
+    option("--lock-id", type=_value, metavar="ID", help="only events of this lock"),
+    option(
+        "--since",
+        type=arguments.past,
+        metavar="WHEN",
+        help=(
+            f"from then on: 30d or 12h ago, or a date (UTC) as 2026-11-01; default: {arguments.shown(_SINCE)}"
+        ),
+    ),
+    either(
+        option("--until", type=arguments.past, metavar="WHEN", help="before then; default: now"),
+        option(
+            "--follow",
+            action="store_true",
+            help="go on with new events as they come, until Ctrl-C; without --since and --limit only these",
+        ),
+    ),
+    option(
+        "--limit",
+        type=arguments.count,
+        metavar="COUNT",
+        help="only the newest COUNT of the selected events, oldest first",
+    ),
+    arguments.TEAM,
+    arguments.as_json("one JSON object per line"),
+)
 def _run(asked: argparse.Namespace) -> None:
     now = datetime.now(UTC)
     since = asked.since or now - _SINCE

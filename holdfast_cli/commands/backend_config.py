@@ -5,15 +5,13 @@ import argparse
 from holdfast_cli.config import arguments, backend_config, cloud_config, settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.parser import Parser
+from holdfast_cli.terminal.declaration import Command, either, option
+
+COMMAND = Command()
 
 
-def add(parser: Parser) -> None:
-    """Add the command."""
-    arguments.define(
-        parser,
-        _run,
-        description="""\
+@COMMAND.define(
+    """\
 Print the backend "http" block of a state. Where neither --address,
 HOLDFAST_ADDRESS nor the profile has the address, it is read from the team's
 stack, which needs AWS credentials;
@@ -26,8 +24,7 @@ Of the exports of --env it remembers nothing.
 
 --cloud prints a cloud block: the organization is the first segment of STATE,
 the workspace the rest, with ':' for '/'.""",
-        epilog="""\
-examples:
+    """\
   holdfast backend-config network/prod > backend.tf
   holdfast backend-config network/prod --team payments --read-only
   holdfast backend-config network/prod --address https://abc123.execute-api.eu-central-1.amazonaws.com
@@ -37,41 +34,34 @@ examples:
   holdfast backend-config network/prod --cloud --tags network > cloud.tf
   eval "$(holdfast backend-config network/prod --env)"
 """,
-    )
-    parser.add_argument(
-        "state", type=arguments.state, metavar="STATE", help="the state's name, such as network/prod"
-    )
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument(
-        "--tfbackend",
-        action="store_true",
-        help="print a file for `terraform init -backend-config=FILE`, for several environments",
-    )
-    form.add_argument(
-        "--env", action="store_true", help="print TF_HTTP_* exports, of which Terraform remembers nothing"
-    )
-    form.add_argument(
-        "--outputs",
-        action="store_true",
-        help="print a terraform_remote_state data source, for those who read its outputs",
-    )
-    form.add_argument(
-        "--cloud", action="store_true", help="print a cloud block, for a state whose name has a '/'"
-    )
-    form.add_argument("--remote", action="store_true", help='the same as the older backend "remote"')
-    parser.add_argument(
+    option("state", type=arguments.state, metavar="STATE", help="the state's name, such as network/prod"),
+    either(
+        option(
+            "--tfbackend",
+            action="store_true",
+            help="print a file for `terraform init -backend-config=FILE`, for several environments",
+        ),
+        option(
+            "--env", action="store_true", help="print TF_HTTP_* exports, of which Terraform remembers nothing"
+        ),
+        option(
+            "--outputs",
+            action="store_true",
+            help="print a terraform_remote_state data source, for those who read its outputs",
+        ),
+        option("--cloud", action="store_true", help="print a cloud block, for a state whose name has a '/'"),
+        option("--remote", action="store_true", help='the same as the older backend "remote"'),
+    ),
+    option(
         "--tags",
         type=arguments.tags,
         default=(),
         metavar="TAGS",
         help="with --cloud: for all workspaces with these tags, as in a,b",
-    )
-    parser.add_argument(
-        "--read-only", action="store_true", help="leave the lock out, for those who only plan"
-    )
-    arguments.add_address_or_team(parser)
-
-
+    ),
+    option("--read-only", action="store_true", help="leave the lock out, for those who only plan"),
+    arguments.ADDRESS_OR_TEAM,
+)
 def _run(asked: argparse.Namespace) -> None:
     if asked.outputs and asked.read_only:
         raise UsageError("--outputs locks nothing: leave --read-only out.")

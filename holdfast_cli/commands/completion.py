@@ -7,33 +7,27 @@ from typing import Final
 import shtab
 
 from holdfast_cli.commands import table
-from holdfast_cli.config import arguments
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.parser import Parser
+from holdfast_cli.terminal.declaration import Command, option
 
 _SHELLS: Final = ("bash", "zsh", "fish")
 
+COMMAND = Command()
 
-def add(parser: Parser) -> None:
-    """Add the command."""
-    arguments.define(
-        parser,
-        _run,
-        description="""\
+
+@COMMAND.define(
+    """\
 Print a script with which a shell completes commands, options, their choices and
 the names of files. A new shell has it, and keeps up with upgrades, with one line:
   bash  in ~/.bashrc                   eval "$(holdfast completion bash)"
   zsh   in ~/.zshrc, after compinit    eval "$(holdfast completion zsh)"
   fish  in ~/.config/fish/config.fish  holdfast completion fish | source""",
-        epilog="""\
-examples:
+    """\
   eval "$(holdfast completion bash)"
   holdfast completion fish > ~/.config/fish/completions/holdfast.fish
 """,
-    )
-    parser.add_argument("shell", choices=_SHELLS, metavar="SHELL", help=", ".join(_SHELLS))
-
-
+    option("shell", choices=_SHELLS, metavar="SHELL", help=", ".join(_SHELLS)),
+)
 def _run(asked: argparse.Namespace) -> None:
     top = table.parser()
     for action in list(top.actions()):

@@ -10,101 +10,22 @@ from typing import TYPE_CHECKING, Final, TextIO
 from holdfast_cli.config import arguments, profiles, settings
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.parser import Parser
+from holdfast_cli.terminal.declaration import Command, Option, option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holdfast_cli.config.arguments import Commands
     from holdfast_cli.config.settings import Found
 
 _WORDS: Final = {"address": "API address", "team": "Team", "region": "AWS region"}
 """What each setting is called where it is asked for."""
 _NOTHING_CHANGED: Final = "Nothing was changed."
 
-
-def add(parser: Parser) -> None:
-    """Add the commands."""
-    arguments.define(
-        parser,
-        _configure,
-        description="""\
-Write a profile: the API's address, the team and the AWS region that the other
-commands use where neither an option nor a variable names them. In a terminal and
-without options it asks for each. What is not named stays as it is.
-
-The file is ~/.config/holdfast/config.toml, or below XDG_CONFIG_HOME, or
-HOLDFAST_CONFIG_FILE. It never holds a secret: Terraform's credentials are in
-TF_HTTP_USERNAME and TF_HTTP_PASSWORD, those of AWS in a profile of AWS, which
-AWS_PROFILE names.""",
-        epilog="""\
-examples:
-  holdfast configure
-  holdfast configure --profile staging --team payments --region eu-central-1
-  holdfast configure --address https://abc123.execute-api.eu-central-1.amazonaws.com
-  holdfast configure list
-  holdfast configure remove staging
-""",
-    )
-    _add_profile(parser, default=None)
-    parser.add_argument("--address", type=arguments.address, metavar="URL", help="the API's base URL")
-    parser.add_argument("--team", type=arguments.team, metavar="TEAM", help="whose stack")
-    parser.add_argument(
-        "--region", type=arguments.region, metavar="REGION", help="the AWS region of the stack"
-    )
-    others = parser.add_subparsers(title="commands", metavar="[COMMAND]")
-    _add_list(others)
-    _add_remove(others)
+COMMAND = Command()
 
 
-def _add_list(group: "Commands") -> None:
-    listing = arguments.command(
-        group,
-        "list",
-        _list,
-        short="show the settings, and where each comes from",
-        description="""\
-Show which profile, address, team and region the commands use here, and where each
-comes from. Nothing is asked of AWS.""",
-        epilog="""\
-examples:
-  holdfast configure list
-  holdfast configure list --profile staging
-  holdfast configure list --json
-""",
-    )
-    # With a default, the absence of the option here would hide that it stands before the command.
-    _add_profile(listing, default=argparse.SUPPRESS)
-    arguments.add_json(listing)
-
-
-def _add_remove(group: "Commands") -> None:
-    remove = arguments.command(
-        group,
-        "remove",
-        _remove,
-        short="remove a profile, or settings of it",
-        description="Remove a profile; or, if settings are named, only these of it.",
-        epilog="""\
-examples:
-  holdfast configure remove staging
-  holdfast configure remove staging region
-  holdfast configure remove staging address team
-""",
-    )
-    remove.add_argument("name", type=arguments.profile, metavar="NAME", help="the profile's name")
-    remove.add_argument(
-        "settings",
-        nargs="*",
-        default=[],  # argparse says that it is required otherwise
-        type=_setting,
-        metavar="SETTING",
-        help=f"of {', '.join(profiles.RULES)}; default: the whole profile",
-    )
-
-
-def _add_profile(parser: argparse.ArgumentParser, default: str | None) -> None:
-    parser.add_argument(
+def _profile_option(default: str | None) -> Option:
+    return option(
         "--profile",
         type=arguments.profile,
         default=default,
@@ -120,9 +41,28 @@ def _setting(value: str) -> str:
     return value
 
 
-# --- what they do --------------------------------------------------------------------------------
+@COMMAND.define(
+    """\
+Write a profile: the API's address, the team and the AWS region that the other
+commands use where neither an option nor a variable names them. In a terminal and
+without options it asks for each. What is not named stays as it is.
 
-
+The file is ~/.config/holdfast/config.toml, or below XDG_CONFIG_HOME, or
+HOLDFAST_CONFIG_FILE. It never holds a secret: Terraform's credentials are in
+TF_HTTP_USERNAME and TF_HTTP_PASSWORD, those of AWS in a profile of AWS, which
+AWS_PROFILE names.""",
+    """\
+  holdfast configure
+  holdfast configure --profile staging --team payments --region eu-central-1
+  holdfast configure --address https://abc123.execute-api.eu-central-1.amazonaws.com
+  holdfast configure list
+  holdfast configure remove staging
+""",
+    _profile_option(default=None),
+    option("--address", type=arguments.address, metavar="URL", help="the API's base URL"),
+    option("--team", type=arguments.team, metavar="TEAM", help="whose stack"),
+    option("--region", type=arguments.region, metavar="REGION", help="the AWS region of the stack"),
+)
 def _configure(asked: argparse.Namespace) -> None:
     file = _file()
     found = profiles.read(file)  # a file that is not valid is reported before anything is asked
@@ -147,8 +87,22 @@ def _configure(asked: argparse.Namespace) -> None:
         output.write(f"{done}:\n\n{output.listed(fields)}{use}")
 
 
+@COMMAND.add(
+    "list",
+    "show the settings, and where each comes from",
+    """\
+Show which profile, address, team and region the commands use here, and where each
+comes from. Nothing is asked of AWS.""",
+    """\
+  holdfast configure list
+  holdfast configure list --profile staging
+  holdfast configure list --json
+""",
+    _profile_option(default=argparse.SUPPRESS),
+    arguments.as_json(),
+)
 def _list(asked: argparse.Namespace) -> None:
-    _refuse_options(asked, "list", "address", "team", "region")
+    _refuse_options(asked, "list")
     file = profiles.path(os.environ)
     found, no_region = dict(settings.sources(asked)), ""
     if found["region"] is None:
@@ -171,8 +125,27 @@ def _list(asked: argparse.Namespace) -> None:
         output.write(f"{text}\n\n{has}")
 
 
+@COMMAND.add(
+    "remove",
+    "remove a profile, or settings of it",
+    "Remove a profile; or, if settings are named, only these of it.",
+    """\
+  holdfast configure remove staging
+  holdfast configure remove staging region
+  holdfast configure remove staging address team
+""",
+    option("name", type=arguments.profile, metavar="NAME", help="the profile's name"),
+    option(
+        "settings",
+        nargs="*",
+        default=[],  # argparse says that it is required otherwise
+        type=_setting,
+        metavar="SETTING",
+        help=f"of {', '.join(profiles.RULES)}; default: the whole profile",
+    ),
+)
 def _remove(asked: argparse.Namespace) -> None:
-    _refuse_options(asked, "remove", "address", "team", "region")
+    _refuse_options(asked, "remove")
     if asked.profile is not None:
         raise UsageError("Leave --profile out: `remove` takes the name.")
     file = _file()
@@ -194,10 +167,10 @@ def _file() -> Path:
     return file
 
 
-def _refuse_options(asked: argparse.Namespace, command: str, *options: str) -> None:
-    for option in options:
-        if getattr(asked, option) is not None:
-            raise UsageError(f"--{option} is for `holdfast configure` alone: leave it out of `{command}`.")
+def _refuse_options(asked: argparse.Namespace, command: str) -> None:
+    for setting in profiles.RULES:
+        if getattr(asked, setting) is not None:
+            raise UsageError(f"--{setting} is for `holdfast configure` alone: leave it out of `{command}`.")
 
 
 # --- asking --------------------------------------------------------------------------------------

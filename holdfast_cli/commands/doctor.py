@@ -17,18 +17,16 @@ from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, Level
 from holdfast_cli.errors import CommandError, OutputClosedError, UsageError
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.parser import Parser
+from holdfast_cli.terminal.declaration import Command, option
 
 _WIDEST_LEVEL: Final = max(map(len, Level))
 _COLOURS: Final = {Level.OK: "green", Level.NOTE: "yellow", Level.PROBLEM: "red"}
 
+COMMAND = Command()
 
-def add(parser: Parser) -> None:
-    """Add the command."""
-    arguments.define(
-        parser,
-        _run,
-        description="""\
+
+@COMMAND.define(
+    """\
 Look for faults, and print one line for each finding with what to do:
   holdfast doctor --account   before a deployment: the AWS account
   holdfast doctor             after it: the team's stack, API and bucket
@@ -37,41 +35,38 @@ Look for faults, and print one line for each finding with what to do:
 Nothing is left behind. The first two need AWS credentials, the third only where
 it is not told the API's address; for the local AWS: set -a; . .local/aws.env;
 set +a. The exit code is 1 where something must be done.""",
-        epilog="""\
-examples:
+    """\
   holdfast doctor --account
   holdfast doctor --team payments
   holdfast doctor network/prod
   holdfast doctor network/prod --address https://abc123.execute-api.eu-central-1.amazonaws.com
   holdfast doctor --team payments --json
 """,
-    )
-    parser.add_argument(
+    option(
         "state",
         nargs="?",
         type=arguments.state,
         metavar="STATE",
         help="whose configuration is in this folder",
-    )
-    parser.add_argument("--account", action="store_true", help="the AWS account, before a deployment")
-    parser.add_argument(
+    ),
+    option("--account", action="store_true", help="the AWS account, before a deployment"),
+    option(
         "--team",
         type=arguments.team,
         metavar="TEAM",
         help="whose account, stack or API; default: HOLDFAST_TEAM, except with STATE, or else the profile's",
-    )
-    parser.add_argument(
+    ),
+    option(
         "--address",
         type=arguments.address,
         metavar="URL",
         help="the API's base URL, as clients reach it; default, with STATE: HOLDFAST_ADDRESS, or else the "
         "profile's",
-    )
-    arguments.add_profile(parser)
-    arguments.add_region(parser)
-    arguments.add_json(parser, "one JSON object, at the end")
-
-
+    ),
+    arguments.PROFILE,
+    arguments.REGION,
+    arguments.as_json("one JSON object, at the end"),
+)
 def _run(asked: argparse.Namespace) -> None:
     if asked.account and asked.state is not None:
         raise UsageError("--account looks at no state; leave one of the two out.")

@@ -16,10 +16,10 @@ from holdfast_cli.api.state_texts import holder, is_frozen, lock_words, moment
 from holdfast_cli.config import arguments
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import asking, output
+from holdfast_cli.terminal.declaration import Command, option
 
 if TYPE_CHECKING:
     from holdfast_cli.api.management import Api, Document
-    from holdfast_cli.config.arguments import Commands
 
 _PAUSE: Final = 5.0
 """Seconds between two looks at a lock."""
@@ -46,82 +46,15 @@ class _Outcome:
     freeze: "Document | None" = None
 
 
-def add(state: "Commands") -> None:
-    """Add the commands to the group of states."""
-    _add_freeze(state)
-    _add_unfreeze(state)
+COMMAND = Command()
 
 
-def _add_freeze(group: "Commands") -> None:
-    freeze = arguments.command(
-        group,
-        "freeze",
-        _freeze,
-        short="keep everybody from changing a state",
-        description="""\
-Freeze a state, or all that there are and match a pattern. A freeze is a lock:
-Terraform and OpenTofu print the reason at the next plan or apply, and no
-force-unlock through the API removes it. One whose time has come is lifted by the
-next command that acquires the lock. A state that is locked is not frozen. What is
-frozen already counts as done with a pattern, which can be repeated. Takes the role
-maintainer.""",
-        epilog="""\
-examples:
-  holdfast state freeze network/prod --reason 'incident 4711'
-  holdfast state freeze 'network/*' --reason 'release 8' --until 2h
-  holdfast state freeze network/prod --reason 'audit' --until 2099-11-20T14:00 --wait 15m
-""",
-    )
-    _add_states(freeze)
-    arguments.add_reason(freeze)
-    freeze.add_argument(
-        "--until",
-        type=_until,
-        metavar="WHEN",
-        help="when it ends: a duration from now on, as 2h, or a time, as 2099-11-20T14:00; default: never",
-    )
-    freeze.add_argument(
-        "--wait",
-        nargs="?",
-        type=arguments.duration,
-        const=timedelta.max,
-        metavar="DURATION",
-        help="wait until a lock is released, at most so long for each state; without DURATION, until Ctrl-C",
-    )
-    freeze.add_argument("--yes", action="store_true", help="do not ask where all states would be frozen")
-    arguments.add_api(freeze)
-    arguments.add_json(freeze, "one JSON array, with an object for each state")
-
-
-def _add_unfreeze(group: "Commands") -> None:
-    unfreeze = arguments.command(
-        group,
-        "unfreeze",
-        _unfreeze,
-        short="lift a freeze",
-        description="""\
-Lift the freeze of a state, or of all that match a pattern. Other locks stay. Takes
-the role maintainer.""",
-        epilog="""\
-examples:
-  holdfast state unfreeze network/prod
-  holdfast state unfreeze 'network/*'
-  holdfast state unfreeze '*' --yes --json
-""",
-    )
-    _add_states(unfreeze)
-    unfreeze.add_argument("--yes", action="store_true", help="do not ask where all states would be unfrozen")
-    arguments.add_api(unfreeze)
-    arguments.add_json(unfreeze, "one JSON array, with an object for each state")
-
-
-def _add_states(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "states",
-        type=arguments.state_or_pattern,
-        metavar="STATE|PATTERN",
-        help="a state's name, or a pattern as in a scope: 'a/*' or a/ is everything below a, '*' every state",
-    )
+_STATES: Final = option(
+    "states",
+    type=arguments.state_or_pattern,
+    metavar="STATE|PATTERN",
+    help="a state's name, or a pattern as in a scope: 'a/*' or a/ is everything below a, '*' every state",
+)
 
 
 def _until(value: str) -> datetime:
@@ -136,9 +69,41 @@ def _until(value: str) -> datetime:
     return at
 
 
-# --- what they do --------------------------------------------------------------------------------
-
-
+@COMMAND.add(
+    "freeze",
+    "keep everybody from changing a state",
+    """\
+Freeze a state, or all that there are and match a pattern. A freeze is a lock:
+Terraform and OpenTofu print the reason at the next plan or apply, and no
+force-unlock through the API removes it. One whose time has come is lifted by the
+next command that acquires the lock. A state that is locked is not frozen. What is
+frozen already counts as done with a pattern, which can be repeated. Takes the role
+maintainer.""",
+    """\
+  holdfast state freeze network/prod --reason 'incident 4711'
+  holdfast state freeze 'network/*' --reason 'release 8' --until 2h
+  holdfast state freeze network/prod --reason 'audit' --until 2099-11-20T14:00 --wait 15m
+""",
+    _STATES,
+    arguments.REASON,
+    option(
+        "--until",
+        type=_until,
+        metavar="WHEN",
+        help="when it ends: a duration from now on, as 2h, or a time, as 2099-11-20T14:00; default: never",
+    ),
+    option(
+        "--wait",
+        nargs="?",
+        type=arguments.duration,
+        const=timedelta.max,
+        metavar="DURATION",
+        help="wait until a lock is released, at most so long for each state; without DURATION, until Ctrl-C",
+    ),
+    option("--yes", action="store_true", help="do not ask where all states would be frozen"),
+    arguments.API,
+    arguments.as_json("one JSON array, with an object for each state"),
+)
 def _freeze(asked: argparse.Namespace) -> None:
     api = management.sign_in(asked)
     wanted = {
@@ -235,6 +200,22 @@ def _acquire(api: "Api", name: str, wanted: "Document", wait: timedelta | None) 
         progress.end()
 
 
+@COMMAND.add(
+    "unfreeze",
+    "lift a freeze",
+    """\
+Lift the freeze of a state, or of all that match a pattern. Other locks stay. Takes
+the role maintainer.""",
+    """\
+  holdfast state unfreeze network/prod
+  holdfast state unfreeze 'network/*'
+  holdfast state unfreeze '*' --yes --json
+""",
+    _STATES,
+    option("--yes", action="store_true", help="do not ask where all states would be unfrozen"),
+    arguments.API,
+    arguments.as_json("one JSON array, with an object for each state"),
+)
 def _unfreeze(asked: argparse.Namespace) -> None:
     api = management.sign_in(asked)
     if "*" not in asked.states:

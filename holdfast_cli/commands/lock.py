@@ -4,7 +4,6 @@ import argparse
 import json
 import shlex
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from holdfast_cli.api import management
 from holdfast_cli.api.management import text
@@ -12,100 +11,37 @@ from holdfast_cli.api.state_texts import holder, lock_fields, lock_words, word
 from holdfast_cli.config import arguments
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.parser import Parser
+from holdfast_cli.terminal.declaration import Command, option
 
-if TYPE_CHECKING:
-    from holdfast_cli.config.arguments import Commands
-
-
-def add(parser: Parser) -> None:
-    """Add the commands."""
-    lock = arguments.group(
-        parser,
-        description="Show who holds which lock, and break one whose holder is gone.",
-        epilog="""\
-examples:
+COMMAND = Command(
+    "Show who holds which lock, and break one whose holder is gone.",
+    """\
   holdfast lock list --older-than 1h
   holdfast lock show network/prod
   holdfast lock break --help
 """,
-    )
-    _add_list(lock)
-    _add_show(lock)
-    _add_break(lock)
+)
 
 
-def _add_list(group: "Commands") -> None:
-    listing = arguments.command(
-        group,
-        "list",
-        _list,
-        short="show the locks that are held",
-        description="Show the locks and freezes of the states in your scope, the oldest first.",
-        epilog="""\
-examples:
+@COMMAND.add(
+    "list",
+    "show the locks that are held",
+    "Show the locks and freezes of the states in your scope, the oldest first.",
+    """\
   holdfast lock list
   holdfast lock list network/ --older-than 1h
   holdfast lock list --json
 """,
-    )
-    arguments.add_prefix(listing)
-    listing.add_argument(
+    arguments.PREFIX,
+    option(
         "--older-than",
         type=arguments.duration,
         metavar="DURATION",
         help="only those that have been held for longer, as 1h",
-    )
-    arguments.add_api(listing)
-    arguments.add_json(listing, "one JSON array")
-
-
-def _add_show(group: "Commands") -> None:
-    show = arguments.command(
-        group,
-        "show",
-        _show,
-        short="show who holds the lock of a state",
-        description="Show who holds the lock of a state, since when and for what; or who froze it, and why.",
-        epilog="""\
-examples:
-  holdfast lock show network/prod
-  holdfast lock show network/prod --json
-""",
-    )
-    arguments.add_state(show)
-    arguments.add_api(show)
-    arguments.add_json(show)
-
-
-def _add_break(group: "Commands") -> None:
-    breaking = arguments.command(
-        group,
-        "break",
-        _break,
-        short="remove a lock that nobody holds any more",
-        description="""\
-Remove exactly the lock that is named. Another lock that somebody has acquired
-since stays, also if it has the same ID. Whoever still works under the removed lock
-cannot write any more. It takes the role maintainer. A freeze is not removed:
-`holdfast state unfreeze` does that.""",
-        epilog="""\
-examples:
-  holdfast lock show network/prod
-  holdfast lock break network/prod 0d9c1f2e-5b7a-4c1e-9d43-1f6f0b9f2c11
-""",
-    )
-    arguments.add_state(breaking)
-    breaking.add_argument(
-        "id", type=arguments.unicode_text, metavar="ID", help="the lock's ID, as `holdfast lock show` has it"
-    )
-    arguments.add_api(breaking)
-    arguments.add_json(breaking)
-
-
-# --- what they do --------------------------------------------------------------------------------
-
-
+    ),
+    arguments.API,
+    arguments.as_json("one JSON array"),
+)
 def _list(asked: argparse.Namespace) -> None:
     api = management.sign_in(asked)
     found = api.pages("locks", "locks", progress="locks", prefix=asked.states.prefix)
@@ -137,6 +73,18 @@ def _list(asked: argparse.Namespace) -> None:
     output.write(output.table(("STATE", "SINCE", "HELD BY", "FOR", "ID"), rows))
 
 
+@COMMAND.add(
+    "show",
+    "show who holds the lock of a state",
+    "Show who holds the lock of a state, since when and for what; or who froze it, and why.",
+    """\
+  holdfast lock show network/prod
+  holdfast lock show network/prod --json
+""",
+    arguments.STATE,
+    arguments.API,
+    arguments.as_json(),
+)
 def _show(asked: argparse.Namespace) -> None:
     found = management.sign_in(asked).get("locks", asked.state)
     lock = management.member(found, "lock")
@@ -148,6 +96,25 @@ def _show(asked: argparse.Namespace) -> None:
         output.write(output.wrapped(f"The state {asked.state} is not locked."))
 
 
+@COMMAND.add(
+    "break",
+    "remove a lock that nobody holds any more",
+    """\
+Remove exactly the lock that is named. Another lock that somebody has acquired
+since stays, also if it has the same ID. Whoever still works under the removed lock
+cannot write any more. It takes the role maintainer. A freeze is not removed:
+`holdfast state unfreeze` does that.""",
+    """\
+  holdfast lock show network/prod
+  holdfast lock break network/prod 0d9c1f2e-5b7a-4c1e-9d43-1f6f0b9f2c11
+""",
+    arguments.STATE,
+    option(
+        "id", type=arguments.unicode_text, metavar="ID", help="the lock's ID, as `holdfast lock show` has it"
+    ),
+    arguments.API,
+    arguments.as_json(),
+)
 def _break(asked: argparse.Namespace) -> None:
     api = management.sign_in(asked)
     lock = management.member(api.get("locks", asked.state), "lock")

@@ -14,7 +14,7 @@ from holdfast_cli.bucket import stack
 from holdfast_cli.config import arguments, cloud_config, settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.parser import Parser
+from holdfast_cli.terminal.declaration import Command, option
 
 if TYPE_CHECKING:
     from holdfast_cli.api.sessions import Session
@@ -24,50 +24,7 @@ _MIN, _DEFAULT, _MAX = (
     arguments.shown(timedelta(seconds=seconds)) for seconds in (MIN_SECONDS, DEFAULT_SECONDS, MAX_SECONDS)
 )
 
-
-def add(parser: Parser) -> None:
-    """Add the command."""
-    arguments.define(
-        parser,
-        _run,
-        description=f"""\
-Sign in for {_DEFAULT}, and print exports for a shell to evaluate: Terraform and
-OpenTofu use them. The AWS credentials of the shell sign in, if a trust record
-names their IAM role; or, with --oidc, a CI job's ID token does: from a file, from
-HOLDFAST_ID_TOKEN, or in GitHub Actions requested from GitHub.
-
-The API is that of --address or of the stack of --team, else that of --profile, else
-of HOLDFAST_ADDRESS or of the stack of HOLDFAST_TEAM, else that of another profile,
-else of the only stack. Finding a stack needs AWS credentials; for the local AWS:
-set -a; . .local/aws.env; set +a.""",
-        epilog="""\
-examples:
-  eval "$(holdfast login --team platform)"
-  eval "$(holdfast login --profile staging)"
-  exports=$(holdfast login --duration 8h) && eval "$exports"
-  holdfast login --address https://abc123.execute-api.eu-central-1.amazonaws.com --json
-  eval "$(holdfast login --oidc --address https://abc123.execute-api.eu-central-1.amazonaws.com)"
-  holdfast login --oidc --id-token-file id-token.txt
-""",
-    )
-    parser.add_argument("--oidc", action="store_true", help="with an ID token, not with AWS credentials")
-    parser.add_argument(
-        "--id-token-file", type=Path, metavar="FILE", help="with --oidc: the file with the ID token"
-    )
-    parser.add_argument(
-        "--audience",
-        type=arguments.unicode_text,
-        metavar="TEXT",
-        help="with --oidc in GitHub Actions: for whom the ID token is; default: the API's address",
-    )
-    parser.add_argument(
-        "--duration",
-        type=_duration,
-        metavar="DURATION",
-        help=f"how long the session lasts, from {_MIN} to {_MAX}; default: {_DEFAULT}",
-    )
-    arguments.add_address_or_team(parser)
-    arguments.add_json(parser, "one JSON object, not exports")
+COMMAND = Command()
 
 
 def _duration(value: str) -> int:
@@ -77,6 +34,42 @@ def _duration(value: str) -> int:
     return seconds
 
 
+@COMMAND.define(
+    f"""\
+Sign in for {_DEFAULT}, and print exports for a shell to evaluate: Terraform and
+OpenTofu use them. The AWS credentials of the shell sign in, if a trust record
+names their IAM role; or, with --oidc, a CI job's ID token does: from a file, from
+HOLDFAST_ID_TOKEN, or in GitHub Actions requested from GitHub.
+
+The API is that of --address or of the stack of --team, else that of --profile, else
+of HOLDFAST_ADDRESS or of the stack of HOLDFAST_TEAM, else that of another profile,
+else of the only stack. Finding a stack needs AWS credentials; for the local AWS:
+set -a; . .local/aws.env; set +a.""",
+    """\
+  eval "$(holdfast login --team platform)"
+  eval "$(holdfast login --profile staging)"
+  exports=$(holdfast login --duration 8h) && eval "$exports"
+  holdfast login --address https://abc123.execute-api.eu-central-1.amazonaws.com --json
+  eval "$(holdfast login --oidc --address https://abc123.execute-api.eu-central-1.amazonaws.com)"
+  holdfast login --oidc --id-token-file id-token.txt
+""",
+    option("--oidc", action="store_true", help="with an ID token, not with AWS credentials"),
+    option("--id-token-file", type=Path, metavar="FILE", help="with --oidc: the file with the ID token"),
+    option(
+        "--audience",
+        type=arguments.unicode_text,
+        metavar="TEXT",
+        help="with --oidc in GitHub Actions: for whom the ID token is; default: the API's address",
+    ),
+    option(
+        "--duration",
+        type=_duration,
+        metavar="DURATION",
+        help=f"how long the session lasts, from {_MIN} to {_MAX}; default: {_DEFAULT}",
+    ),
+    arguments.ADDRESS_OR_TEAM,
+    arguments.as_json("one JSON object, not exports"),
+)
 def _run(asked: argparse.Namespace) -> None:
     if not asked.oidc and (asked.id_token_file is not None or asked.audience is not None):
         raise UsageError("--id-token-file and --audience go with --oidc.")

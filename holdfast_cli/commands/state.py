@@ -17,201 +17,65 @@ from holdfast_cli.commands import freeze, state_changes
 from holdfast_cli.config import arguments
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal import output, state_diff
-from holdfast_cli.terminal.parser import Parser
+from holdfast_cli.terminal.declaration import Command, Option, either, option
 
 if TYPE_CHECKING:
     from holdfast_cli.api.management import Document
-    from holdfast_cli.config.arguments import Commands
 
 _LIMIT: Final = 20
 """Versions of a history, as many as the API has in a page."""
 
 
-def add(parser: Parser) -> None:
-    """Add the commands."""
-    state = arguments.group(
-        parser,
-        description="""\
+COMMAND = Command(
+    """\
 Operations on states that Terraform does not have. They use the credentials that
 Terraform uses: TF_HTTP_USERNAME and TF_HTTP_PASSWORD, or TF_TOKEN_… of the API's
 host, as `holdfast login` exports them; and no AWS credentials.""",
-        epilog="""\
-examples:
+    """\
   holdfast state list
   holdfast state history network/prod
   holdfast state diff network/prod @12
   holdfast state restore network/prod @12 --reason 'the apply of Tuesday'
   holdfast state freeze 'network/*' --reason 'incident 4711' --until 2h
 """,
+)
+
+
+def _version(name: str, metavar: str, default: str) -> Option:
+    return option(
+        name,
+        nargs="?",
+        type=version_reference.reference,
+        default=None,
+        metavar=metavar,
+        help=f"a version; default: {default}",
     )
-    _add_list(state)
-    _add_show(state)
-    _add_history(state)
-    _add_diff(state)
-    _add_get(state)
-    state_changes.add(state)
-    freeze.add(state)
 
 
-def _add_list(group: "Commands") -> None:
-    listing = arguments.command(
-        group,
-        "list",
-        _list,
-        short="show which states there are",
-        description="Show the states in your scope, with their locks and freezes. Options narrow it down.",
-        epilog="""\
-examples:
+@COMMAND.add(
+    "list",
+    "show which states there are",
+    "Show the states in your scope, with their locks and freezes. Options narrow it down.",
+    """\
   holdfast state list
   holdfast state list network/ --locked
   holdfast state list '*/prod'
   holdfast state list --larger-than 4MB --older-than 30d
   holdfast state list --deleted --json
 """,
-    )
-    arguments.add_prefix(listing)
-    listing.add_argument("--locked", action="store_true", help="only those that are locked or frozen")
-    listing.add_argument("--deleted", action="store_true", help="only those that are deleted")
-    listing.add_argument(
-        "--larger-than", type=arguments.size, metavar="SIZE", help="only larger ones, as 4MB"
-    )
-    listing.add_argument(
+    arguments.PREFIX,
+    option("--locked", action="store_true", help="only those that are locked or frozen"),
+    option("--deleted", action="store_true", help="only those that are deleted"),
+    option("--larger-than", type=arguments.size, metavar="SIZE", help="only larger ones, as 4MB"),
+    option(
         "--older-than",
         type=arguments.duration,
         metavar="DURATION",
         help="only those that were last written, or deleted, longer ago, as 30d",
-    )
-    arguments.add_api(listing)
-    arguments.add_json(listing, "one JSON array")
-
-
-def _add_show(group: "Commands") -> None:
-    show = arguments.command(
-        group,
-        "show",
-        _show,
-        short="show one state",
-        description="""\
-Show the current version of a state, who wrote it, how many resources it has (to
-the role reader), and its lock.""",
-        epilog="""\
-examples:
-  holdfast state show network/prod
-  holdfast state show network/prod --json
-""",
-    )
-    arguments.add_state(show)
-    arguments.add_api(show)
-    arguments.add_json(show)
-
-
-def _add_history(group: "Commands") -> None:
-    history = arguments.command(
-        group,
-        "history",
-        _history,
-        short="show the versions of a state",
-        description="""\
-Show the versions of a state, newest first: who wrote which, and whether it was
-acknowledged. The writer of one that was never acknowledged was refused. Takes the
-role reader.""",
-        epilog="""\
-examples:
-  holdfast state history network/prod
-  holdfast state history network/prod --limit 100
-  holdfast state history network/prod --all --json
-""",
-    )
-    arguments.add_state(history)
-    many = history.add_mutually_exclusive_group()
-    many.add_argument(
-        "--limit",
-        type=arguments.count,
-        default=_LIMIT,
-        metavar="COUNT",
-        help=f"only the newest COUNT; default: {_LIMIT}",
-    )
-    many.add_argument("--all", action="store_true", help="all versions that there are")
-    arguments.add_api(history)
-    arguments.add_json(history, "one JSON array")
-
-
-def _add_diff(group: "Commands") -> None:
-    diff = arguments.command(
-        group,
-        "diff",
-        _diff,
-        short="show what differs between two versions",
-        description=f"""\
-Show which resources, attributes and outputs differ between two versions of a
-state. Without TO it is the current version, without FROM the version before TO.
-Takes the role reader.
-
-Values are masked unless --show-values; with it, what the state marks sensitive
-stays masked. A state does not know everything that a provider's schema calls
-sensitive.
-
-{version_reference.HELP}""",
-        epilog="""\
-examples:
-  holdfast state diff network/prod
-  holdfast state diff network/prod @12
-  holdfast state diff network/prod @2026-11-20T14:00 @2026-11-21 --show-values
-  holdfast state diff network/prod @12 @14 --json
-""",
-    )
-    arguments.add_state(diff)
-    for name, metavar, default in (
-        ("from_", "FROM", "the version before TO"),
-        ("to", "TO", "the current one"),
-    ):
-        diff.add_argument(
-            name,
-            nargs="?",
-            type=version_reference.reference,
-            default=None,
-            metavar=metavar,
-            help=f"a version; default: {default}",
-        )
-    diff.add_argument(
-        "--show-values", action="store_true", help="show values, except those that the state marks sensitive"
-    )
-    arguments.add_api(diff)
-    arguments.add_json(diff)
-
-
-def _add_get(group: "Commands") -> None:
-    get = arguments.command(
-        group,
-        "get",
-        _get,
-        short="print the content of a state",
-        description=f"""\
-Print a version of a state as it is stored, by default the current one. Takes the
-role reader; the role outputs gets it reduced to its outputs.
-
-{version_reference.HELP}""",
-        epilog="""\
-examples:
-  holdfast state get network/prod > now.tfstate
-  holdfast state get network/prod --version @12 --output old.tfstate
-""",
-    )
-    arguments.add_state(get)
-    get.add_argument(
-        "--version",
-        type=version_reference.reference,
-        metavar="VERSION",
-        help="which version; default: the current one",
-    )
-    get.add_argument("--output", type=Path, metavar="FILE", help="a new file, which only its owner can read")
-    arguments.add_api(get)
-    arguments.add_json(get, "one JSON object about what was written; goes with --output")
-
-
-# --- what they do --------------------------------------------------------------------------------
-
-
+    ),
+    arguments.API,
+    arguments.as_json("one JSON array"),
+)
 def _list(asked: argparse.Namespace) -> None:
     api = management.sign_in(asked)
     found = api.pages(
@@ -258,6 +122,20 @@ def _table_of_states(states: "list[Document]", *, deleted: bool) -> str:
     return output.table(("STATE", "SIZE", "DELETED" if deleted else "MODIFIED", "LOCK"), rows)
 
 
+@COMMAND.add(
+    "show",
+    "show one state",
+    """\
+Show the current version of a state, who wrote it, how many resources it has (to
+the role reader), and its lock.""",
+    """\
+  holdfast state show network/prod
+  holdfast state show network/prod --json
+""",
+    arguments.STATE,
+    arguments.API,
+    arguments.as_json(),
+)
 def _show(asked: argparse.Namespace) -> None:
     found = management.sign_in(asked).get("states", asked.state)
     output.write(json.dumps(found, indent=2) if asked.json else output.listed(_fields(found)))
@@ -298,6 +176,32 @@ def _writer(version: "Document") -> str:
     return f"{principal} ({who})" if principal and who and who != principal else principal or who
 
 
+@COMMAND.add(
+    "history",
+    "show the versions of a state",
+    """\
+Show the versions of a state, newest first: who wrote which, and whether it was
+acknowledged. The writer of one that was never acknowledged was refused. Takes the
+role reader.""",
+    """\
+  holdfast state history network/prod
+  holdfast state history network/prod --limit 100
+  holdfast state history network/prod --all --json
+""",
+    arguments.STATE,
+    either(
+        option(
+            "--limit",
+            type=arguments.count,
+            default=_LIMIT,
+            metavar="COUNT",
+            help=f"only the newest COUNT; default: {_LIMIT}",
+        ),
+        option("--all", action="store_true", help="all versions that there are"),
+    ),
+    arguments.API,
+    arguments.as_json("one JSON array"),
+)
 def _history(asked: argparse.Namespace) -> None:
     history = state_versions.all_of(management.sign_in(asked), asked.state)
     versions = list(islice(history, None if asked.all else asked.limit))
@@ -344,6 +248,34 @@ def _note(version: "Document") -> str:
     return ": ".join(filter(None, (restored, reason)))
 
 
+@COMMAND.add(
+    "diff",
+    "show what differs between two versions",
+    f"""\
+Show which resources, attributes and outputs differ between two versions of a
+state. Without TO it is the current version, without FROM the version before TO.
+Takes the role reader.
+
+Values are masked unless --show-values; with it, what the state marks sensitive
+stays masked. A state does not know everything that a provider's schema calls
+sensitive.
+
+{version_reference.HELP}""",
+    """\
+  holdfast state diff network/prod
+  holdfast state diff network/prod @12
+  holdfast state diff network/prod @2026-11-20T14:00 @2026-11-21 --show-values
+  holdfast state diff network/prod @12 @14 --json
+""",
+    arguments.STATE,
+    _version("from_", "FROM", "the version before TO"),
+    _version("to", "TO", "the current one"),
+    option(
+        "--show-values", action="store_true", help="show values, except those that the state marks sensitive"
+    ),
+    arguments.API,
+    arguments.as_json(),
+)
 def _diff(asked: argparse.Namespace) -> None:
     api = management.sign_in(asked)
     named = [one for one in (asked.from_, asked.to) if one is not None]
@@ -363,6 +295,29 @@ def _diff(asked: argparse.Namespace) -> None:
     output.write(state_diff.text(document))
 
 
+@COMMAND.add(
+    "get",
+    "print the content of a state",
+    f"""\
+Print a version of a state as it is stored, by default the current one. Takes the
+role reader; the role outputs gets it reduced to its outputs.
+
+{version_reference.HELP}""",
+    """\
+  holdfast state get network/prod > now.tfstate
+  holdfast state get network/prod --version @12 --output old.tfstate
+""",
+    arguments.STATE,
+    option(
+        "--version",
+        type=version_reference.reference,
+        metavar="VERSION",
+        help="which version; default: the current one",
+    ),
+    option("--output", type=Path, metavar="FILE", help="a new file, which only its owner can read"),
+    arguments.API,
+    arguments.as_json("one JSON object about what was written; goes with --output"),
+)
 def _get(asked: argparse.Namespace) -> None:
     if asked.json and asked.output is None:
         raise UsageError("Without --output the content itself is printed: --json goes with --output.")
@@ -432,3 +387,7 @@ def _write(file: Path, content: bytes) -> None:
         if isinstance(error, OSError):
             raise CommandError(f"{file} cannot be written: {error.strerror}.") from error
         raise
+
+
+COMMAND.include(state_changes.COMMAND)
+COMMAND.include(freeze.COMMAND)

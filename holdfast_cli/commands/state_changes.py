@@ -11,29 +11,21 @@ from holdfast_cli.api.state_texts import moment, whole
 from holdfast_cli.config import arguments
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import asking, output
+from holdfast_cli.terminal.declaration import Command, option
 
 if TYPE_CHECKING:
     from holdfast_cli.api.management import Document
-    from holdfast_cli.config.arguments import Commands
 
 _PLAN = "Infrastructure does not go back with the state: run `terraform plan` to see what it lacks."
 
 
-def add(state: "Commands") -> None:
-    """Add the commands to the group of states."""
-    _add_restore(state)
-    _add_delete(state)
-    _add_undelete(state)
-    _add_create(state)
+COMMAND = Command()
 
 
-def _add_restore(group: "Commands") -> None:
-    restore = arguments.command(
-        group,
-        "restore",
-        _restore,
-        short="go back to an earlier version",
-        description=f"""\
+@COMMAND.add(
+    "restore",
+    "go back to an earlier version",
+    f"""\
 Write the content of an earlier version again, as a new version with the next
 serial, under a lock. No version is lost, so that a restore can be undone by
 another. Infrastructure does not go back with the state: run `terraform plan`
@@ -41,91 +33,22 @@ afterwards. Restoring what is current changes nothing. Takes the role maintainer
 
 {version_reference.HELP}
 A version that was never acknowledged is restored only by its ID.""",
-        epilog="""\
-examples:
+    """\
   holdfast state restore network/prod @12 --reason 'the apply of Tuesday'
   holdfast state restore network/prod @2026-11-20T14:00 --reason 'incident 4711'
   holdfast state restore network/prod L4kqtJlcpXroDTDmJ7rmSpXd3dIbrHY8 --reason 'undo' --json
 """,
-    )
-    arguments.add_state(restore)
-    restore.add_argument(
+    arguments.STATE,
+    option(
         "version",
         type=version_reference.reference,
         metavar="VERSION",
         help="which version, by ID, @12 or @TIME",
-    )
-    arguments.add_reason(restore)
-    arguments.add_api(restore)
-    arguments.add_json(restore)
-
-
-def _add_delete(group: "Commands") -> None:
-    delete = arguments.command(
-        group,
-        "delete",
-        _delete,
-        short="delete a state",
-        description="""\
-Delete a state, after the name was typed to confirm it. Its versions stay, and
-`holdfast state undelete` brings it back. Infrastructure stays as it is. A state that
-changed since it was shown is not deleted. Takes the role maintainer.""",
-        epilog="""\
-examples:
-  holdfast state delete network/old
-  holdfast state delete network/old --yes
-""",
-    )
-    arguments.add_state(delete)
-    delete.add_argument("--yes", action="store_true", help="do not ask")
-    arguments.add_api(delete)
-    arguments.add_json(delete)
-
-
-def _add_undelete(group: "Commands") -> None:
-    undelete = arguments.command(
-        group,
-        "undelete",
-        _undelete,
-        short="bring a deleted state back",
-        description="""\
-Write the newest version of a deleted state again, under a lock. A state that is
-not deleted stays as it is. Takes the role maintainer.""",
-        epilog="""\
-examples:
-  holdfast state list --deleted
-  holdfast state undelete network/prod
-  holdfast state undelete network/prod --json
-""",
-    )
-    arguments.add_state(undelete)
-    arguments.add_api(undelete)
-    arguments.add_json(undelete)
-
-
-def _add_create(group: "Commands") -> None:
-    create = arguments.command(
-        group,
-        "create",
-        _create,
-        short="declare the name of a new state",
-        description="""\
-Declare a name, for a team that takes no names of new states which nobody has
-declared. No state is written: the first apply does that. Takes the role writer.""",
-        epilog="""\
-examples:
-  holdfast state create network/staging
-  holdfast state create network/staging --json
-""",
-    )
-    arguments.add_state(create)
-    arguments.add_api(create)
-    arguments.add_json(create)
-
-
-# --- what they do --------------------------------------------------------------------------------
-
-
+    ),
+    arguments.REASON,
+    arguments.API,
+    arguments.as_json(),
+)
 def _restore(asked: argparse.Namespace) -> None:
     command_id = secrets.token_hex(16)
     api = management.sign_in(asked)
@@ -150,6 +73,22 @@ def _restore(asked: argparse.Namespace) -> None:
     _tell(asked, restored, done)
 
 
+@COMMAND.add(
+    "delete",
+    "delete a state",
+    """\
+Delete a state, after the name was typed to confirm it. Its versions stay, and
+`holdfast state undelete` brings it back. Infrastructure stays as it is. A state that
+changed since it was shown is not deleted. Takes the role maintainer.""",
+    """\
+  holdfast state delete network/old
+  holdfast state delete network/old --yes
+""",
+    arguments.STATE,
+    option("--yes", action="store_true", help="do not ask"),
+    arguments.API,
+    arguments.as_json(),
+)
 def _delete(asked: argparse.Namespace) -> None:
     api = management.sign_in(asked)
     found = api.get("states", asked.state)
@@ -173,6 +112,21 @@ def _delete(asked: argparse.Namespace) -> None:
     _tell(asked, deleted, done)
 
 
+@COMMAND.add(
+    "undelete",
+    "bring a deleted state back",
+    """\
+Write the newest version of a deleted state again, under a lock. A state that is
+not deleted stays as it is. Takes the role maintainer.""",
+    """\
+  holdfast state list --deleted
+  holdfast state undelete network/prod
+  holdfast state undelete network/prod --json
+""",
+    arguments.STATE,
+    arguments.API,
+    arguments.as_json(),
+)
 def _undelete(asked: argparse.Namespace) -> None:
     api = management.sign_in(asked)
     marker = state_versions.marker_to_undo(api, asked.state)
@@ -186,6 +140,20 @@ def _undelete(asked: argparse.Namespace) -> None:
     _tell(asked, undeleted, done)
 
 
+@COMMAND.add(
+    "create",
+    "declare the name of a new state",
+    """\
+Declare a name, for a team that takes no names of new states which nobody has
+declared. No state is written: the first apply does that. Takes the role writer.""",
+    """\
+  holdfast state create network/staging
+  holdfast state create network/staging --json
+""",
+    arguments.STATE,
+    arguments.API,
+    arguments.as_json(),
+)
 def _create(asked: argparse.Namespace) -> None:
     created = management.sign_in(asked).change("POST", "create", asked.state, {})
     done = (

@@ -21,7 +21,7 @@ COMMANDS: Final = {
     "doctor": "find what is wrong, and say what to do",
     "completion": "print a script that completes commands in a shell",
 }
-"""Name -> line in the help. The module has the same name, with `_` for `-`, and a function `add`."""
+"""Name -> line in the help. The module has the same name, with `_` for `-`, and a `COMMAND`."""
 
 
 def parser() -> Parser:
@@ -42,9 +42,9 @@ examples:
     top.add_argument("--version", action="version", version=f"holdfast {holdfast.__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, line in COMMANDS.items():
-        commands.add_parser(name, help=line, fill=partial(_add, name.replace("-", "_")))
+        commands.add_parser(name, help=line, fill=partial(_fill, name.replace("-", "_")))
     return top
 
 
-def _add(module: str, parser: Parser) -> None:
-    import_module(f"holdfast_cli.commands.{module}").add(parser)
+def _fill(module: str, parser: Parser) -> None:
+    import_module(f"holdfast_cli.commands.{module}").COMMAND.fill(parser)

@@ -3,7 +3,7 @@
 import argparse
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.access import Role
 from holdfast.identity.tokens import DEFAULT_KEPT, DEFAULT_LIFETIME
@@ -11,161 +11,32 @@ from holdfast_cli.bucket import stack, tokens
 from holdfast_cli.config import arguments, cloud_config, settings
 from holdfast_cli.errors import CommandError, OutputClosedError
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.parser import Parser
+from holdfast_cli.terminal.declaration import Command, Option, option
 
 if TYPE_CHECKING:
     from holdfast.identity.tokens import Token
     from holdfast_cli.bucket.stack import Stack
-    from holdfast_cli.config.arguments import Commands
 
 _NEEDS = """\
 Needs AWS credentials that may {what} the
 team's bucket; for the local AWS: set -a; . .local/aws.env; set +a."""
 
 
-def add(parser: Parser) -> None:
-    """Add the commands."""
-    token = arguments.group(
-        parser,
-        description="Access tokens: Terraform signs in with them.",
-        epilog="""\
-examples:
+COMMAND = Command(
+    "Access tokens: Terraform signs in with them.",
+    """\
   holdfast token create --role writer --scope 'network/*'
   holdfast token list
   holdfast token create --help
 """,
-    )
-    _add_create(token)
-    _add_list(token)
-    _add_show(token)
-    _add_rotate(token)
-    _add_revoke(token)
+)
 
 
-def _add_create(token: "Commands") -> None:
-    create = arguments.command(
-        token,
-        "create",
-        _create,
-        short="create an access token",
-        description=f"""\
-Create an access token and show its secret, once. It expires after {DEFAULT_LIFETIME.days} days, or
-when --expires says. {_NEEDS.format(what="write to")}""",
-        epilog=f"""\
-{arguments.ROLES_HELP}
-examples:
-  holdfast token create --role writer --scope 'network/*' --description 'network pipeline'
-  holdfast token create --role reader --scope network/prod --scope 'shared/*' --team payments
-  holdfast token create --role outputs --scope 'network/*' --expires 12h
-  holdfast token create --role maintainer --scope '*' --expires never --json
-""",
-    )
-    arguments.add_role_and_scope(create)
-    _add_expires(create, f"default: {arguments.shown(DEFAULT_LIFETIME)}")
-    arguments.add_description(create)
-    arguments.add_team(create)
-    arguments.add_json(create)
+_ID: Final = option("id", type=arguments.token_id, metavar="ID", help="the token's ID, its user name")
 
 
-def _add_list(token: "Commands") -> None:
-    listing = arguments.command(
-        token,
-        "list",
-        _list,
-        short="list access tokens",
-        description=f"""\
-List the access tokens that are valid, never with a secret.
-{_NEEDS.format(what="list and read")}""",
-        epilog="""\
-examples:
-  holdfast token list
-  holdfast token list --all --team payments
-  holdfast token list --json
-""",
-    )
-    listing.add_argument("--all", action="store_true", help="expired and revoked ones too")
-    arguments.add_team(listing)
-    arguments.add_json(listing, "one JSON array")
-
-
-def _add_show(token: "Commands") -> None:
-    show = arguments.command(
-        token,
-        "show",
-        _show,
-        short="show an access token",
-        description=f"""\
-Show an access token's role, scope, expiry, and who created, rotated and revoked
-it; never its secret. {_NEEDS.format(what="read")}""",
-        epilog="""\
-examples:
-  holdfast token show k2v9x0q7m3c1d8f5a6b4
-  holdfast token show k2v9x0q7m3c1d8f5a6b4 --json
-""",
-    )
-    _add_id(show)
-    arguments.add_team(show)
-    arguments.add_json(show)
-
-
-def _add_rotate(token: "Commands") -> None:
-    rotate = arguments.command(
-        token,
-        "rotate",
-        _rotate,
-        short="give an access token a new secret",
-        description=f"""\
-Give an access token a new secret and show it, once. The old one stays valid for
-{arguments.shown(DEFAULT_KEPT)}, or as long as --keep says; one that is still older expires at once. ID,
-role and scope stay; the token gets the lifetime that it was created with again.
-{_NEEDS.format(what="read and write")}""",
-        epilog="""\
-examples:
-  holdfast token rotate k2v9x0q7m3c1d8f5a6b4
-  holdfast token rotate k2v9x0q7m3c1d8f5a6b4 --keep 2h --expires 30d
-  holdfast token rotate k2v9x0q7m3c1d8f5a6b4 --keep 0s --json
-""",
-    )
-    _add_id(rotate)
-    rotate.add_argument(
-        "--keep",
-        type=arguments.duration,
-        default=DEFAULT_KEPT,
-        metavar="DURATION",
-        help="how long the old secret stays valid, as 12h, 30m or 0s; "
-        f"default: {arguments.shown(DEFAULT_KEPT)}",
-    )
-    _add_expires(rotate, "default: the lifetime that it was created with")
-    arguments.add_team(rotate)
-    arguments.add_json(rotate)
-
-
-def _add_revoke(token: "Commands") -> None:
-    revoke = arguments.command(
-        token,
-        "revoke",
-        _revoke,
-        short="revoke an access token for good",
-        description=f"""\
-Revoke an access token for good: it is refused everywhere within 60 seconds. One
-that is revoked already stays as it is. {_NEEDS.format(what="read and write")}""",
-        epilog="""\
-examples:
-  holdfast token revoke k2v9x0q7m3c1d8f5a6b4
-  holdfast token revoke k2v9x0q7m3c1d8f5a6b4 --team payments --json
-""",
-    )
-    _add_id(revoke)
-    arguments.add_team(revoke)
-    arguments.add_json(revoke)
-
-
-def _add_id(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", type=arguments.token_id, metavar="ID", help="the token's ID, its user name")
-
-
-def _add_expires(parser: argparse.ArgumentParser, default: str) -> None:
-    parser.add_argument(
+def _expires_option(default: str) -> Option:
+    return option(
         "--expires",
         type=arguments.expiry,
         metavar="WHEN",
@@ -173,9 +44,24 @@ def _add_expires(parser: argparse.ArgumentParser, default: str) -> None:
     )
 
 
-# --- what they do: the SDK is loaded only by what talks to AWS -----------------------------------
-
-
+@COMMAND.add(
+    "create",
+    "create an access token",
+    f"""\
+Create an access token and show its secret, once. It expires after {DEFAULT_LIFETIME.days} days, or
+when --expires says. {_NEEDS.format(what="write to")}""",
+    """\
+  holdfast token create --role writer --scope 'network/*' --description 'network pipeline'
+  holdfast token create --role reader --scope network/prod --scope 'shared/*' --team payments
+  holdfast token create --role outputs --scope 'network/*' --expires 12h
+  holdfast token create --role maintainer --scope '*' --expires never --json
+""",
+    arguments.role_and_scope(),
+    _expires_option(f"default: {arguments.shown(DEFAULT_LIFETIME)}"),
+    arguments.description(),
+    arguments.TEAM,
+    arguments.as_json(),
+)
 def _create(asked: argparse.Namespace) -> None:
     session, found = stack.open_team(settings.resolve(asked))
     token, secret = tokens.create(
@@ -190,6 +76,21 @@ def _create(asked: argparse.Namespace) -> None:
         )
 
 
+@COMMAND.add(
+    "list",
+    "list access tokens",
+    f"""\
+List the access tokens that are valid, never with a secret.
+{_NEEDS.format(what="list and read")}""",
+    """\
+  holdfast token list
+  holdfast token list --all --team payments
+  holdfast token list --json
+""",
+    option("--all", action="store_true", help="expired and revoked ones too"),
+    arguments.TEAM,
+    arguments.as_json("one JSON array"),
+)
 def _list(asked: argparse.Namespace) -> None:
     session, found = stack.open_team(settings.resolve(asked))
     listing = tokens.read_all(session, found, output.Progress())
@@ -214,6 +115,20 @@ def _list(asked: argparse.Namespace) -> None:
         raise CommandError(first + and_others)
 
 
+@COMMAND.add(
+    "show",
+    "show an access token",
+    f"""\
+Show an access token's role, scope, expiry, and who created, rotated and revoked
+it; never its secret. {_NEEDS.format(what="read")}""",
+    """\
+  holdfast token show k2v9x0q7m3c1d8f5a6b4
+  holdfast token show k2v9x0q7m3c1d8f5a6b4 --json
+""",
+    _ID,
+    arguments.TEAM,
+    arguments.as_json(),
+)
 def _show(asked: argparse.Namespace) -> None:
     session, found = stack.open_team(settings.resolve(asked))
     token = tokens.read(session, found, asked.id)
@@ -221,6 +136,32 @@ def _show(asked: argparse.Namespace) -> None:
     output.write(_json(_document(token, now)) if asked.json else output.listed(_fields(token, now)))
 
 
+@COMMAND.add(
+    "rotate",
+    "give an access token a new secret",
+    f"""\
+Give an access token a new secret and show it, once. The old one stays valid for
+{arguments.shown(DEFAULT_KEPT)}, or as long as --keep says; one that is still older expires at once. ID,
+role and scope stay; the token gets the lifetime that it was created with again.
+{_NEEDS.format(what="read and write")}""",
+    """\
+  holdfast token rotate k2v9x0q7m3c1d8f5a6b4
+  holdfast token rotate k2v9x0q7m3c1d8f5a6b4 --keep 2h --expires 30d
+  holdfast token rotate k2v9x0q7m3c1d8f5a6b4 --keep 0s --json
+""",
+    _ID,
+    option(
+        "--keep",
+        type=arguments.duration,
+        default=DEFAULT_KEPT,
+        metavar="DURATION",
+        help="how long the old secret stays valid, as 12h, 30m or 0s; "
+        f"default: {arguments.shown(DEFAULT_KEPT)}",
+    ),
+    _expires_option("default: the lifetime that it was created with"),
+    arguments.TEAM,
+    arguments.as_json(),
+)
 def _rotate(asked: argparse.Namespace) -> None:
     session, found = stack.open_team(settings.resolve(asked))
     token, secret = tokens.rotate(session, found, asked.id, asked.keep, asked.expires)
@@ -235,6 +176,20 @@ def _rotate(asked: argparse.Namespace) -> None:
             output.write(_rotated_text(found, token, secret))
 
 
+@COMMAND.add(
+    "revoke",
+    "revoke an access token for good",
+    f"""\
+Revoke an access token for good: it is refused everywhere within 60 seconds. One
+that is revoked already stays as it is. {_NEEDS.format(what="read and write")}""",
+    """\
+  holdfast token revoke k2v9x0q7m3c1d8f5a6b4
+  holdfast token revoke k2v9x0q7m3c1d8f5a6b4 --team payments --json
+""",
+    _ID,
+    arguments.TEAM,
+    arguments.as_json(),
+)
 def _revoke(asked: argparse.Namespace) -> None:
     session, found = stack.open_team(settings.resolve(asked))
     token = tokens.revoke(session, found, asked.id)

@@ -14,11 +14,10 @@ from holdfast_cli.bucket.aws_errors import as_command_errors
 from holdfast_cli.config import arguments, settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.parser import Parser
+from holdfast_cli.terminal.declaration import Command, either, option
 
 if TYPE_CHECKING:
     from holdfast.identity.trust import Trust
-    from holdfast_cli.config.arguments import Commands
 
 _NEEDS = """\
 Needs AWS credentials that may {what} the team's bucket;
@@ -27,124 +26,15 @@ for the local AWS: set -a; . .local/aws.env; set +a."""
 _API_ADDRESS = "https://api.invalid"
 
 
-def add(parser: Parser) -> None:
-    """Add the commands."""
-    group = arguments.group(
-        parser,
-        description="""\
+COMMAND = Command(
+    """\
 Trust records: which ID tokens of an OIDC issuer, and which IAM roles of the
 team's AWS account, get which role and scope.""",
-        epilog="""\
-examples:
+    """\
   holdfast trust list
   holdfast trust add --help
 """,
-    )
-    _add_add(group)
-    _add_list(group)
-    _add_update(group)
-    _add_remove(group)
-
-
-def _add_add(group: "Commands") -> None:
-    adding = arguments.command(
-        group,
-        "add",
-        _add,
-        short="add a trust record",
-        description=f"""\
-Let callers sign in with an ID token of an OIDC issuer that has all of these
-claims, or with an IAM role. If several records match, the one with the most
-claims applies.
-{_NEEDS.format(what="read and write")}""",
-        epilog=f"""\
-{arguments.ROLES_HELP}
-examples:
-  holdfast trust add network-main --role writer --scope 'network/*' \\
-    --issuer https://token.actions.githubusercontent.com \\
-    --claim repository=acme/network --claim ref=refs/heads/main
-  holdfast trust add network-gitlab --role writer --scope 'network/*' \\
-    --issuer https://gitlab.com --audience https://holdfast.example.com --claim project_path=acme/network
-  holdfast trust add developers --role reader --scope '*' --aws-role Developer
-""",
-    )
-    adding.add_argument("name", metavar="NAME", help="lower-case letters, digits and '-'")
-    arguments.add_role_and_scope(adding)
-    who = adding.add_mutually_exclusive_group(required=True)
-    who.add_argument(
-        "--issuer",
-        metavar="URL",
-        type=arguments.unicode_text,
-        help="exactly what the ID tokens have in 'iss'",
-    )
-    who.add_argument(
-        "--aws-role", metavar="ROLE", help="the name of an IAM role in the team's account, without its path"
-    )
-    adding.add_argument(
-        "--audience",
-        type=arguments.unicode_text,
-        metavar="TEXT",
-        help="what the ID tokens have in 'aud'; default: the API's address",
-    )
-    adding.add_argument(
-        "--claim",
-        action="append",
-        default=[],
-        type=_claim,
-        metavar="NAME=VALUE",
-        help="a claim that the ID tokens have; may be repeated, then they have all of them",
-    )
-    arguments.add_description(adding)
-    arguments.add_team(adding)
-    arguments.add_json(adding)
-
-
-def _add_list(group: "Commands") -> None:
-    listing = arguments.command(
-        group,
-        "list",
-        _list,
-        short="list trust records",
-        description=f"""\
-List the trust records.
-{_NEEDS.format(what="read")}""",
-        epilog="""\
-examples:
-  holdfast trust list
-  holdfast trust list --team payments --json
-""",
-    )
-    arguments.add_team(listing)
-    arguments.add_json(listing, "one JSON array")
-
-
-def _add_update(group: "Commands") -> None:
-    update = arguments.command(
-        group,
-        "update",
-        _update,
-        short="change a trust record, whose sessions go on",
-        description=f"""\
-Change the role, the scope or the description of a trust record. Who signed in by
-it stays signed in, and has the new role and scope within 60 seconds.
-
-Who may sign in by it cannot be changed, because a session would outlive the
-condition that it was granted under: add a record, then remove this one.
-{_NEEDS.format(what="read and write")}""",
-        epilog=f"""\
-{arguments.ROLES_HELP}
-examples:
-  holdfast trust update network-main --role reader
-  holdfast trust update network-main --scope 'network/*' --scope shared --team payments --json
-""",
-    )
-    update.add_argument("name", metavar="NAME", help="the record's name")
-    arguments.add_role_and_scope(update, replace=True)
-    arguments.add_description(update, default=None)
-    for option in ("--issuer", "--audience", "--claim", "--aws-role"):
-        update.add_argument(option, action=_Fixed, help=argparse.SUPPRESS)
-    arguments.add_team(update)
-    arguments.add_json(update)
+)
 
 
 class _Fixed(argparse.Action):
@@ -156,27 +46,6 @@ class _Fixed(argparse.Action):
             "who may sign in by a record cannot be changed, because a session would outlive the condition "
             "that it was granted under: add another record, then remove this one, which ends its sessions",
         )
-
-
-def _add_remove(group: "Commands") -> None:
-    remove = arguments.command(
-        group,
-        "remove",
-        _remove,
-        short="remove a trust record",
-        description=f"""\
-Remove a trust record. Callers that signed in by it are refused within 60 seconds,
-with an ID token and with a session.
-{_NEEDS.format(what="read and write")}""",
-        epilog="""\
-examples:
-  holdfast trust remove network-main
-  holdfast trust remove network-main --team payments --json
-""",
-    )
-    remove.add_argument("name", metavar="NAME", help="the record's name")
-    arguments.add_team(remove)
-    arguments.add_json(remove)
 
 
 def _claim(value: str) -> tuple[str, str]:
@@ -192,9 +61,56 @@ def _claim(value: str) -> tuple[str, str]:
     return name, wanted
 
 
-# --- what they do: the SDK is loaded only by what talks to AWS -----------------------------------
-
-
+@COMMAND.add(
+    "add",
+    "add a trust record",
+    f"""\
+Let callers sign in with an ID token of an OIDC issuer that has all of these
+claims, or with an IAM role. If several records match, the one with the most
+claims applies.
+{_NEEDS.format(what="read and write")}""",
+    """\
+  holdfast trust add network-main --role writer --scope 'network/*' \\
+    --issuer https://token.actions.githubusercontent.com \\
+    --claim repository=acme/network --claim ref=refs/heads/main
+  holdfast trust add network-gitlab --role writer --scope 'network/*' \\
+    --issuer https://gitlab.com --audience https://holdfast.example.com --claim project_path=acme/network
+  holdfast trust add developers --role reader --scope '*' --aws-role Developer
+""",
+    option("name", metavar="NAME", help="lower-case letters, digits and '-'"),
+    arguments.role_and_scope(),
+    either(
+        option(
+            "--issuer",
+            metavar="URL",
+            type=arguments.unicode_text,
+            help="exactly what the ID tokens have in 'iss'",
+        ),
+        option(
+            "--aws-role",
+            metavar="ROLE",
+            help="the name of an IAM role in the team's account, without its path",
+        ),
+        required=True,
+    ),
+    option(
+        "--audience",
+        type=arguments.unicode_text,
+        metavar="TEXT",
+        help="what the ID tokens have in 'aud'; default: the API's address",
+    ),
+    option(
+        "--claim",
+        action="append",
+        default=[],
+        type=_claim,
+        metavar="NAME=VALUE",
+        help="a claim that the ID tokens have; may be repeated, then they have all of them",
+    ),
+    arguments.description(),
+    arguments.TEAM,
+    arguments.as_json(),
+)
 def _add(asked: argparse.Namespace) -> None:
     record = _new(asked)
 
@@ -213,6 +129,19 @@ def _add(asked: argparse.Namespace) -> None:
         _write(_json(_document(record)) if asked.json else text)
 
 
+@COMMAND.add(
+    "list",
+    "list trust records",
+    f"""\
+List the trust records.
+{_NEEDS.format(what="read")}""",
+    """\
+  holdfast trust list
+  holdfast trust list --team payments --json
+""",
+    arguments.TEAM,
+    arguments.as_json("one JSON array"),
+)
 def _list(asked: argparse.Namespace) -> None:
     session, found = stack.open_team(settings.resolve(asked))
     shown = sorted(trust_records.read(session, found), key=lambda record: record.name)
@@ -225,6 +154,30 @@ def _list(asked: argparse.Namespace) -> None:
         output.write(f"The team {found.team} has no trust records.")
 
 
+@COMMAND.add(
+    "update",
+    "change a trust record, whose sessions go on",
+    f"""\
+Change the role, the scope or the description of a trust record. Who signed in by
+it stays signed in, and has the new role and scope within 60 seconds.
+
+Who may sign in by it cannot be changed, because a session would outlive the
+condition that it was granted under: add a record, then remove this one.
+{_NEEDS.format(what="read and write")}""",
+    """\
+  holdfast trust update network-main --role reader
+  holdfast trust update network-main --scope 'network/*' --scope shared --team payments --json
+""",
+    option("name", metavar="NAME", help="the record's name"),
+    arguments.role_and_scope(replace=True),
+    arguments.description(default=None),
+    *(
+        option(name, action=_Fixed, help=argparse.SUPPRESS)
+        for name in ("--issuer", "--audience", "--claim", "--aws-role")
+    ),
+    arguments.TEAM,
+    arguments.as_json(),
+)
 def _update(asked: argparse.Namespace) -> None:
     if (asked.role, asked.scope, asked.description) == (None, None, None):
         raise UsageError("There is nothing to change: name --role, --scope or --description.")
@@ -244,6 +197,21 @@ def _update(asked: argparse.Namespace) -> None:
         _write(_json(_document(after)) if asked.json else _changes(before, after, done))
 
 
+@COMMAND.add(
+    "remove",
+    "remove a trust record",
+    f"""\
+Remove a trust record. Callers that signed in by it are refused within 60 seconds,
+with an ID token and with a session.
+{_NEEDS.format(what="read and write")}""",
+    """\
+  holdfast trust remove network-main
+  holdfast trust remove network-main --team payments --json
+""",
+    option("name", metavar="NAME", help="the record's name"),
+    arguments.TEAM,
+    arguments.as_json(),
+)
 def _remove(asked: argparse.Namespace) -> None:
     session, found = stack.open_team(settings.resolve(asked))
     record = trust_records.remove(session, found, asked.name)

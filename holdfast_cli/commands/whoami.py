@@ -7,29 +7,24 @@ from holdfast_cli.api import management
 from holdfast_cli.api.state_texts import moment
 from holdfast_cli.config import arguments
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.parser import Parser
+from holdfast_cli.terminal.declaration import Command
+
+COMMAND = Command()
 
 
-def add(parser: Parser) -> None:
-    """Add the command."""
-    arguments.define(
-        parser,
-        _run,
-        description="""\
+@COMMAND.define(
+    """\
 Show as whom the credentials of the environment sign in: principal, role, scope and
 when they expire. They are those of Terraform: TF_HTTP_USERNAME and
 TF_HTTP_PASSWORD, or TF_TOKEN_… of the API's host. No AWS credentials are used.""",
-        epilog="""\
-examples:
+    """\
   holdfast whoami
   holdfast whoami --json
   holdfast whoami --address https://abc123.execute-api.eu-central-1.amazonaws.com
 """,
-    )
-    arguments.add_api(parser)
-    arguments.add_json(parser)
-
-
+    arguments.API,
+    arguments.as_json(),
+)
 def _run(asked: argparse.Namespace) -> None:
     api = management.sign_in(asked)
     found = api.get("whoami")

@@ -5,7 +5,7 @@ import re
 import shlex
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from holdfast import names
 from holdfast import team as teams
@@ -14,14 +14,8 @@ from holdfast.errors import HoldfastError, InvalidName, InvalidRequest
 from holdfast.identity.credentials import is_token_id
 from holdfast.state import operator
 from holdfast_cli.config import backend_config
+from holdfast_cli.terminal.declaration import Option, either, option, several
 from holdfast_cli.terminal.secrets import looks_secret
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from holdfast_cli.terminal.parser import Parser
-
-    Commands = argparse._SubParsersAction[Parser]  # noqa: SLF001 the type has no other name
 
 _DURATION = re.compile(r"([0-9]{1,10})([dhms])", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
@@ -79,171 +73,6 @@ class Expiry:
     """When a token is to expire; None for never."""
 
     at: datetime | None
-
-
-def define(
-    parser: "Parser", run: "Callable[[argparse.Namespace], None]", *, description: str, epilog: str
-) -> None:
-    """Say what a command does.
-
-    Args:
-        parser: of the command.
-        run: carries it out.
-        description: the beginning of its help.
-        epilog: the end of its help, with examples.
-    """
-    parser.description, parser.epilog = description, epilog
-    parser.set_defaults(run=run)
-
-
-def command(
-    commands: "Commands",
-    name: str,
-    run: "Callable[[argparse.Namespace], None]",
-    *,
-    short: str,
-    description: str,
-    epilog: str,
-) -> "Parser":
-    """Add a command to a group; `short` is its line in the list of commands, the others as in `define`."""
-    parser = commands.add_parser(name, help=short)
-    define(parser, run, description=description, epilog=epilog)
-    return parser
-
-
-def group(parser: "Parser", *, description: str, epilog: str) -> "Commands":
-    """Make a command a group, which has commands of its own."""
-    parser.description, parser.epilog = description, epilog
-    return parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-
-
-# --- options -------------------------------------------------------------------------------------
-
-
-def add_team(parser: argparse.ArgumentParser) -> None:
-    """Add the options for a team, with profile and region."""
-    _add_team(parser)
-    add_profile(parser)
-    add_region(parser)
-
-
-def add_address_or_team(parser: argparse.ArgumentParser) -> None:
-    """Add the options for an API, which may be named by its address or by its team; profile and region."""
-    where = parser.add_mutually_exclusive_group()
-    _add_team(where)
-    where.add_argument(
-        "--address",
-        type=address,
-        metavar="URL",
-        help="the API's base URL; default: HOLDFAST_ADDRESS, or else the profile's",
-    )
-    add_profile(parser)
-    add_region(parser)
-
-
-def _add_team(parser: "argparse._ActionsContainer") -> None:
-    parser.add_argument(
-        "--team",
-        type=team,
-        metavar="TEAM",
-        help="whose stack; default: HOLDFAST_TEAM, else the profile's, else the only one that is deployed",
-    )
-
-
-def add_api(parser: argparse.ArgumentParser) -> None:
-    """Add the options for an API that is reached without AWS credentials: address and profile."""
-    parser.add_argument(
-        "--address",
-        type=address,
-        metavar="URL",
-        help=(
-            "the API's base URL; default: HOLDFAST_ADDRESS, else the profile's, else that of "
-            "TF_HTTP_ADDRESS or of the only TF_TOKEN_… of Holdfast"
-        ),
-    )
-    add_profile(parser)
-
-
-def add_state(parser: argparse.ArgumentParser) -> None:
-    """Add the name of a state."""
-    parser.add_argument("state", type=state, metavar="STATE", help="the state's name, such as network/prod")
-
-
-def add_prefix(parser: argparse.ArgumentParser) -> None:
-    """Add the beginning of the names of states, or a pattern; it may be left out."""
-    parser.add_argument(
-        "states",
-        nargs="?",
-        type=beginning,
-        default=Beginning(""),
-        metavar="PREFIX|PATTERN",
-        help="only states whose names begin so, as network/, or match, as '*/prod'",
-    )
-
-
-def add_reason(parser: argparse.ArgumentParser) -> None:
-    """Add the option for a reason."""
-    parser.add_argument(
-        "--reason",
-        required=True,
-        type=reason,
-        metavar="TEXT",
-        help=f"why, in one line of at most {operator.MAX_REASON} characters; others are shown it",
-    )
-
-
-def add_profile(parser: argparse.ArgumentParser) -> None:
-    """Add the option for a profile."""
-    parser.add_argument(
-        "--profile",
-        type=profile,
-        metavar="NAME",
-        help="a profile of `holdfast configure`; default: HOLDFAST_PROFILE, or else `default`. One that is "
-        "typed has precedence over variables",
-    )
-
-
-def add_region(parser: argparse.ArgumentParser) -> None:
-    """Add the option for an AWS region."""
-    parser.add_argument(
-        "--region",
-        type=region,
-        metavar="REGION",
-        help="of AWS; default: AWS_REGION, else the profile's, else the one of the AWS profile",
-    )
-
-
-def add_json(parser: argparse.ArgumentParser, what: str = "one JSON object") -> None:
-    """Add the option for JSON."""
-    parser.add_argument("--json", action="store_true", help=f"print {what}")
-
-
-def add_role_and_scope(parser: argparse.ArgumentParser, *, replace: bool = False) -> None:
-    """Add the options for a role and its scope.
-
-    Args:
-        parser: of the command.
-        replace: each may be left out, and replaces what there is.
-    """
-    parser.add_argument(
-        "--role", required=not replace, choices=[role.value for role in Role], help="what it may do"
-    )
-    patterns = "to which states: 'a/*' is everything below a, '*' alone is every state; may be repeated"
-    parser.add_argument(
-        "--scope",
-        required=not replace,
-        action="append",
-        type=scope,
-        metavar="PATTERN",
-        help=f"{patterns}; replaces the scope: name all of its patterns" if replace else patterns,
-    )
-
-
-def add_description(parser: argparse.ArgumentParser, *, default: str | None = "") -> None:
-    """Add the option for a note."""
-    parser.add_argument(
-        "--description", default=default, type=unicode_text, metavar="TEXT", help="a note on what it is for"
-    )
 
 
 # --- their values: an invalid one raises `argparse.ArgumentTypeError` ----------------------------
@@ -466,3 +295,104 @@ def _date(value: str) -> datetime:
         return datetime.strptime(value, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{value!r} is not a valid date") from error
+
+
+# --- options -------------------------------------------------------------------------------------
+
+_TEAM: Final = option(
+    "--team",
+    type=team,
+    metavar="TEAM",
+    help="whose stack; default: HOLDFAST_TEAM, else the profile's, else the only one that is deployed",
+)
+PROFILE: Final = option(
+    "--profile",
+    type=profile,
+    metavar="NAME",
+    help="a profile of `holdfast configure`; default: HOLDFAST_PROFILE, or else `default`. One that is "
+    "typed has precedence over variables",
+)
+REGION: Final = option(
+    "--region",
+    type=region,
+    metavar="REGION",
+    help="of AWS; default: AWS_REGION, else the profile's, else the one of the AWS profile",
+)
+TEAM: Final = several(_TEAM, PROFILE, REGION)
+"""Options for a team, with profile and region."""
+ADDRESS_OR_TEAM: Final = several(
+    either(
+        _TEAM,
+        option(
+            "--address",
+            type=address,
+            metavar="URL",
+            help="the API's base URL; default: HOLDFAST_ADDRESS, or else the profile's",
+        ),
+    ),
+    PROFILE,
+    REGION,
+)
+"""Options for an API, which may be named by its address or by its team; profile and region."""
+API: Final = several(
+    option(
+        "--address",
+        type=address,
+        metavar="URL",
+        help="the API's base URL; default: HOLDFAST_ADDRESS, else the profile's, else that of "
+        "TF_HTTP_ADDRESS or of the only TF_TOKEN_… of Holdfast",
+    ),
+    PROFILE,
+)
+"""Options for an API that is reached without AWS credentials: address and profile."""
+STATE: Final = option("state", type=state, metavar="STATE", help="the state's name, such as network/prod")
+PREFIX: Final = option(
+    "states",
+    nargs="?",
+    type=beginning,
+    default=Beginning(""),
+    metavar="PREFIX|PATTERN",
+    help="only states whose names begin so, as network/, or match, as '*/prod'",
+)
+"""The beginning of the names of states, or a pattern; it may be left out."""
+REASON: Final = option(
+    "--reason",
+    required=True,
+    type=reason,
+    metavar="TEXT",
+    help=f"why, in one line of at most {operator.MAX_REASON} characters; others are shown it",
+)
+
+
+def as_json(what: str = "one JSON object") -> Option:
+    """Return the option for JSON."""
+    return option("--json", action="store_true", help=f"print {what}")
+
+
+def role_and_scope(*, replace: bool = False) -> Option:
+    """Return the options for a role and its scope; with `replace` each may be left out."""
+
+    def explain(parser: "argparse._ActionsContainer") -> None:
+        assert isinstance(parser, argparse.ArgumentParser)  # noqa: S101 no group has an epilog
+        parser.epilog = f"{ROLES_HELP}\n{parser.epilog}"
+
+    patterns = "to which states: 'a/*' is everything below a, '*' alone is every state; may be repeated"
+    return several(
+        explain,
+        option("--role", required=not replace, choices=[role.value for role in Role], help="what it may do"),
+        option(
+            "--scope",
+            required=not replace,
+            action="append",
+            type=scope,
+            metavar="PATTERN",
+            help=f"{patterns}; replaces the scope: name all of its patterns" if replace else patterns,
+        ),
+    )
+
+
+def description(*, default: str | None = "") -> Option:
+    """Return the option for a note."""
+    return option(
+        "--description", default=default, type=unicode_text, metavar="TEXT", help="a note on what it is for"
+    )

@@ -1,0 +1,83 @@
+"""Declares commands: each stands above the function that runs it, with its help and its options."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from holdfast_cli.terminal.parser import Parser
+
+Run = Callable[[argparse.Namespace], None]
+"""Carries a command out."""
+Option = Callable[["argparse._ActionsContainer"], object]  # noqa: SLF001 the type has no other name
+"""Adds an option or an argument, or several, to a parser."""
+
+
+def option(*names: str, **settings: Any) -> Option:
+    """Declare an option or an argument, as `ArgumentParser.add_argument` takes it."""
+    return lambda parser: parser.add_argument(*names, **settings)
+
+
+def several(*options: Option) -> Option:
+    """Declare options that go together."""
+
+    def add(parser: "argparse._ActionsContainer") -> None:
+        for each in options:
+            each(parser)
+
+    return add
+
+
+def either(*options: Option, required: bool = False) -> Option:
+    """Declare options of which at most one is taken, or exactly one."""
+
+    return lambda parser: several(*options)(parser.add_mutually_exclusive_group(required=required))
+
+
+class Command:
+    """A command, a group of commands, or both."""
+
+    def __init__(self, description: str = "", examples: str = "", *options: Option) -> None:
+        """Declare a group, or begin a command that `define` completes.
+
+        Args:
+            description: the beginning of the help.
+            examples: its end.
+            options: options and arguments in their order.
+        """
+        self._description, self._examples, self._options = description, examples, options
+        self._run: Run | None = None
+        self._commands: dict[str, tuple[str, Command]] = {}
+
+    def define(self, description: str, examples: str, *options: Option) -> Callable[[Run], Run]:
+        """Declare the command that a function runs; the arguments are those of a group."""
+        self._description, self._examples, self._options = description, examples, options
+
+        def runs(run: Run) -> Run:
+            self._run = run
+            return run
+
+        return runs
+
+    def add(
+        self, name: str, short: str, description: str, examples: str, *options: Option
+    ) -> Callable[[Run], Run]:
+        """Declare a command of this group; `short` is its line in the list of commands."""
+        command = Command()
+        self._commands[name] = short, command
+        return command.define(description, examples, *options)
+
+    def include(self, other: "Command") -> None:
+        """Take in the commands of another group."""
+        self._commands |= other._commands  # noqa: SLF001 it is of the same class
+
+    def fill(self, parser: Parser) -> None:
+        """Give a parser what is declared."""
+        parser.description, parser.epilog = self._description, f"examples:\n{self._examples}"
+        several(*self._options)(parser)
+        if self._run:
+            parser.set_defaults(run=self._run)
+        if self._commands:
+            metavar = "[COMMAND]" if self._run else "COMMAND"
+            group = parser.add_subparsers(title="commands", metavar=metavar, required=not self._run)
+            for name, (short, command) in self._commands.items():
+                group.add_parser(name, help=short, fill=command.fill)
