@@ -150,6 +150,31 @@ class Aws:
         [line] = done.stderr.splitlines()
         return line
 
+    def failure_of(self, allowed: str | None, *arguments: str) -> str:
+        """Run the command, which must fail, and return its one line.
+
+        Args:
+            allowed: the only action of the user who runs it; None for keys that AWS does not know.
+            arguments: of the command.
+        """
+        environment = {}
+        if allowed:
+            iam = self.client("iam")
+            iam.create_user(UserName="ada")
+            statement = {"Effect": "Allow", "Action": allowed, "Resource": "*"}
+            policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+            iam.put_user_policy(UserName="ada", PolicyName="own", PolicyDocument=policy)
+            key = iam.create_access_key(UserName="ada")["AccessKey"]
+            environment = {
+                "AWS_ACCESS_KEY_ID": key["AccessKeyId"],
+                "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"],
+            }
+        self.enforce(authorization=True)
+        try:
+            return self.failure(*arguments, **environment)
+        finally:
+            self.enforce(authorization=False)
+
 
 def unread(environment: Mapping[str, str], *arguments: str) -> tuple[int, list[str]]:
     """Run the command, whose output nobody reads any more.

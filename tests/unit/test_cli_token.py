@@ -190,29 +190,66 @@ def test_backend_config_reads_the_address_from_the_stack(aws: Aws) -> None:
     assert '"https://payments.example.com/states/x"' in aws.output("backend-config", "x")
 
 
-def test_several_teams_are_named_when_none_was_chosen(aws: Aws) -> None:
-    aws.deploy("platform")
-    aws.deploy("payments")
+NOBODY = f"http://127.0.0.1:{free_port()}"
+NO_KEYS = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None}
+PROFILES = f"""\
+[profile sso]
+sso_session = corp
+sso_account_id = 123456789012
+sso_role_name = Operator
+region = {REGION}
 
-    line = aws.failure(*CREATE)
+[sso-session corp]
+sso_start_url = https://corp.awsapps.com/start
+sso_region = {REGION}
 
-    assert "payments, platform" in line
-    assert "--team" in line
-    assert aws.records("payments") == aws.records("platform") == {}
+[profile broken]
+credential_process = /nonexistent/sign-in
+"""
+FAILURES: dict[str, tuple[tuple[str, ...], tuple[str, ...], dict[str, str | None], tuple[str, ...]]] = {
+    "several teams": (("platform", "payments"), CREATE, {}, ("payments, platform", "--team")),
+    "a team without a stack": (
+        *(("platform",), (*CREATE, "--team", "payments"), {}),
+        ("Holdfast-payments", REGION, "npx cdk deploy"),
+    ),
+    "no stack": ((), ("backend-config", "x"), {}, ("npx cdk deploy",)),
+    "no credentials": ((), CREATE, NO_KEYS, ("No AWS credentials", ".local/aws.env")),
+    "no region": ((), CREATE, {"AWS_REGION": None}, ("AWS_REGION",)),
+    "an unknown profile": ((), CREATE, {"AWS_PROFILE": "nobody"}, ("AWS_PROFILE",)),
+    "no session of SSO": (
+        *((), CREATE, {"AWS_PROFILE": "sso", **NO_KEYS}),
+        ("session has ended", "sign in again"),
+    ),
+    "no credential process": ((), CREATE, {"AWS_PROFILE": "broken", **NO_KEYS}, ("/nonexistent/sign-in",)),
+    "nobody at the endpoint": ((), CREATE, {"AWS_ENDPOINT_URL": NOBODY}, ("does not respond", NOBODY)),
+    "nobody at the bucket": (
+        *(("payments",), CREATE, {"AWS_ENDPOINT_URL_S3": NOBODY}),
+        (bucket("payments"), "does not respond"),
+    ),
+    **{
+        f"the endpoint {url}": ((), CREATE, {"AWS_ENDPOINT_URL": url}, ("AWS_ENDPOINT_URL",))
+        for url in ("foo", "http://[::1", "http://127.0.0.1:port")
+    },
+}
 
 
-def test_a_team_without_a_stack_is_told_how_to_deploy_it(aws: Aws) -> None:
-    aws.deploy("platform")
+@pytest.mark.parametrize(("teams", "arguments", "environment", "says"), FAILURES.values(), ids=FAILURES)
+def test_what_keeps_from_the_stack_is_one_line_that_says_what_to_do(
+    aws: Aws,
+    tmp_path: Path,
+    teams: tuple[str, ...],
+    arguments: tuple[str, ...],
+    environment: dict[str, str | None],
+    says: tuple[str, ...],
+) -> None:
+    (tmp_path / "config").write_text(PROFILES)
+    for team in teams:
+        aws.deploy(team)
 
-    line = aws.failure(*CREATE, "--team", "payments")
+    line = aws.failure(*arguments, AWS_CONFIG_FILE=str(tmp_path / "config"), **environment)
 
-    assert "Holdfast-payments" in line
-    assert REGION in line
-    assert "npx cdk deploy" in line
-
-
-def test_an_account_without_any_stack_is_told_how_to_deploy_one(aws: Aws) -> None:
-    assert "npx cdk deploy" in aws.failure("backend-config", "x")
+    assert [words for words in says if words not in line] == []
+    assert [aws.records(team) for team in teams] == [{} for _ in teams]
 
 
 def test_a_stack_without_its_outputs_is_told_to_be_deployed_again(aws: Aws) -> None:
@@ -224,6 +261,24 @@ def test_a_stack_without_its_outputs_is_told_to_be_deployed_again(aws: Aws) -> N
     assert "npx cdk deploy Holdfast-payments" in line
 
 
+@pytest.mark.parametrize(
+    ("allowed", "says"),
+    [
+        (None, "does not know these credentials"),
+        ("iam:GetUser", "does not allow DescribeStacks"),
+        ("cloudformation:*", f"{bucket('payments')} refuses it, or is not in the account"),
+        ("cloudformation:*", "does not allow PutObject"),
+    ],
+)
+def test_an_identity_that_may_not_do_it_is_one_line_that_names_the_call(
+    aws: Aws, allowed: str | None, says: str
+) -> None:
+    aws.deploy("payments")
+
+    assert says in aws.failure_of(allowed, *CREATE)
+    assert aws.records("payments") == {}
+
+
 def test_a_bucket_that_is_gone_is_named(aws: Aws) -> None:
     aws.deploy("payments")
     aws.client("s3").delete_bucket(Bucket=bucket("payments"))
@@ -232,138 +287,6 @@ def test_a_bucket_that_is_gone_is_named(aws: Aws) -> None:
 
     assert bucket("payments") in line
     assert "NoSuchBucket" in line
-
-
-def test_missing_credentials_are_one_line_that_says_where_to_get_them(aws: Aws) -> None:
-    line = aws.failure(*CREATE, AWS_ACCESS_KEY_ID=None, AWS_SECRET_ACCESS_KEY=None)
-
-    assert "No AWS credentials" in line
-    assert ".local/aws.env" in line
-
-
-def test_a_missing_region_is_one_line(aws: Aws) -> None:
-    assert "AWS_REGION" in aws.failure(*CREATE, AWS_REGION=None)
-
-
-def test_an_unknown_profile_is_one_line(aws: Aws) -> None:
-    assert "AWS_PROFILE" in aws.failure(*CREATE, AWS_PROFILE="nobody")
-
-
-def test_an_sso_session_that_was_never_started_is_one_line_that_says_to_sign_in(
-    aws: Aws, tmp_path: Path
-) -> None:
-    config = tmp_path / "config"
-    config.write_text(
-        f"""\
-[profile sso]
-sso_session = corp
-sso_account_id = 123456789012
-sso_role_name = Operator
-region = {REGION}
-
-[sso-session corp]
-sso_start_url = https://corp.awsapps.com/start
-sso_region = {REGION}
-"""
-    )
-
-    line = aws.failure(
-        *CREATE,
-        AWS_PROFILE="sso",
-        AWS_CONFIG_FILE=str(config),
-        AWS_ACCESS_KEY_ID=None,
-        AWS_SECRET_ACCESS_KEY=None,
-    )
-
-    assert "session has ended" in line
-    assert "sign in again" in line
-
-
-def test_an_endpoint_that_nobody_serves_is_one_line_that_names_it(aws: Aws) -> None:
-    endpoint = f"http://127.0.0.1:{free_port()}"
-
-    line = aws.failure(*CREATE, AWS_ENDPOINT_URL=endpoint)
-
-    assert "does not respond" in line
-    assert endpoint in line
-
-
-def test_a_bucket_that_nobody_serves_is_one_line_that_names_it(aws: Aws) -> None:
-    aws.deploy("payments")
-
-    line = aws.failure(*CREATE, AWS_ENDPOINT_URL_S3=f"http://127.0.0.1:{free_port()}")
-
-    assert bucket("payments") in line
-    assert "does not respond" in line
-
-
-def test_an_identity_without_permission_is_one_line_that_names_the_call(aws: Aws) -> None:
-    iam = aws.client("iam")
-    iam.create_user(UserName="ada")
-    key = iam.create_access_key(UserName="ada")["AccessKey"]
-    aws.enforce(authorization=True)
-    try:
-        line = aws.failure(
-            *CREATE, AWS_ACCESS_KEY_ID=key["AccessKeyId"], AWS_SECRET_ACCESS_KEY=key["SecretAccessKey"]
-        )
-    finally:
-        aws.enforce(authorization=False)
-
-    assert "does not allow DescribeStacks" in line
-
-
-def test_an_identity_that_may_not_write_to_the_bucket_is_one_line_that_names_both(aws: Aws) -> None:
-    aws.deploy("payments")
-    iam = aws.client("iam")
-    iam.create_user(UserName="ada")
-    statement = {"Effect": "Allow", "Action": "cloudformation:*", "Resource": "*"}
-    iam.put_user_policy(
-        UserName="ada",
-        PolicyName="reads-stacks",
-        PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [statement]}),
-    )
-    key = iam.create_access_key(UserName="ada")["AccessKey"]
-    aws.enforce(authorization=True)
-    try:
-        line = aws.failure(
-            *CREATE, AWS_ACCESS_KEY_ID=key["AccessKeyId"], AWS_SECRET_ACCESS_KEY=key["SecretAccessKey"]
-        )
-    finally:
-        aws.enforce(authorization=False)
-
-    assert bucket("payments") in line
-    assert "does not allow PutObject" in line
-    assert aws.records("payments") == {}
-
-
-def test_unknown_credentials_are_one_line_that_says_to_sign_in(aws: Aws) -> None:
-    aws.enforce(authorization=True)
-    try:
-        line = aws.failure(*CREATE)
-    finally:
-        aws.enforce(authorization=False)
-
-    assert "does not know these credentials" in line
-
-
-@pytest.mark.parametrize("endpoint", ["foo", "http://[::1", "http://127.0.0.1:port"])
-def test_an_endpoint_that_is_no_url_is_one_line(aws: Aws, endpoint: str) -> None:
-    assert "AWS_ENDPOINT_URL" in aws.failure(*CREATE, AWS_ENDPOINT_URL=endpoint)
-
-
-def test_a_credential_process_that_is_not_there_is_one_line_that_names_it(aws: Aws, tmp_path: Path) -> None:
-    config = tmp_path / "config"
-    config.write_text("[profile broken]\ncredential_process = /nonexistent/sign-in\n")
-
-    line = aws.failure(
-        *CREATE,
-        AWS_PROFILE="broken",
-        AWS_CONFIG_FILE=str(config),
-        AWS_ACCESS_KEY_ID=None,
-        AWS_SECRET_ACCESS_KEY=None,
-    )
-
-    assert "/nonexistent/sign-in" in line
 
 
 def test_ctrl_c_while_aws_does_not_answer_ends_with_130_and_says_nothing(aws: Aws) -> None:
