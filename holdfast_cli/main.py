@@ -13,7 +13,7 @@ from pathlib import Path
 from holdfast_cli.commands.table import parser
 from holdfast_cli.errors import CommandError, OutputClosedError, UsageError, with_notes
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.secrets import hidden
+from holdfast_cli.terminal.parser import hidden
 
 
 def main(argv: Sequence[str] | None = None) -> int:

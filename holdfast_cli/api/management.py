@@ -1,9 +1,7 @@
 """Talks to the management API, with the credentials that Terraform and OpenTofu use from the environment."""
 
 import json
-import os
 import shlex
-from argparse import ArgumentTypeError, Namespace
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -11,21 +9,17 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from holdfast.identity import credentials
 from holdfast.identity.trust import LOOPBACK
 from holdfast_cli.api import http
 from holdfast_cli.api.http import Response
-from holdfast_cli.config import arguments, cloud_config, settings
-from holdfast_cli.errors import CommandError, UsageError
+from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal.output import Progress, moment, plain
 
 Document = Mapping[str, Any]
 """A JSON object of the API. A newer API may send members and words that this command does not know."""
 
 _ROOT: Final = "/manage/v1"
-_TOKEN: Final = "TF_TOKEN_"  # noqa: S105 how the names of variables begin
-_STATES: Final = "/states/"
-_HOW_TO_SIGN_IN: Final = (
+HOW_TO_SIGN_IN: Final = (
     'eval "$(holdfast login)" signs in; or export TF_HTTP_USERNAME and TF_HTTP_PASSWORD, as `make up` and '
     "`holdfast token create` print them"
 )
@@ -227,7 +221,7 @@ class Api:
             case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN if not code:
                 return CommandError(
                     f"{self.host} does not accept the credentials of {self.source}: they are wrong, revoked "
-                    f"or expired, or of another team. {_HOW_TO_SIGN_IN}.{http.version_skew(self.address)}"
+                    f"or expired, or of another team. {HOW_TO_SIGN_IN}.{http.version_skew(self.address)}"
                 )
             case HTTPStatus.LOCKED:
                 return ApiError(f"{said} {self._holder(response, name)}".strip(), response)
@@ -264,96 +258,6 @@ class Api:
             "Wait until it is released; or, if nobody uses it any more, `holdfast lock break "
             f"{name} {shlex.quote(lock_id)}` breaks it."
         )
-
-
-# --- which API, and as whom ----------------------------------------------------------------------
-
-
-def sign_in(asked: Namespace, environment: Mapping[str, str] = os.environ) -> Api:
-    """Find the API and the credentials. Nothing is asked of AWS, and nothing is stored.
-
-    Args:
-        asked: the options of the command.
-        environment: the variables.
-
-    Raises:
-        UsageError: a setting is not valid, or nothing tells the address or the credentials.
-    """
-    address = settings.resolve(asked, environment).address or _of_backend(environment)
-    if address is None:
-        address = _of_tokens(environment)
-    parts = urlsplit(address)
-    if parts.scheme != "https" and (parts.hostname or "") not in LOOPBACK:
-        raise UsageError(f"Credentials are sent over https:// only, and {address} does not begin so.")
-    return _with_credentials(address, environment)
-
-
-def _of_backend(environment: Mapping[str, str]) -> str | None:
-    """Return the API of the state that the variables of `backend "http"` name, if they name one."""
-    value = environment.get("TF_HTTP_ADDRESS", "")
-    base, found, _ = value.partition(_STATES)
-    if not found:
-        return None
-    try:
-        return arguments.address(base)
-    except ArgumentTypeError as error:
-        raise UsageError(f"TF_HTTP_ADDRESS: {error}") from error
-
-
-def _of_tokens(environment: Mapping[str, str]) -> str:
-    """Return the API of the only host that there is a token of Holdfast for."""
-    hosts = sorted(host for host, (_, token) in _tokens(environment).items() if _is_of_holdfast(token))
-    hosts = [host for host in hosts if host != cloud_config.STAND_IN]
-    if len(hosts) == 1:
-        try:
-            return arguments.address(f"https://{hosts[0]}")
-        except ArgumentTypeError as error:
-            raise UsageError(f"{cloud_config.token_variable(hosts[0])}: {error}") from error
-    several = f" There are tokens for several hosts: {', '.join(hosts)}." if hosts else ""
-    team = (
-        " HOLDFAST_TEAM is not enough: finding a team's stack needs AWS credentials, which these commands do "
-        "not use."
-        if environment.get("HOLDFAST_TEAM")
-        else ""
-    )
-    raise UsageError(
-        "Nothing tells the API's address: `holdfast login` and `holdfast token create` print the export of "
-        "HOLDFAST_ADDRESS; or name it with --address or a profile (`holdfast configure --address URL`). "
-        "TF_HTTP_ADDRESS and a single TF_TOKEN_… of Holdfast tell it too; `make up` and `cdk deploy` print "
-        f"it.{several}{team}"
-    )
-
-
-def _with_credentials(address: str, environment: Mapping[str, str]) -> Api:
-    username = environment.get("TF_HTTP_USERNAME", "")
-    password = environment.get("TF_HTTP_PASSWORD", "")
-    if username and password:
-        return Api(address, http.basic(username, password), "TF_HTTP_USERNAME and TF_HTTP_PASSWORD")
-    host = cloud_config.hostname(address)
-    name, token = _tokens(environment).get(host, ("", ""))
-    if token:
-        return Api(address, f"Bearer {token}", name)
-    half = ""
-    if username or password:
-        half = f" TF_HTTP_{'PASSWORD' if username else 'USERNAME'} is not set, the other one is."
-    raise UsageError(
-        f"There are no credentials for {urlsplit(address).netloc} in the environment: {_HOW_TO_SIGN_IN}; or "
-        f"{cloud_config.token_variable(host)}.{half}"
-    )
-
-
-def _tokens(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return host name -> the variable and its token."""
-    found = {}
-    for variable, value in environment.items():
-        if variable.startswith(_TOKEN) and value:
-            host = variable.removeprefix(_TOKEN).replace("__", "-").replace("_", ".").lower()
-            found[host] = (variable, value)
-    return found
-
-
-def _is_of_holdfast(token: str) -> bool:
-    return credentials.parse(f"Bearer {token}") is not None
 
 
 def _may_be_fetched(address: str) -> bool:

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from holdfast import team as names
 from holdfast_cli.bucket.aws_errors import NOT_OF_AWS, as_command_errors, code_of
-from holdfast_cli.config.settings import Settings
+from holdfast_cli.config.profiles import Settings
 from holdfast_cli.errors import CommandError
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from holdfast.access import Role
     from holdfast_cli.bucket.stack import Stack
-    from holdfast_cli.config.arguments import Expiry
+    from holdfast_cli.config.rules import Expiry
     from holdfast_cli.terminal.output import Progress
 
 _PREFIX: Final = token_key("").removesuffix(".json")

@@ -7,8 +7,9 @@ from itertools import islice
 from typing import Final
 
 from holdfast_cli.api import management
+from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.commands import audit
-from holdfast_cli.config import arguments
+from holdfast_cli.config import arguments, rules
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, option
 
@@ -31,22 +32,20 @@ shows the whole trail, and needs them.""",
     option(
         "state",
         nargs="?",
-        type=arguments.state,
+        type=rules.state,
         default=None,
         metavar="STATE",
         help="only of this state; default: of all in your scope",
     ),
     option(
         "--since",
-        type=arguments.past,
+        type=rules.past,
         metavar="WHEN",
-        help=(
-            f"from then on: 30d or 12h ago, or a date (UTC) as 2026-11-01; default: {arguments.shown(_SINCE)}"
-        ),
+        help=(f"from then on: 30d or 12h ago, or a date (UTC) as 2026-11-01; default: {rules.shown(_SINCE)}"),
     ),
     option(
         "--limit",
-        type=arguments.count,
+        type=rules.count,
         default=_LIMIT,
         metavar="COUNT",
         help=f"only the newest COUNT; default: {_LIMIT}",
@@ -57,7 +56,7 @@ shows the whole trail, and needs them.""",
 def _run(asked: argparse.Namespace) -> None:
     since = asked.since or datetime.now(UTC) - _SINCE
     query = {"state": None if asked.state is None else asked.state.value, "since": output.word(since)}
-    found = management.sign_in(asked).pages("activity", "events", progress="events", **query)
+    found = sign_in(asked).pages("activity", "events", progress="events", **query)
     shown = list(islice(found, asked.limit))  # the newest come first
     found.close()
     shown.sort(key=lambda event: management.text(event, "time"))

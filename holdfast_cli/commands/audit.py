@@ -13,7 +13,7 @@ from holdfast.identity.credentials import is_token_id
 from holdfast_cli.bucket import audit, stack
 from holdfast_cli.bucket.audit import Following
 from holdfast_cli.bucket.aws_errors import AwsUnavailableError
-from holdfast_cli.config import arguments, settings
+from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, either, option
@@ -51,7 +51,7 @@ def _principal(value: str) -> str:
 
 
 def _value(value: str) -> str:
-    if not arguments.unicode_text(value):
+    if not rules.unicode_text(value):
         raise argparse.ArgumentTypeError("it is empty, and no event has an empty value")
     return value
 
@@ -70,7 +70,7 @@ for the local AWS: set -a; . .local/aws.env; set +a.""",
   holdfast audit --writes --follow --limit 10
   holdfast audit --event sign_in.refused --since 2026-11-01 --until 2026-12-01 --json
 """,
-    option("--state", type=arguments.state, metavar="STATE", help="only events of this state"),
+    option("--state", type=rules.state, metavar="STATE", help="only events of this state"),
     either(
         option("--event", type=_event, metavar="EVENT", help="only this event, as state.written"),
         option(
@@ -87,14 +87,12 @@ for the local AWS: set -a; . .local/aws.env; set +a.""",
     option("--lock-id", type=_value, metavar="ID", help="only events of this lock"),
     option(
         "--since",
-        type=arguments.past,
+        type=rules.past,
         metavar="WHEN",
-        help=(
-            f"from then on: 30d or 12h ago, or a date (UTC) as 2026-11-01; default: {arguments.shown(_SINCE)}"
-        ),
+        help=(f"from then on: 30d or 12h ago, or a date (UTC) as 2026-11-01; default: {rules.shown(_SINCE)}"),
     ),
     either(
-        option("--until", type=arguments.past, metavar="WHEN", help="before then; default: now"),
+        option("--until", type=rules.past, metavar="WHEN", help="before then; default: now"),
         option(
             "--follow",
             action="store_true",
@@ -103,7 +101,7 @@ for the local AWS: set -a; . .local/aws.env; set +a.""",
     ),
     option(
         "--limit",
-        type=arguments.count,
+        type=rules.count,
         metavar="COUNT",
         help="only the newest COUNT of the selected events, oldest first",
     ),

@@ -2,7 +2,7 @@
 
 import argparse
 
-from holdfast_cli.config import arguments, backend_config, cloud_config, settings
+from holdfast_cli.config import arguments, backend_config, cloud_config, rules, settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, either, option
@@ -34,7 +34,7 @@ the workspace the rest, with ':' for '/'.""",
   holdfast backend-config network/prod --cloud --tags network > cloud.tf
   eval "$(holdfast backend-config network/prod --env)"
 """,
-    option("state", type=arguments.state, metavar="STATE", help="the state's name, such as network/prod"),
+    option("state", type=rules.state, metavar="STATE", help="the state's name, such as network/prod"),
     either(
         option(
             "--tfbackend",
@@ -54,7 +54,7 @@ the workspace the rest, with ':' for '/'.""",
     ),
     option(
         "--tags",
-        type=arguments.tags,
+        type=rules.tags,
         default=(),
         metavar="TAGS",
         help="with --cloud: for all workspaces with these tags, as in a,b",

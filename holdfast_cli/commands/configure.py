@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
-from holdfast_cli.config import arguments, profiles, settings
+from holdfast_cli.config import arguments, profiles, rules, settings
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, Option, option
@@ -27,7 +27,7 @@ COMMAND = Command()
 def _profile_option(default: str | None) -> Option:
     return option(
         "--profile",
-        type=arguments.profile,
+        type=rules.profile,
         default=default,
         metavar="NAME",
         help="which profile; default: HOLDFAST_PROFILE, or else `default`",
@@ -59,9 +59,9 @@ AWS_PROFILE names.""",
   holdfast configure remove staging
 """,
     _profile_option(default=None),
-    option("--address", type=arguments.address, metavar="URL", help="the API's base URL"),
-    option("--team", type=arguments.team, metavar="TEAM", help="whose stack"),
-    option("--region", type=arguments.region, metavar="REGION", help="the AWS region of the stack"),
+    option("--address", type=rules.address, metavar="URL", help="the API's base URL"),
+    option("--team", type=rules.team, metavar="TEAM", help="whose stack"),
+    option("--region", type=rules.region, metavar="REGION", help="the AWS region of the stack"),
 )
 def _configure(asked: argparse.Namespace) -> None:
     file = _file()
@@ -134,7 +134,7 @@ def _list(asked: argparse.Namespace) -> None:
   holdfast configure remove staging region
   holdfast configure remove staging address team
 """,
-    option("name", type=arguments.profile, metavar="NAME", help="the profile's name"),
+    option("name", type=rules.profile, metavar="NAME", help="the profile's name"),
     option(
         "settings",
         nargs="*",
@@ -216,7 +216,7 @@ def _answer(setting: str, present: str | None) -> str | None:
 def _region_of_aws() -> "Found | None":
     from holdfast_cli.bucket import stack  # the SDK is loaded only where nothing else names the region
 
-    region = stack.sign_in(settings.Settings(None, None, None)).region_name
+    region = stack.sign_in(profiles.Settings(None, None, None)).region_name
     return settings.Found(region, "the AWS profile") if region else None
 
 

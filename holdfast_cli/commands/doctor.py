@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from holdfast_cli.bucket import stack
-from holdfast_cli.config import arguments, settings
+from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.doctor import account, configuration, team
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, Level
@@ -45,20 +45,20 @@ set +a. The exit code is 1 where something must be done.""",
     option(
         "state",
         nargs="?",
-        type=arguments.state,
+        type=rules.state,
         metavar="STATE",
         help="whose configuration is in this folder",
     ),
     option("--account", action="store_true", help="the AWS account, before a deployment"),
     option(
         "--team",
-        type=arguments.team,
+        type=rules.team,
         metavar="TEAM",
         help="whose account, stack or API; default: HOLDFAST_TEAM, except with STATE, or else the profile's",
     ),
     option(
         "--address",
-        type=arguments.address,
+        type=rules.address,
         metavar="URL",
         help="the API's base URL, as clients reach it; default, with STATE: HOLDFAST_ADDRESS, or else the "
         "profile's",

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast_cli.api import management, version_reference
 from holdfast_cli.api.management import ApiError, member, text
+from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import holder, is_frozen, lock_words, moment
-from holdfast_cli.config import arguments
+from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import asking, output
 from holdfast_cli.terminal.declaration import Command, option
@@ -51,7 +52,7 @@ COMMAND = Command()
 
 _STATES: Final = option(
     "states",
-    type=arguments.state_or_pattern,
+    type=rules.state_or_pattern,
     metavar="STATE|PATTERN",
     help="a state's name, or a pattern as in a scope: 'a/*' or a/ is everything below a, '*' every state",
 )
@@ -60,7 +61,7 @@ _STATES: Final = option(
 def _until(value: str) -> datetime:
     now = datetime.now(UTC)
     if value[-1:] in ("d", "h", "m", "s"):
-        at = now + arguments.duration(value)
+        at = now + rules.duration(value)
     else:
         at = version_reference.local_time(value)
     at = at.replace(microsecond=0)
@@ -95,7 +96,7 @@ maintainer.""",
     option(
         "--wait",
         nargs="?",
-        type=arguments.duration,
+        type=rules.duration,
         const=timedelta.max,
         metavar="DURATION",
         help="wait until a lock is released, at most so long for each state; without DURATION, until Ctrl-C",
@@ -105,7 +106,7 @@ maintainer.""",
     arguments.as_json("one JSON array, with an object for each state"),
 )
 def _freeze(asked: argparse.Namespace) -> None:
-    api = management.sign_in(asked)
+    api = sign_in(asked)
     wanted = {
         "reason": asked.reason,
         "until": None if asked.until is None else output.word(asked.until),
@@ -217,7 +218,7 @@ the role maintainer.""",
     arguments.as_json("one JSON array, with an object for each state"),
 )
 def _unfreeze(asked: argparse.Namespace) -> None:
-    api = management.sign_in(asked)
+    api = sign_in(asked)
     if "*" not in asked.states:
         lock = management.member(api.get("locks", asked.states), "lock")
         _tell([_unfreeze_one(api, {"name": asked.states, "lock": lock})], asked)
@@ -255,7 +256,7 @@ def _matching(api: "Api", asked: argparse.Namespace, verb: str) -> "list[Documen
     listed = [
         item for item in api.pages("states", "states", progress="states") if item.get("deleted") is not True
     ]
-    found = [item for item in listed if arguments.covers(asked.states, text(item, "name"))]
+    found = [item for item in listed if rules.covers(asked.states, text(item, "name"))]
     if not found:
         raise CommandError(
             f"No state in your scope matches {asked.states}: nothing was changed. "

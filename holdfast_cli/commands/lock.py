@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 
 from holdfast_cli.api import management
 from holdfast_cli.api.management import text
+from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import holder, lock_fields, lock_words, word
-from holdfast_cli.config import arguments
+from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, option
@@ -35,7 +36,7 @@ COMMAND = Command(
     arguments.PREFIX,
     option(
         "--older-than",
-        type=arguments.duration,
+        type=rules.duration,
         metavar="DURATION",
         help="only those that have been held for longer, as 1h",
     ),
@@ -43,7 +44,7 @@ COMMAND = Command(
     arguments.as_json("one JSON array"),
 )
 def _list(asked: argparse.Namespace) -> None:
-    api = management.sign_in(asked)
+    api = sign_in(asked)
     found = api.pages("locks", "locks", progress="locks", prefix=asked.states.prefix)
     locks = [lock for lock in found if asked.states.covers(text(lock, "name"))]
     if asked.older_than is not None:
@@ -86,7 +87,7 @@ def _list(asked: argparse.Namespace) -> None:
     arguments.as_json(),
 )
 def _show(asked: argparse.Namespace) -> None:
-    found = management.sign_in(asked).get("locks", asked.state)
+    found = sign_in(asked).get("locks", asked.state)
     lock = management.member(found, "lock")
     if asked.json:
         output.write(json.dumps(found, indent=2))
@@ -109,14 +110,12 @@ cannot write any more. It takes the role maintainer. A freeze is not removed:
   holdfast lock break network/prod 0d9c1f2e-5b7a-4c1e-9d43-1f6f0b9f2c11
 """,
     arguments.STATE,
-    option(
-        "id", type=arguments.unicode_text, metavar="ID", help="the lock's ID, as `holdfast lock show` has it"
-    ),
+    option("id", type=rules.unicode_text, metavar="ID", help="the lock's ID, as `holdfast lock show` has it"),
     arguments.API,
     arguments.as_json(),
 )
 def _break(asked: argparse.Namespace) -> None:
-    api = management.sign_in(asked)
+    api = sign_in(asked)
     lock = management.member(api.get("locks", asked.state), "lock")
     removed: management.Document = {"name": asked.state.value, "removed": False}
     if lock:

@@ -11,7 +11,7 @@ from holdfast.identity.sessions import DEFAULT_SECONDS, MAX_SECONDS, MIN_SECONDS
 from holdfast.identity.trust import is_web_address
 from holdfast_cli.api import id_tokens, sessions
 from holdfast_cli.bucket import stack
-from holdfast_cli.config import arguments, cloud_config, settings
+from holdfast_cli.config import arguments, cloud_config, rules, settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, option
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 _MIN, _DEFAULT, _MAX = (
-    arguments.shown(timedelta(seconds=seconds)) for seconds in (MIN_SECONDS, DEFAULT_SECONDS, MAX_SECONDS)
+    rules.shown(timedelta(seconds=seconds)) for seconds in (MIN_SECONDS, DEFAULT_SECONDS, MAX_SECONDS)
 )
 
 COMMAND = Command()
 
 
 def _duration(value: str) -> int:
-    seconds = int(arguments.duration(value) / timedelta(seconds=1))
+    seconds = int(rules.duration(value) / timedelta(seconds=1))
     if not MIN_SECONDS <= seconds <= MAX_SECONDS:
         raise argparse.ArgumentTypeError(f"{value!r} is not from {_MIN} to {_MAX}")
     return seconds
@@ -57,7 +57,7 @@ set -a; . .local/aws.env; set +a.""",
     option("--id-token-file", type=Path, metavar="FILE", help="with --oidc: the file with the ID token"),
     option(
         "--audience",
-        type=arguments.unicode_text,
+        type=rules.unicode_text,
         metavar="TEXT",
         help="with --oidc in GitHub Actions: for whom the ID token is; default: the API's address",
     ),

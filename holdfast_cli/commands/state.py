@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast_cli.api import management, state_versions, version_reference
 from holdfast_cli.api.management import member, number, text, time
+from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import lock_fields, lock_words, moment, size, status_words, whole, word
 from holdfast_cli.commands import freeze, state_changes
-from holdfast_cli.config import arguments
+from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal import output, state_diff
 from holdfast_cli.terminal.declaration import Command, Option, either, option
@@ -66,10 +67,10 @@ def _version(name: str, metavar: str, default: str) -> Option:
     arguments.PREFIX,
     option("--locked", action="store_true", help="only those that are locked or frozen"),
     option("--deleted", action="store_true", help="only those that are deleted"),
-    option("--larger-than", type=arguments.size, metavar="SIZE", help="only larger ones, as 4MB"),
+    option("--larger-than", type=rules.size, metavar="SIZE", help="only larger ones, as 4MB"),
     option(
         "--older-than",
-        type=arguments.duration,
+        type=rules.duration,
         metavar="DURATION",
         help="only those that were last written, or deleted, longer ago, as 30d",
     ),
@@ -77,7 +78,7 @@ def _version(name: str, metavar: str, default: str) -> Option:
     arguments.as_json("one JSON array"),
 )
 def _list(asked: argparse.Namespace) -> None:
-    api = management.sign_in(asked)
+    api = sign_in(asked)
     found = api.pages(
         "states",
         "states",
@@ -137,7 +138,7 @@ the role reader), and its lock.""",
     arguments.as_json(),
 )
 def _show(asked: argparse.Namespace) -> None:
-    found = management.sign_in(asked).get("states", asked.state)
+    found = sign_in(asked).get("states", asked.state)
     output.write(json.dumps(found, indent=2) if asked.json else output.listed(_fields(found)))
 
 
@@ -192,7 +193,7 @@ role reader.""",
     either(
         option(
             "--limit",
-            type=arguments.count,
+            type=rules.count,
             default=_LIMIT,
             metavar="COUNT",
             help=f"only the newest COUNT; default: {_LIMIT}",
@@ -203,7 +204,7 @@ role reader.""",
     arguments.as_json("one JSON array"),
 )
 def _history(asked: argparse.Namespace) -> None:
-    history = state_versions.all_of(management.sign_in(asked), asked.state)
+    history = state_versions.all_of(sign_in(asked), asked.state)
     versions = list(islice(history, None if asked.all else asked.limit))
     history.close()
     if asked.json:
@@ -277,7 +278,7 @@ sensitive.
     arguments.as_json(),
 )
 def _diff(asked: argparse.Namespace) -> None:
-    api = management.sign_in(asked)
+    api = sign_in(asked)
     named = [one for one in (asked.from_, asked.to) if one is not None]
     searched = [one for one in named if one.id is None]  # an ID needs no search
     found = state_versions.find(api, asked.state, searched)
@@ -324,7 +325,7 @@ def _get(asked: argparse.Namespace) -> None:
     if asked.output is not None and os.path.lexists(asked.output):
         raise CommandError(f"{asked.output} is there already: remove it, or name another file.")
 
-    api, version = management.sign_in(asked), None
+    api, version = sign_in(asked), None
     if asked.version is not None:
         version = asked.version.id
         if version is None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast_cli.api import management, state_versions, version_reference
 from holdfast_cli.api.management import text
+from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import moment, whole
 from holdfast_cli.config import arguments
 from holdfast_cli.errors import CommandError
@@ -51,7 +52,7 @@ A version that was never acknowledged is restored only by its ID.""",
 )
 def _restore(asked: argparse.Namespace) -> None:
     command_id = secrets.token_hex(16)
-    api = management.sign_in(asked)
+    api = sign_in(asked)
     current = api.get("states", asked.state)
     [version] = state_versions.find(api, asked.state, [asked.version])
     state_versions.refuse_never_acknowledged(version, asked.version, asked.state)
@@ -90,7 +91,7 @@ changed since it was shown is not deleted. Takes the role maintainer.""",
     arguments.as_json(),
 )
 def _delete(asked: argparse.Namespace) -> None:
-    api = management.sign_in(asked)
+    api = sign_in(asked)
     found = api.get("states", asked.state)
     version = text(found, "version")
     if not version:
@@ -128,7 +129,7 @@ not deleted stays as it is. Takes the role maintainer.""",
     arguments.as_json(),
 )
 def _undelete(asked: argparse.Namespace) -> None:
-    api = management.sign_in(asked)
+    api = sign_in(asked)
     marker = state_versions.marker_to_undo(api, asked.state)
     undeleted = api.change("POST", "undelete", asked.state, {"marker": marker})
     done = (
@@ -155,7 +156,7 @@ declared. No state is written: the first apply does that. Takes the role writer.
     arguments.as_json(),
 )
 def _create(asked: argparse.Namespace) -> None:
-    created = management.sign_in(asked).change("POST", "create", asked.state, {})
+    created = sign_in(asked).change("POST", "create", asked.state, {})
     done = (
         f"The name {asked.state} is declared already."
         if created.get("created") is False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from holdfast.access import Role
 from holdfast.identity.tokens import DEFAULT_KEPT, DEFAULT_LIFETIME
 from holdfast_cli.bucket import stack, tokens
-from holdfast_cli.config import arguments, cloud_config, settings
+from holdfast_cli.config import arguments, cloud_config, rules, settings
 from holdfast_cli.errors import CommandError, OutputClosedError
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, Option, option
@@ -32,13 +32,13 @@ COMMAND = Command(
 )
 
 
-_ID: Final = option("id", type=arguments.token_id, metavar="ID", help="the token's ID, its user name")
+_ID: Final = option("id", type=rules.token_id, metavar="ID", help="the token's ID, its user name")
 
 
 def _expires_option(default: str) -> Option:
     return option(
         "--expires",
-        type=arguments.expiry,
+        type=rules.expiry,
         metavar="WHEN",
         help=f"when it expires: from now on as 90d or 12h, a date (UTC) as 2027-01-31, or never; {default}",
     )
@@ -57,7 +57,7 @@ when --expires says. {_NEEDS.format(what="write to")}""",
   holdfast token create --role maintainer --scope '*' --expires never --json
 """,
     arguments.role_and_scope(),
-    _expires_option(f"default: {arguments.shown(DEFAULT_LIFETIME)}"),
+    _expires_option(f"default: {rules.shown(DEFAULT_LIFETIME)}"),
     arguments.description(),
     arguments.TEAM,
     arguments.as_json(),
@@ -141,7 +141,7 @@ def _show(asked: argparse.Namespace) -> None:
     "give an access token a new secret",
     f"""\
 Give an access token a new secret and show it, once. The old one stays valid for
-{arguments.shown(DEFAULT_KEPT)}, or as long as --keep says; one that is still older expires at once. ID,
+{rules.shown(DEFAULT_KEPT)}, or as long as --keep says; one that is still older expires at once. ID,
 role and scope stay; the token gets the lifetime that it was created with again.
 {_NEEDS.format(what="read and write")}""",
     """\
@@ -152,11 +152,10 @@ role and scope stay; the token gets the lifetime that it was created with again.
     _ID,
     option(
         "--keep",
-        type=arguments.duration,
+        type=rules.duration,
         default=DEFAULT_KEPT,
         metavar="DURATION",
-        help="how long the old secret stays valid, as 12h, 30m or 0s; "
-        f"default: {arguments.shown(DEFAULT_KEPT)}",
+        help=f"how long the old secret stays valid, as 12h, 30m or 0s; default: {rules.shown(DEFAULT_KEPT)}",
     ),
     _expires_option("default: the lifetime that it was created with"),
     arguments.TEAM,

@@ -11,7 +11,7 @@ from holdfast.identity import trust
 from holdfast.identity.trust import AwsTrust, OidcTrust
 from holdfast_cli.bucket import records, stack, trust_records
 from holdfast_cli.bucket.aws_errors import as_command_errors
-from holdfast_cli.config import arguments, settings
+from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, either, option
@@ -49,7 +49,7 @@ class _Fixed(argparse.Action):
 
 
 def _claim(value: str) -> tuple[str, str]:
-    name, equals, wanted = arguments.unicode_text(value).partition("=")
+    name, equals, wanted = rules.unicode_text(value).partition("=")
     if not (name and equals and wanted):
         raise argparse.ArgumentTypeError(
             f"{value!r} is not a valid claim: name=value, as in repository=acme/network"
@@ -83,7 +83,7 @@ claims applies.
         option(
             "--issuer",
             metavar="URL",
-            type=arguments.unicode_text,
+            type=rules.unicode_text,
             help="exactly what the ID tokens have in 'iss'",
         ),
         option(
@@ -95,7 +95,7 @@ claims applies.
     ),
     option(
         "--audience",
-        type=arguments.unicode_text,
+        type=rules.unicode_text,
         metavar="TEXT",
         help="what the ID tokens have in 'aud'; default: the API's address",
     ),

@@ -4,6 +4,7 @@ import argparse
 import json
 
 from holdfast_cli.api import management
+from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import moment
 from holdfast_cli.config import arguments
 from holdfast_cli.terminal import output
@@ -26,7 +27,7 @@ TF_HTTP_PASSWORD, or TF_TOKEN_… of the API's host. No AWS credentials are used
     arguments.as_json(),
 )
 def _run(asked: argparse.Namespace) -> None:
-    api = management.sign_in(asked)
+    api = sign_in(asked)
     found = api.get("whoami")
     if asked.json:
         output.write(json.dumps({**found, "address": api.address}, indent=2))

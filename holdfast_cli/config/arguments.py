@@ -1,38 +1,12 @@
-"""Options that several commands have, and how their values are parsed. An invalid value is wrong usage."""
+"""Options that several commands have."""
 
 import argparse
-import re
-import shlex
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from holdfast import names
-from holdfast import team as teams
-from holdfast.access import Role, check_pattern, matches
-from holdfast.errors import HoldfastError, InvalidName, InvalidRequest
-from holdfast.identity.credentials import is_token_id
+from holdfast.access import Role
 from holdfast.state import operator
-from holdfast_cli.config import backend_config
+from holdfast_cli.config import rules
 from holdfast_cli.terminal.declaration import Option, either, option, several
-from holdfast_cli.terminal.secrets import looks_secret
-
-_DURATION = re.compile(r"([0-9]{1,10})([dhms])", re.ASCII)
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}", re.ASCII)
-_COUNT = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
-_SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)(B|KB|MB|GB)", re.ASCII | re.IGNORECASE)
-_BYTES = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3}
-_UNITS = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
-_LONGEST = timedelta(days=36500)
-
-_PROFILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
-_REGION = re.compile(r"[a-z]+(-[a-z]+)+-[0-9]{1,2}", re.ASCII)
-_TAGS = re.compile(r"[A-Za-z0-9_:-]+(,[A-Za-z0-9_:-]+)*", re.ASCII)
-HOLDS_NONE: Final = (
-    "has the form of a secret, and no setting holds one: remove it, and rotate it if others may have read it"
-)
-"""What is said of such a value; it is never shown."""
 
 
 def _allows(role: Role) -> str:
@@ -51,270 +25,22 @@ ROLES_HELP: Final = "".join(["roles:\n", *(f"  {role:<12} {_allows(role)}\n" for
 """What each role allows, for the help."""
 
 
-@dataclass(frozen=True, slots=True)
-class Beginning:
-    """Which states a list shows.
-
-    Attributes:
-        prefix: how their names begin.
-        pattern: what they match, too; None for all that begin so.
-    """
-
-    prefix: str
-    pattern: str | None = None
-
-    def covers(self, name: str) -> bool:
-        """Return whether the list shows a state whose name begins so."""
-        return self.pattern is None or covers(self.pattern, name)
-
-
-@dataclass(frozen=True, slots=True)
-class Expiry:
-    """When a token is to expire; None for never."""
-
-    at: datetime | None
-
-
-# --- their values: an invalid one raises `argparse.ArgumentTypeError` ----------------------------
-
-
-def _refuse_secret(value: str) -> None:
-    if looks_secret(value):
-        raise argparse.ArgumentTypeError(f"the value {HOLDS_NONE}")
-
-
-def profile(value: str) -> str:
-    """Check a profile's name."""
-    _refuse_secret(value)
-    if not _PROFILE.fullmatch(value):
-        raise argparse.ArgumentTypeError(
-            f"{value!r} is not a valid profile name: 1 to 64 letters, digits, '-' and '_', with a letter or "
-            "digit first"
-        )
-    return value
-
-
-def region(value: str) -> str:
-    """Check the form of an AWS region."""
-    _refuse_secret(value)
-    if not _REGION.fullmatch(value):
-        raise argparse.ArgumentTypeError(
-            f"{value!r} is not a valid AWS region: words and a number with '-' between, as eu-central-1"
-        )
-    return value
-
-
-def team(value: str) -> str:
-    """Check a team's name."""
-    _refuse_secret(value)
-    if not teams.is_name(value):
-        raise argparse.ArgumentTypeError(f"{value!r} is not a valid team name: {teams.NAME_RULE}")
-    return value
-
-
-def scope(value: str) -> str:
-    """Check a scope pattern."""
-    if "**" in value:
-        raise argparse.ArgumentTypeError(
-            f"{value!r} has '**'; everything below a name is 'name/*', every state '*'"
-        )
-    try:
-        # No name has one of these characters, so they can only be meant to separate.
-        several = [check_pattern(pattern) for pattern in re.split("[,; ]", value) if pattern]
-        if len(several) > 1:
-            repeated = " ".join(f"--scope {shlex.quote(pattern)}" for pattern in several)
-            raise argparse.ArgumentTypeError(
-                f"{value!r} is not one scope pattern: repeat --scope, as in {repeated}"
-            )
-        return check_pattern(value)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def state(value: str) -> names.StateName:
-    """Parse a state's name."""
-    try:
-        return names.parse(value)
-    except InvalidName as error:
-        raise argparse.ArgumentTypeError(error.message) from error
-
-
-def state_or_pattern(value: str) -> str:
-    """Check a state's name or a pattern; a name with '/' at its end is the pattern of all below it."""
-    pattern = f"{value}*" if value.endswith("/") else value
-    try:
-        return check_pattern(pattern) if "*" in pattern else names.parse(value).value
-    except InvalidName as error:
-        raise argparse.ArgumentTypeError(error.message) from error
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error).replace("scope pattern", "pattern")) from error
-
-
-def covers(pattern: str, name: str) -> bool:
-    """Return whether a pattern matches a name of the API; what is no name of a state matches none."""
-    try:
-        return matches(pattern, names.parse(name))
-    except HoldfastError:  # what another program put there
-        return False
-
-
-def beginning(value: str) -> Beginning:
-    """Check the beginning of states' names, or a pattern of them."""
-    _refuse_secret(value)
-    if "*" in value:
-        return Beginning(value.partition("*")[0], state_or_pattern(value))
-    if not _PREFIX.fullmatch(value):
-        raise argparse.ArgumentTypeError(
-            f"{value!r} is not the beginning of any state's name: letters, digits, '.', '_', '-' and '/'"
-        )
-    return Beginning(value)
-
-
-def reason(value: str) -> str:
-    """Check a reason, which everybody who meets the change is shown."""
-    _refuse_secret(value)
-    try:
-        return operator.check_reason(value)
-    except InvalidRequest as error:
-        raise argparse.ArgumentTypeError(error.message) from error
-
-
-def count(value: str) -> int:
-    """Parse how many to show."""
-    if not _COUNT.fullmatch(value):
-        raise argparse.ArgumentTypeError(f"{value!r} is not a valid count: a whole number from 1 on")
-    return int(value)
-
-
-def size(value: str) -> int:
-    """Parse a number of bytes such as `4MB` or `1.5GB`; a unit is a power of 1000, as in `max_state_mb`."""
-    parts = _SIZE.fullmatch(value)
-    if parts is None:
-        raise argparse.ArgumentTypeError(
-            f"{value!r} is not a valid size: a number with B, KB, MB or GB, as in 4MB"
-        )
-    return int(float(parts[1]) * _BYTES[parts[2].upper()])
-
-
-def tags(value: str) -> list[str]:
-    """Split a list of tags."""
-    if not _TAGS.fullmatch(value):
-        raise argparse.ArgumentTypeError(
-            f"{value!r} is not a valid list of tags: letters, digits, '-', '_' and ':', with ',' between two"
-        )
-    return value.split(",")
-
-
-def address(value: str) -> str:
-    """Check the base URL of an API, and return it without a slash at the end."""
-    _refuse_secret(value)
-    try:
-        return backend_config.check_address(value)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def token_id(value: str) -> str:
-    """Check a token's ID."""
-    if not is_token_id(value):
-        # The value may be the secret, which must not get into a log.
-        raise argparse.ArgumentTypeError("it is not a valid token ID: 20 lower-case letters and digits")
-    return value
-
-
-def unicode_text(value: str) -> str:
-    """Check that a text is valid Unicode; other bytes of the command line cannot be written as JSON."""
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise argparse.ArgumentTypeError("the text is not valid UTF-8") from error
-    return value
-
-
-def duration(value: str) -> timedelta:
-    """Parse a time span such as `90d`, `12h`, `30m` or `0s`."""
-    parts = _DURATION.fullmatch(value)
-    if parts is None:
-        raise argparse.ArgumentTypeError(
-            f"{value!r} is not a valid duration: a whole number with d, h, m or s, as in 12h"
-        )
-    try:
-        span = timedelta(**{_UNITS[parts[2]]: int(parts[1])})
-    except OverflowError:
-        span = timedelta.max
-    if span > _LONGEST:
-        raise argparse.ArgumentTypeError(f"{value!r} is more than {_LONGEST.days}d")
-    return span
-
-
-def shown(span: timedelta) -> str:
-    """Return a time span in the form that `duration` parses.
-
-    >>> shown(timedelta(days=90)), shown(timedelta(days=1)), shown(timedelta(minutes=5))
-    ('90d', '24h', '5m')
-    """
-    for unit, name in _UNITS.items():
-        one = timedelta(**{name: 1})
-        fewest = 2 if unit == "d" else 1  # one day is written as 24h
-        if span >= fewest * one and not span % one:
-            return f"{span // one}{unit}"
-    return f"{int(span.total_seconds())}s"
-
-
-def expiry(value: str) -> Expiry:
-    """Parse an expiry: a duration from now on, a date or `never`."""
-    if value == "never":
-        return Expiry(None)
-    now = datetime.now(UTC)
-    if _DATE.fullmatch(value):
-        at = _date(value)
-    elif _DURATION.fullmatch(value):
-        at = now + duration(value)
-    else:
-        raise argparse.ArgumentTypeError(
-            f"{value!r} is not a valid expiry: a duration as 90d or 12h, a date as 2027-01-31, or never"
-        )
-    if at <= now:
-        raise argparse.ArgumentTypeError(f"{value!r} has passed already")
-    return Expiry(at)
-
-
-def past(value: str) -> datetime:
-    """Parse a time in the past: a duration ago, or a date."""
-    if _DATE.fullmatch(value):
-        return _date(value)
-    if _DURATION.fullmatch(value):
-        return datetime.now(UTC) - duration(value)
-    raise argparse.ArgumentTypeError(
-        f"{value!r} is not a valid time: a duration ago as 30d or 12h, or a date as 2027-01-31"
-    )
-
-
-def _date(value: str) -> datetime:
-    try:
-        return datetime.strptime(value, "%Y-%m-%d").replace(tzinfo=UTC)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{value!r} is not a valid date") from error
-
-
-# --- options -------------------------------------------------------------------------------------
-
 _TEAM: Final = option(
     "--team",
-    type=team,
+    type=rules.team,
     metavar="TEAM",
     help="whose stack; default: HOLDFAST_TEAM, else the profile's, else the only one that is deployed",
 )
 PROFILE: Final = option(
     "--profile",
-    type=profile,
+    type=rules.profile,
     metavar="NAME",
     help="a profile of `holdfast configure`; default: HOLDFAST_PROFILE, or else `default`. One that is "
     "typed has precedence over variables",
 )
 REGION: Final = option(
     "--region",
-    type=region,
+    type=rules.region,
     metavar="REGION",
     help="of AWS; default: AWS_REGION, else the profile's, else the one of the AWS profile",
 )
@@ -325,7 +51,7 @@ ADDRESS_OR_TEAM: Final = several(
         _TEAM,
         option(
             "--address",
-            type=address,
+            type=rules.address,
             metavar="URL",
             help="the API's base URL; default: HOLDFAST_ADDRESS, or else the profile's",
         ),
@@ -337,7 +63,7 @@ ADDRESS_OR_TEAM: Final = several(
 API: Final = several(
     option(
         "--address",
-        type=address,
+        type=rules.address,
         metavar="URL",
         help="the API's base URL; default: HOLDFAST_ADDRESS, else the profile's, else that of "
         "TF_HTTP_ADDRESS or of the only TF_TOKEN_… of Holdfast",
@@ -345,12 +71,14 @@ API: Final = several(
     PROFILE,
 )
 """Options for an API that is reached without AWS credentials: address and profile."""
-STATE: Final = option("state", type=state, metavar="STATE", help="the state's name, such as network/prod")
+STATE: Final = option(
+    "state", type=rules.state, metavar="STATE", help="the state's name, such as network/prod"
+)
 PREFIX: Final = option(
     "states",
     nargs="?",
-    type=beginning,
-    default=Beginning(""),
+    type=rules.beginning,
+    default=rules.Beginning(""),
     metavar="PREFIX|PATTERN",
     help="only states whose names begin so, as network/, or match, as '*/prod'",
 )
@@ -358,7 +86,7 @@ PREFIX: Final = option(
 REASON: Final = option(
     "--reason",
     required=True,
-    type=reason,
+    type=rules.reason,
     metavar="TEXT",
     help=f"why, in one line of at most {operator.MAX_REASON} characters; others are shown it",
 )
@@ -384,7 +112,7 @@ def role_and_scope(*, replace: bool = False) -> Option:
             "--scope",
             required=not replace,
             action="append",
-            type=scope,
+            type=rules.scope,
             metavar="PATTERN",
             help=f"{patterns}; replaces the scope: name all of its patterns" if replace else patterns,
         ),
@@ -394,5 +122,9 @@ def role_and_scope(*, replace: bool = False) -> Option:
 def description(*, default: str | None = "") -> Option:
     """Return the option for a note."""
     return option(
-        "--description", default=default, type=unicode_text, metavar="TEXT", help="a note on what it is for"
+        "--description",
+        default=default,
+        type=rules.unicode_text,
+        metavar="TEXT",
+        help="a note on what it is for",
     )

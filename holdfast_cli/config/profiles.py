@@ -11,17 +11,18 @@ import tomllib
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from holdfast_cli.config import arguments
+from holdfast_cli.config import rules
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal.secrets import looks_secret
 
 RULES: Final[Mapping[str, Callable[[str], str]]] = {
-    "address": arguments.address,
-    "team": arguments.team,
-    "region": arguments.region,
+    "address": rules.address,
+    "team": rules.team,
+    "region": rules.region,
 }
 """The settings of a profile, and what checks the value of each."""
 DEFAULT: Final = "default"
@@ -41,6 +42,22 @@ _SECRET_KEYS: Final = re.compile(r"secret|passw|token|credential|key|user|(^|_)i
 
 Profiles = Mapping[str, Mapping[str, str]]
 """A profile's name to its settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a command is for.
+
+    Attributes:
+        address: the API's base URL, without a trailing slash; None where a team that the command takes was
+            named with precedence.
+        team: the team; None for the only one that is deployed.
+        region: of AWS; None leaves it to the AWS profile.
+    """
+
+    address: str | None
+    team: str | None
+    region: str | None
 
 
 def path(environment: Mapping[str, str]) -> Path | None:
@@ -262,7 +279,7 @@ def _check(document: Mapping[str, Any]) -> Profiles:
         if not isinstance(values, dict):
             _check_outside(name)
             raise ArgumentTypeError(f"the profile {name!r} is not a table: write [{_TABLE}.NAME].")
-        arguments.profile(name)
+        rules.profile(name)
         for key, value in values.items():
             _check_key(key, f"the profile {name}", RULES)
             if not isinstance(value, str):
@@ -283,7 +300,7 @@ def _check_key(key: str, where: str, known: Iterable[str]) -> None:
     if key in known:
         return
     if looks_secret(key):
-        raise ArgumentTypeError(f"a key of {where} {arguments.HOLDS_NONE}.")
+        raise ArgumentTypeError(f"a key of {where} {rules.HOLDS_NONE}.")
     if _SECRET_KEYS.search(key):
         raise ArgumentTypeError(
             f"{where} has the key {key!r}, and profiles hold no secret: remove it from the file, and rotate "

@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast_cli.config import arguments, profiles
+from holdfast_cli.config import profiles, rules
+from holdfast_cli.config.profiles import Settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import output
 
@@ -20,23 +21,7 @@ _VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _PROFILE: Final = "profile "
 """How the source of a profile's value begins."""
-_RULES: Final = {"profile": arguments.profile, **profiles.RULES}
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a command is for.
-
-    Attributes:
-        address: the API's base URL, without a trailing slash; None where a team that the command takes was
-            named with precedence.
-        team: the team; None for the only one that is deployed.
-        region: of AWS; None leaves it to the AWS profile.
-    """
-
-    address: str | None
-    team: str | None
-    region: str | None
+_RULES: Final = {"profile": rules.profile, **profiles.RULES}
 
 
 @dataclass(frozen=True, slots=True)

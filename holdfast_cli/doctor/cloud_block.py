@@ -16,7 +16,7 @@ from holdfast.errors import InvalidName
 from holdfast.names import StateName
 from holdfast_cli.bucket import stack
 from holdfast_cli.config import backend_config, cloud_config
-from holdfast_cli.config.settings import Settings
+from holdfast_cli.config.profiles import Settings
 from holdfast_cli.doctor import backend_block, state_access
 from holdfast_cli.doctor.backend_block import Block, Value
 from holdfast_cli.doctor.checks import attempt

@@ -12,7 +12,7 @@ from holdfast.names import StateName
 from holdfast_cli.api import http
 from holdfast_cli.bucket import stack
 from holdfast_cli.config import backend_config
-from holdfast_cli.config.settings import Settings
+from holdfast_cli.config.profiles import Settings
 from holdfast_cli.doctor import backend_block, cloud_block, state_access
 from holdfast_cli.doctor.backend_block import Block, UnreadableError, Value
 from holdfast_cli.doctor.checks import attempt

@@ -10,7 +10,7 @@ _NOTHING = "Nothing was changed."
 
 
 def for_word(question: str, word: str) -> None:
-    """Ask for a word, without which nothing is done.
+    """Ask the user to type a word to confirm.
 
     Args:
         question: one or more sentences about what will happen.

@@ -10,11 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 from holdfast_cli.terminal.output import plain, wrapped
-from holdfast_cli.terminal.secrets import LONGEST_SHOWN, hidden
+from holdfast_cli.terminal.secrets import SEPARATORS, has_secret
 
 _NUMBER: Final = re.compile(r"-[.0-9]+", re.ASCII)
 _ADD_UP: Final = (argparse._AppendAction, argparse._ExtendAction)  # noqa: SLF001 the types have no other names
 """What an option is that may be repeated."""
+
+_LONGEST_SHOWN: Final = 30
+"""Characters of a word that a message repeats in full. A longer one may be a secret in the wrong place."""
+_BEGINNING: Final = 12
+"""Characters that a message repeats of a longer word that does not look secret."""
 
 
 _Groups = list[tuple[argparse.Action | None, list[str]]]
@@ -192,6 +197,27 @@ class Parser(argparse.ArgumentParser):
         self.error(f"there is no {_shown(value, 'command {}') or 'such command'}.{hint}")
 
 
+def hidden(message: str, words: Iterable[str], longest: int | None = _LONGEST_SHOWN) -> str:
+    """Return a message without those of the typed words, and of their parts, that may be secret.
+
+    Args:
+        message: may repeat words, or parts of them.
+        words: of the command line.
+        longest: of a word with more characters only the beginning is left; None leaves it.
+    """
+    typed = {part for word in words for part in (word, word.partition("=")[2], *SEPARATORS.split(word))}
+    for word in sorted(typed, key=len, reverse=True):
+        if has_secret(word):
+            shown = "…"
+        elif longest is not None and len(word) > longest:
+            shown = f"{word[:_BEGINNING]}…"
+        else:
+            continue
+        for form in (word, repr(word)[1:-1], plain(word)):
+            message = message.replace(form, shown)
+    return message
+
+
 def _to_type(action: argparse.Action | None, words: Sequence[str]) -> Sequence[str]:
     """Return words for a line that is to be typed. What no message repeats is to be filled in."""
     if any(hidden(word, [word]) != word for word in words):
@@ -212,7 +238,7 @@ def _is_option(word: str) -> bool:
 
 def _shown(word: str, sentence: str) -> str:
     """Return a sentence with a word in it, or nothing if the word should not be shown."""
-    if len(word) > LONGEST_SHOWN:
+    if len(word) > _LONGEST_SHOWN:
         return ""
     return sentence.format(plain(word) if _is_option(word) else repr(word))
 

@@ -8,7 +8,8 @@ from holdfast.access import Role
 from holdfast.identity.sessions import DEFAULT_SECONDS, MAX_SECONDS, MIN_SECONDS
 from holdfast.identity.tokens import DEFAULT_LIFETIME
 from holdfast.team import is_name
-from holdfast_cli.config.arguments import ROLES_HELP, duration, shown
+from holdfast_cli.config.arguments import ROLES_HELP
+from holdfast_cli.config.rules import duration, shown
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from botocore.stub import Stubber
 from holdfast.team import LAMBDA_PYTHON
 from holdfast_cli.bucket import stack as stack_of_teams
 from holdfast_cli.commands.table import parser
-from holdfast_cli.config.settings import Settings
+from holdfast_cli.config.profiles import Settings
 from holdfast_cli.doctor import account
 from holdfast_cli.doctor.findings import Finding, Level
 from tests.support import cli_account

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from holdfast_cli.api import management
+from holdfast_cli.api import management, sign_in
 from holdfast_cli.errors import UsageError
 from tests.support import api_stub
 from tests.support.api_stub import ApiStub, Reply
@@ -50,9 +50,9 @@ def stub() -> Iterator[ApiStub]:
         yield running
 
 
-def sign_in(environment: dict[str, str], **typed: str) -> management.Api:
+def signed_in(environment: dict[str, str], **typed: str) -> management.Api:
     asked = Namespace(**{"address": None, "profile": None} | typed)
-    return management.sign_in(asked, NO_PROFILES | environment)
+    return sign_in.sign_in(asked, NO_PROFILES | environment)
 
 
 # --- which API, and as whom ----------------------------------------------------------------------
@@ -78,7 +78,7 @@ def sign_in(environment: dict[str, str], **typed: str) -> management.Api:
 def test_the_address_is_the_one_that_is_named_or_the_one_that_terraform_has(
     typed: dict[str, str], environment: dict[str, str], address: str
 ) -> None:
-    assert sign_in(CREDENTIALS | environment, **typed).address == address
+    assert signed_in(CREDENTIALS | environment, **typed).address == address
 
 
 def test_a_profile_names_the_address_whatever_names_a_team(tmp_path: Path) -> None:
@@ -86,9 +86,9 @@ def test_a_profile_names_the_address_whatever_names_a_team(tmp_path: Path) -> No
     file.write_text(f'[profiles.default]\naddress = "{B}"\n')
     terraforms = {"TF_HTTP_ADDRESS": f"{A}/states/x", "HOLDFAST_CONFIG_FILE": str(file)}
 
-    assert sign_in(CREDENTIALS | terraforms).address == B
-    assert sign_in(CREDENTIALS | terraforms | {"HOLDFAST_TEAM": "other"}).address == B
-    assert sign_in(CREDENTIALS | terraforms | {"HOLDFAST_TEAM": "other"}, profile="default").address == B
+    assert signed_in(CREDENTIALS | terraforms).address == B
+    assert signed_in(CREDENTIALS | terraforms | {"HOLDFAST_TEAM": "other"}).address == B
+    assert signed_in(CREDENTIALS | terraforms | {"HOLDFAST_TEAM": "other"}, profile="default").address == B
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_profile_names_the_address_whatever_names_a_team(tmp_path: Path) -> No
 def test_the_credentials_are_those_of_terraform(
     environment: dict[str, str], authorization: str, source: str
 ) -> None:
-    api = sign_in(environment, address=A)
+    api = signed_in(environment, address=A)
 
     assert api.authorization == authorization
     assert source in api.source
@@ -115,7 +115,7 @@ def test_the_credentials_are_those_of_terraform(
 def test_an_address_with_a_port_has_the_token_of_its_stand_in() -> None:
     local = "http://127.0.0.1:8080"
 
-    assert sign_in({"TF_TOKEN_holdfast_local": BEARER}, address=local).authorization == f"Bearer {BEARER}"
+    assert signed_in({"TF_TOKEN_holdfast_local": BEARER}, address=local).authorization == f"Bearer {BEARER}"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_what_is_missing_is_said_with_all_ways_to_give_it(
     typed: dict[str, str], environment: dict[str, str], said: tuple[str, ...]
 ) -> None:
     with pytest.raises(UsageError) as raised:
-        sign_in(environment, **typed)
+        signed_in(environment, **typed)
 
     assert [part for part in said if part not in str(raised.value)] == []
     assert SECRET not in str(raised.value)

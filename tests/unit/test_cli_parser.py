@@ -8,7 +8,7 @@ import pytest
 
 from holdfast_cli.api.version_reference import reference
 from holdfast_cli.commands.table import parser
-from holdfast_cli.config.arguments import Beginning
+from holdfast_cli.config.rules import Beginning
 from holdfast_cli.main import main
 from tests.unit.test_commands import COMMANDS
 

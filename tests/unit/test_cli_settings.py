@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.identity.credentials import new_secret
 from holdfast_cli.config import profiles, settings
-from holdfast_cli.config.settings import Settings
+from holdfast_cli.config.profiles import Settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.main import main
 from tests.unit.test_commands import COMMANDS

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -191,7 +191,7 @@ def test_backend_config_reads_the_address_from_the_stack(aws: Aws) -> None:
 
 
 NOBODY = f"http://127.0.0.1:{free_port()}"
-NO_KEYS = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None}
+NO_KEYS: dict[str, str | None] = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None}
 PROFILES = f"""\
 [profile sso]
 sso_session = corp
@@ -206,7 +206,9 @@ sso_region = {REGION}
 [profile broken]
 credential_process = /nonexistent/sign-in
 """
-FAILURES: dict[str, tuple[tuple[str, ...], tuple[str, ...], dict[str, str | None], tuple[str, ...]]] = {
+Failure = tuple[tuple[str, ...], tuple[str, ...], Mapping[str, str | None], tuple[str, ...]]
+"""Teams that have a stack, the command, its variables, and words of its line."""
+FAILURES: dict[str, Failure] = {
     "several teams": (("platform", "payments"), CREATE, {}, ("payments, platform", "--team")),
     "a team without a stack": (
         *(("platform",), (*CREATE, "--team", "payments"), {}),
