@@ -33,22 +33,18 @@ from jsonschema_rs import Draft202012Validator
 
 from holdfast.access import Role
 from tests.safety.figures import Figures
-from tests.safety.fuzz_requests import (
+from tests.safety.fuzz_apis import (
     CLOUD,
     CURRENT,
-    DOCUMENT,
     LOCK_VERSION,
     MANAGEMENT,
     OLDER,
-    Ground,
-    Request,
     aimed,
     bearer,
     from_cloud,
-    from_hypothesis,
     from_management,
-    from_schemathesis,
 )
+from tests.safety.fuzz_requests import DOCUMENT, Ground, Request, from_hypothesis, from_schemathesis
 from tests.support import documents
 from tests.support.aws_gateway import AwsGateway
 

@@ -1,15 +1,11 @@
-"""Requests that nobody should send, made up by hypothesis and by schemathesis from docs/openapi.yaml.
-
-What `cloud {}` sends is not described there, so hypothesis alone makes up what nobody should send of that.
-Nor does a description know the versions that a request to the management API names.
-"""
+"""Requests that nobody should send, made up by hypothesis and by schemathesis from docs/openapi.yaml."""
 
 import base64
 import gzip
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
@@ -99,7 +95,7 @@ def from_schemathesis(ground: Ground, count: int, number: int) -> list[Request]:
         count: how many.
         number: the same makes the same requests.
     """
-    return _drawn(st.builds(_request, _cases(), _aims(ground)), count, number)
+    return drawn(st.builds(_request, _cases(), _aims(ground)), count, number)
 
 
 def from_hypothesis(ground: Ground, count: int, number: int) -> list[Request]:
@@ -110,34 +106,10 @@ def from_hypothesis(ground: Ground, count: int, number: int) -> list[Request]:
         count: how many.
         number: the same makes the same requests.
     """
-    return _drawn(_raw(ground), count, number)
+    return drawn(_raw(ground), count, number)
 
 
-def from_cloud(ground: Ground, count: int, number: int) -> list[Request]:
-    """Requests of `cloud {}` with IDs, names and documents that are cut, made up or of other states.
-
-    Args:
-        ground: what they aim at.
-        count: how many.
-        number: the same makes the same requests.
-    """
-    return _drawn(_of_cloud(ground), count, number)
-
-
-def from_management(ground: Ground, count: int, number: int) -> list[Request]:
-    """Requests of the management API: versions, reasons, times, cursors and documents that break rules.
-
-    A version that only the bucket knows is a placeholder, see `aimed`.
-
-    Args:
-        ground: what they aim at.
-        count: how many.
-        number: the same makes the same requests.
-    """
-    return _drawn(_of_management(ground), count, number)
-
-
-def _drawn(strategy: SearchStrategy[Request], count: int, number: int) -> list[Request]:
+def drawn(strategy: SearchStrategy[Request], count: int, number: int) -> list[Request]:
     """So many different examples of a strategy."""
     found: dict[Request, None] = {}
 
@@ -225,7 +197,7 @@ def _request(case: Case[Any], aim: _Aim) -> Request:
 
 # --- raw -----------------------------------------------------------------------------------------
 
-_NASTY: Final = (
+NASTY: Final = (
     *(
         "..",
         ".",
@@ -287,7 +259,7 @@ _NEVER_BY_CHANCE: Final = frozenset(
     {"content-length", "transfer-encoding", "connection", "upgrade", "expect", "host"}
 )
 
-_text = st.text(max_size=30)
+any_text = st.text(max_size=30)
 _header_text = st.text(
     st.characters(min_codepoint=0x20, max_codepoint=0xFF, exclude_characters="\x7f"), max_size=40
 )
@@ -296,26 +268,26 @@ _header_name = st.text("abcdefghijklmnopqrstuvwxyzABC-0123456789!#'*.^_|~", min_
 )
 
 
-def _percent(text: str) -> str:
+def percent(text: str) -> str:
     return quote(text.encode(errors="surrogatepass"), safe="")
 
 
-def _odd_names(ground: Ground) -> SearchStrategy[str]:
+def odd_names(ground: Ground) -> SearchStrategy[str]:
     encoded = [ground.locked.replace("/", "%2F"), ground.locked.replace("l", "%6C")]
     any_bytes = st.binary(max_size=20).map(lambda found: quote(found))
-    nasty = st.one_of(st.sampled_from(_NASTY), _text.map(_percent), any_bytes)
+    nasty = st.one_of(st.sampled_from(NASTY), any_text.map(percent), any_bytes)
     return st.one_of(
         st.sampled_from(encoded),
         nasty.map(lambda name: f"{ground.prefix}/{name}"),
         nasty.map(lambda name: f"{ground.locked}{name}"),
-        st.sampled_from(_NASTY),
+        st.sampled_from(NASTY),
         st.integers(150, 9000).map(lambda length: f"{ground.prefix}/" + "y" * length),
     )
 
 
 def _odd_queries(ground: Ground) -> SearchStrategy[str]:
     held = documents.lock_id(ground.held)
-    pair = st.tuples(_text.map(_percent), _text.map(_percent)).map("=".join)
+    pair = st.tuples(any_text.map(percent), any_text.map(percent)).map("=".join)
     doubled = [f"ID={held}&ID={held}", f"ID=other&ID={held}", f"ID={held}&ID=", f"ID={held};x=1"]
     misnamed = [f"id={held}", f"ID[]={held}", f"%49%44={held}", f"ID=%20{held}", f"ID={held}%00"]
     malformed = ["", "ID", "ID=", "ID=%ff", "ID=%zz", "&&&===", "ID=%F0%9F%92%A9", f"ID={held}#fragment"]
@@ -456,35 +428,37 @@ _odd_scalars = st.sampled_from(
 )
 _no_unicode = st.text(st.characters(categories=["Cs"]), min_size=1, max_size=2)
 _scalars = st.one_of(
-    _odd_scalars, _odd_scalars, _no_unicode, st.none(), st.booleans(), st.integers(), st.floats(), _text
+    _odd_scalars, _odd_scalars, _no_unicode, st.none(), st.booleans(), st.integers(), st.floats(), any_text
 )
-_json = st.recursive(
+any_json = st.recursive(
     _scalars,
-    lambda children: st.one_of(st.lists(children, max_size=3), st.dictionaries(_text, children, max_size=3)),
+    lambda children: st.one_of(
+        st.lists(children, max_size=3), st.dictionaries(any_text, children, max_size=3)
+    ),
     max_leaves=6,
 )
 
 
-def _changed(document: bytes, fields: tuple[str, ...]) -> SearchStrategy[bytes]:
+def with_changes(document: bytes, fields: tuple[str, ...]) -> SearchStrategy[bytes]:
     """A document with a few fields added, replaced or taken away; a value may be of any kind."""
     parsed = json.loads(document)
 
     def change(changes: list[tuple[str, Any]], removed: list[str]) -> bytes:
         kept = {name: value for name, value in {**parsed, **dict(changes)}.items() if name not in removed}
-        return _dumped(kept)
+        return dumped(kept)
 
-    names = st.one_of(st.sampled_from(fields), st.sampled_from(fields), _text)
+    names = st.one_of(st.sampled_from(fields), st.sampled_from(fields), any_text)
     none: list[str] = []
     removed = st.one_of(st.just(none), st.lists(st.sampled_from(fields), max_size=1))
-    return st.builds(change, st.lists(st.tuples(names, _json), min_size=1, max_size=2), removed)
+    return st.builds(change, st.lists(st.tuples(names, any_json), min_size=1, max_size=2), removed)
 
 
-def _dumped(document: object) -> bytes:
+def dumped(document: object) -> bytes:
     # Numbers of hundreds of digits, NaN and lone surrogates: as ASCII escapes all of it has a text.
     return json.dumps(document).encode()
 
 
-def _broken(body: bytes) -> SearchStrategy[bytes]:
+def broken(body: bytes) -> SearchStrategy[bytes]:
     """A body that has lost what made it a document, or nearly."""
     text = body.decode()
 
@@ -553,13 +527,13 @@ def _plain_bodies(ground: Ground, route: str) -> list[bytes]:
 
 def _odd_bodies(ground: Ground, route: str) -> SearchStrategy[bytes]:
     if route in _SESSIONS:
-        changed = _changed(b'{"seconds": 3600}', ("seconds",))
+        changed = with_changes(b'{"seconds": 3600}', ("seconds",))
     elif route == _STATES:
-        changed = _changed(documents.state(6), _STATE_FIELDS)
+        changed = with_changes(documents.state(6), _STATE_FIELDS)
     else:
-        changed = _changed(ground.held, _LOCK_FIELDS)
+        changed = with_changes(ground.held, _LOCK_FIELDS)
     whole = [body for body in _plain_bodies(ground, route) if body]
-    return st.one_of(changed, changed, st.sampled_from(whole).flatmap(_broken), _json.map(_dumped))
+    return st.one_of(changed, changed, st.sampled_from(whole).flatmap(broken), any_json.map(dumped))
 
 
 def _checksums(body: bytes) -> list[Headers]:
@@ -619,7 +593,7 @@ def _raw(draw: st.DrawFn, ground: Ground) -> Request:
     locks = route in (_LOCKS, _UNLOCKS) or method in ("LOCK", "UNLOCK")
     asked = route if route in _SESSIONS else _LOCKS if locks else _STATES
     known = [ground.locked, ground.locked, ground.free, f"{ground.prefix}/new"]
-    name = draw(_odd_names(ground) if _Part.PATH in odd else st.sampled_from(known))
+    name = draw(odd_names(ground) if _Part.PATH in odd else st.sampled_from(known))
     query = f"?ID={quote(documents.lock_id(ground.held))}" if asked == _STATES else ""
     if _Part.QUERY in odd:
         query = draw(_odd_queries(ground))
@@ -644,287 +618,3 @@ def _raw(draw: st.DrawFn, ground: Ground) -> Request:
         length, whole = draw(_lengths(body))
         more = (*more, *draw(st.sampled_from(_checksums(body))), *draw(_more_headers()))
     return replace(request, headers=(*credentials, *length, *more), whole=whole)
-
-
-# --- of cloud {} ---------------------------------------------------------------------------------
-
-CLOUD: Final = "/api/v2/"
-_LIST: Final = "organizations/{organization}/workspaces"
-_NAMED: Final = _LIST + "/{workspace}"
-_CLOUD_CALLS: Final = (
-    *[("POST", "workspaces/{id}/state-versions")] * 4,
-    *[("GET", "state-versions/{id}")] * 4,
-    *[("POST", f"workspaces/{{id}}/actions/{verb}") for verb in ("lock", "unlock", "force-unlock")] * 2,
-    *[("PATCH", "workspaces/{id}/tag-bindings"), ("POST", _LIST), ("GET", _LIST), ("GET", _NAMED)] * 2,
-    *(("GET", "state-versions/{id}/download"), ("GET", "state-version-outputs/{id}")),
-    *(("GET", "workspaces/{id}"), ("PATCH", "workspaces/{id}"), ("GET", "workspaces/{id}/tag-bindings")),
-    *((verb, "workspaces/{id}/relationships/tags") for verb in ("POST", "DELETE")),
-    *(("POST", "workspaces/{id}/actions/safe-delete"), ("DELETE", _NAMED)),
-    *(("GET", f"workspaces/{{id}}/current-state-version{what}") for what in ("", "-outputs")),
-    *(("POST", _NAMED + "/actions/safe-delete"), ("GET", "organizations/{organization}/entitlement-set")),
-    *((verb, "organizations/{organization}/projects") for verb in ("GET", "POST")),
-    *(("GET", "ping"), ("GET", "account/details"), ("GET", "runs/{id}"), ("PUT", "workspaces/{id}")),
-)
-_CLOUD_QUERIES: Final = (
-    *("", "?page[number]=0", "?page[number]=x&page[size]=-1", "?page%5Bsize%5D=99999999999999999999"),
-    *("?search[tags]=a,,%00", "?search[name]=%F0%9F%92%A9", "?filter[tagged][0][key]=a&filter[tagged][x]=b"),
-    *("?filter[tagged][99999999999][value]=a", "?filter[project][id]=prj-x", "?page[number]=%D9%A3"),
-    *(
-        "?search[wildcard-name]=%5B*%3F**%F0%9F%92%A9",
-        "?search[exclude-tags]=a,%00",
-        "?sort=-x",
-        "?filter[x]=%00",
-    ),
-)
-_HEX: Final = st.text("0123456789abcdef", min_size=32, max_size=32)
-
-
-def _cloud_ids(ground: Ground) -> SearchStrategy[str]:
-    """IDs as the API makes them, of states of the ground and of others, and what is left of such."""
-    names = st.sampled_from(
-        [ground.locked, ground.locked, ground.free, f"{ground.prefix}/new", "foreign/state", "one-segment"]
-    )
-    version = st.one_of(st.just(""), st.just("null"), st.text("abcXYZ019._-", max_size=32), _text)
-    base: SearchStrategy[object] = st.one_of(st.just([]), st.tuples(version, _text).map(list))
-    size = st.integers(0, 2**63 - 1)
-    serial = st.integers(0, 2**64 - 1)
-    fields = st.one_of(
-        st.tuples(st.just("ws-"), names, _HEX, st.integers(0, 253_402_300_799), version),
-        st.tuples(st.just("sv-"), names, version, size),
-        st.tuples(st.just("wsout-"), names, version, size, _text),
-        st.tuples(
-            *(st.just("upload-"), names, _HEX, version, base, serial),
-            *(_text, _HEX, st.booleans(), _HEX),
-        ),
-    )
-    whole = fields.map(lambda found: _cloud_id(found[0], list(found[1:])))
-
-    def with_odd_field(found: tuple[Any, ...], place: int, odd: object) -> str:
-        prefix, *kept = found
-        kept[place % len(kept)] = odd
-        return _cloud_id(prefix, kept)
-
-    def cut(found: str, place: int) -> str:
-        return found[: place % (len(found) + 1)]
-
-    def altered(found: str, place: int, by: str) -> str:
-        return found[: place % len(found)] + by + found[place % len(found) + 1 :]
-
-    places = st.integers(0, 200)
-    prefixes = st.sampled_from(["ws-", "sv-", "upload-", "wsout-", "run-", ""])
-    return st.one_of(
-        whole,
-        whole,
-        st.builds(with_odd_field, fields, places, _json),
-        st.builds(cut, whole, places),
-        st.builds(altered, whole, places, st.sampled_from("AZaz09-_=+%.~")),
-        st.builds(_cloud_id, prefixes, st.lists(_json, max_size=10)),
-        whole.map(lambda found: found + "="),
-        whole.map(lambda found: "sv-" + found.partition("-")[2]),
-        st.sampled_from(["ws-", "sv-" + "A" * 5000, "upload-W10", "ws-bnVsbA", "wsout-e30", "latest"]),
-    )
-
-
-def bearer(token: str) -> str:
-    """Return a token's value of `Authorization` over `cloud {}`, from the one of `backend "http"`."""
-    return "Bearer " + base64.b64decode(token.removeprefix("Basic ")).decode().replace(":", ".", 1)
-
-
-def _cloud_id(prefix: str, fields: list[Any]) -> str:
-    document = json.dumps(fields, separators=(",", ":")).encode()
-    return prefix + base64.urlsafe_b64encode(document).decode().rstrip("=")
-
-
-def _cloud_documents(ground: Ground) -> SearchStrategy[bytes]:
-    """Documents as clients send them, with members of other types, and such as are none."""
-    state = documents.state(6)
-    version = {
-        "serial": 6,
-        "lineage": documents.LINEAGE,
-        "md5": hashlib.md5(state, usedforsecurity=False).hexdigest(),
-        "force": False,
-        "state": base64.b64encode(state).decode(),
-    }
-    organization, _, rest = ground.locked.partition("/")
-    known = [
-        {"data": {"type": "state-versions", "attributes": version}},
-        {"data": {"type": "workspaces", "attributes": {"name": rest.replace("/", ":")}}},
-        {"data": {"type": "workspaces", "attributes": {"name": organization, "tag-names": ["a"]}}},
-        {"data": [{"type": "tag-bindings", "attributes": {"key": "a", "value": "b"}}]},
-        {"data": [{"type": "tags", "attributes": {"name": "a"}}]},
-        {"reason": "Locked by Terraform"},
-    ]
-
-    def replaced(document: object, place: int, by: object) -> object:
-        """The document with the value at a place, counted through all of it, replaced."""
-        paths = list(_paths(document))
-        changed = json.loads(json.dumps(document))
-        *way, last = paths[place % len(paths)]
-        inner = changed
-        for step in way:
-            inner = inner[step]
-        inner[last] = by
-        return changed
-
-    whole = st.sampled_from(known)
-    return st.one_of(
-        whole.map(_dumped),
-        st.builds(replaced, whole, st.integers(0, 30), _json).map(_dumped),
-        st.builds(replaced, whole, st.integers(0, 30), _json).map(_dumped),
-        whole.map(_dumped).flatmap(_broken),
-        _json.map(_dumped),
-    )
-
-
-def _paths(document: object) -> Iterator[tuple[Any, ...]]:
-    """Yield the ways to every value in a document."""
-    inner: Iterable[tuple[Any, object]] = ()
-    if isinstance(document, dict):
-        inner = document.items()
-    elif isinstance(document, list):
-        inner = enumerate(document)
-    for name, value in inner:
-        yield (name,)
-        yield from ((name, *rest) for rest in _paths(value))
-
-
-@st.composite
-def _of_cloud(draw: st.DrawFn, ground: Ground) -> Request:
-    method, path = draw(st.sampled_from(_CLOUD_CALLS))
-    name = draw(st.sampled_from([ground.locked, ground.locked, ground.free, f"{ground.prefix}/new"]))
-    organization, _, rest = name.partition("/")
-    workspace = _percent(rest.replace("/", ":"))
-    if draw(st.integers(0, 3)) == 0:
-        workspace = draw(st.sampled_from([odd for odd in _NASTY if odd]))
-    if draw(st.integers(0, 7)) == 0:
-        organization = draw(st.sampled_from([odd for odd in _NASTY if odd]))
-    filled = path.format(organization=organization, workspace=workspace, id=draw(_cloud_ids(ground)))
-    query = draw(st.sampled_from(_CLOUD_QUERIES)) if path == _LIST else ""
-    body = draw(_cloud_documents(ground)) if method not in ("GET", "DELETE") else b""
-    token = ground.tokens[draw(st.sampled_from(["writer", "writer", "maintainer", "reader"]))]
-    headers = (
-        ("Authorization", bearer(token)),
-        ("Content-Type", "application/vnd.api+json"),
-        ("Content-Length", str(len(body))),
-    )
-    return Request(method, CLOUD + filled + query, headers, body)
-
-
-# --- of the management API -----------------------------------------------------------------------
-
-MANAGEMENT: Final = "/manage/v1/"
-CURRENT: Final = "CURRENT-VERSION"
-OLDER: Final = "OLDER-VERSION"
-LOCK_VERSION: Final = "LOCK-VERSION"
-
-_MANAGEMENT_CALLS: Final = (
-    *[("POST", "restore/{name}")] * 5,
-    *[("PUT", "freeze/{name}"), ("DELETE", "locks/{name}")] * 3,
-    *[("POST", "delete/{name}"), ("POST", "undelete/{name}"), ("DELETE", "freeze/{name}")] * 2,
-    *[("GET", "states"), ("GET", "content/{name}"), ("GET", "diff/{name}"), ("GET", "activity")] * 2,
-    *(("POST", "create/{name}"), ("GET", "locks"), ("GET", "whoami"), ("GET", "locks/{name}")),
-    *(("GET", "states/{name}"), ("GET", "versions/{name}"), ("GET", ""), ("GET", "restore/{name}")),
-    *(("PATCH", "states"), ("HEAD", "content/{name}"), ("POST", "versions/{name}"), ("POST", "restore")),
-    *(("DELETE", "states/{name}"), ("PUT", "restore/{name}"), ("GET", "stats/{name}")),
-)
-_COMMANDS: Final = ("0" * 32, "0123456789abcdef" * 2)
-_VERSIONS: Final = (*[CURRENT, OLDER, LOCK_VERSION] * 3, "null", "x", "", "x" * 300, "%00", "\u2028")
-_QUERIES: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
-    "DELETE locks": {"id": ("held-@", "held-@", "x", ""), "version": (LOCK_VERSION, *_VERSIONS)},
-    "DELETE freeze": {"id": (*_COMMANDS, "x")},
-    "GET locks": {"prefix": ("@", "/", ""), "cursor": ()},
-    "GET states": {"prefix": ("@", "@/l", "..", ""), "cursor": (), "deleted": ("true", "false", "x", "")},
-    "GET versions": {"cursor": ()},
-    "GET content": {"version": _VERSIONS},
-    "GET diff": {"from": _VERSIONS, "to": _VERSIONS, "values": ("true", "1", "")},
-    "GET activity": {
-        "state": ("@/locked", "..", ""),
-        "cursor": (),
-        "since": ("2026-11-20T14:00:00Z", "9999-12-31T23:59:59-01:00", "tomorrow"),
-        "until": ("0001-01-01T00:00:00+01:00", "2026-11-20", ""),
-    },
-}
-_DOCUMENTS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
-    "restore": {
-        "version": _VERSIONS,
-        "reason": ("back to Tuesday", "", "a\nb"),
-        "id": _COMMANDS,
-        "current": _VERSIONS,
-    },
-    "delete": {"version": _VERSIONS},
-    "undelete": {"marker": _VERSIONS},
-    "freeze": {
-        "reason": ("an incident", "\U0001f4a9" * 200, "x" * 10_000, "\x1b[31m"),
-        "id": _COMMANDS,
-        "until": ("2999-01-01T00:00:00Z", "2020-01-01T00:00:00Z", "9999-12-31T23:59:59-01:00", "tomorrow"),
-    },
-}
-
-
-def aimed(request: Request, versions: Mapping[str, str]) -> Request:
-    """Return a request with version IDs in place of their placeholders.
-
-    Args:
-        request: as it was made.
-        versions: placeholder -> ID.
-    """
-    target, body = request.target, request.body
-    for placeholder, version in versions.items():
-        target = target.replace(placeholder, quote(version))
-        body = body.replace(placeholder.encode(), version.encode())
-    lengths = {"Content-Length": str(len(body))} if body != request.body else {}
-    headers = tuple((name, lengths.get(name, value)) for name, value in request.headers)
-    return replace(request, target=target, headers=headers, body=body)
-
-
-def _cursors() -> SearchStrategy[str]:
-    """What may look like a cursor, and is made up."""
-    whole = st.one_of(_json, st.lists(_json, max_size=4)).map(
-        lambda found: base64.urlsafe_b64encode(_dumped(found)).decode().rstrip("=")
-    )
-    return st.one_of(whole, _text, st.sampled_from(["", "null", "A" * 5000, "e30", "W10", "%"]))
-
-
-def _with_members(known: Mapping[str, Sequence[str]], prefix: str) -> SearchStrategy[dict[str, str]]:
-    """The members that are known, some of them."""
-    members = {
-        name: st.sampled_from([value.replace("@", prefix) for value in values]) if values else _cursors()
-        for name, values in known.items()
-    }
-    return st.one_of(
-        st.fixed_dictionaries(members),
-        st.fixed_dictionaries({}, optional=members),
-    )
-
-
-@st.composite
-def _of_management(draw: st.DrawFn, ground: Ground) -> Request:
-    method, path = draw(st.sampled_from(_MANAGEMENT_CALLS))
-    route = path.partition("/")[0]
-    name = draw(st.sampled_from([*[ground.free] * 3, ground.locked, f"{ground.prefix}/new"]))
-    if draw(st.integers(0, 7)) == 0:
-        name = draw(_odd_names(ground))
-    query: dict[str, str] = {}
-    if method in ("GET", "HEAD", "DELETE"):
-        query = draw(_with_members(_QUERIES.get(f"{method} {route}", {}), ground.prefix))
-    if draw(st.integers(0, 7)) == 0:
-        query[draw(_text)] = draw(_text)
-    body = b""
-    if method in ("POST", "PUT"):
-        known = _dumped(draw(_with_members(_DOCUMENTS.get(route, {}), ground.prefix)))
-        odd = draw(st.integers(0, 3))
-        fields = tuple(_DOCUMENTS.get(route, ("version",)))
-        body = draw(_changed(known, fields)) if odd == 0 else draw(_broken(known)) if odd == 1 else known
-    elif draw(st.integers(0, 15)) == 0:
-        body = draw(_json.map(_dumped))
-    target = MANAGEMENT + path.format(name=name)
-    if query:
-        target += "?" + urlencode(query, errors="surrogatepass")
-    roles = ["maintainer"] * 5 + ["writer", "reader", "outputs"]
-    authorization = ground.tokens[draw(st.sampled_from(roles))]
-    headers = (
-        ("Authorization", draw(st.sampled_from([authorization, bearer(authorization)]))),
-        ("Content-Type", "application/json"),
-        ("Content-Length", str(len(body))),
-    )
-    return Request(method, target, headers, body)

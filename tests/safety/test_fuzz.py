@@ -8,15 +8,8 @@ import pytest
 from holdfast.access import Role
 from tests.safety.figures import Figures
 from tests.safety.fuzz import Answer, History, Target, faults, fuzz
-from tests.safety.fuzz_requests import (
-    Ground,
-    Request,
-    aimed,
-    from_cloud,
-    from_hypothesis,
-    from_management,
-    from_schemathesis,
-)
+from tests.safety.fuzz_apis import aimed, from_cloud, from_management
+from tests.safety.fuzz_requests import Ground, Request, from_hypothesis, from_schemathesis
 from tests.support.http_client import Credentials
 
 TOKENS = {role.value: Credentials(role.value, "secret").header for role in Role}
