@@ -142,5 +142,6 @@ PROD = parse("network/prod")
 WORKSPACE = {"type": "workspaces", "attributes": {"name": "prod"}}
 WS = str(WorkspaceId(PROD, "0" * 32, 1_700_000_000, ""))
 SV = str(VersionId(PROD, "none", 7))
-UPLOAD = str(UploadId(PROD, "0" * 32, "v", None, 1, "", "0" * 32, force=False, key="0" * 32))
+NOUGHTS = "0" * 32
+UPLOAD = str(UploadId(NOUGHTS, NOUGHTS, "v", None, force=False, name=PROD, serial=1, lineage="", md5=NOUGHTS))
 OUT = str(OutputId(VersionId(PROD, "none", 7), "a"))

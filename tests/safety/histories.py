@@ -27,7 +27,8 @@ from tests.safety.model.clients import STATE, STATE_KEY, Client, Session
 from tests.safety.model.production import FUNCTIONS, HttpRequest, Production
 from tests.safety.model.s3 import Bucket
 from tests.safety.model.scenarios import PLANS
-from tests.safety.model.search import Scenario, Search
+from tests.safety.model.search import Search
+from tests.safety.model.world import Scenario
 
 _SESSIONS: Final = (
     clients.apply,

@@ -206,7 +206,9 @@ def _prepare(s3: "S3Client", bucket: str, state: str) -> Mapping[str, str]:
         "workspace_id": str(WorkspaceId.mint(name)),
         "version_id": str(version_id),
         "version_id:large": str(VersionId(name, version, 20_000_000)),
-        "version_id:upload": str(UploadId(name, _MD5, "v", None, 9, "", _MD5, force=False, key=_MD5)),
+        "version_id:upload": str(
+            UploadId(_MD5, _MD5, "v", None, force=False, name=name, serial=9, lineage="", md5=_MD5)
+        ),
         "output_id": str(OutputId(version_id, "content")),
     }
 

@@ -170,7 +170,7 @@ def largest_metadata(character: str, *, is_restored: bool) -> dict[str, str]:
     document = StateDocument(revision, cut)
     superseded = Superseded(revision, over_refused=True)
     if not is_restored:
-        return version_metadata(document, "0" * 64, superseded, lock, caller, "0" * 32)
+        return version_metadata(document, "0" * 64, superseded, lock, caller, {"upload": "0" * 32})
     noted = version_metadata(document, "0" * 64, superseded, lock, caller)
     return {**noted, "restored-from": "x" * operator.LONGEST_VERSION_ID, "reason": cut}
 

@@ -18,6 +18,7 @@ from holdfast.cloud.names import organization_and_workspace
 from holdfast.errors import InvalidId, InvalidName
 from holdfast.names import StateName
 from holdfast.state.document import SERIAL_END
+from holdfast.state.guards import Upload
 
 _RANDOM: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _LARGEST: Final = 4096
@@ -31,7 +32,6 @@ class WorkspaceId:
     """The ID of a workspace, minted for every read by name: one command of a client has one.
 
     Attributes:
-        name: of the state.
         lock_id: 128 random bits, hexadecimal; the ID of the lock that is acquired with this ID.
         minted_at: seconds since 1970.
         seen_lock: the version ID of the lock object that was there; empty if none was, or nobody looked.
@@ -67,7 +67,6 @@ class VersionId:
     """The ID of a version of a state.
 
     Attributes:
-        name: of the state.
         version_id: which of its versions.
         size: bytes.
     """
@@ -90,44 +89,22 @@ class VersionId:
         return cls(_name(name), _version_id(version_id), _integer(size, 2**63))
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
-    """The version on which an upload builds.
-
-    Attributes:
-        version_id: which version it is.
-        etag: its ETag.
-    """
-
-    version_id: str
-    etag: str
-
-
-@dataclass(frozen=True, slots=True)
-class UploadId:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadId(Upload):
     """The ID of an upload: what its creation found and was told, for the commit to compare.
 
+    The key of the upload names the staged objects as well.
+
     Attributes:
-        name: of the state.
-        lock_id: the ID of the lock that is held.
-        lock_version: which lock object that is.
-        base: the version that was current; None if there was no state.
         serial: as announced.
         lineage: as announced; empty if it was not.
         md5: as announced, hexadecimal.
-        force: whether serial and lineage need not follow.
-        key: 128 random bits, hexadecimal; names the staged objects, and the version that the commit writes.
     """
 
     name: StateName
-    lock_id: str
-    lock_version: str
-    base: Base | None
     serial: int
     lineage: str
     md5: str
-    force: bool
-    key: str
 
     @staticmethod
     def new_key() -> str:
@@ -135,14 +112,8 @@ class UploadId:
         return secrets.token_hex(16)
 
     def __str__(self) -> str:
-        return _encode(
-            "upload-",
-            [
-                *(self.name.value, self.lock_id, self.lock_version),
-                [self.base.version_id, self.base.etag] if self.base else [],
-                *(self.serial, self.lineage, self.md5, self.force, self.key),
-            ],
-        )
+        where = [self.name.value, self.lock_id, self.lock_version, self.base or ()]
+        return _encode("upload-", [*where, self.serial, self.lineage, self.md5, self.force, self.key])
 
     @classmethod
     def parse(cls, text: str) -> "UploadId":
@@ -155,15 +126,15 @@ class UploadId:
         if not isinstance(force, bool) or not isinstance(base, list) or len(base) not in (0, 2):
             raise _invalid()
         return cls(
-            _name(name),
-            _random(lock_id),
-            _text(lock_version),
-            Base(_text(base[0]), _text(base[1])) if base else None,
-            _integer(serial, SERIAL_END),
-            _text(lineage),
-            _random(md5),
-            force,
-            _random(key),
+            name=_name(name),
+            lock_id=_random(lock_id),
+            lock_version=_text(lock_version),
+            base=(_text(base[0]), _text(base[1])) if base else None,
+            serial=_integer(serial, SERIAL_END),
+            lineage=_text(lineage),
+            md5=_random(md5),
+            force=force,
+            key=_random(key),
         )
 
 

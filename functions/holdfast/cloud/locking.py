@@ -38,16 +38,10 @@ def lock(
     """Acquire the lock.
 
     Args:
-        store: the bucket.
         workspace: whose.
-        caller: who acquires it.
-        declared_only: whether a name that is not declared is refused; costs a request, without a state two.
 
     Raises:
-        NotAllowed: the caller may not lock this state.
-        NotDeclared: the name is not declared.
         Locked: somebody else holds it.
-        OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     caller.require(Action.LOCK, workspace.name)
     if declared_only:
@@ -59,9 +53,7 @@ def unlock(store: Store, workspace: WorkspaceId, caller: Caller) -> Released:
     """Release the lock that was acquired with this ID; success also if none is held any more.
 
     Raises:
-        NotAllowed: the caller may not unlock this state.
         LockNotMatched: another lock is held. It stays.
-        OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     return locks.release_exactly(store, workspace.name, lock_info(workspace, caller), caller)
 
@@ -70,8 +62,6 @@ def force_unlock(store: Store, workspace: WorkspaceId, caller: Caller) -> ForceU
     """Remove the very lock that was held when the ID was minted; success also if none is held any more.
 
     Raises:
-        NotAllowed: the caller may not force-unlock this state.
         LockNotMatched: another lock is held, this one is too young, or none was held.
-        OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     return locks.force_unlock_version(store, workspace.name, workspace.seen_lock, caller)

@@ -102,7 +102,6 @@ def listed(store: Store, prefix: str) -> Iterator[str]:
     """List the names of the states whose workspaces have a record.
 
     Args:
-        store: the bucket.
         prefix: what the names begin with, such as `network/`.
     """
     for key in store.list_keys(RECORDS + prefix):
@@ -115,7 +114,6 @@ def read(store: Store, name: StateName) -> StoredRecord | None:
 
     Raises:
         UnreadableRecord: what lies there is no record.
-        OutcomeUnknown: S3 did not respond in time.
     """
     found = store.read(name.record_key)
     return _stored(found, name) if found else None
@@ -126,7 +124,6 @@ def create(store: Store, name: StateName, tags: Mapping[str, str], principal: st
 
     Raises:
         WorkspaceExists: there is another record.
-        OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     record = Record(tags, principal, datetime.now(UTC).replace(microsecond=0))
     key = name.record_key
@@ -140,11 +137,7 @@ def create(store: Store, name: StateName, tags: Mapping[str, str], principal: st
 
 
 def change(store: Store, name: StateName, found: StoredRecord, tags: Mapping[str, str]) -> Record | None:
-    """Replace the tags of a record; None if somebody else changed it since it was read.
-
-    Raises:
-        OutcomeUnknown: S3 did not decide in time; a retry is safe.
-    """
+    """Replace the tags of a record; None if somebody else changed it since it was read."""
     record = Record(tags, found.record.created_by, found.record.created_at)
     stored = store.write(name.record_key, record.to_json(), IfMatch(found.etag), metadata={})
     return None if isinstance(stored, PreconditionFailed) else record
@@ -154,9 +147,6 @@ def delete(store: Store, name: StateName, found: Object) -> None:
     """Delete the record that was read.
 
     One that was changed since then stays: somebody works with the workspace.
-
-    Raises:
-        OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     store.delete(name.record_key, IfMatch(found.version.etag))
 

@@ -24,7 +24,6 @@ def state_key(name: str, principal: str, key: str) -> str:
     """Return the key of a staged state document.
 
     Args:
-        name: of the state.
         principal: who uploads it.
         key: the upload's random bits, hexadecimal.
     """
@@ -54,8 +53,6 @@ def read(staging: Store, name: StateName, caller: Caller, key: str, limit: int) 
 
     Args:
         staging: the staging bucket.
-        name: of the state.
-        caller: who uploaded it.
         key: the upload's random bits, hexadecimal.
         limit: bytes; of a larger one only the length is read.
     """

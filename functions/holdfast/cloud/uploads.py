@@ -10,14 +10,13 @@ from typing import Final
 
 from holdfast.access import Action, Caller
 from holdfast.cloud import staging
-from holdfast.cloud.ids import Base, UploadId, WorkspaceId
+from holdfast.cloud.ids import UploadId, WorkspaceId
 from holdfast.errors import TooLarge, UploadAltered, UploadMissing
 from holdfast.s3.retention import Retention
 from holdfast.s3.store import Larger, Store
-from holdfast.state import declared, document, guards, locks, write
+from holdfast.state import declared, document, fence, guards, write
 from holdfast.state.current_state import CurrentState, read_current
 from holdfast.state.document import Revision, StateDocument
-from holdfast.state.guards import Upload
 from holdfast.state.locks import HeldLock
 from holdfast.state.write import Written
 
@@ -38,28 +37,20 @@ def create(
     """Decide whether a write may be uploaded, and return what its commit has to know. Nothing is changed.
 
     Args:
-        store: the state bucket.
         workspace: whose lock is held.
         announced: serial and lineage of the document; an empty lineage was not announced.
         md5: of the document, hexadecimal.
-        caller: who writes.
         force: whether serial and lineage need not follow the current state.
         body: the document, if it came with the request.
-        declared_only: whether a first write is refused if the name is not declared.
 
     Raises:
-        NotAllowed: the caller may not write this state.
-        NotDeclared: there is no state, and the name is not declared.
         Locked: somebody else holds the lock.
         LockLost: the lock is not held.
         SerialNotNewer, LineageChanged, UnreadableState: it does not follow the current state.
-        OutcomeUnknown: S3 did not answer in time.
     """
     name = workspace.name
     caller.require(Action.WRITE, name)
-    # In the order of `write`, for the same reasons.
-    current = read_current(store, name)
-    lock = locks.read(store, name)
+    current, lock = fence.look(store, name, read_current)
     guards.check_lock(lock, workspace.lock_id, caller, require_lock=True)
     if not _may_be_current(announced, body, current, lock):
         guards.check_succession(announced, current, lock, force=force)
@@ -69,7 +60,7 @@ def create(
         name=name,
         lock_id=workspace.lock_id,
         lock_version=lock.identity.version_id if lock else "",
-        base=Base(current.version.version_id, current.version.etag) if current else None,
+        base=(current.version.version_id, current.version.etag) if current else None,
         serial=announced.serial,
         lineage=announced.lineage,
         md5=md5,
@@ -91,34 +82,21 @@ def commit(
     """Write what was uploaded, fenced; success also if it was written already. A retry is safe.
 
     Args:
-        store: the state bucket.
         staged: the staging bucket.
         upload_id: what the creation of the upload found and was told.
-        caller: who writes.
         limit: bytes of the largest document.
-        retention: how long S3 keeps the new version from being deleted; None leaves that to the bucket.
-        declared_only: whether a first write is refused if the name is not declared.
 
     Raises:
-        NotAllowed: the caller may not write this state.
-        NotDeclared: there is no state, and the name is not declared.
+        As `write`, and:
         UploadMissing: nothing was uploaded.
         TooLarge: the document is larger than the limit.
         UploadAltered: it is not the document that was announced.
-        InvalidState: it is not a state document.
-        Locked: somebody else holds the lock.
-        LockLost: the lock under which it was created is gone; the write does not count.
-        BaseChanged: the state is another one than the one on which the upload builds.
-        SerialNotNewer, LineageChanged, UnreadableState: it does not follow the current state.
-        RacedWriter: somebody else kept writing.
-        OutcomeUnknown: S3 did not decide in time.
     """
     name = upload_id.name
     caller.require(Action.WRITE, name)
-    upload = _upload(upload_id)
     found = staging.read(staged, name, caller, upload_id.key, limit)
     if found is None:
-        written = write.committed(store, name, upload, caller)
+        written = write.committed(store, name, upload_id, caller)
         if written is None:
             raise UploadMissing(
                 "Nothing was uploaded for this state version, or it was removed since. Nothing was written; "
@@ -127,22 +105,9 @@ def commit(
         return written
     if isinstance(found, Larger):
         raise too_large(found.size, limit)
-    parsed = _compare(found.body, upload_id)
-    written = write.write(
-        store,
-        name,
-        found.body,
-        upload_id.lock_id,
-        caller,
-        require_lock=True,
-        declared_only=declared_only,
-        retention=retention,
-        upload=upload,
-        parsed=parsed,
-    )
-    is_its_own = written.upload == upload_id.key
+    written = _write(store, upload_id, found.body, caller, retention=retention, declared_only=declared_only)
     # If another upload wrote these bytes, a retry is told by what is staged, and by nothing else.
-    if is_its_own:
+    if written.upload == upload_id.key:
         staging.discard(staged, name, caller, upload_id.key)
     return written
 
@@ -164,7 +129,18 @@ def write_at_once(
     """
     if len(body) > limit:
         raise too_large(len(body), limit)
-    parsed = _compare(body, upload_id)
+    return _write(store, upload_id, body, caller, retention=retention, declared_only=declared_only)
+
+
+def _write(
+    store: Store,
+    upload_id: UploadId,
+    body: bytes,
+    caller: Caller,
+    *,
+    retention: Retention | None,
+    declared_only: bool,
+) -> Written:
     return write.write(
         store,
         upload_id.name,
@@ -174,8 +150,8 @@ def write_at_once(
         require_lock=True,
         declared_only=declared_only,
         retention=retention,
-        upload=_upload(upload_id),
-        parsed=parsed,
+        upload=upload_id,
+        parsed=_compare(body, upload_id),
     )
 
 
@@ -189,7 +165,7 @@ def _may_be_current(
     come along is told by its revision alone, and only under the lock under which that was written: the
     write compares the bytes, and refuses another document of the same serial.
     """
-    if current is None:
+    if current is None or current.revision is None or announced.serial != current.revision.serial:
         return False
     if body is not None:
         return current.sha256 == hashlib.sha256(body).hexdigest()
@@ -201,17 +177,6 @@ def too_large(size: int, limit: int) -> TooLarge:
     return TooLarge(
         f"The state has {size} bytes; this team accepts {limit // _MEGABYTE} MB. Nothing was written. Split "
         "the state, or have 'max_state_mb' raised in the team's settings."
-    )
-
-
-def _upload(upload_id: UploadId) -> Upload:
-    base = upload_id.base
-    return Upload(
-        key=upload_id.key,
-        lock_id=upload_id.lock_id,
-        lock_version=upload_id.lock_version,
-        base=(base.version_id, base.etag) if base else None,
-        force=upload_id.force,
     )
 
 

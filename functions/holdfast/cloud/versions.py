@@ -47,18 +47,9 @@ class Outputs:
 def current(store: Store, name: StateName, caller: Caller, *, declared_only: bool = False) -> Version:
     """Return which version is current.
 
-    Args:
-        store: the bucket.
-        name: of the state.
-        caller: who reads.
-        declared_only: whether a name without a state is refused if it is not declared; costs one request.
-
     Raises:
-        NotAllowed: the caller may not read this state.
-        NotDeclared: there is no state, and the name is not declared.
         NoState: there is none.
         UnreadableState: the current object has zero bytes.
-        OutcomeUnknown: S3 did not respond in time.
     """
     require_read(name, caller)
     version = store.read_version(name.state_key)
@@ -72,9 +63,7 @@ def describe(store: Store, version: VersionId, caller: Caller) -> Version:
     """Return what is known of a version.
 
     Raises:
-        NotAllowed: the caller may not read this state.
         NoVersion: it is gone.
-        OutcomeUnknown: S3 did not respond in time.
     """
     require_read(version.name, caller)
     found = store.read_version(version.name.state_key, version.version_id)
@@ -87,9 +76,7 @@ def read(store: Store, version: VersionId, caller: Caller) -> bytes:
     """Read a version, byte for byte.
 
     Raises:
-        NotAllowed: the caller may not read this state.
         NoVersion: it is gone.
-        OutcomeUnknown: S3 did not respond in time.
     """
     require_read(version.name, caller)
     return _read(store, version).body
@@ -99,17 +86,11 @@ def outputs(store: Store, workspace: WorkspaceId, caller: Caller, *, declared_on
     """Read the outputs of the current version.
 
     Args:
-        store: the bucket.
         workspace: whose.
-        caller: who reads.
-        declared_only: whether a name without a state is refused if it is not declared; costs one request.
 
     Raises:
-        NotAllowed: the caller may not read them.
-        NotDeclared: there is no state, and the name is not declared.
         NoState: there is no state.
         UnreadableState: the current object is not a state document.
-        OutcomeUnknown: S3 did not respond in time.
     """
     name = workspace.name
     caller.require(Action.READ_OUTPUTS, name)
@@ -124,10 +105,8 @@ def output(store: Store, output_id: OutputId, caller: Caller) -> Output:
     """Read one output of a version.
 
     Raises:
-        NotAllowed: the caller may not read it.
         NoVersion: the version is gone, or has no such output.
         UnreadableState: it is not a state document.
-        OutcomeUnknown: S3 did not respond in time.
     """
     version = output_id.version
     caller.require(Action.READ_OUTPUTS, version.name)

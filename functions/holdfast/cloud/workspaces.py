@@ -103,9 +103,7 @@ def read(store: Store, organization: str, workspace: str, caller: Caller) -> Wor
 
     Raises:
         InvalidName: it can have no state.
-        NotAllowed: the caller may not read its outputs.
         NoWorkspace: there is none. The client creates it.
-        OutcomeUnknown: S3 did not respond in time.
     """
     name = state_name(organization, workspace)
     caller.require(Action.READ_OUTPUTS, name)
@@ -116,12 +114,7 @@ def read(store: Store, organization: str, workspace: str, caller: Caller) -> Wor
 
 
 def read_by_id(store: Store, workspace: WorkspaceId, caller: Caller) -> Workspace:
-    """Read the workspace of an ID, which it keeps.
-
-    Raises:
-        NotAllowed: the caller may not read its outputs.
-        OutcomeUnknown: S3 did not respond in time.
-    """
+    """Read the workspace of an ID, which it keeps."""
     caller.require(Action.READ_OUTPUTS, workspace.name)
     record = records.read(store, workspace.name)
     lock = locks.read(store, workspace.name)
@@ -140,21 +133,16 @@ def create(
     """Create a workspace, which has no state yet. A retry is safe.
 
     Args:
-        store: the bucket.
         organization: as the gateway has decoded it.
         workspace: as the gateway has decoded it.
         tags: value by key.
-        caller: a writer.
         declared_only: whether a name that is not declared is refused. Clients create what they do not find:
             otherwise each would declare its own typing error.
 
     Raises:
         InvalidName: it can have no state.
         InvalidDocument: a tag breaks a rule.
-        NotAllowed: the caller may not write its state.
-        NotDeclared: the name is not declared.
         WorkspaceExists: it exists.
-        OutcomeUnknown: S3 did not decide in time.
     """
     name = state_name(organization, workspace)
     caller.require(Action.WRITE, name)
@@ -169,17 +157,13 @@ def declare(store: Store, name: StateName, caller: Caller) -> bool:
     """Declare the name of a state, by a record without tags. A retry is safe.
 
     Args:
-        store: the bucket.
         name: of the state, which may also have one segment.
-        caller: a writer.
 
     Returns:
         Whether the name was declared just now: False if it has a state or a record.
 
     Raises:
-        NotAllowed: the caller may not write this state.
         InvalidName: it is a probe's.
-        OutcomeUnknown: S3 did not decide in time.
     """
     caller.require(Action.WRITE, name)
     if name.is_probe:
@@ -201,16 +185,12 @@ def change_tags(
     """Change the tags of a workspace; one that has only a state gets a record.
 
     Args:
-        store: the bucket.
         workspace: which.
         change: the tags that there are -> those that there will be. It may be called more than once.
-        caller: a writer.
 
     Raises:
         InvalidDocument: a tag breaks a rule.
-        NotAllowed: the caller may not write its state.
         RacedWriter: somebody else kept changing them, or deleted the workspace.
-        OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     name = workspace.name
     caller.require(Action.WRITE, name)
@@ -240,7 +220,6 @@ def listed(store: Store, organization: str, wanted: Wanted, caller: Caller) -> l
     Raises:
         InvalidName: it is no organization.
         NotAllowed: the scope covers none of its states.
-        OutcomeUnknown: S3 did not respond in time.
     """
     require_organization(organization, caller)
     prefix = f"{organization}/"
@@ -262,7 +241,6 @@ def delete(store: Store, organization: str, workspace: str, caller: Caller) -> R
 
     Raises:
         InvalidName: it can have no state.
-        NotAllowed: the caller may not delete its state.
         JustDeleted: it was deleted moments ago, and was re-created.
         Locked, RacedWriter, DeleteOutcomeUnknown, OutcomeUnknown: as `holdfast.state.delete`.
     """
@@ -277,7 +255,6 @@ def safe_delete(store: Store, workspace: WorkspaceId, caller: Caller) -> Removed
     state to compare with: with a record nobody has read it, and every plan would pay for that request.
 
     Raises:
-        NotAllowed: the caller may not delete its state.
         ResourcesTracked: it tracks some, or its client encrypted it.
         JustDeleted: it was deleted moments ago, or since the ID was minted, and was re-created.
         Locked, RacedWriter, DeleteOutcomeUnknown, OutcomeUnknown: as `holdfast.state.delete`.

@@ -34,7 +34,6 @@ class Listed:
     """A state, or a lock without one, as a list shows it.
 
     Attributes:
-        name: of the state.
         size: bytes of the current version; None if there is none.
         modified: when that was written, or the state deleted; None if there is only a lock.
         deleted: whether the newest entry of its history is a delete marker.
@@ -80,11 +79,9 @@ def states(store: Store, prefix: str) -> Iterator[StateName]:
     What another program put there under no state's name is left out.
 
     Args:
-        store: the bucket.
         prefix: what the names begin with, such as `network/`.
 
     Raises:
-        OutcomeUnknown: S3 did not respond in time.
         StorageRefused: S3 denies the function access.
     """
     for key in store.list_keys(_FOLDER + prefix):
@@ -102,7 +99,6 @@ def page_of_states(
     and its lock, one more on each of both pages. `walk` says when the list takes more.
 
     Args:
-        store: the bucket.
         prefix: what the names begin with, such as `network/`; empty for all.
         cursor: `next` of the page before; None for the first.
         caller: only states whose outputs they may read are listed.
@@ -110,7 +106,6 @@ def page_of_states(
 
     Raises:
         InvalidRequest: prefix or cursor break a rule.
-        OutcomeUnknown: S3 did not respond in time.
     """
     after = _begin("states", prefix, cursor, caller)
     walked = _walk_keys(store, prefix, after, caller, page_size)
@@ -132,7 +127,6 @@ def page_of_deleted(
     It takes one request for each thousand versions and delete markers, and one for each lock.
 
     Args:
-        store: the bucket.
         prefix: as for `page_of_states`.
         cursor: as for `page_of_states`.
         caller: as for `page_of_states`.
@@ -140,7 +134,6 @@ def page_of_deleted(
 
     Raises:
         InvalidRequest: prefix or cursor break a rule.
-        OutcomeUnknown: S3 did not respond in time.
     """
 
     def list_newest(beginning: str, place: str) -> tuple[list[tuple[str, HistoryEntry]], str | None]:
@@ -168,7 +161,6 @@ def page_of_locks(
     It takes one request for the list of keys, of states and locks, and one for each lock.
 
     Args:
-        store: the bucket.
         prefix: as for `page_of_states`.
         cursor: as for `page_of_states`.
         caller: as for `page_of_states`.
@@ -176,7 +168,6 @@ def page_of_locks(
 
     Raises:
         InvalidRequest: prefix or cursor break a rule.
-        OutcomeUnknown: S3 did not respond in time.
     """
     after = _begin("locks", prefix, cursor, caller)
     walked = _walk_keys(store, prefix, after, caller, page_size)

@@ -66,12 +66,7 @@ class CurrentState:
 
 
 def read_current(store: Store, name: StateName) -> CurrentState | None:
-    """Read what a write must know of the current state; one more request if its metadata does not tell.
-
-    Raises:
-        OutcomeUnknown: S3 did not answer in time.
-        StorageRefused: S3 refuses the function.
-    """
+    """Read what a write must know of the current state; one more request if its metadata does not tell."""
     version = store.read_version(name.state_key)
     if version is None:
         return None
@@ -124,7 +119,7 @@ def version_metadata(
     superseded: Superseded | None,
     lock: HeldLock | None,
     caller: Caller,
-    upload: str = "",
+    notes: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Return the user metadata of a new state version, without empty values.
 
@@ -133,8 +128,7 @@ def version_metadata(
         sha256: of its bytes, hexadecimal.
         superseded: the last acknowledged revision.
         lock: the lock under which it is written, None for an unlocked write.
-        caller: who writes.
-        upload: the key of the upload that is committed; empty if the document came in one request.
+        notes: what the verb notes beside: `upload`, or `restored-from` and `reason`.
     """
     metadata = {
         "sha256": sha256,
@@ -145,7 +139,7 @@ def version_metadata(
         "who": lock.info.who if lock else "",
         "operation": lock.info.operation if lock else "",
         "written-by": caller.principal,
-        "upload": upload,
+        **(notes or {}),
     }
     if superseded is not None:
         metadata |= {

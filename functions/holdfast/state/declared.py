@@ -30,13 +30,11 @@ def require(store: Store, name: StateName, caller: Caller) -> None:
     """Check that a name is declared: one request if it has a state, else two.
 
     Args:
-        store: the bucket.
         name: of the state; a probe needs no declaration.
         caller: who asks, and may ask about this state.
 
     Raises:
         NotDeclared: it has neither a state nor a record.
-        OutcomeUnknown: S3 did not respond in time.
     """
     if not name.is_probe and store.read_version(name.state_key) is None:
         require_record(store, name, caller)
@@ -46,13 +44,11 @@ def require_record(store: Store, name: StateName, caller: Caller) -> None:
     """Check that a name without a state is declared: one request if it is.
 
     Args:
-        store: the bucket.
         name: of the state; a probe needs no declaration.
         caller: who asks, and may ask about this state.
 
     Raises:
         NotDeclared: it has no record.
-        OutcomeUnknown: S3 did not respond in time.
     """
     if not name.is_probe and store.read_version(name.record_key) is None:
         raise _not_declared(name, nearest(store, name, caller))
@@ -65,12 +61,7 @@ def nearest(store: Store, name: StateName, caller: Caller) -> list[str]:
     on names within the scope alone, as in a list, so that the answer tells nothing of others.
 
     Args:
-        store: the bucket.
         name: the name.
-        caller: who asks.
-
-    Raises:
-        OutcomeUnknown: S3 did not respond in time.
     """
     # Here, because who writes a name right never needs it.
     from difflib import SequenceMatcher

@@ -8,7 +8,7 @@ from holdfast.access import Action, Caller
 from holdfast.errors import DeleteOutcomeUnknown, RacedWriter
 from holdfast.names import StateName
 from holdfast.s3.store import IfMatch, Object, PreconditionFailed, Store
-from holdfast.state import lock_info, locks
+from holdfast.state import fence, lock_info, locks
 from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import identity
 
@@ -34,22 +34,17 @@ def delete(
     """Delete the state under a lock of its own. The versions stay; deleting nothing is success.
 
     Args:
-        store: the bucket.
-        name: of the state.
-        caller: who deletes it.
         seen: the version that is to be deleted, if the caller names one; where the state is deleted already,
             no lock but that of an earlier try for this version is released.
         check: raises if what is read may not be deleted. Nothing else than what it saw is deleted.
 
     Raises:
-        NotAllowed: the caller may not delete this state.
         Locked: somebody holds the lock.
         RacedWriter: somebody wrote at the same time; nothing was deleted.
         DeleteOutcomeUnknown: the lock was released or broken meanwhile.
-        OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     caller.require(Action.DELETE, name)
-    # The state before the lock, as in `write`: what is written in between is not deleted.
+    # Before the lock is acquired: what is written in between is not deleted.
     current = store.read(name.state_key)
     if current is None:
         _release_left_lock(store, name, caller, seen)
@@ -58,26 +53,22 @@ def delete(
         check(current)
     version = current.version
     info = _lock_info(store, name, version.version_id, caller)
-    acquired = locks.acquire_own(store, name, info, caller)
-    try:
+    # The release has no time of its own: while the DeleteObject may still land, the lock had better be left.
+    with fence.own_lock(store, name, info, caller, seconds=0.0) as acquired:
         # Only what was read: a state that was written since then stays.
         deleted = store.delete(name.state_key, IfMatch(version.etag))
-        # As in `write`: a delete during which its lock was broken is not acknowledged.
         held = locks.read(store, name)
-    finally:
-        # That very lock object, so that a lock which came after it stays.
-        locks.release_own(store, name, acquired)
-    if isinstance(deleted, PreconditionFailed):
-        raise RacedWriter(
-            "Somebody wrote this state while it was being deleted. Nothing was deleted; look at the state, "
-            "then run the command again."
-        )
-    if identity(held) != acquired:
-        raise DeleteOutcomeUnknown(
-            "The lock of this delete is gone: somebody broke it, or another try of this very delete has "
-            "ended and released it. Look whether the state is there before you run the command again; its "
-            "versions are."
-        )
+        if isinstance(deleted, PreconditionFailed):
+            raise RacedWriter(
+                "Somebody wrote this state while it was being deleted. Nothing was deleted; look at the "
+                "state, then run the command again."
+            )
+        if identity(held) != acquired:
+            raise DeleteOutcomeUnknown(
+                "The lock of this delete is gone: somebody broke it, or another try of this very delete has "
+                "ended and released it. Look whether the state is there before you run the command again; "
+                "its versions are."
+            )
     return Removed(version.version_id)
 
 

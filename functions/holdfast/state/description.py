@@ -8,7 +8,7 @@ from holdfast.access import Action, Caller
 from holdfast.errors import InvalidState
 from holdfast.names import StateName
 from holdfast.s3.store import Object, ObjectVersion, Store
-from holdfast.state import document, locks
+from holdfast.state import document, fence
 from holdfast.state.current_state import CurrentState, noted
 from holdfast.state.document import Summary
 from holdfast.state.history import Status, status_of_current
@@ -49,27 +49,16 @@ class Description:
 
 
 def describe(store: Store, name: StateName, caller: Caller) -> Description:
-    """Describe a state. For a caller who may read it, the document is read, if it is not too large.
-
-    Raises:
-        NotAllowed: the caller may not read the outputs of this state.
-        OutcomeUnknown: S3 did not respond in time.
-    """
+    """Describe a state. For a caller who may read it, the document is read, if it is not too large."""
     caller.require(Action.READ_OUTPUTS, name)
-    version, summary = _current(store, name, caller)
-    # The state before the lock, as in `write`: a version is judged by a lock that came after it.
-    lock = locks.read(store, name)
+    (version, summary), lock = fence.look(store, name, lambda *_: _current(store, name, caller))
     if version is None:
         return Description(None, lock)
     return Description(Current(version, noted(version), summary, status_of_current(version, lock)), lock)
 
 
 def deleted_at(store: Store, name: StateName) -> datetime | None:
-    """Return when a state was deleted; None if its newest version is current, or there never was one.
-
-    Raises:
-        OutcomeUnknown: S3 did not respond in time.
-    """
+    """Return when a state was deleted; None if its newest version is current, or there never was one."""
     newest = next(store.versions(name.state_key, page_size=1), None)
     return newest.last_modified if newest and newest.is_delete_marker else None
 

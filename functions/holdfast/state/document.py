@@ -55,6 +55,41 @@ class StateDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """A state document that is to be written again with another serial.
+
+    Attributes:
+        body: the document.
+        document: its revision and writer.
+        is_encrypted: whether its client encrypted it.
+        serial: where its serial stands.
+    """
+
+    body: bytes
+    document: StateDocument
+    is_encrypted: bool
+    serial: Member
+
+    @classmethod
+    def parse(cls, body: bytes) -> "Source":
+        """Parse a document.
+
+        Raises:
+            InvalidState: it is not a state document.
+        """
+        members = _members(body)
+        return cls(body, _read(_values(members)), "encrypted_data" in members, members["serial"])
+
+    def with_serial(self, serial: int) -> bytes:
+        """Return the document in which the digits of the serial are others, and no other byte.
+
+        >>> Source.parse(b'{"version": 4, "serial": 9, "lineage": "a"}').with_serial(12)
+        b'{"version": 4, "serial": 12, "lineage": "a"}'
+        """
+        return b"%b%d%b" % (self.body[: self.serial.start], serial, self.body[self.serial.end :])
+
+
+@dataclass(frozen=True, slots=True)
 class Counts:
     """How much a state document tracks.
 
@@ -146,21 +181,6 @@ def is_encrypted(body: bytes) -> bool:
         InvalidState: it is not a JSON object.
     """
     return "encrypted_data" in _members(body)
-
-
-def with_serial(body: bytes, serial: int) -> bytes:
-    """Return a state document in which the digits of the serial are others, and no other byte.
-
-    Raises:
-        InvalidState: it is not a state document with a serial.
-
-    >>> with_serial(b'{"version": 4, "serial": 9, "lineage": "a"}', 12)
-    b'{"version": 4, "serial": 12, "lineage": "a"}'
-    """
-    document = _members(body)
-    _read(_values(document))
-    old = document["serial"]
-    return b"%b%d%b" % (body[: old.start], serial, body[old.end :])
 
 
 def summary(body: bytes) -> Summary:

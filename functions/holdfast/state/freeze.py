@@ -24,20 +24,16 @@ def freeze(
     """Freeze a state: nobody acquires its lock until it is unfrozen or the freeze has ended.
 
     Args:
-        store: the bucket.
         name: of the state, which need not exist yet.
         freeze_id: 32 hexadecimal digits, random; a retry has the same.
         reason: why, one line. Clients show it.
         until: when it ends, in whole seconds and with a time zone; None if it does not.
-        caller: a maintainer.
         now: only to refuse a time that has passed. Whether a freeze has ended, S3's clock decides.
 
     Raises:
-        NotAllowed: the caller may not freeze this state.
         InvalidRequest: reason, time or ID break a rule, or the state is a probe.
         Locked: somebody holds the lock.
         Frozen: another command froze the state. A freeze is never changed: unfreeze first.
-        OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     caller.require(Action.FREEZE, name)
     check_id(freeze_id)
@@ -59,10 +55,8 @@ def unfreeze(store: Store, name: StateName, freeze_id: str, caller: Caller) -> H
         The freeze; None if the state is not locked any more.
 
     Raises:
-        NotAllowed: the caller may not unfreeze this state.
         InvalidRequest: the ID breaks a rule.
         NotFrozen, LockNotMatched: another lock is held. It stays.
-        OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     caller.require(Action.FREEZE, name)
     return locks.unfreeze(store, name, check_id(freeze_id))

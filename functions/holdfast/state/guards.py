@@ -49,7 +49,6 @@ def check_lock(lock: HeldLock | None, lock_id: str | None, caller: Caller, *, re
     Args:
         lock: the lock that is held, None if the state is not locked.
         lock_id: the ID of the lock that the client says it holds, None if it names none.
-        caller: who writes.
         require_lock: whether the team refuses writes without a lock.
 
     Raises:

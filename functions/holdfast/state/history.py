@@ -94,19 +94,14 @@ def page(
     page, for the version before the page's first.
 
     Args:
-        store: the bucket.
-        name: of the state.
         cursor: `next` of the page before; None for the first.
-        caller: a reader.
         page_size: versions and delete markers of the page.
 
     Returns:
         The page. Versions that S3 removes meanwhile are left out.
 
     Raises:
-        NotAllowed: the caller may not read this state.
         InvalidRequest: no page gave this cursor.
-        OutcomeUnknown: S3 did not respond in time.
     """
     caller.require(Action.READ, name)
     newer, after = _begin(name, cursor)

@@ -85,7 +85,6 @@ def of_verb(version: str, caller: Caller, *, operation: str, info: str) -> LockI
 
     Args:
         version: the state version that the verb is about, `<bucket>/<key>?versionId=<id>`.
-        caller: who asked for the verb.
         operation: the verb.
         info: what a client that finds the state locked shows its user.
     """
@@ -111,7 +110,6 @@ def of_freeze(freeze_id: str, reason: str, until: datetime | None, caller: Calle
         freeze_id: made by the command, the same in its retries.
         reason: why, in one line.
         until: when it ends, if it does.
-        caller: who freezes.
     """
     ends = f" until {until.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if until else ""
     # An ID that is longer than metadata takes could not be sent back by a client that unlocks.

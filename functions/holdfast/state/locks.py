@@ -9,14 +9,16 @@ A freeze is a lock that says so in its metadata, which no client can write throu
 removes it, and once it has ended, an acquire.
 """
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from holdfast.access import Action, Caller
 from holdfast.errors import (
     Frozen,
+    HoldfastError,
     InvalidLockInfo,
     Locked,
     LockNotMatched,
@@ -175,12 +177,7 @@ class ForceUnlocked:
 
 
 def read(store: Store, name: StateName) -> HeldLock | None:
-    """Read the lock, or None if the state is not locked.
-
-    Raises:
-        OutcomeUnknown: S3 did not answer in time.
-        StorageRefused: S3 refuses the function.
-    """
+    """Read the lock, or None if the state is not locked."""
     found = store.read(name.lock_key)
     if found is None:
         return None
@@ -197,18 +194,11 @@ def acquire(
     """Acquire the lock for a client.
 
     Args:
-        store: the bucket.
-        name: of the state.
         body: the lock info as received.
-        caller: who acquires it.
-        declared_only: whether a name that is not declared is refused; costs a request, without a state two.
 
     Raises:
-        NotAllowed: the caller may not lock this state.
         InvalidLockInfo, TooLarge: the body is not lock info.
-        NotDeclared: the name is not declared.
         Locked: somebody else holds it, or it is frozen.
-        OutcomeUnknown: S3 did not decide in time.
     """
     caller.require(Action.LOCK, name)
     info = lock_info.parse(body)
@@ -227,15 +217,11 @@ def acquire_own(
     """Acquire the lock for a verb whose caller is allowed to. A freeze that has ended is lifted before.
 
     Args:
-        store: the bucket.
-        name: of the state.
         info: the lock info; a retry has the same.
-        caller: who acquires it.
         freeze: makes the lock a freeze.
 
     Raises:
         Locked: somebody else holds it, or it is frozen.
-        OutcomeUnknown: S3 did not decide in time.
     """
     info = _with_path(info, store, name)
     freeze_id = freeze.id if freeze else None
@@ -255,24 +241,19 @@ def acquire_own(
         held = read(store, name)
         if held is None:
             continue  # released in between
-        found = held.freeze
-        if found and held.is_ended_freeze:
-            # That very object, so that one which was put there since stays. The next round only creates.
-            _remove(store, name, held)
-            lifted = found.id
-            continue
-        if _was_acquired_with(held, info, caller) and (found.id if found else None) == freeze_id:
+        held_freeze = held.freeze.id if held.freeze else None
+        removed = _remove_if(store, name, held, held_freeze, lambda lock: lock.is_ended_freeze)
+        if removed is not None:
+            lifted = held_freeze or ""
+            continue  # which only creates
+        if _was_acquired_with(held, info, caller) and held_freeze == freeze_id:
             return held.identity
         raise refusal(held)
     raise OutcomeUnknown("The lock keeps changing hands. A retry is safe.")
 
 
 def release_own(store: Store, name: StateName, acquired: LockIdentity) -> None:
-    """Release what `acquire_own` acquired: that very lock object, and none with the same document after it.
-
-    Raises:
-        OutcomeUnknown: S3 did not decide in time.
-    """
+    """Release what `acquire_own` acquired: that very lock object, none with the same document after it."""
     # No reading is needed: no other lock object ever has this version ID.
     if _remove_version(store, name, acquired.version_id):
         return
@@ -290,10 +271,7 @@ def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Relea
     a force-unlock.
 
     Args:
-        store: the bucket.
-        name: of the state.
         body: the body as received.
-        caller: who releases it.
 
     Returns:
         `Released` also when somebody else has locked since: there is nothing left to release.
@@ -304,25 +282,33 @@ def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Relea
         LockNotMatched: a force-unlock does not mean the lock that is held now.
         Frozen: the lock that it means is a freeze.
         UnlockOutcomeUnknown: S3 did not decide a force-unlock that names no ID.
-        OutcomeUnknown: S3 did not decide in time.
     """
     caller.require(Action.UNLOCK, name)
     if not body:  # Terraform's force-unlock, which names no lock
         caller.require(Action.FORCE_UNLOCK, name)
-        return _force_unlock(store, name, read(store, name), None)
+        return _force_unlock(store, name, read(store, name), _is_old_enough, _too_young, retry_is_safe=False)
     received = lock_info.parse(body)
     info = _with_path(received, store, name)
     held = read(store, name)
     if held is None:
         return Released(info.id)  # a retry, or somebody removed it: nothing is left to release
-    if held.freeze is None and _was_acquired_with(held, info, caller):
-        # Should it be gone by now, somebody removed it: there is nothing left to release.
-        return Released(info.id, marker_created=_remove(store, name, held))
+    removed = _remove_if(store, name, held, None, lambda lock: _was_acquired_with(lock, info, caller))
+    if removed is not None:  # should it have been gone by then, there was nothing left to release
+        return Released(info.id, marker_created=removed)
     if info.id != held.info.id and not received.names_only_its_id:
         return Released(info.id)  # a retry that meets the next holder's lock, which stays
     # The right ID with another document or caller, or OpenTofu's force-unlock, which sends the ID alone.
     caller.require(Action.FORCE_UNLOCK, name)
-    return _force_unlock(store, name, held, info.id)
+    return _force_unlock(
+        store,
+        name,
+        held,
+        lambda lock: lock.info.id == info.id,
+        lambda lock: _unless_frozen(
+            lock, f"The lock that is held now has the ID {lock.info.id}, not {info.id}. Nothing was unlocked."
+        ),
+        retry_is_safe=True,
+    )
 
 
 def release_exactly(store: Store, name: StateName, info: LockInfo, caller: Caller) -> Released:
@@ -330,39 +316,31 @@ def release_exactly(store: Store, name: StateName, info: LockInfo, caller: Calle
     force-unlock.
 
     Raises:
-        NotAllowed: the caller may not unlock this state.
         LockNotMatched: another lock is held. It stays.
-        OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     caller.require(Action.UNLOCK, name)
     held = read(store, name)
     if held is None:
         return Released(info.id)  # a retry, or somebody removed it: nothing is left to release
-    if held.freeze or not _was_acquired_with(held, _with_path(info, store, name), caller):
-        raise LockNotMatched(
-            f"The lock {info.id} is gone, and {held.info.who or 'somebody'} has locked the state since, lock "
-            f"ID {held.info.id}; their lock stays."
-        )
-    return Released(info.id, marker_created=_remove(store, name, held))
+    own = _with_path(info, store, name)
+    removed = _remove_if(store, name, held, None, lambda lock: _was_acquired_with(lock, own, caller))
+    if removed is None:
+        raise _next_holder(f"The lock {info.id} is gone", held)
+    return Released(info.id, marker_created=removed)
 
 
 def force_unlock_version(store: Store, name: StateName, version_id: str, caller: Caller) -> ForceUnlocked:
     """Force-unlock the lock object that the client has seen. A retry never meets another one.
 
     Args:
-        store: the bucket.
-        name: of the state.
         version_id: of the lock object; empty if the client saw none.
-        caller: a maintainer.
 
     Returns:
         `ForceUnlocked` also when that lock is gone and none is held.
 
     Raises:
-        NotAllowed: the caller may not force-unlock this state.
         LockNotMatched: another lock is held, or this one is too young; nothing was unlocked.
         Frozen: it is a freeze.
-        OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     caller.require(Action.FORCE_UNLOCK, name)
     if not is_unique(version_id):
@@ -370,15 +348,19 @@ def force_unlock_version(store: Store, name: StateName, version_id: str, caller:
             "The state was not locked when this command began. Nothing was unlocked; if it is locked now, "
             "run the command again."
         )
-    held = read(store, name)
-    if held is None:
-        return ForceUnlocked(None, None)
-    if held.identity.version_id != version_id:
-        raise LockNotMatched(
-            f"The lock that was held when this command began is gone, and {held.info.who or 'somebody'} has "
-            f"locked the state since, lock ID {held.info.id}; their lock stays."
-        )
-    return _force_unlock(store, name, held, None, retry_is_safe=True)
+
+    def was_seen(held: HeldLock) -> bool:
+        return held.identity.version_id == version_id
+
+    seen = "The lock that was held when this command began is gone"
+    return _force_unlock(
+        store,
+        name,
+        read(store, name),
+        lambda lock: was_seen(lock) and _is_old_enough(lock),
+        lambda lock: _too_young(lock) if was_seen(lock) else _next_holder(seen, lock),
+        retry_is_safe=True,
+    )
 
 
 def break_exactly(
@@ -389,43 +371,43 @@ def break_exactly(
     IDs recur: an acquire can arrive late, and some verbs make theirs of what they are about.
 
     Args:
-        store: the bucket.
-        name: of the state.
         lock_id: the ID of the lock.
         version_id: of the lock object.
-        caller: a maintainer.
 
     Returns:
         `ForceUnlocked` also when the state is not locked any more.
 
     Raises:
-        NotAllowed: the caller may not force-unlock this state.
         LockNotMatched: another lock is held, or the bucket does not tell them apart. Nothing was removed.
         Frozen: it is a freeze.
-        OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     caller.require(Action.FORCE_UNLOCK, name)
     held = read(store, name)
     if held is None:
         return ForceUnlocked(None, None)
-    if held.freeze:
-        raise refusal(held)
-    if not is_unique(held.identity.version_id):
-        raise LockNotMatched(
-            "The versioning of the bucket is off, so that this lock cannot be told from the next one. "
-            "Nothing was removed; switch the versioning on."
-        )
-    if (held.info.id, held.identity.version_id) != (lock_id, version_id):
-        raise LockNotMatched(
-            "The lock that is held is another one than the one that was named. "
-            f"{held.info.who or 'Somebody'} holds it, lock ID {held.info.id}; it stays."
-        )
+
+    def is_named(held: HeldLock) -> bool:
+        named = (held.info.id, held.identity.version_id) == (lock_id, version_id)
+        return named and is_unique(held.identity.version_id)
+
     try:
-        marker_created = _remove(store, name, held)
+        removed = _remove_if(store, name, held, None, is_named)
     except (OutcomeUnknown, StorageRefused) as error:
         error.logged = {"lock_id": held.info.id, "held_by": held.principal}
         raise
-    return ForceUnlocked(held.info, held.principal, marker_created)
+    if removed is not None:
+        return ForceUnlocked(held.info, held.principal, removed)
+    if not is_unique(held.identity.version_id):
+        raise _unless_frozen(
+            held,
+            "The versioning of the bucket is off, so that this lock cannot be told from the next one. "
+            "Nothing was removed; switch the versioning on.",
+        )
+    raise _unless_frozen(
+        held,
+        "The lock that is held is another one than the one that was named. "
+        f"{held.info.who or 'Somebody'} holds it, lock ID {held.info.id}; it stays.",
+    )
 
 
 def unfreeze(store: Store, name: StateName, freeze_id: str) -> HeldLock | None:
@@ -437,27 +419,26 @@ def unfreeze(store: Store, name: StateName, freeze_id: str) -> HeldLock | None:
     Raises:
         NotFrozen: the lock that is held is not a freeze. It stays.
         LockNotMatched: the state is frozen by another command. That freeze stays.
-        OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     held = read(store, name)
     if held is None:
         return None
+    try:
+        removed = _remove_if(store, name, held, freeze_id, lambda lock: lock.freeze is not None)
+    except (OutcomeUnknown, StorageRefused) as error:
+        error.logged = {"freeze": freeze_id}
+        raise
+    if removed is not None:
+        return held
     if held.freeze is None:
         raise NotFrozen(
             f"The state is not frozen. {held.info.who or 'Somebody'} holds its lock, lock ID "
             f"{held.info.id}; it stays."
         )
-    if held.freeze.id != freeze_id:
-        raise LockNotMatched(
-            f"The state is frozen by another command than the one that was named: {held.freeze.reason}. "
-            "That freeze stays."
-        )
-    try:
-        _remove(store, name, held)
-    except (OutcomeUnknown, StorageRefused) as error:
-        error.logged = {"freeze": freeze_id}
-        raise
-    return held
+    raise LockNotMatched(
+        f"The state is frozen by another command than the one that was named: {held.freeze.reason}. "
+        "That freeze stays."
+    )
 
 
 def _with_path(info: LockInfo, store: Store, name: StateName) -> LockInfo:
@@ -471,69 +452,90 @@ def _was_acquired_with(held: HeldLock, info: LockInfo, caller: Caller) -> bool:
 
 
 def _force_unlock(
-    store: Store, name: StateName, held: HeldLock | None, lock_id: str | None, *, retry_is_safe: bool = False
+    store: Store,
+    name: StateName,
+    held: HeldLock | None,
+    is_meant: Callable[[HeldLock], bool],
+    otherwise: Callable[[HeldLock], HoldfastError],
+    *,
+    retry_is_safe: bool,
 ) -> ForceUnlocked:
+    """Remove the lock that was read if it is meant, else raise what `otherwise` returns for it.
+
+    `retry_is_safe` says whether a retry meets no other lock.
+    """
     if held is None:
         return ForceUnlocked(None, None)
-    _check_force_unlock(held, lock_id)
     # From here on nothing but the log may know of this lock any more.
-    removed = {"lock_id": held.info.id, "held_by": held.principal}
+    logged = {"lock_id": held.info.id, "held_by": held.principal}
     try:
-        marker_created = _remove(store, name, held)
+        removed = _remove_if(store, name, held, None, is_meant)
+        if removed is None:
+            raise otherwise(held)
         # S3 answers the removal of a version that was gone already like any other: only this tells.
         now = read(store, name)
     except (OutcomeUnknown, StorageRefused) as error:
-        if retry_is_safe or lock_id is not None:
-            error.logged = removed
+        if retry_is_safe:
+            error.logged = logged
             raise
         # A status that the client retries by itself would let the retry meet the next holder's lock.
         raise UnlockOutcomeUnknown(
             f"S3 did not say whether the lock {held.info.id} was removed. See who holds the state before you "
             "unlock it again.",
-            removed | ({"reason": error.message} if isinstance(error, StorageRefused) else {}),
+            logged | ({"reason": error.message} if isinstance(error, StorageRefused) else {}),
         ) from error
     if now is not None:
-        raise LockNotMatched(
-            f"The lock {held.info.id} is gone, and {now.info.who or 'somebody'} has locked the state since, "
-            f"lock ID {now.info.id}; their lock stays.",
-            removed,
-        )
-    return ForceUnlocked(held.info, held.principal, marker_created)
+        raise _next_holder(f"The lock {held.info.id} is gone", now, logged)
+    return ForceUnlocked(held.info, held.principal, removed)
 
 
-def _check_force_unlock(held: HeldLock, lock_id: str | None) -> None:
-    """Decide whether a force-unlock means the lock that is held.
-
-    Raises:
-        Frozen: the lock is a freeze.
-        LockNotMatched: it names another ID, or none and the lock is too young.
-    """
-    if held.freeze:
-        raise refusal(held)
-    if lock_id is None:
-        age = held.read_at - held.version.last_modified
-        # Both times are cut to the second, so that the lock can be up to a second younger than this.
-        if age <= FORCE_UNLOCK_MIN_AGE:
-            raise LockNotMatched(
-                f"The lock {held.info.id} was acquired only just now, and this force-unlock names no lock. "
-                f"If it is the one that you mean, run the command again in "
-                f"{FORCE_UNLOCK_MIN_AGE.seconds + 1} seconds."
-            )
-    elif lock_id != held.info.id:
-        raise LockNotMatched(
-            f"The lock that is held now has the ID {held.info.id}, not {lock_id}. Nothing was unlocked."
-        )
+def _is_old_enough(held: HeldLock) -> bool:
+    """Return whether a lock may be removed by a request that does not name it."""
+    # Both times are cut to the second, so that the lock can be up to a second younger than this.
+    return held.read_at - held.version.last_modified > FORCE_UNLOCK_MIN_AGE
 
 
-def _remove(store: Store, name: StateName, held: HeldLock) -> bool:
-    """Remove the lock object that was read, and no other that may lie there by now.
+def _too_young(held: HeldLock) -> HoldfastError:
+    return _unless_frozen(
+        held,
+        f"The lock {held.info.id} was acquired only just now, and this force-unlock names no lock. If it is "
+        f"the one that you mean, run the command again in {FORCE_UNLOCK_MIN_AGE.seconds + 1} seconds.",
+    )
+
+
+def _unless_frozen(held: HeldLock, message: str) -> HoldfastError:
+    return refusal(held) if held.freeze else LockNotMatched(message)
+
+
+def _next_holder(gone: str, held: HeldLock, logged: Mapping[str, Any] | None = None) -> LockNotMatched:
+    return LockNotMatched(
+        f"{gone}, and {held.info.who or 'somebody'} has locked the state since, lock ID {held.info.id}; "
+        "their lock stays.",
+        logged,
+    )
+
+
+def _remove_if(
+    store: Store,
+    name: StateName,
+    held: HeldLock,
+    freeze_id: str | None,
+    is_meant: Callable[[HeldLock], bool],
+) -> bool | None:
+    """Remove the lock object that was read if it is meant, and no other that may lie there by now.
+
+    Args:
+        held: the reading that is judged, and whose very version is removed.
+        freeze_id: the freeze that is meant; None where a freeze must stay.
+        is_meant: whether this lock is the one that is meant.
 
     Returns:
-        Whether a delete marker was created.
+        Whether a delete marker was created; None if the lock is another one, which stays.
     """
-    if _remove_version(store, name, held.identity.version_id):
-        return False
-    return _delete_by_etag(store, name, held)
+    if (held.freeze.id if held.freeze else None) != freeze_id or not is_meant(held):
+        return None
+    is_gone = _remove_version(store, name, held.identity.version_id)
+    return not is_gone and _delete_by_etag(store, name, held)
 
 
 def _remove_version(store: Store, name: StateName, version_id: str) -> bool:

@@ -20,11 +20,7 @@ def read(
     """Read the current state, byte for byte.
 
     Args:
-        store: the bucket.
-        name: of the state.
-        caller: who reads.
         memory: of this process, if it has one; it learns which version is current.
-        declared_only: whether a name without a state is refused if it is not declared; costs one request.
 
     Returns:
         The document, or None if there is no state yet. It is never empty.
@@ -32,9 +28,7 @@ def read(
     Raises:
         NotAllowed: the caller may not read this state; the message says where its outputs are, if it may
             read those.
-        NotDeclared: there is no state, and the name is not declared.
         UnreadableState: the current object has zero bytes.
-        OutcomeUnknown: S3 did not answer in time.
     """
     require_read(name, caller)
     return _current(store, name, caller, memory, declared_only=declared_only)
@@ -65,20 +59,14 @@ def read_outputs(
     """Read the current state reduced to its outputs, whoever the caller is.
 
     Args:
-        store: the bucket.
-        name: of the state.
-        caller: who reads.
         memory: of this process, if it has one; it learns which version is current.
-        declared_only: whether a name without a state is refused if it is not declared; costs one request.
 
     Returns:
         The reduced document, or None if there is no state yet.
 
     Raises:
-        NotAllowed: the caller may not read the outputs of this state, or its client encrypted it.
-        NotDeclared: there is no state, and the name is not declared.
+        NotAllowed: the caller may not read its outputs, or its client encrypted it.
         UnreadableState: the current object is not a state document, so it cannot be reduced.
-        OutcomeUnknown: S3 did not answer in time.
     """
     caller.require(Action.READ_OUTPUTS, name)
     body = _current(store, name, caller, memory, declared_only=declared_only)
@@ -91,16 +79,11 @@ def read_version(
     """Read a version, byte for byte.
 
     Args:
-        store: the bucket.
-        name: of the state.
         version_id: which version; None for the current one.
-        caller: who reads.
         limit: bytes; of a larger version, only what S3 tells about it is read.
 
     Raises:
-        NotAllowed: the caller may not read this state.
         NoState, NoSuchVersion: there is none.
-        OutcomeUnknown: S3 did not respond in time.
     """
     require_read(name, caller)
     found: Object | Larger | ObjectVersion | None = store.read_at_most(name.state_key, limit, version_id)
@@ -117,21 +100,17 @@ def read_outputs_of_version(
     """Read a version reduced to its outputs.
 
     Args:
-        store: the bucket.
-        name: of the state.
         version_id: which version; None for the current one.
-        caller: who reads.
         limit: bytes of the largest version that is reduced.
 
     Returns:
         What S3 tells about the version, and the reduced document.
 
     Raises:
-        NotAllowed: the caller may not read the outputs of this state, or its client encrypted it.
+        NotAllowed: the caller may not read its outputs, or its client encrypted it.
         NoState, NoSuchVersion: there is none.
         TooLarge: it has more bytes than the limit.
         UnreadableState: it is not a state document.
-        OutcomeUnknown: S3 did not respond in time.
     """
     caller.require(Action.READ_OUTPUTS, name)
     found = store.read_at_most(name.state_key, limit, version_id)

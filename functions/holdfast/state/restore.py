@@ -1,7 +1,7 @@
 """Restore a state: write the content of an earlier version again as the newest, under a lock of its own.
 
 Of its bytes only the digits of the serial change, because clients refuse a serial that they have seen with
-other content. It is fenced as `write` is: the lock is read before the PutObject and after it.
+other content.
 """
 
 import hashlib
@@ -12,10 +12,8 @@ from holdfast.access import Action, Caller
 from holdfast.errors import (
     BaseChanged,
     EncryptedState,
-    HoldfastError,
     InvalidState,
     LineageChanged,
-    OutcomeUnknown,
     RacedWriter,
     RestoreOutcomeUnknown,
     SerialNotNewer,
@@ -25,10 +23,10 @@ from holdfast.errors import (
 )
 from holdfast.names import StateName
 from holdfast.s3.retention import Retention
-from holdfast.s3.store import IfMatch, Larger, Object, Store, Stored
-from holdfast.state import document, guards, lock_info, locks
-from holdfast.state.current_state import CurrentState, read_current, version_metadata
-from holdfast.state.document import Revision, StateDocument
+from holdfast.s3.store import Larger, Store
+from holdfast.state import document, fence, guards, lock_info
+from holdfast.state.current_state import CurrentState, read_current
+from holdfast.state.document import Revision, Source, StateDocument
 from holdfast.state.locks import HeldLock, LockIdentity, identity
 from holdfast.state.operator import check_id, check_reason, check_version_id, no_such_version
 
@@ -36,8 +34,6 @@ OPERATION: Final = "restore"
 """The operation of a restore's own lock."""
 
 _ATTEMPTS: Final = 4
-_RELEASE_SECONDS: Final = 3.0
-"""The least time that a restore has to release its lock, however long the rest took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +89,10 @@ def restore(
     An error has a note where this lock may be left.
 
     Args:
-        store: the bucket.
-        name: of the state.
         wanted: which version, and why.
-        caller: a maintainer.
         limit: bytes of the largest state that is written.
-        retention: how long S3 keeps the new version from being deleted; None leaves that to the bucket. It is
-            never asked for a probe, which is removed.
 
     Raises:
-        NotAllowed: the caller may not restore this state.
         InvalidRequest: version, reason or ID break a rule.
         NoSuchVersion: the state has no such version.
         TooLarge, UnreadableVersion, EncryptedState: it cannot be written again.
@@ -112,14 +102,13 @@ def restore(
         Locked: somebody holds the lock, or the state is frozen.
         RacedWriter: somebody else kept writing.
         RestoreOutcomeUnknown: the lock was released or broken meanwhile.
-        OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     caller.require(Action.RESTORE, name)
     check_id(wanted.command_id)
     check_reason(wanted.reason)
     check_version_id(wanted.version_id)
     # Before the lock, because a version never changes, and who asks for a wrong one locks nobody out.
-    source, content = _readable(store, name, wanted.version_id, limit)
+    source = _readable(store, name, wanted.version_id, limit)
     # Two restores never share a lock, and a retry meets its own.
     info = lock_info.of_verb(
         f"{store.bucket}/{name.state_key}?versionId={wanted.version_id}&restore={wanted.command_id}",
@@ -127,30 +116,11 @@ def restore(
         operation=OPERATION,
         info=f"holdfast state restore: {wanted.reason}",
     )
-    may_be_left = (
-        f"The lock {info.id} of this restore may be left: a retry with the same 'id' takes it up; if it "
-        "still is held before you run the command again, remove it with 'holdfast lock break'."
-    )
-    try:
-        acquired = locks.acquire_own(store, name, info, caller)
-    except OutcomeUnknown as error:
-        error.add_note(may_be_left)
-        raise
-    try:
-        return _write_again(
-            store, name, wanted, source, content, acquired, caller, None if name.is_probe else retention
-        )
-    finally:
-        # That very lock object, so that a lock which came after it stays.
-        store.prolong(_RELEASE_SECONDS)
-        try:
-            locks.release_own(store, name, acquired)
-        except HoldfastError as error:
-            error.add_note(may_be_left)
-            raise
+    with fence.own_lock(store, name, info, caller) as acquired:
+        return _write_again(store, name, wanted, source, acquired, caller, retention)
 
 
-def _readable(store: Store, name: StateName, version_id: str, limit: int) -> tuple[StateDocument, Object]:
+def _readable(store: Store, name: StateName, version_id: str, limit: int) -> Source:
     """Read the version that is wanted, if it can be written again."""
     found = store.read_at_most(name.state_key, limit, version_id)
     if found is None:
@@ -161,35 +131,40 @@ def _readable(store: Store, name: StateName, version_id: str, limit: int) -> tup
             f"{limit}."
         )
     try:
-        parsed = document.parse(found.body)
+        source = Source.parse(found.body)
     except InvalidState as error:
         raise UnreadableVersion(
             f"The version {version_id} is not a state document, so it is not restored. {error.message}"
         ) from None
-    if document.is_encrypted(found.body):
+    if source.is_encrypted:
         raise EncryptedState(
             "The client encrypted this state. It compares the serial inside, which only the client can "
             "change: fetch the version with 'holdfast state get --version', and push it with "
             "'tofu state push -force'."
         )
-    return parsed, found
+    return source
 
 
 def _write_again(
     store: Store,
     name: StateName,
     wanted: Wanted,
-    source: StateDocument,
-    content: Object,
+    source: Source,
     acquired: LockIdentity,
     caller: Caller,
     retention: Retention | None,
 ) -> Restored:
+    def require_own(lock: HeldLock | None) -> None:
+        if identity(lock) != acquired:
+            raise RestoreOutcomeUnknown(
+                f"The lock of this restore of '{name}' is gone: somebody broke it, or another try of this "
+                "very request has ended and released it. Look at the history, and at who holds the lock, "
+                "before you run the command again."
+            )
+
     for _ in range(_ATTEMPTS):
-        # The state before the lock, as in `write` and for the same reasons.
-        current = read_current(store, name)
-        lock = locks.read(store, name)
-        _require_own(lock, acquired, name)
+        current, lock = fence.look(store, name, read_current)
+        require_own(lock)
         if current is None:
             raise StateDeleted(
                 f"The state '{name}' is deleted. Bring it back with 'holdfast state undelete', then restore."
@@ -197,39 +172,32 @@ def _write_again(
         if _is_restored(current, lock, wanted):
             return Restored(
                 current.version.version_id,
-                current.revision or source.revision,
+                current.revision or source.document.revision,
                 wanted.version_id,
-                source.revision,
+                source.document.revision,
                 current.superseded,
                 changed=current.lock_id == acquired.info.id,
             )
-        new = _following(source, current, lock, wanted)
-        body = document.with_serial(content.body, new.revision.serial)
-        stored = store.write(
-            name.state_key,
+        new = _following(source.document, current, lock, wanted)
+        body = source.with_serial(new.revision.serial)
+        version = fence.put_fenced(
+            store,
+            name,
+            new,
             body,
-            IfMatch(current.version.etag),
-            metadata={
-                **version_metadata(
-                    new,
-                    hashlib.sha256(body).hexdigest(),
-                    guards.last_acknowledged(current, lock),
-                    lock,
-                    caller,
-                ),
-                "restored-from": wanted.version_id,
-                "reason": wanted.reason,
-            },
+            (current, lock),
+            caller,
+            require_own,
+            sha256=hashlib.sha256(body).hexdigest(),
             retention=retention,
+            notes={"restored-from": wanted.version_id, "reason": wanted.reason},
         )
-        # A failed precondition may be our own first attempt, whose response was lost: the next round tells.
-        if isinstance(stored, Stored):
-            _require_own(locks.read(store, name), acquired, name)
+        if version:
             return Restored(
-                stored.version_id,
+                version.version_id,
                 new.revision,
                 wanted.version_id,
-                source.revision,
+                source.document.revision,
                 current.revision,
                 changed=True,
             )
@@ -276,12 +244,3 @@ def _following(
     if serial >= document.SERIAL_END:
         raise SerialNotNewer("The current state has the highest serial that there is; no other can follow.")
     return StateDocument(Revision(serial, source.revision.lineage), source.terraform_version)
-
-
-def _require_own(lock: HeldLock | None, acquired: LockIdentity, name: StateName) -> None:
-    if identity(lock) != acquired:
-        raise RestoreOutcomeUnknown(
-            f"The lock of this restore of '{name}' is gone: somebody broke it, or another try of this very "
-            "request has ended and released it. Look at the history, and at who holds the lock, before you "
-            "run the command again."
-        )

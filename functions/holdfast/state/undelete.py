@@ -4,10 +4,8 @@ It only ever creates, so it is not the write of `write`, which may replace what 
 """
 
 import hashlib
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 from holdfast.access import Action, Caller
 from holdfast.errors import (
@@ -15,23 +13,19 @@ from holdfast.errors import (
     InvalidState,
     LockLeft,
     NoVersions,
-    OutcomeUnknown,
     RacedWriter,
     UndeleteOutcomeUnknown,
     UnreadableVersion,
 )
 from holdfast.names import StateName
 from holdfast.s3.retention import Retention
-from holdfast.s3.store import HistoryEntry, IfAbsent, Store, Stored
-from holdfast.state import document, lock_info, locks
-from holdfast.state.current_state import read_current, version_metadata
-from holdfast.state.document import Revision
+from holdfast.s3.store import HistoryEntry, ObjectVersion, Store
+from holdfast.state import document, fence, lock_info
+from holdfast.state.current_state import read_current
+from holdfast.state.document import Revision, StateDocument
 from holdfast.state.lock_info import LockInfo
-from holdfast.state.locks import LockIdentity, identity
+from holdfast.state.locks import HeldLock, LockIdentity, identity
 from holdfast.state.operator import check_version_id
-
-_RELEASE_SECONDS: Final = 3.0
-"""The least time that an undelete has to release its lock, however long the rest took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +56,10 @@ def undelete(
     An error has a note where this lock may be left.
 
     Args:
-        store: the bucket.
-        name: of the state.
         marker: the version ID of the delete marker that is undone. A retry that finds that somebody has
             deleted the state since is refused.
-        caller: a maintainer.
-        retention: how long S3 keeps the new version from being deleted; None leaves that to the bucket. It is
-            never asked for a probe, which is removed.
 
     Raises:
-        NotAllowed: the caller may not undelete this state.
         InvalidRequest: the ID of the marker breaks a rule.
         BaseChanged: another delete marker, or a version, is newest.
         NoVersions: there is no version of this state.
@@ -80,7 +68,6 @@ def undelete(
         RacedWriter: somebody made and deleted a state at the same time; nothing was restored.
         UndeleteOutcomeUnknown: the lock was released or broken meanwhile.
         LockLeft: the state is restored, and the lock of the undelete may be left.
-        OutcomeUnknown: S3 did not decide in time; a retry is safe.
     """
     caller.require(Action.UNDELETE, name)
     check_version_id(marker)
@@ -97,26 +84,17 @@ def undelete(
     except BaseChanged:
         if _made_before(store, name, marker, info) is None:
             raise
-    may_be_left = (
-        f"The lock {info.id} of this undelete may be left: run the command again, which takes it up, or, if "
-        "it still is held, remove it with 'holdfast lock break'."
-    )
+    undeleted: Undeleted | None = None
     try:
-        acquired = locks.acquire_own(store, name, info, caller)
-    except OutcomeUnknown as error:
-        error.add_note(may_be_left)
-        raise
-    try:
-        undeleted = _write_again(store, name, marker, acquired, caller, retention)
-    except BaseException as error:  # an interrupt, too
-        if not _was_released(store, name, acquired):
-            error.add_note(may_be_left)
-        raise
-    if not _was_released(store, name, acquired):
+        with fence.own_lock(store, name, info, caller) as acquired:
+            undeleted = _write_again(store, name, marker, acquired, caller, retention)
+    except Exception as error:
+        if undeleted is None:
+            raise
         raise LockLeft(
             f"The state '{name}' is restored as version {undeleted.version_id}, but the lock {info.id} of "
             "this undelete may be left: if it still is held, run 'holdfast lock break'."
-        )
+        ) from error
     return undeleted
 
 
@@ -137,15 +115,6 @@ def _beneath(store: Store, name: StateName) -> tuple[HistoryEntry, HistoryEntry]
         if marker and newest:
             return marker, newest
     return None
-
-
-def _was_released(store: Store, name: StateName, acquired: LockIdentity) -> bool:
-    """Release an undelete's lock, whatever time is left: nobody else would."""
-    store.prolong(_RELEASE_SECONDS)
-    with suppress(Exception):
-        locks.release_own(store, name, acquired)
-        return True
-    return False
 
 
 def _newest(store: Store, name: StateName, marker: str) -> HistoryEntry:
@@ -188,57 +157,70 @@ def _write_again(
     retention: Retention | None,
 ) -> Undeleted:
     """Create the state from its newest version, under the lock that was acquired."""
+
+    def require_own(lock: HeldLock | None) -> None:
+        if identity(lock) != acquired:
+            raise UndeleteOutcomeUnknown(
+                f"The lock of this undelete of '{name}' is gone: somebody broke it, or another try of this "
+                "very request has ended and released it. Look whether the state is there before you run the "
+                "command again."
+            )
+
     # Only what is found under the lock stays the newest.
     try:
-        newest = _newest(store, name, marker)
+        (newest, body, new), lock = fence.look(store, name, lambda *_: _readable(store, name, marker))
     except BaseChanged:
-        made = _made_before(store, name, marker, acquired.info)
-        if identity(locks.read(store, name)) != acquired:
-            raise _outcome_unknown(name) from None
+        made, lock = fence.look(store, name, lambda *_: _made_before(store, name, marker, acquired.info))
+        require_own(lock)
         if made is None:
             raise
         return made
+    require_own(lock)
+    sha256 = hashlib.sha256(body).hexdigest()
+    seen = (None, lock)
+    version = fence.put_fenced(
+        store, name, new, body, seen, caller, require_own, sha256=sha256, retention=retention
+    )
+    if version is None:
+        first_try, lock = fence.look(store, name, lambda *_: _of_first_try(store, name, sha256))
+        require_own(lock)
+        version = first_try
+    return Undeleted(new.revision, newest.id, newest.last_modified, version.version_id)
+
+
+def _readable(store: Store, name: StateName, marker: str) -> tuple[HistoryEntry, bytes, StateDocument]:
+    """Read the newest version of a state that is deleted by this very delete marker."""
+    newest = _newest(store, name, marker)
     old = store.read(name.state_key, newest.id)
     if old is None:
         raise NoVersions(
             f"The version {newest.id} of the state '{name}' was removed just now. Run the command again."
         )
     try:
-        new = document.parse(old.body)
+        return newest, old.body, document.parse(old.body)
     except InvalidState:
         raise UnreadableVersion(
             f"The newest version of the state '{name}', {newest.id}, is not a state document, so it "
             "is not restored. Fetch an earlier one with 'holdfast state get --version' and push it "
             "with 'terraform state push'."
         ) from None
-    sha256 = hashlib.sha256(old.body).hexdigest()
-    # As in `write`: the lock is read before the PutObject, and after it.
-    lock = locks.read(store, name)
-    if identity(lock) != acquired:
-        raise _outcome_unknown(name)
-    stored = store.write(
-        name.state_key,
-        old.body,
-        IfAbsent(),
-        metadata=version_metadata(new, sha256, None, lock, caller),
-        retention=None if name.is_probe else retention,
-    )
-    if isinstance(stored, Stored):
-        version_id = stored.version_id
-    else:
-        # Our own first attempt, whose response was lost, or somebody's new state.
-        current = read_current(store, name)
-        if current is None:
-            raise RacedWriter(
-                f"Somebody made and deleted the state '{name}' while it was being restored. Look at its "
-                "versions, then run the command again."
-            )
-        if current.sha256 != sha256:
-            raise _is_current(name, current.version.version_id)
-        version_id = current.version.version_id
-    if identity(locks.read(store, name)) != acquired:
-        raise _outcome_unknown(name)
-    return Undeleted(new.revision, newest.id, newest.last_modified, version_id)
+
+
+def _of_first_try(store: Store, name: StateName, sha256: str) -> ObjectVersion:
+    """Return the current version, if it is of our own first attempt, whose response was lost.
+
+    Raises:
+        RacedWriter, BaseChanged: it is somebody's new state, or that was deleted since.
+    """
+    current = read_current(store, name)
+    if current is None:
+        raise RacedWriter(
+            f"Somebody made and deleted the state '{name}' while it was being restored. Look at its "
+            "versions, then run the command again."
+        )
+    if current.sha256 != sha256:
+        raise _is_current(name, current.version.version_id)
+    return current.version
 
 
 def _made_before(store: Store, name: StateName, marker: str, info: LockInfo) -> Undeleted | None:
@@ -250,11 +232,4 @@ def _made_before(store: Store, name: StateName, marker: str, info: LockInfo) -> 
     from_version = beneath[1]
     return Undeleted(
         current.revision, from_version.id, from_version.last_modified, current.version.version_id
-    )
-
-
-def _outcome_unknown(name: StateName) -> UndeleteOutcomeUnknown:
-    return UndeleteOutcomeUnknown(
-        f"The lock of this undelete of '{name}' is gone: somebody broke it, or another try of this very "
-        "request has ended and released it. Look whether the state is there before you run the command again."
     )

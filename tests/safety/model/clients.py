@@ -390,6 +390,15 @@ def what_a_maintainer_may(me: Client) -> Session:
     yield from _freeze(me, None)
 
 
+def what_a_writer_may(me: Client) -> Session:
+    """A reader who tries to lock, to create the workspace, and to unlock with A's lock info."""
+    yield HttpRequest("lock", STATE, me.caller, lock_document(me.name))
+    workspace = yield from _workspace(me)
+    yield _of_cloud(me, "cloud-lock", workspace)
+    yield HttpRequest("workspace-create", STATE, me.caller)
+    yield HttpRequest("unlock", STATE, me.caller, lock_document("A"))
+
+
 # --- clients of `cloud {}` ------------------------------------------------------------------------
 
 

@@ -153,10 +153,11 @@ class Argument:
     called: str
     position: int
     by: str
+    which: Which = (0, 1)
 
     def change(self, function: ast.FunctionDef) -> None:
-        calls = [node for node in ast.walk(function) if _called(node) == self.called]
-        call = _only(calls, f"a call of {self.called}")
+        calls = [node for node in _in_order(function) if _called(node) == self.called]
+        call = _pick(calls, f"a call of {self.called}", self.which)
         if not isinstance(call, ast.Call) or len(call.args) <= self.position:
             raise ValueError(f"{self.called} has no argument {self.position}")
         call.args[self.position] = _expression(self.by)

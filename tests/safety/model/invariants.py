@@ -1,6 +1,7 @@
 """What must hold in every interleaving: the invariants of docs/design.md, checked where they can break."""
 
 import json
+import re
 from base64 import urlsafe_b64decode
 from collections.abc import Iterable, Sequence
 from enum import Enum
@@ -9,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from tests.safety.model.clients import LOCK_KEY, RECORD_KEY, STATE_KEY
-from tests.safety.model.production import WRITERS, HttpRequest, Point, Reply, seconds_of
+from tests.safety.model.production import READERS, WRITERS, HttpRequest, Point, Reply, seconds_of
 from tests.safety.model.s3 import LOST, Bucket, Effect, Entry
 
 LOCKS: Final = frozenset({"lock", "cloud-lock", "native-lock", "freeze"})
@@ -36,6 +37,8 @@ _OF_MAINTAINERS: Final = DELETES | {
 """What no writer may. Nor may one remove a lock by less than the document that acquired it."""
 _MIN_AGE: Final = 10
 _DELETED: Final = b"deleted by "
+_LATE: Final = b"deleted late at "
+_LOCK_LEFT: Final = re.compile(r" The lock \S+ of this \w+ may be left:.*'holdfast lock break'\.")
 _UNTOLD: Final = frozenset({LOST, 409, 500, 503})
 """What S3 answers where it has not decided."""
 
@@ -176,7 +179,7 @@ def in_essence(reply: Reply) -> tuple[int, str, str]:
     version it deleted. A repeat finds that done.
     """
     if reply.status != 200 or not reply.body.startswith('{"name"'):
-        return reply.status, reply.body, ""
+        return reply.status, _LOCK_LEFT.sub("", reply.body), ""
     told = {**_document(reply.body.encode())}
     told.pop("removed", None)
     if "serial" not in told:
@@ -184,12 +187,19 @@ def in_essence(reply: Reply) -> tuple[int, str, str]:
     return reply.status, "", json.dumps(told)
 
 
+def has_left_lock(reply: Reply) -> bool:
+    """Whether a refusal says that the lock of its verb may be left."""
+    return _LOCK_LEFT.search(reply.body) is not None
+
+
 def of_role(request: HttpRequest, effect: Effect) -> Iterable[Violation]:
     """Judge who made a change."""
+    if request.principal.startswith(READERS):
+        yield Violation(Invariant.ALLOWED, f"{_named(request)} of a reader changed something")
     if not request.principal.startswith(WRITERS):
         return
     is_beyond = request.verb in _OF_MAINTAINERS
-    lock = effect.removed
+    lock = effect.removed or (effect.before if effect.added else None)
     if effect.key == LOCK_KEY and lock is not None and request.verb not in LIFTS:
         is_whole = request.verb != "unlock" or len(_document(request.body or b"{}")) > 1
         is_own = dict(lock.metadata).get("locked-by") == request.principal
@@ -260,19 +270,28 @@ def forced(document: bytes) -> bytes:
     return b"forced: " + document
 
 
-def of_shared_lock(effect: Effect, place: int, working: Iterable[tuple[int, Point]]) -> Iterable[Violation]:
-    """Judge the removal of the lock of a restore: no other command works under it.
+def of_shared_lock(
+    effect: Effect, place: int, remover: Point, bucket: Bucket, working: Iterable[tuple[int, Point]]
+) -> Iterable[Violation]:
+    """Judge the removal of the lock of a restore, or by a delete of nothing: no other command works under it.
+
+    Two deletes that have found the same state share their lock, and the slower is not acknowledged.
 
     Args:
         effect: what was changed.
         place: of the client whose request it was.
+        remover: where that was sent.
+        bucket: what is there now.
         working: the places of the clients, and where their invocations are.
     """
     lock = effect.removed
     if lock is None or "freeze" in dict(lock.metadata):
         return  # whoever finds a freeze that has ended works on, with a lock of its own
+    verbs = {"restore"} & {remover.request.verb}
+    if remover.request.verb in DELETES and _found_state(remover) is None and bucket.current(STATE_KEY):
+        verbs = set(DELETES)
     for other, point in working:
-        if other == place or point.request.verb != "restore" or point.pending is None:
+        if other == place or point.request.verb not in verbs or point.pending is None:
             continue
         # Who is told of somebody else's lock first is answered at once.
         entries = (answer.entry for answer, _ in point.answers if answer.entry)
@@ -401,6 +420,19 @@ def restored(reply: Reply, bucket: Bucket) -> frozenset[bytes]:
     )
 
 
+def of_undeleted(request: HttpRequest, reply: Reply, bucket: Bucket) -> Iterable[Violation]:
+    """Judge an undelete that was answered with success."""
+    told = _document(reply.body.encode())
+    versions = {entry.version_id: entry for entry in bucket.key(STATE_KEY).entries}
+    made, source = versions.get(told["version"]), versions.get(told["from_version"])
+    writer = dict(made.metadata).get("written-by") if made else None
+    is_own = made is not None and (_operation(made), writer) == ("undelete", request.principal)
+    if not (is_own and source and made and made.body == source.body):
+        yield Violation(
+            Invariant.KEPT, f"an undelete of {request.principal}'s was acknowledged and is nowhere"
+        )
+
+
 def _has_content(entry: Entry, source: Entry) -> bool:
     """Whether a version is another one but for the digits of its serial."""
     serials = [b'"serial": %d' % _document(each.body or b"{}").get("serial", -1) for each in (entry, source)]
@@ -453,8 +485,30 @@ def _was_told(point: Point) -> bool:
     return any(answer.status in (200, 204, 404) for answer, _ in point.answers)
 
 
-def of_deleted(point: Point, bucket: Bucket) -> Iterable[Violation]:
-    """Judge a delete that was answered with success."""
+def late_delete(effect: Effect, point: Point, parties: Iterable[Party]) -> frozenset[bytes]:
+    """What is noted of a delete that had its lock when it was sent, and lands under the next holder's."""
+    lands = point.request.verb in DELETES and effect.key == STATE_KEY and effect.before is not None
+    is_late = lands and any(each.holds for each in parties)
+    return frozenset({_LATE + str(point.number).encode()} if is_late else ())
+
+
+def sent_by_late_deletes(acknowledged: frozenset[bytes]) -> list[int]:
+    """The points at which the deletes were that are noted to have landed late."""
+    return [int(mark.removeprefix(_LATE)) for mark in acknowledged if mark.startswith(_LATE)]
+
+
+def of_deleted(point: Point, bucket: Bucket, late: Iterable[Point]) -> Iterable[Violation]:
+    """Judge a delete that was answered with success.
+
+    Args:
+        point: where it ended.
+        bucket: what is there now.
+        late: where deletes were that have landed under the next holder's lock.
+    """
+    if any(
+        then.request == point.request and then.answers == point.answers[: len(then.answers)] for then in late
+    ):
+        yield Violation(Invariant.HELD, "a delete was acknowledged, and another held the lock when it landed")
     entries = bucket.key(STATE_KEY).entries
     found = _found_state(point)
     if found in entries and all(entry.body is not None for entry in entries[entries.index(found) :]):
@@ -657,9 +711,9 @@ def of_workspace_effect(
         yield Violation(Invariant.REPEATED, what)
 
 
-def may_be_anew(request: HttpRequest, bucket: Bucket) -> bool:
-    """Whether S3 does not tell that a state or record is older than a delete: both are of one second."""
-    if request.verb not in WORKSPACE_DELETES:
+def may_be_anew(request: HttpRequest, reply: Reply, bucket: Bucket) -> bool:
+    """Whether a refusal is one for want of order: S3 tells a state or record and a delete of one second."""
+    if request.verb not in WORKSPACE_DELETES or reply.status != 409:
         return False
     histories = [bucket.key(key).entries for key in (RECORD_KEY, STATE_KEY)]
     deleted = {history[-1].modified for history in histories if history and history[-1].body is None}

@@ -4,6 +4,7 @@ Every one removes or bends a decision that keeps an invariant. It names what it 
 whose target is gone or ambiguous is an error.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -64,15 +65,20 @@ _ACQUIRE: Final = "holdfast.state.locks:acquire_own"
 _ACQUIRED_WITH: Final = "holdfast.state.locks:_was_acquired_with"
 _RELEASE: Final = "holdfast.state.locks:release"
 _FORCE_UNLOCK: Final = "holdfast.state.locks:_force_unlock"
-_CHECK_FORCE_UNLOCK: Final = "holdfast.state.locks:_check_force_unlock"
-_REMOVE: Final = "holdfast.state.locks:_remove"
+_IS_OLD_ENOUGH: Final = "holdfast.state.locks:_is_old_enough"
+_REMOVE_IF: Final = "holdfast.state.locks:_remove_if"
+_LEFT_LOCK: Final = "holdfast.state.delete:_release_left_lock"
+_LOOK: Final = "holdfast.state.fence:look"
+_PUT_FENCED: Final = "holdfast.state.fence:put_fenced"
+_OWN_LOCK: Final = "holdfast.state.fence:own_lock"
 _READ: Final = "holdfast.state.read:_current"
 _WRITE: Final = "holdfast.state.write:write"
 _DELETE: Final = "holdfast.state.delete:delete"
 _CHECK_LOCK: Final = "holdfast.state.guards:check_lock"
 _CHECK_SUCCESSION: Final = "holdfast.state.guards:check_succession"
 _COUNTS_AS_WRITTEN: Final = "holdfast.state.guards:counts_as_written"
-_WRITE_AGAIN: Final = "holdfast.state.undelete:_write_again"
+_UNDELETE: Final = "holdfast.state.undelete:undelete"
+_UNDELETE_AGAIN: Final = "holdfast.state.undelete:_write_again"
 _LEARN: Final = "holdfast.state.memory:Memory.learn"
 _COMMIT: Final = "holdfast.cloud.uploads:commit"
 _DELETE_WORKSPACE: Final = "holdfast.cloud.workspaces:_delete"
@@ -92,6 +98,7 @@ _FOLLOWING: Final = "holdfast.state.restore:_following"
 _FREEZE: Final = "holdfast.state.locks:HeldLock.freeze"
 _IS_ENDED: Final = "holdfast.state.locks:HeldLock.is_ended_freeze"
 _UNFREEZE: Final = "holdfast.state.locks:unfreeze"
+_FREEZE_VERB: Final = "holdfast.state.freeze:freeze"
 _UNFREEZE_VERB: Final = "holdfast.state.freeze:unfreeze"
 _BREAK: Final = "holdfast.state.locks:break_exactly"
 _ANSWER_ACQUIRE: Final = "terraform_http.handler:_acquire"
@@ -99,903 +106,553 @@ _ANSWER_RELEASE: Final = "terraform_http.handler:_release"
 _NEVER_ACKNOWLEDGED: Final = "holdfast.state.guards:was_never_acknowledged"
 
 
-def _mutant(
-    name: str, breaks: Invariant, scenario: str, bounds: tuple[int, int, int], *changes: Edit
-) -> Mutant:
-    return Mutant(name, scenario, bounds, breaks, changes)
+_KEEPS_ITS_LOCK: Final = Returns("holdfast.state.fence:_release", "None")
+_REMOVES_WHAT_IS_THERE: Final = Before(_REMOVE_IF, "_remove_version", "held = read(store, name) or held")
+_ANY_FREEZE: Final = "held.freeze.id if held.freeze else None"
 
 
-MUTANTS: Final = (
-    _mutant(
-        "an acquire without If-None-Match",
-        Invariant.OWN_LOCK,
-        "two-applies",
-        (0, 0, 0),
-        WithoutKey(_PUT, "IfNoneMatch"),
-    ),
-    _mutant(
-        "an acquire that finds the lock released meanwhile and takes that for success",
-        Invariant.ONE_HOLDER,
-        "three-applies",
-        (0, 0, 0),
-        Replaced(
-            _ACQUIRE,
-            "if held is None:\n    continue",
-            'if held is None:\n    return LockIdentity("gone", info, caller.principal)',
+def _at(where: str, *changes: Edit) -> tuple[str, tuple[Edit, ...]]:
+    """The scenario in which a fault shows, with faults, repeats and ticks if any; and how it is made."""
+    return where, changes
+
+
+_BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]]]]] = {
+    Invariant.ONE_HOLDER: {
+        "an acquire that finds the lock released meanwhile and takes that for success": _at(
+            "three-applies",
+            Replaced(
+                _ACQUIRE,
+                "if held is None:\n    continue",
+                'if held is None:\n    return LockIdentity("gone", info, caller.principal)',
+            ),
         ),
-    ),
-    _mutant(
-        "an acquire whose 412 counts as success",
-        Invariant.ONE_HOLDER,
-        "two-applies",
-        (0, 0, 0),
-        Outcome(_PUT, 412, _STORED),
-    ),
-    _mutant(
-        "an acquire whose 412 is always somebody else's lock",
-        Invariant.REPEATED,
-        "two-applies",
-        (1, 0, 0),
-        Condition(_ACQUIRE, "_was_acquired_with", "False"),
-    ),
-    _mutant(
-        "S3's 409 for two writers at once counts as success",
-        Invariant.REPEATED,
-        "first-state",
-        (1, 0, 0),
-        Outcome(_PUT, 409, _STORED),
-    ),
-    _mutant(
-        "S3's 503 for a throttled write counts as success",
-        Invariant.REPEATED,
-        "two-applies",
-        (1, 0, 0),
-        Outcome(_PUT, 503, _STORED),
-        Returns(_IS_DECISION, "True"),
-    ),
-    _mutant(
-        "a state reads as none",
-        Invariant.KEPT,
-        "two-applies",
-        (0, 0, 0),
-        Condition(_READ, "found", "True"),
-    ),
-    _mutant(
-        "a write without If-Match",
-        Invariant.SEEN,
-        "broken-lock-digests",
-        (0, 0, 0),
-        WithoutKey(_PUT, "IfMatch"),
-    ),
-    _mutant(
-        "a write whose 412 is always somebody else's state",
-        Invariant.REPEATED,
-        "two-applies",
-        (1, 0, 0),
-        Condition(_WRITE, "same_bytes", "False", which=(0, 2)),
-    ),
-    _mutant(
-        "a write that does not read the lock first",
-        Invariant.HELD,
-        "broken-lock",
-        (0, 0, 0),
-        WithoutCall(_WRITE, "check_lock"),
-    ),
-    _mutant(
-        "a write that does not read the lock again",
-        Invariant.HELD,
-        "broken-lock",
-        (0, 0, 0),
-        WithoutCall(_WRITE, "check_same_lock", which=(1, 2)),
-    ),
-    _mutant(
-        "a write that reads the lock before the state",
-        Invariant.SEEN,
-        "broken-lock-gap",
-        (0, 0, 0),
-        Swapped(_WRITE, "read_current", "read"),
-    ),
-    _mutant(
-        "a retried write that skips the checks",
-        Invariant.HELD,
-        "broken-lock-digests",
-        (0, 0, 0),
-        WithoutCall(_WRITE, "check_same_lock", which=(0, 2)),
-        *(OnlyIf(_WRITE, check, "attempt == 0") for check in ("check_lock", "check_succession")),
-        OnlyIf(_WRITE, "check_same_lock", "attempt == 0"),
-    ),
-    _mutant(
-        "the same bytes are acknowledged without a look at the lock",
-        Invariant.HELD,
-        "broken-lock",
-        (0, 1, 0),
-        Before(
-            _WRITE,
-            "check_lock",
-            "if current and current.sha256 == sha256:\n"
-            "    return Written(new.revision, None, current.version.version_id, None, new_version=False)",
+        "an acquire whose 412 counts as success": _at("two-applies", Outcome(_PUT, 412, _STORED)),
+        "whoever sends the holder's lock info holds the lock": _at(
+            "copied-lock", WithoutOperand(_ACQUIRED_WITH, "principal")
         ),
-    ),
-    _mutant(
-        "a write under a lock that is not there any more",
-        Invariant.CURRENT,
-        "broken-lock",
-        (0, 0, 0),
-        NeverRaises(_CHECK_LOCK, "_lock_lost"),
-        NeverRaises(_CHECK_LOCK, "LockRequired"),
-    ),
-    _mutant(
-        "a write without a lock is let through",
-        Invariant.SEEN,
-        "without-lock",
-        (0, 0, 0),
-        NeverRaises(_CHECK_LOCK, "LockRequired"),
-    ),
-    _mutant(
-        "whoever knows a lock's ID may write under it",
-        Invariant.SEEN,
-        "borrowed-id",
-        (0, 0, 0),
-        WithoutOperand(_CHECK_LOCK, "principal"),
-    ),
-    _mutant(
-        "whoever sends the holder's lock info holds the lock",
-        Invariant.ONE_HOLDER,
-        "copied-lock",
-        (0, 0, 0),
-        WithoutOperand(_ACQUIRED_WITH, "principal"),
-    ),
-    _mutant(
-        "the serial is not checked",
-        Invariant.FORWARD,
-        "long-apply",
-        (0, 1, 0),
-        NeverRaises(_CHECK_SUCCESSION, "SerialNotNewer"),
-    ),
-    _mutant(
-        "an equal serial passes",
-        Invariant.FORWARD,
-        "same-serial",
-        (0, 0, 0),
-        Compares(_CHECK_SUCCESSION, "<=", "<"),
-    ),
-    _mutant(
-        "the lineage is not checked",
-        Invariant.FORWARD,
-        "wrong-address",
-        (0, 0, 0),
-        NeverRaises(_CHECK_SUCCESSION, "LineageChanged"),
-    ),
-    _mutant(
-        "a write in the lock's own second counts as not acknowledged",
-        Invariant.FORWARD,
-        "wrong-address-first-state",
-        (0, 0, 0),
-        Compares(_NEVER_ACKNOWLEDGED, ">", ">="),
-    ),
-    _mutant(
-        "an own earlier save counts as not acknowledged",
-        Invariant.FORWARD,
-        "long-apply",
-        (0, 1, 1),
-        WithoutOperand(_NEVER_ACKNOWLEDGED, "lock_id"),
-    ),
-    _mutant(
-        "over a write that nobody acknowledged everything goes",
-        Invariant.FORWARD,
-        "broken-lock-wrong-address",
-        (0, 0, 1),
-        Before(
-            _CHECK_SUCCESSION,
-            "last_acknowledged_revision",
-            "if was_never_acknowledged(current, lock):\n    return",
+        "a delete that does not acquire the lock": _at(
+            "delete", Calls(_OWN_LOCK, "acquire_own", 'LockIdentity("none", info, caller.principal)')
         ),
-    ),
-    _mutant(
-        "a write that nobody acknowledged counts as acknowledged",
-        Invariant.FOLLOWED,
-        "broken-lock",
-        (0, 0, 1),
-        Calls(_CHECK_SUCCESSION, "last_acknowledged_revision", "current.revision"),
-    ),
-    _mutant(
-        "the state is stored in other bytes",
-        Invariant.KEPT,
-        "two-applies",
-        (0, 0, 0),
-        Argument(_WRITE, "write", 1, "body.replace(b' ', b'')"),
-    ),
-    _mutant(
-        "a read answers other bytes",
-        Invariant.KEPT,
-        "two-applies",
-        (0, 0, 0),
-        Replaced(_READ, "return found.body", "return found.body.replace(b' ', b'')"),
-    ),
-    _mutant(
-        "a write tidies up the version that it replaces",
-        Invariant.KEPT,
-        "two-applies",
-        (0, 0, 0),
-        Before(
-            _WRITE,
-            "check_same_lock",
-            "if current:\n    store.remove_version(name.state_key, current.version.version_id)",
-            which=(1, 2),
+        "a delete releases its lock before it deletes": _at(
+            "delete-broken", Before(_DELETE, "IfMatch", "locks.release_own(store, name, acquired)")
         ),
-    ),
-    _mutant(
-        "a release that removes whatever lock is there by then",
-        Invariant.OWN_LOCK,
-        "broken-lock",
-        (0, 0, 0),
-        WithoutKey(_REMOVE_VERSION, "VersionId"),
-    ),
-    _mutant(
-        "a release of a protected lock without If-Match",
-        Invariant.OWN_LOCK,
-        "broken-lock-protected",
-        (0, 0, 0),
-        WithoutKey(_DELETE_OBJECT, "IfMatch"),
-    ),
-    _mutant(
-        "a release that does not look whose lock it is",
-        Invariant.OWN_LOCK,
-        "broken-lock",
-        (0, 0, 0),
-        Condition(_RELEASE, "_was_acquired_with", "not received.names_only_its_id"),
-    ),
-    _mutant(
-        "a force-unlock that goes on to a newer lock",
-        Invariant.OWN_LOCK,
-        "broken-lock-three",
-        (0, 0, 0),
-        Argument(_FORCE_UNLOCK, "_remove", 2, "read(store, name) or held"),
-    ),
-    _mutant(
-        "a force-unlock that removes another lock than the one it names",
-        Invariant.OWN_LOCK,
-        "broken-lock-three",
-        (0, 0, 0),
-        NeverRaises(_CHECK_FORCE_UNLOCK, "LockNotMatched", which=(1, 2)),
-    ),
-    _mutant(
-        "a force-unlock without an ID that removes a lock one second old",
-        Invariant.OWN_LOCK,
-        "broken-lock-without-id",
-        (0, 0, 0),
-        NeverRaises(_CHECK_FORCE_UNLOCK, "LockNotMatched", which=(0, 2)),
-    ),
-    _mutant(
-        "a force-unlock without an ID that removes a lock ten seconds old",
-        Invariant.OWN_LOCK,
-        "broken-lock-ten-seconds",
-        (0, 0, 1),
-        Compares(_CHECK_FORCE_UNLOCK, "<=", "<"),
-    ),
-    _mutant(
-        "a release that leaves the lock",
-        Invariant.RELEASED,
-        "two-applies",
-        (0, 0, 0),
-        Returns(_REMOVE, "False"),
-    ),
-    _mutant(
-        "a release that answers and does nothing",
-        Invariant.RELEASED,
-        "two-applies",
-        (0, 0, 0),
-        Before(_RELEASE, "_with_path", "return Released(None)"),
-    ),
-    _mutant(
-        "a delete that keeps its lock",
-        Invariant.RELEASED,
-        "delete",
-        (0, 0, 0),
-        WithoutCall(_DELETE, "release_own"),
-    ),
-    _mutant(
-        "a delete that does not acquire the lock",
-        Invariant.ONE_HOLDER,
-        "delete",
-        (0, 0, 0),
-        Calls(_DELETE, "acquire_own", 'locks.LockIdentity("none", info, caller.principal)'),
-    ),
-    _mutant(
-        "a delete without If-Match",
-        Invariant.SEEN,
-        "delete",
-        (0, 0, 0),
-        WithoutKey(_DELETE_OBJECT, "IfMatch"),
-    ),
-    _mutant(
-        "a delete that found another state and says that it is deleted",
-        Invariant.DELETED,
-        "delete",
-        (0, 0, 0),
-        NeverRaises(_DELETE, "RacedWriter"),
-    ),
-    _mutant(
-        "an undelete that writes over what is there",
-        Invariant.SEEN,
-        "undelete-broken",
-        (0, 0, 0),
-        OnlyIf(_PUT, "IfNoneMatch", 'key.endswith(".tflock")'),
-    ),
-    _mutant(
-        "an undelete that does not read the lock again",
-        Invariant.SEEN,
-        "undelete-broken",
-        (0, 0, 0),
-        Condition(_WRITE_AGAIN, "acquired", "False", which=(2, 3)),
-    ),
-    _mutant(
-        "the same bytes as the remembered ones count as written",
-        Invariant.CURRENT,
-        "there-and-back",
-        (0, 0, 0),
-        Condition(_WRITE, "remembered", "False"),
-    ),
-    _mutant(
-        "the same bytes of an earlier lock count as written",
-        Invariant.CURRENT,
-        "broken-lock-push-of-the-first",
-        (0, 0, 0),
-        Returns(_COUNTS_AS_WRITTEN, "True"),
-    ),
-    _mutant(
-        "a forced push is compared with the current state",
-        Invariant.FOLLOWED,
-        "push",
-        (0, 0, 0),
-        Condition(_CHECK_SUCCESSION, "COMPARED_BY_CLIENT", "False"),
-    ),
-    _mutant(
-        "a write that does not follow the remembered state is refused",
-        Invariant.FOLLOWED,
-        "push",
-        (0, 0, 0),
-        Condition(_WRITE, "guess", "False"),
-    ),
-    _mutant(
-        "a write that remembers an old state does not look for the current one",
-        Invariant.FOLLOWED,
-        "two-applies",
-        (0, 0, 0),
-        Replaced(_WRITE, "guess = remembered if attempt == 0 else None", "guess = remembered"),
-    ),
-    _mutant(
-        "a write that remembered an old state reads the lock before the current one",
-        Invariant.SEEN,
-        "broken-lock-gap",
-        (0, 0, 0),
-        Replaced(
-            _WRITE,
-            "current = guess or read_current(store, name)",
-            "current = guess or (None if remembered else read_current(store, name))",
+    },
+    Invariant.SEEN: {
+        "a write without If-Match": _at("broken-lock-digests", WithoutKey(_PUT, "IfMatch")),
+        "a write that reads the lock before the state": _at(
+            "broken-lock-gap", Swapped(_LOOK, "read_state", "read")
         ),
-        Before(_WRITE, "check_lock", "if remembered and not guess:\n    current = read_current(store, name)"),
-    ),
-    _mutant(
-        "a write that remembered an old state does not read the lock after the current one",
-        Invariant.SEEN,
-        "broken-lock-gap",
-        (0, 0, 0),
-        OnlyIf(_WRITE, "read", "guess or not remembered", which=(0, 2)),
-    ),
-    _mutant(
-        "a version is remembered whose ETag another one can have",
-        Invariant.SEEN,
-        "broken-lock-push-digests",
-        (0, 0, 0),
-        WithoutOperand(_LEARN, "has_own_etag"),
-    ),
-    _mutant(
-        "a write is remembered with the time of another clock",
-        Invariant.FORWARD,
-        "wrong-address-first-state",
-        (0, 0, 0),
-        Argument(_PUT, "_object_version", 2, "responded_at.replace(year=2100)"),
-    ),
-    _mutant(
-        "a release removes the lock that is remembered, and reads none",
-        Invariant.RELEASED,
-        "broken-lock",
-        (1, 0, 0),
-        Before(_ANSWER_ACQUIRE, "Response", "_memory._known['lock'] = acquired"),
-        Before(
-            _ANSWER_RELEASE,
-            "release",
-            "lock = _memory.take('lock')\n"
-            "if lock and lock.principal == caller.principal and lock.info.id.encode() in request.body():\n"
-            "    request.store.remove_version(name.lock_key, lock.version_id)\n"
-            "    return Response(Event.LOCK_RELEASED)",
+        "a write without a lock is let through": _at(
+            "without-lock", NeverRaises(_CHECK_LOCK, "LockRequired")
         ),
-    ),
-    _mutant(
-        "a commit that does not read the lock again",
-        Invariant.HELD,
-        "cloud-broken-lock",
-        (0, 0, 0),
-        OnlyIf(_WRITE, "check_same_lock", "not upload", which=(1, 2)),
-    ),
-    _mutant(
-        "a commit that adopts whatever lock is held",
-        Invariant.HELD,
-        "cloud-broken-lock",
-        (0, 0, 0),
-        OnlyIf(_WRITE, "check_lock", "not upload"),
-        WithoutCall(_WRITE, "check_upload_lock"),
-    ),
-    _mutant(
-        "an upload that is the current version counts as written without a look at the lock",
-        Invariant.HELD,
-        "cloud-broken-lock",
-        (0, 1, 0),
-        Before(
-            _WRITE,
-            "check_lock",
-            "if upload and current and current.upload == upload.key:\n"
-            "    return Written(new.revision, None, current.version.version_id, None, new_version=False)",
+        "whoever knows a lock's ID may write under it": _at(
+            "borrowed-id", WithoutOperand(_CHECK_LOCK, "principal")
         ),
-    ),
-    _mutant(
-        "an upload that was removed counts as written without a look at the lock",
-        Invariant.HELD,
-        "cloud-broken-lock",
-        (0, 1, 0),
-        WithoutCall(_COMMITTED, "check_lock"),
-        WithoutCall(_COMMITTED, "check_upload_lock"),
-    ),
-    _mutant(
-        "an upload that is the current version is not recognised",
-        Invariant.REPEATED,
-        "cloud-two-applies",
-        (0, 1, 0),
-        Condition(_COMMITTED, "upload", "True"),
-    ),
-    _mutant(
-        "an upload whose base must be current, also over what nobody acknowledged",
-        Invariant.FOLLOWED,
-        "cloud-breaks-lock",
-        (0, 0, 1),
-        Condition(_CHECK_BASE, "was_never_acknowledged", "version == upload.base"),
-    ),
-    _mutant(
-        "an upload without a base",
-        Invariant.SEEN,
-        "cloud-breaks-native-lock",
-        (0, 0, 1),
-        WithoutCall(_WRITE, "check_base"),
-    ),
-    _mutant(
-        "an upload with force without a base",
-        Invariant.SEEN,
-        "cloud-breaks-native-lock-push",
-        (0, 0, 1),
-        OnlyIf(_WRITE, "check_base", "not upload.force"),
-    ),
-    _mutant(
-        "an upload with force goes over a lock",
-        Invariant.HELD,
-        "cloud-broken-lock-push",
-        (0, 0, 0),
-        OnlyIf(_WRITE, "check_lock", "not (upload and upload.force)"),
-        OnlyIf(_WRITE, "check_upload_lock", "not upload.force"),
-    ),
-    _mutant(
-        "a commit that does not compare what was uploaded with what was announced",
-        Invariant.KEPT,
-        "cloud-mixed-up",
-        (0, 0, 0),
-        NeverRaises(_COMPARE, "UploadAltered", which=(0, 2)),
-    ),
-    _mutant(
-        "a missing upload that counts as written",
-        Invariant.KEPT,
-        "cloud-forgetful",
-        (0, 0, 0),
-        Condition(_COMMIT, "written", "False"),
-    ),
-    _mutant(
-        "a repeated one-step write that is refused for its own serial",
-        Invariant.REPEATED,
-        "cloud-at-once",
-        (0, 1, 0),
-        Replaced(
-            _MAY_BE_CURRENT, "return current.sha256 == hashlib.sha256(body).hexdigest()", "return False"
+        "a delete without If-Match": _at("delete", WithoutKey(_DELETE_OBJECT, "IfMatch")),
+        "an undelete that writes over what is there": _at(
+            "undelete-broken", OnlyIf(_PUT, "IfNoneMatch", 'key.endswith(".tflock")')
         ),
-    ),
-    _mutant(
-        "a document that was saved under this lock may not be announced once more",
-        Invariant.FOLLOWED,
-        "cloud-interrupted",
-        (0, 0, 0),
-        Returns(_WRITTEN_UNDER, "False"),
-    ),
-    _mutant(
-        "an announcement of the current serial passes, under whichever lock that was written",
-        Invariant.FORWARD,
-        "cloud-same-serial",
-        (0, 0, 0),
-        WithoutOperand(_WRITTEN_UNDER, "lock_id"),
-    ),
-    _mutant(
-        "a lock that was acquired again vouches for what was written under the first",
-        Invariant.FORWARD,
-        "cloud-interrupted-broken-lock",
-        (1, 0, 1),
-        WithoutOperand(_WRITTEN_UNDER, "last_modified"),
-    ),
-    _mutant(
-        "a commit takes a document of the current serial for the current one",
-        Invariant.KEPT,
-        "cloud-same-serial",
-        (0, 0, 0),
-        Replaced(
-            _WRITE,
-            "same_bytes = current is not None and current.sha256 == sha256",
-            "same_bytes = current is not None and current.revision == new.revision",
+        "an undelete that does not read the lock again": _at(
+            "undelete-broken", WithoutCall(_PUT_FENCED, "check_lock")
         ),
-    ),
-    _mutant(
-        "a repeated commit that writes twice",
-        Invariant.REPEATED,
-        "cloud-two-applies",
-        (0, 1, 0),
-        Condition(_WRITE, "same_bytes", "not upload and same_bytes", which=(0, 2)),
-        OnlyIf(_WRITE, "check_base", "not same_bytes"),
-    ),
-    _mutant(
-        "a lock of a workspace that says when it was asked for",
-        Invariant.REPEATED,
-        "cloud-two-applies",
-        (0, 1, 0),
-        Replaced(
-            "holdfast.cloud.locking:lock",
-            "return locks.acquire_own(store, workspace.name, lock_info(workspace, caller), caller)",
-            "info = dict(lock_info(workspace, caller).document)\n"
-            "info['Created'] = datetime.now(UTC).isoformat()\n"
-            "return locks.acquire_own(store, workspace.name, LockInfo(info), caller)",
+        "a write that remembered an old state reads the lock before the current one": _at(
+            "broken-lock-gap",
+            Before(
+                _WRITE, "check_lock", "if remembered and not guess:\n    current = read_current(store, name)"
+            ),
         ),
-    ),
-    _mutant(
-        "an unlock of a workspace that drops whatever lock is there",
-        Invariant.OWN_LOCK,
-        "cloud-broken-lock",
-        (0, 0, 0),
-        NeverRaises(_RELEASE_EXACTLY, "LockNotMatched"),
-    ),
-    _mutant(
-        "an unlock of a workspace by the lock's ID alone",
-        Invariant.OWN_LOCK,
-        "cloud-unlocker",
-        (0, 0, 0),
-        Condition(_RELEASE_EXACTLY, "_was_acquired_with", "held.info.id != info.id"),
-    ),
-    _mutant(
-        "an unlock of a workspace whose lock is gone is refused",
-        Invariant.REPEATED,
-        "cloud-two-applies",
-        (0, 1, 0),
-        Replaced(
-            _RELEASE_EXACTLY, "return Released(info.id)", "raise LockNotMatched('This lock is not held.')"
+        "a write that remembered an old state does not read the lock after the current one": _at(
+            "broken-lock-gap",
+            Replaced(
+                _WRITE,
+                "current, lock = fence.look(store, name, partial(_current, guess=guess))",
+                "current = _current(store, name, guess)\n"
+                "if guess or not remembered:\n"
+                "    lock = fence.locks.read(store, name)",
+            ),
         ),
-    ),
-    _mutant(
-        "a force-unlock of a workspace that ignores which lock was seen",
-        Invariant.OWN_LOCK,
-        "cloud-operator",
-        (0, 0, 1),
-        NeverRaises(_FORCE_UNLOCK_VERSION, "LockNotMatched", which=(1, 2)),
-    ),
-    _mutant(
-        "whoever knows the ID of a workspace may save under its lock",
-        Invariant.SEEN,
-        "cloud-borrower",
-        (0, 0, 0),
-        WithoutOperand(_CHECK_LOCK, "principal"),
-    ),
-    _mutant(
-        "another's workspace is taken for one's own",
-        Invariant.KEPT,
-        "two-workspace-creates",
-        (0, 0, 0),
-        WithoutOperand(_CREATE_RECORD, "created_by"),
-    ),
-    _mutant(
-        "a repeated delete of a workspace does not ask whether its state was deleted",
-        Invariant.REPEATED,
-        "workspace-delete",
-        (0, 1, 0),
-        WithoutOperand(_CHECK_RECORD, "state_key"),
-    ),
-    _mutant(
-        "a delete of a workspace deletes whatever record is there in the end",
-        Invariant.REPEATED,
-        "workspace-delete",
-        (0, 0, 0),
-        Replaced(
-            _DELETE_WORKSPACE,
-            "if record:\n    records.delete(store, name, record)",
-            "record = store.read(name.record_key)\nif record:\n    records.delete(store, name, record)",
+        "a version is remembered whose ETag another one can have": _at(
+            "broken-lock-push-digests", WithoutOperand(_LEARN, "has_own_etag")
         ),
-    ),
-    _mutant(
-        "a repeated delete of a workspace deletes its first state",
-        Invariant.REPEATED,
-        "workspace-delete-first-state",
-        (0, 1, 0),
-        NeverRaises(_DELETE_WORKSPACE, "_just_deleted"),
-    ),
-    _mutant(
-        "a repeated safe delete of a workspace deletes what was made since",
-        Invariant.REPEATED,
-        "workspace-safe-delete",
-        (0, 1, 0),
-        Condition(_DELETE_WORKSPACE, "record", "record and not minted_at", which=(0, 2)),
-    ),
-    _mutant(
-        "a repeated delete of a workspace leaves the record that the first has left",
-        Invariant.REPEATED,
-        "workspace-safe-delete",
-        (0, 1, 0),
-        Replaced(_CHECK_RECORD, "until = record.version.last_modified", "until = None"),
-    ),
-    _mutant(
-        "a restore does not ask what was restored already",
-        Invariant.REPEATED,
-        "restore-alone",
-        (1, 0, 0),
-        Returns(_IS_RESTORED, "wanted.version_id == current.version.version_id"),
-    ),
-    _mutant(
-        "a version does not tell what it was restored from",
-        Invariant.REPEATED,
-        "restore-blindly",
-        (1, 0, 0),
-        WithoutKey("holdfast.state.current_state:noted", "restored_from"),
-    ),
-    _mutant(
-        "two restores of a version share a lock",
-        Invariant.OWN_LOCK,
-        "two-restores",
-        (0, 0, 0),
-        Argument(_RESTORE, "of_verb", 0, 'f"{name.state_key}?versionId={wanted.version_id}"'),
-    ),
-    _mutant(
-        "a restore of another lineage",
-        Invariant.FORWARD,
-        "restore-foreign",
-        (0, 0, 0),
-        NeverRaises(_FOLLOWING, "LineageChanged"),
-    ),
-    _mutant(
-        "a restore keeps the serial",
-        Invariant.FORWARD,
-        "restore",
-        (0, 0, 0),
-        Replaced(
-            _RESTORE_AGAIN,
-            "body = document.with_serial(content.body, new.revision.serial)",
-            "body = content.body",
+        "an upload without a base": _at("cloud-breaks-native-lock 001", WithoutCall(_WRITE, "check_base")),
+        "an upload with force without a base": _at(
+            "cloud-breaks-native-lock-push 001", OnlyIf(_WRITE, "check_base", "not upload.force")
         ),
-    ),
-    _mutant(
-        "a restore takes the serial of a version that nobody acknowledged",
-        Invariant.FORWARD,
-        "restore-blindly-breaks-lock",
-        (0, 0, 1),
-        Replaced(
-            _FOLLOWING,
-            "serials = [revision.serial for revision in (current.revision, acknowledged) if revision]",
-            "serials = [revision.serial for revision in (acknowledged,) if revision]",
+        "whoever knows the ID of a workspace may save under its lock": _at(
+            "cloud-borrower", WithoutOperand(_CHECK_LOCK, "principal")
         ),
-    ),
-    _mutant(
-        "a restore goes over what the operator has not seen",
-        Invariant.SEEN,
-        "restore",
-        (0, 0, 0),
-        NeverRaises(_FOLLOWING, "BaseChanged"),
-    ),
-    _mutant(
-        "a restore goes over whatever lies below a version that nobody acknowledged",
-        Invariant.SEEN,
-        "restore-breaks-lock",
-        (0, 0, 1),
-        Condition(
-            _FOLLOWING,
-            "base",
-            "wanted.base not in (None, current.version.version_id) "
-            "and not guards.was_never_acknowledged(current, lock)",
+        "a restore goes over what the operator has not seen": _at(
+            "restore", NeverRaises(_FOLLOWING, "BaseChanged")
         ),
-    ),
-    _mutant(
-        "a restore does not read the lock again",
-        Invariant.SEEN,
-        "restore-broken",
-        (0, 0, 0),
-        WithoutCall(_RESTORE_AGAIN, "_require_own", which=(1, 2)),
-    ),
-    _mutant(
-        "a restore does not read the lock first",
-        Invariant.FOLLOWED,
-        "restore-broken",
-        (0, 0, 1),
-        WithoutCall(_RESTORE_AGAIN, "_require_own", which=(0, 2)),
-    ),
-    _mutant(
-        "a restore reads the lock before the state",
-        Invariant.SEEN,
-        "restore-broken",
-        (1, 0, 0),
-        Swapped(_RESTORE_AGAIN, "read_current", "read"),
-    ),
-    _mutant(
-        "a restore keeps its lock",
-        Invariant.RELEASED,
-        "restore",
-        (0, 0, 0),
-        WithoutCall(_RESTORE, "release_own"),
-    ),
-    _mutant(
-        "a delete goes over what the operator has not seen",
-        Invariant.SEEN,
-        "manage-delete",
-        (0, 0, 0),
-        Condition(_DELETE, "check", "False"),
-    ),
-    _mutant(
-        "an undelete does not recognise what it made",
-        Invariant.REPEATED,
-        "undelete-again",
-        (1, 0, 0),
-        Returns("holdfast.state.undelete:_made_before", "None"),
-    ),
-    _mutant(
-        "an undelete does not compare the delete marker",
-        Invariant.DELETED,
-        "undelete-beside-delete",
-        (0, 1, 0),
-        NeverRaises("holdfast.state.undelete:_newest", "BaseChanged"),
-    ),
-    _mutant(
-        "a delete releases its lock before it deletes",
-        Invariant.ONE_HOLDER,
-        "delete-broken",
-        (0, 0, 0),
-        Before(_DELETE, "IfMatch", "locks.release_own(store, name, acquired)"),
-    ),
-    _mutant(
-        "a break names the lock by its ID alone",
-        Invariant.OWN_LOCK,
-        "break-restore",
-        (0, 1, 0),
-        Condition(_BREAK, "lock_id", "held.info.id != lock_id"),
-    ),
-    _mutant(
-        "a break removes a freeze",
-        Invariant.OWN_LOCK,
-        "frozen-forced",
-        (0, 0, 0),
-        Condition(_BREAK, "freeze", "False"),
-    ),
-    _mutant(
-        "a freeze is told by its operation",
-        Invariant.FOLLOWED,
-        "says-freeze",
-        (0, 0, 0),
-        Returns(_FREEZE, 'Freeze("", "", None) if self.info.operation == lock_info.FREEZE else None'),
-        NeverRaises("holdfast.state.locks:acquire", "InvalidLockInfo"),
-    ),
-    _mutant(
-        "a freeze is changed by writing over it",
-        Invariant.OWN_LOCK,
-        "two-freezes",
-        (0, 0, 0),
-        Before(
-            "holdfast.state.freeze:freeze",
-            "acquire_own",
-            "from holdfast.s3.store import IfMatch\n"
-            "held = locks.read(store, name)\n"
-            "if held and held.freeze:\n"
-            "    noted = {'locked-by': caller.principal, **frozen.metadata()}\n"
-            "    store.write(name.lock_key, info.to_json(), IfMatch(held.version.etag), metadata=noted)\n"
-            "    return frozen",
+        "a restore goes over whatever lies below a version that nobody acknowledged": _at(
+            "restore-breaks-lock 001",
+            Condition(
+                _FOLLOWING,
+                "base",
+                "wanted.base not in (None, current.version.version_id) "
+                "and not guards.was_never_acknowledged(current, lock)",
+            ),
         ),
-    ),
-    _mutant(
-        "a freeze has ended by Lambda's clock",
-        Invariant.OWN_LOCK,
-        "frozen-for-a-while",
-        (0, 0, 0),
-        Replaced(
-            _IS_ENDED,
-            "return freeze is not None and freeze.until is not None and freeze.until <= self.read_at",
-            "return freeze is not None and freeze.until is not None and freeze.until <= datetime.now(UTC)",
+        "a restore does not read the lock again": _at(
+            "restore-broken", WithoutCall(_PUT_FENCED, "check_lock")
         ),
-    ),
-    _mutant(
-        "an acquire lifts a freeze that has not ended",
-        Invariant.OWN_LOCK,
-        "freeze-cloud",
-        (0, 0, 0),
-        Condition(_ACQUIRE, "is_ended_freeze", "found"),
-    ),
-    _mutant(
-        "an acquire lifts a freeze that has come after the one that has ended",
-        Invariant.OWN_LOCK,
-        "frozen-for-a-while",
-        (0, 0, 1),
-        Replaced(_ACQUIRE, "_remove(store, name, held)", "_remove(store, name, read(store, name) or held)"),
-    ),
-    _mutant(
-        "an unfreeze lifts whatever freeze there is",
-        Invariant.OWN_LOCK,
-        "unfreeze-another",
-        (0, 0, 0),
-        NeverRaises(_UNFREEZE, "LockNotMatched"),
-    ),
-    _mutant(
-        "a release of a freeze by the document that everybody is told",
-        Invariant.OWN_LOCK,
-        "frozen",
-        (0, 0, 0),
-        WithoutOperand(_RELEASE, "freeze"),
-    ),
-    _mutant(
-        "a force-unlock removes a freeze",
-        Invariant.OWN_LOCK,
-        "frozen",
-        (0, 0, 0),
-        Condition(_CHECK_FORCE_UNLOCK, "freeze", "False"),
-    ),
-    _mutant(
-        "a write under a freeze by whoever froze",
-        Invariant.HELD,
-        "freeze-copied",
-        (0, 0, 0),
-        WithoutOperand(_CHECK_LOCK, "freeze"),
-    ),
-    _mutant(
-        "a freeze ends a second early",
-        Invariant.OWN_LOCK,
-        "frozen-almost-over",
-        (0, 0, 1),
-        Replaced(
-            _IS_ENDED,
-            "return freeze is not None and freeze.until is not None and freeze.until <= self.read_at",
-            "return freeze is not None and freeze.until is not None "
-            "and freeze.until <= self.read_at + timedelta(seconds=1)",
+        "a restore reads the lock before the state": _at(
+            "restore-broken 100",
+            Replaced(
+                _RESTORE_AGAIN,
+                "current, lock = fence.look(store, name, read_current)",
+                "lock = fence.locks.read(store, name)\ncurrent = read_current(store, name)",
+            ),
         ),
-    ),
-    _mutant(
-        "a delete of nothing releases any lock of its token that says delete",
-        Invariant.OWN_LOCK,
-        "says-delete",
-        (0, 0, 0),
-        Condition("holdfast.state.delete:_release_left_lock", "own", "left.info.operation != _OPERATION"),
-    ),
-    *(
-        _mutant(
-            f"{what} does not ask for the right",
-            Invariant.ALLOWED,
-            scenario,
-            bounds,
-            WithoutCall(function, "require", which=which),
+        "a delete goes over what the operator has not seen": _at(
+            "manage-delete", Condition(_DELETE, "check", "False")
+        ),
+        "an undelete whose PutObject failed its condition goes round once more": _at(
+            "undelete-broken",
+            Before(
+                _UNDELETE_AGAIN,
+                "_of_first_try",
+                "over = fence.look(store, name, read_current)\n"
+                "fence.put_fenced(\n"
+                "    store, name, new, body, over, caller, require_own, sha256=sha256, retention=retention\n"
+                ")",
+            ),
+        ),
+        "a delete takes what is remembered for the current state": _at(
+            "delete",
+            Replaced(
+                _DELETE,
+                "current = store.read(name.state_key)",
+                "import terraform_http.handler as process\n"
+                "current = process._memory.take(name) or store.read(name.state_key)",
+            ),
+        ),
+    },
+    Invariant.KEPT: {
+        "a state reads as none": _at("two-applies", Condition(_READ, "found", "True")),
+        "the state is stored in other bytes": _at(
+            "two-applies", Argument(_PUT_FENCED, "write", 1, "body.replace(b' ', b'')")
+        ),
+        "a read answers other bytes": _at(
+            "two-applies", Replaced(_READ, "return found.body", "return found.body.replace(b' ', b'')")
+        ),
+        "a write tidies up the version that it replaces": _at(
+            "two-applies",
+            Before(
+                _PUT_FENCED,
+                "check_lock",
+                "if current:\n    store.remove_version(name.state_key, current.version.version_id)",
+            ),
+        ),
+        "a commit that does not compare what was uploaded with what was announced": _at(
+            "cloud-mixed-up", NeverRaises(_COMPARE, "UploadAltered", which=(0, 2))
+        ),
+        "a missing upload that counts as written": _at(
+            "cloud-forgetful", Condition(_COMMIT, "written", "False", which=(0, 2))
+        ),
+        "a commit takes a document of the current serial for the current one": _at(
+            "cloud-same-serial",
+            Replaced(
+                _WRITE,
+                "same_bytes = current is not None and current.sha256 == sha256",
+                "same_bytes = current is not None and current.revision == new.revision",
+            ),
+        ),
+        "another's workspace is taken for one's own": _at(
+            "two-workspace-creates", WithoutOperand(_CREATE_RECORD, "created_by")
+        ),
+        "an undelete takes what somebody else made for its own": _at(
+            "undelete 100", WithoutOperand("holdfast.state.undelete:_made_before", "lock_id")
+        ),
+    },
+    Invariant.OWN_LOCK: {
+        "an acquire without If-None-Match": _at("two-applies", WithoutKey(_PUT, "IfNoneMatch")),
+        "a release that removes whatever lock is there by then": _at(
+            "broken-lock", WithoutKey(_REMOVE_VERSION, "VersionId")
+        ),
+        "a release of a protected lock without If-Match": _at(
+            "broken-lock-protected", WithoutKey(_DELETE_OBJECT, "IfMatch")
+        ),
+        "a release that does not look whose lock it is": _at(
+            "broken-lock", Argument(_RELEASE, "_remove_if", 4, "lambda lock: not received.names_only_its_id")
+        ),
+        "a force-unlock that goes on to a newer lock": _at("broken-lock-three", _REMOVES_WHAT_IS_THERE),
+        "a force-unlock that removes another lock than the one it names": _at(
+            "broken-lock-three", Argument(_RELEASE, "_force_unlock", 3, "lambda lock: True", which=(1, 2))
+        ),
+        "a force-unlock without an ID that removes a lock one second old": _at(
+            "broken-lock-without-id", Returns(_IS_OLD_ENOUGH, "True")
+        ),
+        "a force-unlock without an ID that removes a lock ten seconds old": _at(
+            "broken-lock-ten-seconds 001", Compares(_IS_OLD_ENOUGH, ">", ">=")
+        ),
+        "an unlock of a workspace that drops whatever lock is there": _at(
+            "cloud-broken-lock", Argument(_RELEASE_EXACTLY, "_remove_if", 4, "lambda lock: True")
+        ),
+        "an unlock of a workspace by the lock's ID alone": _at(
+            "cloud-unlocker",
+            Argument(_RELEASE_EXACTLY, "_remove_if", 4, "lambda lock: lock.info.id == info.id"),
+        ),
+        "a force-unlock of a workspace that ignores which lock was seen": _at(
+            "cloud-operator 001", Argument(_FORCE_UNLOCK_VERSION, "_force_unlock", 3, "_is_old_enough")
+        ),
+        "two restores of a version share a lock": _at(
+            "two-restores",
+            Argument(_RESTORE, "of_verb", 0, 'f"{name.state_key}?versionId={wanted.version_id}"'),
+        ),
+        "a break names the lock by its ID alone": _at(
+            "break-restore 010", Argument(_BREAK, "_remove_if", 4, "lambda lock: lock.info.id == lock_id")
+        ),
+        "a break removes a freeze": _at("frozen-forced", Argument(_BREAK, "_remove_if", 3, _ANY_FREEZE)),
+        "a freeze is changed by writing over it": _at(
+            "two-freezes",
+            Before(
+                _FREEZE_VERB,
+                "acquire_own",
+                "from holdfast.s3.store import IfMatch\n"
+                "held = locks.read(store, name)\n"
+                "if held and held.freeze:\n"
+                "    noted = {'locked-by': caller.principal, **frozen.metadata()}\n"
+                "    store.write(name.lock_key, info.to_json(), IfMatch(held.version.etag), metadata=noted)\n"
+                "    return frozen",
+            ),
+        ),
+        "a freeze has ended by Lambda's clock": _at(
+            "frozen-for-a-while",
+            Replaced(
+                _IS_ENDED,
+                "return freeze is not None and freeze.until is not None and freeze.until <= self.read_at",
+                "return freeze is not None and freeze.until is not None "
+                "and freeze.until <= datetime.now(UTC)",
+            ),
+        ),
+        "an acquire lifts a freeze that has not ended": _at(
+            "freeze-cloud", Argument(_ACQUIRE, "_remove_if", 4, "lambda lock: lock.freeze is not None")
+        ),
+        "an acquire lifts a freeze that has come after the one that has ended": _at(
+            "frozen-for-a-while 001", _REMOVES_WHAT_IS_THERE
+        ),
+        "an unfreeze lifts whatever freeze there is": _at(
+            "unfreeze-another", Argument(_UNFREEZE, "_remove_if", 3, _ANY_FREEZE)
+        ),
+        "a release of a freeze by the document that everybody is told": _at(
+            "frozen", Argument(_RELEASE, "_remove_if", 3, _ANY_FREEZE)
+        ),
+        "a force-unlock removes a freeze": _at(
+            "frozen", Argument(_FORCE_UNLOCK, "_remove_if", 3, _ANY_FREEZE)
+        ),
+        "a freeze ends a second early": _at(
+            "frozen-almost-over 001",
+            Replaced(
+                _IS_ENDED,
+                "return freeze is not None and freeze.until is not None and freeze.until <= self.read_at",
+                "return freeze is not None and freeze.until is not None "
+                "and freeze.until <= self.read_at + timedelta(seconds=1)",
+            ),
+        ),
+        "a delete of nothing releases any lock of its token that says delete": _at(
+            "says-delete", Condition(_LEFT_LOCK, "own", "left.info.operation != _OPERATION")
+        ),
+        "no removal of a lock asks whether it is a freeze": _at(
+            "frozen", Condition(_REMOVE_IF, "freeze_id", "not is_meant(held)")
+        ),
+        "a delete of nothing does not look at the state after the lock": _at(
+            "two-deletes-of-nothing", Condition(_LEFT_LOCK, "read_version", "True")
+        ),
+    },
+    Invariant.FORWARD: {
+        "the serial is not checked": _at("long-apply 010", NeverRaises(_CHECK_SUCCESSION, "SerialNotNewer")),
+        "an equal serial passes": _at("same-serial", Compares(_CHECK_SUCCESSION, "<=", "<")),
+        "the lineage is not checked": _at("wrong-address", NeverRaises(_CHECK_SUCCESSION, "LineageChanged")),
+        "a write in the lock's own second counts as not acknowledged": _at(
+            "wrong-address-first-state", Compares(_NEVER_ACKNOWLEDGED, ">", ">=")
+        ),
+        "an own earlier save counts as not acknowledged": _at(
+            "long-apply 011", WithoutOperand(_NEVER_ACKNOWLEDGED, "lock_id")
+        ),
+        "over a write that nobody acknowledged everything goes": _at(
+            "broken-lock-wrong-address 001",
+            Before(
+                _CHECK_SUCCESSION,
+                "last_acknowledged_revision",
+                "if was_never_acknowledged(current, lock):\n    return",
+            ),
+        ),
+        "a write is remembered with the time of another clock": _at(
+            "wrong-address-first-state",
+            Argument(_PUT, "_object_version", 2, "responded_at.replace(year=2100)"),
+        ),
+        "an announcement of the current serial passes, under whichever lock that was written": _at(
+            "cloud-same-serial", WithoutOperand(_WRITTEN_UNDER, "lock_id")
+        ),
+        "a lock that was acquired again vouches for what was written under the first": _at(
+            "cloud-interrupted-broken-lock 101", WithoutOperand(_WRITTEN_UNDER, "last_modified")
+        ),
+        "a restore of another lineage": _at("restore-foreign", NeverRaises(_FOLLOWING, "LineageChanged")),
+        "a restore keeps the serial": _at(
+            "restore",
+            Replaced(
+                _RESTORE_AGAIN,
+                "body = source.with_serial(new.revision.serial)",
+                "body = source.body",
+            ),
+        ),
+        "a restore takes the serial of a version that nobody acknowledged": _at(
+            "restore-blindly-breaks-lock 001",
+            Replaced(
+                _FOLLOWING,
+                "serials = [revision.serial for revision in (current.revision, acknowledged) if revision]",
+                "serials = [revision.serial for revision in (acknowledged,) if revision]",
+            ),
+        ),
+    },
+    Invariant.REPEATED: {
+        "an acquire whose 412 is always somebody else's lock": _at(
+            "two-applies 100", Condition(_ACQUIRE, "_was_acquired_with", "False")
+        ),
+        "S3's 409 for two writers at once counts as success": _at(
+            "first-state 100", Outcome(_PUT, 409, _STORED)
+        ),
+        "S3's 503 for a throttled write counts as success": _at(
+            "two-applies 100", Outcome(_PUT, 503, _STORED), Returns(_IS_DECISION, "True")
+        ),
+        "a write whose 412 is always somebody else's state": _at(
+            "two-applies 100", Condition(_WRITE, "same_bytes", "False", which=(0, 2))
+        ),
+        "an upload that is the current version is not recognised": _at(
+            "cloud-two-applies 010", Condition(_COMMITTED, "upload", "True")
+        ),
+        "a repeated one-step write that is refused for its own serial": _at(
+            "cloud-at-once 010",
+            Replaced(
+                _MAY_BE_CURRENT, "return current.sha256 == hashlib.sha256(body).hexdigest()", "return False"
+            ),
+        ),
+        "a repeated commit that writes twice": _at(
+            "cloud-two-applies 010",
+            Condition(_WRITE, "same_bytes", "not upload and same_bytes", which=(0, 2)),
+            OnlyIf(_WRITE, "check_base", "not same_bytes"),
+        ),
+        "a lock of a workspace that says when it was asked for": _at(
+            "cloud-two-applies 010",
+            Replaced(
+                "holdfast.cloud.locking:lock",
+                "return locks.acquire_own(store, workspace.name, lock_info(workspace, caller), caller)",
+                "info = dict(lock_info(workspace, caller).document)\n"
+                "info['Created'] = datetime.now(UTC).isoformat()\n"
+                "return locks.acquire_own(store, workspace.name, LockInfo(info), caller)",
+            ),
+        ),
+        "an unlock of a workspace whose lock is gone is refused": _at(
+            "cloud-two-applies 010",
+            Replaced(
+                _RELEASE_EXACTLY, "return Released(info.id)", "raise LockNotMatched('This lock is not held.')"
+            ),
+        ),
+        "a repeated delete of a workspace does not ask whether its state was deleted": _at(
+            "workspace-delete 010", WithoutOperand(_CHECK_RECORD, "state_key")
+        ),
+        "a delete of a workspace deletes whatever record is there in the end": _at(
+            "workspace-delete",
+            Replaced(
+                _DELETE_WORKSPACE,
+                "if record:\n    records.delete(store, name, record)",
+                "record = store.read(name.record_key)\nif record:\n    records.delete(store, name, record)",
+            ),
+        ),
+        "a repeated delete of a workspace deletes its first state": _at(
+            "workspace-delete-first-state 010", NeverRaises(_DELETE_WORKSPACE, "_just_deleted")
+        ),
+        "a repeated safe delete of a workspace deletes what was made since": _at(
+            "workspace-safe-delete 010",
+            Condition(_DELETE_WORKSPACE, "record", "record and not minted_at", which=(0, 2)),
+        ),
+        "a repeated delete of a workspace leaves the record that the first has left": _at(
+            "workspace-safe-delete 010",
+            Replaced(_CHECK_RECORD, "until = record.version.last_modified", "until = None"),
+        ),
+        "a restore does not ask what was restored already": _at(
+            "restore-alone 100", Returns(_IS_RESTORED, "wanted.version_id == current.version.version_id")
+        ),
+        "a version does not tell what it was restored from": _at(
+            "restore-blindly 100", WithoutKey("holdfast.state.current_state:noted", "restored_from")
+        ),
+        "an undelete does not recognise what it made": _at(
+            "undelete-again 100", Returns("holdfast.state.undelete:_made_before", "None")
+        ),
+        "a repeated delete of a workspace does not ask whether its record was deleted": _at(
+            "workspace-delete-recorded 010", WithoutOperand(_CHECK_RECORD, "record_key")
+        ),
+        "a repeated delete of a workspace deletes the state that was made since": _at(
+            "workspace-delete-written 010", WithoutOperand(_DELETE_WORKSPACE, "state_key")
+        ),
+    },
+    Invariant.HELD: {
+        "a write that does not read the lock first": _at("broken-lock", WithoutCall(_WRITE, "check_lock")),
+        "a write that does not read the lock again": _at(
+            "broken-lock", WithoutCall(_PUT_FENCED, "check_lock")
+        ),
+        "a retried write that skips the checks": _at(
+            "broken-lock-digests",
+            WithoutCall(_WRITE, "check_same_lock", which=(1, 2)),
+            *(OnlyIf(_WRITE, check, "attempt == 0") for check in ("check_lock", "check_succession")),
+            Argument(_WRITE, "put_fenced", 6, "check_same_lock if attempt == 0 else (lambda _: None)"),
+        ),
+        "the same bytes are acknowledged without a look at the lock": _at(
+            "broken-lock 010",
+            Before(
+                _WRITE,
+                "check_lock",
+                "if current and current.sha256 == sha256:\n"
+                "    return Written(new.revision, None, current.version.version_id, None, new_version=False)",
+            ),
+        ),
+        "a commit that does not read the lock again": _at(
+            "cloud-broken-lock",
+            Argument(_WRITE, "put_fenced", 6, "(lambda _: None) if upload else check_same_lock"),
+        ),
+        "a commit that adopts whatever lock is held": _at(
+            "cloud-broken-lock",
+            OnlyIf(_WRITE, "check_lock", "not upload"),
+            WithoutCall(_WRITE, "check_upload_lock"),
+        ),
+        "an upload that is the current version counts as written without a look at the lock": _at(
+            "cloud-broken-lock 010",
+            Before(
+                _WRITE,
+                "check_lock",
+                "if upload and current and current.upload == upload.key:\n"
+                "    return Written(new.revision, None, current.version.version_id, None, new_version=False)",
+            ),
+        ),
+        "an upload that was removed counts as written without a look at the lock": _at(
+            "cloud-broken-lock 010",
+            WithoutCall(_COMMITTED, "check_lock"),
+            WithoutCall(_COMMITTED, "check_upload_lock"),
+        ),
+        "an upload with force goes over a lock": _at(
+            "cloud-broken-lock-push",
+            OnlyIf(_WRITE, "check_lock", "not (upload and upload.force)"),
+            OnlyIf(_WRITE, "check_upload_lock", "not upload.force"),
+        ),
+        "a write under a freeze by whoever froze": _at(
+            "freeze-copied", WithoutOperand(_CHECK_LOCK, "freeze")
+        ),
+        "a delete whose lock is gone is acknowledged": _at(
+            "delete-broken", Condition(_DELETE, "held", "False")
+        ),
+    },
+    Invariant.RELEASED: {
+        "a release that leaves the lock": _at("two-applies", Returns(_REMOVE_IF, "False")),
+        "a release that answers and does nothing": _at(
+            "two-applies", Before(_RELEASE, "_with_path", "return Released(None)")
+        ),
+        "a delete that keeps its lock": _at("delete", _KEEPS_ITS_LOCK),
+        "a release removes the lock that is remembered, and reads none": _at(
+            "broken-lock 100",
+            Before(_ANSWER_ACQUIRE, "Response", "_memory._known['lock'] = acquired"),
+            Before(
+                _ANSWER_RELEASE,
+                "release",
+                "lock = _memory.take('lock')\n"
+                "if lock and lock.principal == caller.principal "
+                "and lock.info.id.encode() in request.body():\n"
+                "    request.store.remove_version(name.lock_key, lock.version_id)\n"
+                "    return Response(Event.LOCK_RELEASED)",
+            ),
+        ),
+        "a restore keeps its lock": _at("restore", _KEEPS_ITS_LOCK),
+        "an undelete keeps its lock": _at("undelete", _KEEPS_ITS_LOCK),
+        "a delete is answered with success though its lock may be left": _at(
+            "delete 100", Condition(_OWN_LOCK, "failure", "False")
+        ),
+        "a restore is answered with success though its lock may be left": _at(
+            "restore-alone 100", Condition(_OWN_LOCK, "failure", "False")
+        ),
+        "an undelete is answered with success though its lock may be left": _at(
+            "undelete-again 100", Condition(_OWN_LOCK, "failure", "False")
+        ),
+    },
+    Invariant.FOLLOWED: {
+        "a delete takes time of its own to release its lock": _at(
+            "cloud-delete 100", WithoutKey(_DELETE, "seconds")
+        ),
+        "a write that nobody acknowledged counts as acknowledged": _at(
+            "broken-lock 001", Calls(_CHECK_SUCCESSION, "last_acknowledged_revision", "current.revision")
+        ),
+        "a forced push is compared with the current state": _at(
+            "push", Condition(_CHECK_SUCCESSION, "COMPARED_BY_CLIENT", "False")
+        ),
+        "a write that does not follow the remembered state is refused": _at(
+            "push", Condition(_WRITE, "guess", "False")
+        ),
+        "a write that remembers an old state does not look for the current one": _at(
+            "two-applies",
+            Replaced(_WRITE, "guess = remembered if attempt == 0 else None", "guess = remembered"),
+        ),
+        "an upload whose base must be current, also over what nobody acknowledged": _at(
+            "cloud-breaks-lock 001",
+            Condition(_CHECK_BASE, "was_never_acknowledged", "version == upload.base"),
+        ),
+        "a document that was saved under this lock may not be announced once more": _at(
+            "cloud-interrupted", Returns(_WRITTEN_UNDER, "False")
+        ),
+        "a restore does not read the lock first": _at(
+            "restore-broken 001", WithoutCall(_RESTORE_AGAIN, "require_own")
+        ),
+        "a freeze is told by its operation": _at(
+            "says-freeze",
+            Returns(_FREEZE, 'Freeze("", "", None) if self.info.operation == lock_info.FREEZE else None'),
+            NeverRaises("holdfast.state.locks:acquire", "InvalidLockInfo"),
+        ),
+    },
+    Invariant.DELETED: {
+        "a delete that found another state and says that it is deleted": _at(
+            "delete", NeverRaises(_DELETE, "RacedWriter")
+        ),
+        "an undelete does not compare the delete marker": _at(
+            "undelete-beside-delete 010", NeverRaises("holdfast.state.undelete:_newest", "BaseChanged")
+        ),
+    },
+    Invariant.CURRENT: {
+        "a write under a lock that is not there any more": _at(
+            "broken-lock", NeverRaises(_CHECK_LOCK, "_lock_lost"), NeverRaises(_CHECK_LOCK, "LockRequired")
+        ),
+        "the same bytes as the remembered ones count as written": _at(
+            "there-and-back", Condition(_WRITE, "remembered", "False")
+        ),
+        "the same bytes of an earlier lock count as written": _at(
+            "broken-lock-push-of-the-first", Returns(_COUNTS_AS_WRITTEN, "True")
+        ),
+    },
+    Invariant.ALLOWED: {
+        f"{what} does not ask for the right": _at(where, WithoutCall(function, "require", which=which))
+        for what, function, which, where in (
+            ("a delete", _DELETE, (0, 1), "writer-tries"),
+            ("a restore", _RESTORE, (0, 1), "writer-tries"),
+            ("a freeze", _FREEZE_VERB, (0, 1), "writer-tries"),
+            ("a break", _BREAK, (0, 1), "writer-tries"),
+            ("a force-unlock with an ID", _RELEASE, (1, 3), "writer-tries"),
+            ("a force-unlock of a workspace", _FORCE_UNLOCK_VERSION, (0, 1), "writer-tries 001"),
+            ("a force-unlock without an ID", _RELEASE, (2, 3), "writer-breaks-stuck-lock"),
+            ("an undelete", _UNDELETE, (0, 1), "writer-undeletes"),
+            ("an acquire", "holdfast.state.locks:acquire", (0, 2), "reader-tries"),
+            ("an acquire of a workspace's lock", "holdfast.cloud.locking:lock", (0, 2), "reader-tries"),
+            ("a create of a workspace", "holdfast.cloud.workspaces:create", (0, 2), "reader-tries"),
+            ("an unfreeze", _UNFREEZE_VERB, (0, 1), "writer-unfreezes"),
         )
-        for what, function, which, scenario, bounds in (
-            ("a delete", _DELETE, (0, 1), "writer-tries", (0, 0, 0)),
-            ("a restore", _RESTORE, (0, 1), "writer-tries", (0, 0, 0)),
-            ("a freeze", "holdfast.state.freeze:freeze", (0, 1), "writer-tries", (0, 0, 0)),
-            ("a break", _BREAK, (0, 1), "writer-tries", (0, 0, 0)),
-            ("a force-unlock with an ID", _RELEASE, (1, 3), "writer-tries", (0, 0, 0)),
-            ("a force-unlock of a workspace", _FORCE_UNLOCK_VERSION, (0, 1), "writer-tries", (0, 0, 1)),
-            ("a force-unlock without an ID", _RELEASE, (2, 3), "writer-breaks-stuck-lock", (0, 0, 0)),
-            ("an undelete", "holdfast.state.undelete:undelete", (0, 1), "writer-undeletes", (0, 0, 0)),
-            ("an unfreeze", _UNFREEZE_VERB, (0, 1), "writer-unfreezes", (0, 0, 0)),
-        )
-    ),
+    },
+}
+"""By the invariant that the shortest interleaving breaks, and by what is wrong."""
+
+
+def _mutant(breaks: Invariant, name: str, where: str, changes: tuple[Edit, ...]) -> Mutant:
+    scenario, _, bounds = where.partition(" ")
+    faults, repeats, ticks = map(int, bounds or "000")
+    return Mutant(name, scenario, (faults, repeats, ticks), breaks, changes)
+
+
+MUTANTS: Final = tuple(
+    _mutant(breaks, name, *made) for breaks, rows in _BY_INVARIANT.items() for name, made in rows.items()
 )
 """Every mutant."""

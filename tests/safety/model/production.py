@@ -88,8 +88,9 @@ CLOUD: Final = frozenset(
     }
 )
 """The verbs of `cloud {}`."""
+READERS: Final = "reader:"
 WRITERS: Final = "writer:"
-"""How the principals begin that have the role `writer`; all others are maintainers."""
+"""How the principals begin that have the role `reader` or `writer`; all others are maintainers."""
 NATIVE: Final = frozenset({"native-lock", "native-read", "native-write", "native-unlock"})
 """What `backend "s3"` does, past the API."""
 DIRECT: Final = NATIVE | {"upload"}
@@ -319,8 +320,9 @@ class Production:
 
     def _caller(self, request: HttpRequest) -> Any:
         roles = self._access.Role
-        role = roles.WRITER if request.principal.startswith(WRITERS) else roles.MAINTAINER
-        return self._access.Caller(request.principal, role, ("*",))
+        of_kind = {WRITERS: roles.WRITER, READERS: roles.READER}
+        kind = request.principal.partition(":")[0] + ":"
+        return self._access.Caller(request.principal, of_kind.get(kind, roles.MAINTAINER), ("*",))
 
     def _look(self, request: HttpRequest, s3: "Replay") -> Reply:
         """Look at the current version, whose document is told as well; at the lock; or at a delete marker."""

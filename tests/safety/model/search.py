@@ -19,13 +19,12 @@ import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cache
-from typing import Final, NamedTuple, TypeVar
+from typing import Final
 
 from tests.safety.model import invariants
-from tests.safety.model.clients import LOCK_KEY, RECORD_KEY, STATE, STATE_KEY, Client, Sessions
-from tests.safety.model.invariants import Exemption, Party, Violation
+from tests.safety.model.clients import LOCK_KEY, RECORD_KEY, STATE, STATE_KEY, Sessions
+from tests.safety.model.invariants import Party, Violation
 from tests.safety.model.production import (
     FUNCTION_TIMEOUT,
     NATIVE,
@@ -36,184 +35,14 @@ from tests.safety.model.production import (
     Reply,
 )
 from tests.safety.model.s3 import LOST, Answer, Bucket, Effect, Request, carry_out
+from tests.safety.model.world import Change, Late, Numbered, Outcome, Scenario, Standing, Stray, World
 
-TICK: Final = 12
-"""Seconds that pass at once, by default: more than the age from which a force-unlock needs no ID."""
 _OVERTIME: Final = 16
 """Seconds by which a function's time for new requests is over."""
 _LIFETIME: Final = FUNCTION_TIMEOUT
 _TRIES: Final = 3
 
 _CHANGES: Final = frozenset({"PutObject", "DeleteObject"})
-
-_T = TypeVar("_T")
-
-
-class Numbered(list[_T]):
-    """Gives equal things the same number, so that a world is a few numbers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._numbers: dict[_T, int] = {}
-
-    def number(self, thing: _T) -> int:
-        """The thing's number."""
-        number = self._numbers.setdefault(thing, len(self))
-        if number == len(self):
-            self.append(thing)
-        return number
-
-
-class Standing(NamedTuple):
-    """Where a client stands.
-
-    Attributes:
-        session: where its session is.
-        point: where the invocation is that answers its request; -1 at the end of the session. Before it has
-            asked S3 for anything, it is open what its process remembers.
-        started: the clock when that invocation sent its first request to S3; -1 before.
-        overtime: whether that invocation's time for new requests is over.
-        tries: how often the request was sent.
-        holds: whether it was told that it holds the lock and has neither begun to give it back nor lost it.
-        seen: number of the set of documents that it was given.
-        origin: the bucket before its request, as long as nothing but this request has happened since;
-            otherwise -1.
-        lock: the version of the lock that was current when that invocation began, if its request is to
-            unlock that; otherwise -1.
-        deleted: where that invocation stood when a delete of the state was acknowledged, unless the client
-            held the lock then; -1 if none was since the request was first sent.
-    """
-
-    session: int
-    point: int
-    started: int = -1
-    overtime: bool = False
-    tries: int = 1
-    holds: bool = False
-    seen: int = 0
-    origin: int = -1
-    lock: int = -1
-    deleted: int = -1
-
-
-class Stray(NamedTuple):
-    """An invocation that nobody listens to any more."""
-
-    client: int
-    point: int
-    started: int
-    overtime: bool
-    lock: int = -1
-    deleted: int = -1
-
-
-class Late(NamedTuple):
-    """A request to S3 that has not arrived, and whose answer nobody waits for."""
-
-    client: int
-    point: int
-    deleted: int = -1
-
-
-class World(NamedTuple):
-    """What an interleaving has led to. All but the clock and the bounds are numbers of things.
-
-    Attributes:
-        bucket: what lies in S3.
-        clock: seconds.
-        clients: where each stands.
-        strays: the invocations that nobody listens to.
-        late: the requests that are on their way.
-        acknowledged: the state documents that were acknowledged, and what of a workspace came since a delete.
-        known: what there is in the memories of processes.
-        faults: faults that may still happen.
-        repeats: requests that may still be repeated or lose their function.
-        ticks: times that the clock may still go on.
-    """
-
-    bucket: int
-    clock: int
-    clients: tuple[int, ...]
-    strays: int
-    late: int
-    acknowledged: int
-    known: int
-    faults: int
-    repeats: int
-    ticks: int
-
-
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """Who does what, and what may go wrong.
-
-    Attributes:
-        name: of the scenario.
-        clients: who takes part.
-        faults: how many requests to S3 may go wrong.
-        repeats: how often a client may repeat a request that still runs, or a function may die.
-        ticks: how often the clock may go on.
-        tick: by how many seconds.
-        before: makes the bucket that they find.
-        late: whether a request that went wrong may still arrive afterwards.
-        late_acquires: whether an acquire may be carried out after its client was answered and somebody else
-            has taken the lock. Only what shows that docs/safety.md needs that assumption says yes.
-        protected: whether S3 refuses to remove a version, as under a default retention.
-        excused: what breaks no invariant there. Only what shows that docs/safety.md must name an exemption
-            leaves one out.
-        any_push_counts: whether a push may lower the serial for whoever follows, also if nobody acknowledged
-            it. In a crowd it is not known who has seen it.
-    """
-
-    name: str
-    clients: tuple[Client, ...]
-    faults: int = 1
-    repeats: int = 1
-    ticks: int = 0
-    tick: int = TICK
-    before: Callable[[], Bucket] = Bucket
-    late: bool = True
-    late_acquires: bool = False
-    protected: bool = False
-    excused: frozenset[Exemption] = frozenset(Exemption)
-    any_push_counts: bool = False
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a search found.
-
-    Attributes:
-        interleavings: how many were followed.
-        worlds: how many they led to.
-        complete: whether every interleaving within the scenario's bounds was covered.
-        violation: the first one found, None if there is none.
-        interleaving: the events that lead to it.
-    """
-
-    interleavings: int = 0
-    worlds: int = 0
-    complete: bool = False
-    violation: Violation | None = None
-    interleaving: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class _Change:
-    """A world while an event changes it."""
-
-    world: World
-    bucket: int
-    clock: int
-    clients: list[Standing]
-    strays: tuple[Stray, ...]
-    late: tuple[Late, ...]
-    acknowledged: frozenset[bytes]
-    known: tuple[int, ...]
-    faults: int
-    repeats: int
-    ticks: int
-    violations: list[Violation] = field(default_factory=list)
 
 
 class Search:
@@ -452,7 +281,7 @@ class Search:
         Raises:
             ValueError: there is no such event now.
         """
-        change = _Change(
+        change = Change(
             world,
             world.bucket,
             world.clock,
@@ -484,7 +313,7 @@ class Search:
                 return place
         raise ValueError(f"the scenario {self.scenario.name} has no client {name}")
 
-    def _world(self, change: _Change) -> World:
+    def _world(self, change: Change) -> World:
         # What an event has left alone is still the very thing that has a number.
         before, standings = change.world, self._standings
         clients = [
@@ -516,7 +345,7 @@ class Search:
 
     # --- events --------------------------------------------------------------------------------------
 
-    def _client_goes_on(self, change: _Change, place: int, memory: str, fault: str) -> None:
+    def _client_goes_on(self, change: Change, place: int, memory: str, fault: str) -> None:
         standing = change.clients[place]
         if standing.point < 0:
             raise ValueError("the client has ended")
@@ -552,11 +381,11 @@ class Search:
             else:
                 self._heard(change, place, point, point.reply)
 
-    def _begin(self, change: _Change, place: int) -> None:
+    def _begin(self, change: Change, place: int) -> None:
         """An invocation begins when it first asks S3 for something."""
         change.clients[place] = self._begun_at(change, change.clients[place])
 
-    def _begun_at(self, change: _Change, standing: Standing) -> Standing:
+    def _begun_at(self, change: Change, standing: Standing) -> Standing:
         if standing.started >= 0:
             return standing
         origin = change.bucket if standing.tries == 1 else standing.origin
@@ -564,7 +393,7 @@ class Search:
         lock = invariants.lock_to_unlock(request, self._buckets[change.bucket])
         return standing._replace(started=change.clock, origin=origin, lock=lock)
 
-    def _send(self, change: _Change, place: int, point: Point, fault: str, deleted: int) -> Answer:
+    def _send(self, change: Change, place: int, point: Point, fault: str, deleted: int) -> Answer:
         """Send the pending request, and return what the invocation is told."""
         pending = _pending(point)
         if fault:
@@ -586,7 +415,7 @@ class Search:
             return Answer(500, "InternalError")
         return Answer(LOST) if fault else answer
 
-    def _carry_out(self, change: _Change, place: int, point: Point, request: Request, deleted: int) -> Answer:
+    def _carry_out(self, change: Change, place: int, point: Point, request: Request, deleted: int) -> Answer:
         known = (change.bucket, request, change.clock)
         if known not in self._carried_out:
             bucket, answer, effect = self._s3(self._buckets[change.bucket], request, change.clock)
@@ -598,7 +427,7 @@ class Search:
             change.violations.extend(invariants.of_role(point.request, effect))
         return answer
 
-    def _goes_on(self, change: _Change, point: Point, answer: Answer, seconds: int) -> Point:
+    def _goes_on(self, change: Change, point: Point, answer: Answer, seconds: int) -> Point:
         """Where an invocation stands after an answer.
 
         What it removes from the staging bucket goes with that: a commit does so once all is decided.
@@ -612,7 +441,7 @@ class Search:
             point = self._production.after(point, answer, seconds)
         return point
 
-    def _stray_goes_on(self, change: _Change, number: int, memory: str, fault: str) -> None:
+    def _stray_goes_on(self, change: Change, number: int, memory: str, fault: str) -> None:
         stray = change.strays[number]
         point = self._in_process(change.world.known, stray.point, memory)
         others = change.strays[:number] + change.strays[number + 1 :]
@@ -629,7 +458,7 @@ class Search:
         else:
             change.strays = (*change.strays, stray._replace(point=point.number, overtime=overtime))
 
-    def _late_arrives(self, change: _Change, number: int) -> None:
+    def _late_arrives(self, change: Change, number: int) -> None:
         late = change.late[number]
         change.late = change.late[:number] + change.late[number + 1 :]
         point = self._production.point(late.point)
@@ -650,7 +479,7 @@ class Search:
             holds = False
         return Standing(session, point, holds=holds, seen=self._no_documents if seen is None else seen)
 
-    def _no_reply(self, change: _Change, place: int) -> None:
+    def _no_reply(self, change: Change, place: int) -> None:
         """The client repeats the request, or gives up after its third try."""
         standing = change.clients[place]
         request = self._production.point(standing.point).request
@@ -662,12 +491,12 @@ class Search:
         else:
             self._goes_on_after(change, place, None)
 
-    def _goes_on_after(self, change: _Change, place: int, reply: Reply | None) -> None:
+    def _goes_on_after(self, change: Change, place: int, reply: Reply | None) -> None:
         standing = change.clients[place]
         session = self._sessions.after(standing.session, reply)
         change.clients[place] = self._sent(session, seen=standing.seen, holds=standing.holds)
 
-    def _heard(self, change: _Change, place: int, point: Point, reply: Reply) -> None:
+    def _heard(self, change: Change, place: int, point: Point, reply: Reply) -> None:
         """The client is told what became of its request."""
         request = point.request
         standing = change.clients[place]
@@ -692,65 +521,57 @@ class Search:
         change.clients[place] = standing
         self._goes_on_after(change, place, reply)
 
-    def _judge_server(self, change: _Change, place: int, point: Point, reply: Reply, lock: int) -> None:
+    def _judge_server(self, change: Change, place: int, point: Point, reply: Reply, lock: int) -> None:
         """Judge what the API answers, whether or not somebody still listens."""
-        request = point.request
+        request, verb, bucket = point.request, point.request.verb, self._buckets[change.bucket]
+        judge = change.violations.extend
         change.known = self._with(change.known, point)
-        if request.verb == "read" and reply.status in (200, 204):
-            change.violations.extend(invariants.of_read(reply.body.encode(), self._buckets[change.bucket]))
-        elif request.verb == "download" and reply.status == 200:
-            bucket = self._buckets[change.bucket]
-            change.violations.extend(invariants.of_download(request, reply.body.encode(), bucket))
-        elif request.verb == "create" and reply.status == 201:
-            change.violations.extend(invariants.of_announced(point, change.acknowledged))
+        if verb == "read" and reply.status in (200, 204):
+            judge(invariants.of_read(reply.body.encode(), bucket))
+        elif verb == "download" and reply.status == 200:
+            judge(invariants.of_download(request, reply.body.encode(), bucket))
+        elif verb == "create" and reply.status == 201:
+            judge(invariants.of_announced(point, change.acknowledged))
         if reply.status != 200:
             return
-        change.violations.extend(invariants.of_answered_role(request))
-        if request.verb in invariants.RELEASES:
-            change.violations.extend(invariants.of_released(point, lock, self._buckets[change.bucket]))
-        if request.verb == "workspace-create":
-            change.violations.extend(invariants.of_created(request, self._buckets[change.bucket]))
-        if request.verb in invariants.DELETES:
-            change.violations.extend(invariants.of_deleted(point, self._buckets[change.bucket]))
-            if invariants.has_deleted(point, self._buckets[change.bucket]):
+        parties = self._parties(change)
+        party, any_push_counts = parties[place], self.scenario.any_push_counts
+        judge(invariants.of_answered_role(request))
+        if verb in invariants.RELEASES:
+            judge(invariants.of_released(point, lock, bucket))
+        if verb == "workspace-create":
+            judge(invariants.of_created(request, bucket))
+        if verb in invariants.DELETES:
+            late = map(self._production.point, invariants.sent_by_late_deletes(change.acknowledged))
+            judge(invariants.of_deleted(point, bucket, late))
+            if invariants.has_deleted(point, bucket):
                 self._note_delete(change, place)
-        elif request.verb in invariants.LOCKS:
-            change.violations.extend(
-                invariants.of_acquired(self._party(change, place), self._parties(change))
-            )
-        elif request.verb == "native-write":
+        elif verb in invariants.LOCKS:
+            judge(invariants.of_acquired(party, parties))
+        elif verb == "native-write":
             change.acknowledged |= {request.body}
-        elif request.verb in invariants.WRITES:
-            change.acknowledged |= {request.body}
-            if request.force:
-                change.acknowledged |= {invariants.forced(request.body)}
-            change.violations.extend(
+        elif verb in invariants.WRITES:
+            change.acknowledged |= {
+                request.body,
+                *([invariants.forced(request.body)] if request.force else ()),
+            }
+            told = change.acknowledged
+            judge(
                 invariants.of_acknowledged(
-                    request,
-                    self._party(change, place),
-                    self._parties(change),
-                    self._buckets[change.bucket],
-                    change.acknowledged,
-                    any_push_counts=self.scenario.any_push_counts,
+                    request, party, parties, bucket, told, any_push_counts=any_push_counts
                 )
             )
-        elif request.verb == "restore":
-            bucket = self._buckets[change.bucket]
+        elif verb == "restore":
             change.acknowledged |= invariants.restored(reply, bucket)
-            parties = self._parties(change)
-            change.violations.extend(
+            told = change.acknowledged
+            judge(
                 invariants.of_restored(
-                    point,
-                    reply,
-                    parties[place],
-                    parties,
-                    bucket,
-                    change.acknowledged,
-                    any_push_counts=self.scenario.any_push_counts,
+                    point, reply, party, parties, bucket, told, any_push_counts=any_push_counts
                 )
             )
-        elif request.verb == "undelete":
-            current = self._buckets[change.bucket].current(STATE_KEY)
+        elif verb == "undelete":
+            judge(invariants.of_undeleted(request, reply, bucket))
+            current = bucket.current(STATE_KEY)
             if current is not None and current.body is not None:
                 change.acknowledged |= {invariants.brought_back(current.body)}
 
@@ -760,7 +581,7 @@ class Search:
             return known
         return tuple(sorted((*known, point.leaves), key=self._production.remembered))
 
-    def _note_delete(self, change: _Change, deleter: int) -> None:
+    def _note_delete(self, change: Change, deleter: int) -> None:
         """A delete is acknowledged: what others sent before must not undo it.
 
         Who holds the lock has acquired it after the delete, which may hear of its own release late.
@@ -774,44 +595,36 @@ class Search:
         )
         change.late = tuple(late._replace(deleted=late.point) for late in change.late)
 
-    def _judge_effect(self, change: _Change, place: int, point: Point, effect: Effect, deleted: int) -> None:
-        request = point.request
+    def _judge_effect(self, change: Change, place: int, point: Point, effect: Effect, deleted: int) -> None:
+        request, bucket, excused = point.request, self._buckets[change.bucket], self.scenario.excused
+        judge = change.violations.extend
         for other, standing in enumerate(change.clients):
             mine = other == place and standing.point >= 0
             if not (mine and self._production.point(standing.point).request.first == request.first):
                 change.clients[other] = standing._replace(origin=-1)
         is_native = request.verb in NATIVE  # what such a client does to others is not the API's
+        parties = self._parties(change)
+        party = parties[place]
         if effect.key == STATE_KEY and not is_native:
-            change.violations.extend(
-                invariants.of_state_effect(
-                    effect,
-                    point,
-                    self._party(change, place),
-                    self._parties(change),
-                    change.acknowledged,
-                    self.scenario.excused,
-                )
-            )
+            judge(invariants.of_state_effect(effect, point, party, parties, change.acknowledged, excused))
+            change.acknowledged |= invariants.late_delete(effect, point, parties)
             if deleted >= 0:
-                then, bucket = self._production.point(deleted), self._buckets[change.bucket]
-                change.violations.extend(
-                    invariants.of_undone_delete(effect, point, then, bucket, self.scenario.excused)
-                )
+                then = self._production.point(deleted)
+                judge(invariants.of_undone_delete(effect, point, then, bucket, excused))
         if effect.key in (STATE_KEY, RECORD_KEY):
-            name, known = self.scenario.clients[place].name, change.acknowledged
-            change.violations.extend(invariants.of_workspace_effect(effect, request, name, known))
-            change.acknowledged |= invariants.since_deleted(effect, request, name, known)
+            judge(invariants.of_workspace_effect(effect, request, party.name, change.acknowledged))
+            change.acknowledged |= invariants.since_deleted(effect, request, party.name, change.acknowledged)
         if effect.key != LOCK_KEY:
             return
         if not is_native:
-            change.violations.extend(invariants.of_lock_effect(effect, request, change.clock))
-        if request.verb == "restore":
+            judge(invariants.of_lock_effect(effect, request, change.clock))
+        if request.verb in {"restore", *invariants.DELETES}:
             working = [
                 (other, self._production.point(standing.point))
                 for other, standing in enumerate(change.clients)
                 if standing.point >= 0
             ]
-            change.violations.extend(invariants.of_shared_lock(effect, place, working))
+            judge(invariants.of_shared_lock(effect, place, point, bucket, working))
         gone = effect.removed or (effect.before if effect.added else None)
         if gone is not None and gone.body is not None:
             owner = invariants.client_of_lock(invariants.lock_owner(gone))
@@ -821,7 +634,7 @@ class Search:
         if effect.added is not None and effect.added.body is not None and not self.scenario.late_acquires:
             self._drop_acquires(change, place)
 
-    def _drop_acquires(self, change: _Change, taker: int) -> None:
+    def _drop_acquires(self, change: Change, taker: int) -> None:
         """Somebody has taken the lock: an assumption of docs/safety.md takes effect.
 
         No acquire of others is carried out any more that was repeated and whose client has gone on.
@@ -829,19 +642,19 @@ class Search:
         change.late = tuple(late for late in change.late if not self._is_over(change, taker, late))
         change.strays = tuple(stray for stray in change.strays if not self._is_over(change, taker, stray))
 
-    def _is_over(self, change: _Change, taker: int, pending: Late | Stray) -> bool:
+    def _is_over(self, change: Change, taker: int, pending: Late | Stray) -> bool:
         request = self._production.point(pending.point).request
         if pending.client == taker or request.verb not in invariants.LOCKS:
             return False
         now = change.clients[pending.client].point
         return now < 0 or self._production.point(now).request.first != request.first
 
-    def _judge_repeat(self, change: _Change, place: int, point: Point, reply: Reply) -> None:
+    def _judge_repeat(self, change: Change, place: int, point: Point, reply: Reply) -> None:
         """Nothing but this request has happened since it was first sent: it is as if it was sent once."""
         standing = change.clients[place]
         expected, bucket = self._answered_alone(standing.origin, point.request, change.clock)
         name = self.scenario.clients[place].name
-        if invariants.may_be_anew(point.request, self._buckets[change.bucket]):
+        if invariants.may_be_anew(point.request, reply, self._buckets[change.bucket]):
             return
         if invariants.in_essence(reply) != invariants.in_essence(expected):
             what = f"{name}'s {point.request.verb} was answered {reply.status}, undisturbed {expected.status}"
@@ -850,8 +663,8 @@ class Search:
         still_comes = any(
             self._production.point(number).request.first == point.request.first for number in on_their_way
         )
-        is_same = change.bucket == bucket or _kept(self._buckets[change.bucket]) == _kept(
-            self._buckets[bucket]
+        is_same = change.bucket == bucket or _kept(self._buckets[change.bucket], reply) == _kept(
+            self._buckets[bucket], reply
         )
         if not still_comes and not is_same:
             what = f"{name}'s {point.request.verb} has left something else than it would have undisturbed"
@@ -882,11 +695,11 @@ class Search:
             return bucket, Answer(403, "AccessDenied"), None
         return carry_out(bucket, request, now)
 
-    def _party(self, change: _Change, place: int) -> Party:
+    def _party(self, change: Change, place: int) -> Party:
         standing = change.clients[place]
         return Party(self.scenario.clients[place].name, standing.holds, self._documents[standing.seen])
 
-    def _parties(self, change: _Change) -> list[Party]:
+    def _parties(self, change: Change) -> list[Party]:
         return [self._party(change, place) for place in range(len(change.clients))]
 
 
@@ -902,11 +715,11 @@ def _number(who: str, kind: str) -> int:
     return int(who.removeprefix(kind)) - 1
 
 
-def _kept(bucket: Bucket) -> Bucket:
+def _kept(bucket: Bucket, reply: Reply) -> Bucket:
     """A bucket without what is another for each try, or is none of the state's.
 
-    That is the key of an upload, what a commit has left staged, which it removes if it can, and what is left
-    of locks that are not held.
+    That is the key of an upload, what a commit has left staged, which it removes if it can, what is left of
+    locks that are not held, and the lock of a verb that was answered that it may be left.
     """
     keys = [
         key._replace(
@@ -916,7 +729,7 @@ def _kept(bucket: Bucket) -> Bucket:
             )
         )
         for key in bucket.keys
-        if key.name != LOCK_KEY or bucket.current(LOCK_KEY)
+        if key.name != LOCK_KEY or (bucket.current(LOCK_KEY) and not invariants.has_left_lock(reply))
     ]
     return bucket._replace(keys=tuple(keys), staged=())
 
