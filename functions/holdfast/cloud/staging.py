@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 from holdfast.access import Caller
-from holdfast.errors import HoldfastError
+from holdfast.errors import Unsettled
 from holdfast.names import StateName
 from holdfast.s3.presigned import Presigned
 from holdfast.s3.store import Larger, Object, Store
@@ -62,5 +62,5 @@ def read(staging: Store, name: StateName, caller: Caller, key: str, limit: int) 
 def discard(staging: Store, name: StateName, caller: Caller, key: str) -> None:
     """Delete both objects of an upload. A failure is none of the commit: S3 removes them after a day."""
     for staged in (state_key, json_key):
-        with suppress(HoldfastError):
+        with suppress(Unsettled):
             staging.discard(staged(name.value, caller.principal, key))

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from holdfast.access import Action, Caller
-from holdfast.errors import LineageChanged, RacedWriter, SerialNotNewer
+from holdfast.errors import Conflict, RacedWriter
 from holdfast.names import StateName
 from holdfast.s3.retention import Retention
 from holdfast.s3.store import Store
@@ -117,7 +117,7 @@ def write(
         if not same_bytes:
             try:
                 guards.check_succession(new.revision, current, lock, force=bool(upload and upload.force))
-            except (LineageChanged, SerialNotNewer):
+            except Conflict:
                 if guess:
                     continue  # what is remembered refuses nothing: it may be long superseded
                 raise
