@@ -22,24 +22,14 @@ from holdfast.identity import tokens, trust
 from infra.bundle import BundleError, bundle
 from tests.support import events
 from tests.support.certificates import create_certificates
+from tests.support.environment import CREDENTIALS, SETTINGS
 from tests.support.id_tokens import RSA, Published, claims, record, signed
 
 _LIMIT: Final = 0.85
 _ID_TOKEN_LIMIT: Final = 1.5  # with the JWT library
 _CHAIN_LIMIT: Final = 0.7  # of another version's
 
-ENVIRONMENT: Final = {
-    "HOLDFAST_ACCOUNT": "123456789012",
-    "HOLDFAST_BUCKET": BUCKET,
-    "HOLDFAST_VERSION": "benchmark",
-    "HOLDFAST_REQUIRE_LOCK": "true",
-    "POWERTOOLS_SERVICE_NAME": "holdfast",
-    "POWERTOOLS_LOG_LEVEL": "INFO",
-    "AWS_REGION": "us-east-1",
-    "AWS_DEFAULT_REGION": "us-east-1",
-    "AWS_ACCESS_KEY_ID": "test",
-    "AWS_SECRET_ACCESS_KEY": "test",
-}
+ENVIRONMENT: Final = {**SETTINGS, **CREDENTIALS, "HOLDFAST_BUCKET": BUCKET, "POWERTOOLS_LOG_LEVEL": "INFO"}
 
 _BARE: Final = """
 import boto3

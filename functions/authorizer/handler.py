@@ -4,30 +4,21 @@ It uses payload format 2.0 with simple responses. API Gateway caches a response 
 function raises, API Gateway responds with 500 and caches nothing.
 """
 
-import gc
-import os
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from gateway import authorizer_context
+from gateway import authorizer_context, function
 from gateway.log import log
 from holdfast import audit
 from holdfast.audit import Event
 from holdfast.identity import credentials, trust
 from holdfast.identity.authentication import Authenticated, Denied
 from holdfast.identity.sign_in import load_for_id_tokens, sign_in
-from holdfast.s3 import snapshot
-from holdfast.s3.store import Store, connect, deadline
+from holdfast.s3.store import Store
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-_BUCKET: Final = os.environ["HOLDFAST_BUCKET"]
-_ACCOUNT: Final = os.environ["HOLDFAST_ACCOUNT"]
-
-_s3 = connect()
-snapshot.prepare(_s3, _BUCKET, _ACCOUNT, trust.KEY, load=load_for_id_tokens)
-gc.freeze()  # nor is anything of it looked at later
-gc.enable()
+_function = function.start(trust.KEY, load=load_for_id_tokens)
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
@@ -45,7 +36,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     # The identity source is the key of API Gateway's cache, so nothing else may decide.
     (authorization,) = event["identitySource"]
     sent = credentials.parse(authorization)
-    store = Store(_s3, _BUCKET, _ACCOUNT, deadline=deadline(context.get_remaining_time_in_millis()))
+    store = _function.store(context)
     try:
         outcome = sign_in(sent, store, lambda: context.get_remaining_time_in_millis() / 1000)
     except Exception as error:

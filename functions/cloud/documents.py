@@ -40,14 +40,14 @@ _MAX_BYTES: Final = 64 * 1024
 
 TAGGED: Final = "filter[tagged][0][key]"
 """Stands for all parameters by which a list is filtered by tags."""
-OF_WORKSPACES: Final = frozenset(
-    {
+OF_WORKSPACES: Final = " ".join(
+    (
         *("search[name]", "search[wildcard-name]", "search[tags]", "search[exclude-tags]", TAGGED),
         *("filter[project][id]", "filter[current-run][status]", "page[number]", "page[size]", "sort"),
-    }
+    )
 )
 """The parameters of the list of workspaces."""
-OF_PROJECTS: Final = frozenset({"filter[names]", "q", "page[number]", "page[size]"})
+OF_PROJECTS: Final = "filter[names] q page[number] page[size]"
 """Those of the list of projects, which is empty whatever they say."""
 
 _MD5: Final = re.compile(r"[0-9a-fA-F]{32}", re.ASCII)

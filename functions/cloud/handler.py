@@ -4,19 +4,17 @@ It translates and decides nothing. What it does not have is no 404, which client
 I create it".
 """
 
-import gc
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from cloud import documents
-from gateway import logged, payload, requests, settings
+from gateway import downloads, function, logged, payload, requests
 from gateway.payload import Payload
-from gateway.responses import Response, respond_with
-from holdfast import names
+from gateway.responses import Response, respond
+from gateway.router import ANY_CALLER, Route, Router, Target
 from holdfast.access import Action
 from holdfast.audit import Event
 from holdfast.cloud import locking, staging, uploads, versions, workspaces
@@ -27,17 +25,14 @@ from holdfast.errors import (
     InvalidDocument,
     Locked,
     LockLost,
-    MethodNotAllowed,
     NoState,
     NotAllowed,
     NoWorkspace,
     TooLarge,
     UnknownRoute,
 )
-from holdfast.s3 import snapshot
-from holdfast.s3.presigned import Presigned, Signer
-from holdfast.s3.store import Store, connect, deadline
-from holdfast.state.read import require_read
+from holdfast.names import StateName
+from holdfast.s3.store import Store
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -46,34 +41,20 @@ if TYPE_CHECKING:
     from holdfast.state.delete import Removed
     from holdfast.state.write import Written
 
-_BUCKET: Final = os.environ["HOLDFAST_BUCKET"]
-_ACCOUNT: Final = os.environ["HOLDFAST_ACCOUNT"]
-_STAGING_BUCKET: Final = os.environ["HOLDFAST_STAGING_BUCKET"]
-_LARGEST_STATE: Final = int(os.environ.get("HOLDFAST_MAX_STATE_MB", "100")) * 1_000_000
+_STAGING_BUCKET: Final = function.required("HOLDFAST_STAGING_BUCKET")
+_LARGEST_STATE: Final = function.largest_state()
 _API_ADDRESS: Final = os.environ.get("HOLDFAST_API_ADDRESS", "https://{domain}")
 """The API's base URL, with `{api}` for its ID and `{domain}` for its host name."""
-_DECLARED_ONLY: Final = settings.declared_only()
-_RETENTION: Final = settings.write_retention()
+_DECLARED_ONLY: Final = function.declared_only()
+_RETENTION: Final = function.write_retention()
 
-_DOWNLOAD_SECONDS: Final = 60
-"""How long a client may take from a redirect to S3."""
 _API_VERSION: Final = "2.5"
 """The least that clients ask for."""
 
-
-@cache
-def _signer() -> Signer:
-    # Not for every process: reading a state that is not large needs none.
-    return Signer(endpoint_url=os.environ.get("HOLDFAST_PRESIGN_ENDPOINT"))
+_function = function.start(function.NO_STATE, load=downloads.signer)
 
 
-_s3 = connect()
-snapshot.prepare(_s3, _BUCKET, _ACCOUNT, names.StateName("").state_key, load=_signer)
-gc.freeze()  # nor is anything of it looked at later
-gc.enable()
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Request(requests.Request):
     """A request for a workspace, or for what is in one.
 
@@ -82,12 +63,6 @@ class Request(requests.Request):
     """
 
     staging: Store
-
-    @property
-    def path(self) -> Sequence[str]:
-        """The path's segments after `/api/v2/`. The gateway has decoded it: it is never decoded again."""
-        path: str = self.event["pathParameters"]["path"]
-        return path.split("/")
 
     @property
     def api_address(self) -> str:
@@ -99,28 +74,17 @@ class Request(requests.Request):
         return _API_ADDRESS.replace("{api}", context["apiId"]).replace("{domain}", context["domainName"])
 
     @property
-    def state(self) -> str | None:
-        """What the request says the name of the state is, for the log; None if it names none."""
-        _, parameters = _route(self.path)
-        try:
-            match parameters:
-                case {"organization": organization, "workspace": workspace}:
-                    return state_name(organization, workspace).value
-                case {"workspace_id": text}:
-                    return WorkspaceId.parse(text).name.value
-                case {"version_id": text}:
-                    return _version_id(text).name.value
-                case {"output_id": text}:
-                    return OutputId.parse(text).version.name.value
-                case _:
-                    return None
-        except HoldfastError:
-            return None
-
-    @property
     def s3_requests(self) -> int:
         """How many requests to S3 it took."""
         return len(self.store.requests) + len(self.staging.requests)
+
+    def check_query(self, known: Collection[str]) -> None:
+        """Check that a call knows its parameters.
+
+        Raises:
+            InvalidDocument: there is another.
+        """
+        documents.check_parameters(self.query, known)
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
@@ -130,26 +94,8 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
         event: an API Gateway HTTP API event, payload format 2.0.
         context: the invocation's.
     """
-    until = deadline(context.get_remaining_time_in_millis())
-    store, staged = (Store(_s3, bucket, _ACCOUNT, deadline=until) for bucket in (_BUCKET, _STAGING_BUCKET))
-    request = Request(event, store, staged)
-    return respond_with(request, lambda: _respond(request), documents.error)
-
-
-def _respond(request: Request) -> Response:
-    method = request.event["requestContext"]["http"]["method"]
-    verbs, parameters = _route(request.path)
-    if verbs is None:
-        raise UnknownRoute(
-            "This API keeps states: organizations, workspaces, locks, state versions and outputs. It has no "
-            "runs, variables, policies or registry; set these where Terraform runs."
-        )
-    if method not in verbs:
-        raise MethodNotAllowed(method, tuple(verbs))
-    request.require_authenticated()
-    respond = verbs[method]
-    documents.check_parameters(request.query, _PARAMETERS.get(respond, ()))
-    return respond(request, **parameters)
+    store, staged = (_function.store(context, bucket) for bucket in (_function.bucket, _STAGING_BUCKET))
+    return respond(Request(event, store, staged), _ROUTER, documents.error)
 
 
 # The service.
@@ -157,19 +103,19 @@ def _respond(request: Request) -> Response:
 
 def _ping(_: Request) -> Response:
     headers = {"TFP-API-Version": _API_VERSION, "TFP-AppName": "HCP Terraform"}
-    return Response(Event.SERVICE_DESCRIBED, 204, Payload("", is_base64=False, headers=headers))
+    return Response(Payload("", is_base64=False, headers=headers), status=204)
 
 
 def _entitlements(request: Request, organization: str) -> Response:
     require_organization(organization, request.caller)
     attributes = {"operations": False, "state-storage": True}
     data = {"id": organization, "type": "entitlement-sets", "attributes": attributes}
-    return Response(Event.SERVICE_DESCRIBED, 200, documents.answer(data))
+    return Response(documents.answer(data))
 
 
 def _projects(request: Request, organization: str) -> Response:
     require_organization(organization, request.caller)
-    return Response(Event.SERVICE_DESCRIBED, 200, documents.answer([]))
+    return Response(documents.answer([]))
 
 
 def _create_project(request: Request, organization: str) -> Response:
@@ -180,7 +126,7 @@ def _create_project(request: Request, organization: str) -> Response:
 def _account(request: Request) -> Response:
     principal = request.caller.principal
     data = {"id": principal, "type": "users", "attributes": {"username": principal}}
-    return Response(Event.SERVICE_DESCRIBED, 200, documents.answer(data))
+    return Response(documents.answer(data))
 
 
 # Workspaces.
@@ -195,7 +141,7 @@ def _list_workspaces(request: Request, organization: str) -> Response:
         found.reverse()
     if not query.keys().isdisjoint(("filter[project][id]", "filter[current-run][status]")):
         found = []  # nothing is in a project, or has a run
-    return Response(Event.WORKSPACES_LISTED, 200, documents.page(found, number, size, caller))
+    return Response(documents.page(found, number, size, caller))
 
 
 def _read_workspace(request: Request, organization: str, workspace: str) -> Response:
@@ -203,14 +149,17 @@ def _read_workspace(request: Request, organization: str, workspace: str) -> Resp
         found = workspaces.read(request.store, organization, workspace, request.caller)
     except NoWorkspace as error:
         # Like a state that is absent, it is nothing that was refused.
-        status, document = documents.error(error)
-        return Response(Event.WORKSPACE_ABSENT, status, document)
-    return _workspace(request, Event.WORKSPACE_READ, found)
+        return _absent(error, Event.WORKSPACE_ABSENT)
+    return _workspace(request, found)
 
 
-def _read_workspace_by_id(request: Request, workspace_id: str) -> Response:
-    found = workspaces.read_by_id(request.store, WorkspaceId.parse(workspace_id), request.caller)
-    return _workspace(request, Event.WORKSPACE_READ, found)
+def _absent(error: HoldfastError, event: Event) -> Response:
+    status, document = documents.error(error)
+    return Response(document, status=status, event=event)
+
+
+def _read_workspace_by_id(request: Request, workspace: WorkspaceId) -> Response:
+    return _workspace(request, workspaces.read_by_id(request.store, workspace, request.caller))
 
 
 def _create_workspace(request: Request, organization: str) -> Response:
@@ -218,15 +167,14 @@ def _create_workspace(request: Request, organization: str) -> Response:
     require_organization(organization, caller)
     name, tags = documents.new_workspace(request.body())
     created = workspaces.create(request.store, organization, name, tags, caller, declared_only=_DECLARED_ONLY)
-    return _workspace(request, Event.WORKSPACE_CREATED, created, 201)
+    return _workspace(request, created, 201)
 
 
-def _change_workspace(request: Request, workspace_id: str) -> Response:
-    workspace = WorkspaceId.parse(workspace_id)
+def _change_workspace(request: Request, workspace: WorkspaceId) -> Response:
     request.caller.require(Action.WRITE, workspace.name)
     found = workspaces.read_by_id(request.store, workspace, request.caller)
     documents.check_change(request.body(), found, request.caller)
-    return _workspace(request, Event.WORKSPACE_READ, found)
+    return _workspace(request, found)
 
 
 def _delete_workspace(request: Request, organization: str, workspace: str) -> Response:
@@ -237,140 +185,116 @@ def _safe_delete_by_name(request: Request, organization: str, workspace: str) ->
     return _safe_delete(request, WorkspaceId.mint(state_name(organization, workspace)))
 
 
-def _safe_delete_by_id(request: Request, workspace_id: str) -> Response:
-    return _safe_delete(request, WorkspaceId.parse(workspace_id))
-
-
 def _safe_delete(request: Request, workspace: WorkspaceId) -> Response:
     return _deleted(workspaces.safe_delete(request.store, workspace, request.caller))
 
 
 def _deleted(removed: "Removed") -> Response:
     # A state that is gone is the event that people look for, whichever protocol deleted it.
-    event = Event.STATE_DELETED if removed.version_id else Event.WORKSPACE_DELETED
-    return Response(event, 204, logged={"version_id": removed.version_id})
+    event = Event.STATE_DELETED if removed.version_id else None
+    return Response(logged={"version_id": removed.version_id}, status=204, event=event)
 
 
-def _workspace(request: Request, event: Event, found: "Workspace", status: int = 200) -> Response:
-    return Response(event, status, documents.answer(documents.workspace(found, request.caller)))
+def _workspace(request: Request, found: "Workspace", status: int = 200) -> Response:
+    return Response(documents.answer(documents.workspace(found, request.caller)), status=status)
 
 
 # Tags.
 
 
-def _read_tags(request: Request, workspace_id: str) -> Response:
-    found = workspaces.read_by_id(request.store, WorkspaceId.parse(workspace_id), request.caller)
-    return Response(Event.WORKSPACE_READ, 200, documents.tag_bindings(found.tags))
+def _read_tags(request: Request, workspace: WorkspaceId) -> Response:
+    found = workspaces.read_by_id(request.store, workspace, request.caller)
+    return Response(documents.tag_bindings(found.tags))
 
 
-def _bind_tags(request: Request, workspace_id: str) -> Response:
+def _bind_tags(request: Request, workspace: WorkspaceId) -> Response:
     bindings = documents.received_bindings(request.body())
-    changed = _change_tags(request, workspace_id, lambda tags: {**tags, **bindings})
-    return Response(Event.WORKSPACE_CHANGED, 200, documents.tag_bindings(changed.tags))
+    changed = _change_tags(request, workspace, lambda tags: {**tags, **bindings})
+    return Response(documents.tag_bindings(changed.tags))
 
 
-def _add_tags(request: Request, workspace_id: str) -> Response:
+def _add_tags(request: Request, workspace: WorkspaceId) -> Response:
     added = documents.received_names(request.body())
-    _change_tags(request, workspace_id, lambda tags: {**added, **tags})
-    return Response(Event.WORKSPACE_CHANGED, 204)
+    _change_tags(request, workspace, lambda tags: {**added, **tags})
+    return Response(status=204)
 
 
-def _remove_tags(request: Request, workspace_id: str) -> Response:
+def _remove_tags(request: Request, workspace: WorkspaceId) -> Response:
     removed = documents.received_names(request.body())
     _change_tags(
-        request,
-        workspace_id,
-        lambda tags: {key: value for key, value in tags.items() if key not in removed},
+        request, workspace, lambda tags: {key: value for key, value in tags.items() if key not in removed}
     )
-    return Response(Event.WORKSPACE_CHANGED, 204)
+    return Response(status=204)
 
 
 def _change_tags(
-    request: Request, workspace_id: str, change: Callable[[Mapping[str, str]], Mapping[str, str]]
+    request: Request, workspace: WorkspaceId, change: Callable[[Mapping[str, str]], Mapping[str, str]]
 ) -> "Workspace":
-    return workspaces.change_tags(request.store, WorkspaceId.parse(workspace_id), change, request.caller)
+    return workspaces.change_tags(request.store, workspace, change, request.caller)
 
 
 # Locks. Clients read nothing of the responses but that they are workspaces.
 
 
-def _lock(request: Request, workspace_id: str) -> Response:
-    workspace = WorkspaceId.parse(workspace_id)
+def _lock(request: Request, workspace: WorkspaceId) -> Response:
     acquired = locking.lock(request.store, workspace, request.caller, declared_only=_DECLARED_ONLY)
-    return _locked(request, Event.LOCK_ACQUIRED, workspace, logged.of_acquired(acquired))
+    found = documents.workspace(workspaces.Workspace(workspace), request.caller)
+    found["attributes"]["locked"] = True
+    found["relationships"]["locked-by"] = documents.locked_by(request.caller.principal)
+    return Response(documents.answer(found), logged.of_acquired(acquired))
 
 
-def _unlock(request: Request, workspace_id: str) -> Response:
-    workspace = WorkspaceId.parse(workspace_id)
+def _unlock(request: Request, workspace: WorkspaceId) -> Response:
     released = locking.unlock(request.store, workspace, request.caller)
     said = {"lock_id": released.lock_id, "marker_left": released.marker_created}
-    return _locked(request, Event.LOCK_RELEASED, workspace, said)
+    return _unlocked(request, workspace, said)
 
 
-def _force_unlock(request: Request, workspace_id: str) -> Response:
-    workspace = WorkspaceId.parse(workspace_id)
+def _force_unlock(request: Request, workspace: WorkspaceId) -> Response:
     removed = locking.force_unlock(request.store, workspace, request.caller)
-    said = {
-        **logged.of_lock(removed.info),
-        "held_by": removed.principal,
-        "marker_left": removed.marker_created,
-    }
-    return _locked(request, Event.LOCK_FORCE_UNLOCKED, workspace, said)
+    return _unlocked(request, workspace, logged.of_removed(removed))
 
 
-def _locked(request: Request, event: Event, workspace: WorkspaceId, said: Mapping[str, Any]) -> Response:
+def _unlocked(request: Request, workspace: WorkspaceId, said: Mapping[str, Any]) -> Response:
     found = documents.workspace(workspaces.Workspace(workspace), request.caller)
-    if event is Event.LOCK_ACQUIRED:
-        found["attributes"]["locked"] = True
-        found["relationships"]["locked-by"] = documents.locked_by(request.caller.principal)
-    return Response(event, 200, documents.answer(found), said)
+    return Response(documents.answer(found), said)
 
 
 # State versions.
 
 
-def _current_version(request: Request, workspace_id: str) -> Response:
-    workspace = WorkspaceId.parse(workspace_id)
+def _current_version(request: Request, workspace: WorkspaceId) -> Response:
     try:
         found = versions.current(request.store, workspace.name, request.caller, declared_only=_DECLARED_ONLY)
     except NoState as error:
-        status, document = documents.error(error)
-        return Response(Event.STATE_ABSENT, status, document)
+        return _absent(error, Event.STATE_ABSENT)
     # What is in it was not read yet: the download is the event.
     document = documents.version(found, request.api_address)
-    return Response(Event.WORKSPACE_READ, 200, document, {"version_id": found.id.version_id})
+    return Response(document, {"version_id": found.id.version_id})
 
 
-def _read_version(request: Request, version_id: str) -> Response:
+def _read_version(request: Request, version: VersionId | UploadId) -> Response:
     """Describe a version, or commit an upload: clients describe what they have uploaded, always."""
-    which = _version_id(version_id)
-    if isinstance(which, UploadId):
-        return _commit(request, which)
-    found = versions.describe(request.store, which, request.caller)
-    return Response(Event.WORKSPACE_READ, 200, documents.version(found, request.api_address))
+    if isinstance(version, UploadId):
+        return _commit(request, version)
+    found = versions.describe(request.store, version, request.caller)
+    return Response(documents.version(found, request.api_address))
 
 
-def _download(request: Request, version_id: str) -> Response:
-    version, caller = VersionId.parse(version_id), request.caller
+def _download(request: Request, which: VersionId | UploadId) -> Response:
+    version = VersionId.parse(str(which))  # an upload has nothing to download
     said = {"version_id": version.version_id, "bytes": version.size}
     if version.size <= payload.MAX_BYTES:
-        body = versions.read(request.store, version, caller)
-        try:
-            encoded = payload.encode(body, accepts_gzip=request.accepts_gzip)
-        except TooLarge:
-            pass  # so the client gets it from S3
-        else:
-            return Response(Event.STATE_READ, 200, encoded, said)
-    require_read(version.name, caller)
-    address = Presigned(_signer().client(), _BUCKET).get(
-        version.name.state_key, version.version_id, _DOWNLOAD_SECONDS
-    )
-    return Response(Event.STATE_READ, 307, Payload("", is_base64=False, headers={"Location": address}), said)
+        body = versions.read(request.store, version, request.caller)
+        if encoded := downloads.encoded(body, accepts_gzip=request.accepts_gzip):
+            return Response(encoded, said)
+    request.caller.require(Action.READ, version.name)
+    elsewhere = downloads.redirect(_function.bucket, version.name, version.version_id)
+    return Response(elsewhere, said, status=307)
 
 
-def _create_version(request: Request, workspace_id: str) -> Response:
-    workspace, caller = WorkspaceId.parse(workspace_id), request.caller
-    new = documents.new_version(request.body())
+def _create_version(request: Request, workspace: WorkspaceId) -> Response:
+    caller, new = request.caller, documents.new_version(request.body())
     with _lock_stays(workspace.name):
         upload = uploads.create(
             request.store,
@@ -383,10 +307,10 @@ def _create_version(request: Request, workspace_id: str) -> Response:
             declared_only=_DECLARED_ONLY,
         )
     if new.state is None:
-        presigned = Presigned(_signer().client(), _STAGING_BUCKET)
+        presigned = downloads.presigned(_STAGING_BUCKET)
         addresses = staging.addresses(presigned, workspace.name, caller, upload.key)
         said = {"lock_id": upload.lock_id, "serial": upload.serial}
-        return Response(Event.UPLOAD_CREATED, 201, documents.upload(upload, *addresses), said)
+        return Response(documents.upload(upload, *addresses), said, status=201)
     with _lock_stays(workspace.name):
         written = uploads.write_at_once(
             request.store,
@@ -415,7 +339,7 @@ def _commit(request: Request, upload: UploadId) -> Response:
 
 
 @contextmanager
-def _lock_stays(name: names.StateName) -> Iterator[None]:
+def _lock_stays(name: StateName) -> Iterator[None]:
     """Say in a refusal that clients keep the lock after a write that failed: they show it as the user's."""
     try:
         yield
@@ -428,22 +352,17 @@ def _lock_stays(name: names.StateName) -> Iterator[None]:
 
 def _written(upload: UploadId, written: "Written", status: int) -> Response:
     event = Event.STATE_WRITTEN if written.new_version else Event.STATE_UNCHANGED
-    return Response(event, status, documents.committed(upload), logged.of_write(written))
-
-
-def _version_id(text: str) -> VersionId | UploadId:
-    return UploadId.parse(text) if text.startswith("upload-") else VersionId.parse(text)
+    return Response(documents.committed(upload), logged.of_write(written), status, event)
 
 
 # Outputs.
 
 
-def _read_outputs(request: Request, workspace_id: str) -> Response:
-    workspace = WorkspaceId.parse(workspace_id)
+def _read_outputs(request: Request, workspace: WorkspaceId) -> Response:
     try:
         found = versions.outputs(request.store, workspace, request.caller, declared_only=_DECLARED_ONLY)
     except NoState:
-        return Response(Event.STATE_ABSENT, 200, documents.answer([]))
+        return Response(documents.answer([]), event=Event.STATE_ABSENT)
     said = {"version_id": found.version.version_id}
     try:
         return _of_outputs(request, documents.outputs(found), said)
@@ -454,10 +373,9 @@ def _read_outputs(request: Request, workspace_id: str) -> Response:
         return _of_outputs(request, documents.outputs(versions.Outputs(found.version, None)), said)
 
 
-def _read_output(request: Request, output_id: str) -> Response:
-    which = OutputId.parse(output_id)
-    found = versions.output(request.store, which, request.caller)
-    return _of_outputs(request, documents.output(which, found), {"version_id": which.version.version_id})
+def _read_output(request: Request, output: OutputId) -> Response:
+    found = versions.output(request.store, output, request.caller)
+    return _of_outputs(request, documents.output(output, found), {"version_id": output.version.version_id})
 
 
 def _of_outputs(request: Request, document: bytes, said: Mapping[str, Any]) -> Response:
@@ -469,71 +387,143 @@ def _of_outputs(request: Request, document: bytes, said: Mapping[str, Any]) -> R
             "response. Read the whole state, by 'terraform state pull' and with a token that has the role "
             "'reader'."
         ) from None
-    body = Payload(
-        encoded.text, is_base64=encoded.is_base64, headers={**documents.HEADERS, **encoded.headers}
+    headers = {**documents.HEADERS, **encoded.headers}
+    return Response(Payload(encoded.text, is_base64=encoded.is_base64, headers=headers), said)
+
+
+def _decode(parameters: Mapping[str, str]) -> Target:
+    which: WorkspaceId | VersionId | UploadId | OutputId
+    match parameters:
+        case {"organization": organization, "workspace": workspace}:
+            return Target(state_name(organization, workspace), (organization, workspace))
+        case {"organization": organization}:
+            return Target(arguments=(organization,))
+        case {"workspace_id": text}:
+            which = WorkspaceId.parse(text)
+        case {"version_id": text}:
+            which = UploadId.parse(text) if text.startswith("upload-") else VersionId.parse(text)
+        case {"output_id": text}:
+            which = OutputId.parse(text)
+        case _:
+            return Target()
+    return Target(which.name, (which,))
+
+
+def _refuse(_: str) -> HoldfastError:
+    return UnknownRoute(
+        "This API keeps states: organizations, workspaces, locks, state versions and outputs. It has no "
+        "runs, variables, policies or registry; set these where Terraform runs."
     )
-    return Response(Event.OUTPUTS_READ, 200, body, said)
 
 
-_Verbs = Mapping[str, Callable[..., Response]]
+_ORGANIZATION: Final = "/organizations/{organization}"
+_BY_NAME: Final = f"{_ORGANIZATION}/workspaces/{{workspace}}"
+_BY_ID: Final = "/workspaces/{workspace_id}"
 
-_ROUTES: Final[Mapping[str, _Verbs]] = {
-    "/api/v2/ping": {"GET": _ping},
-    "/api/v2/account/details": {"GET": _account},
-    "/api/v2/organizations/{organization}/entitlement-set": {"GET": _entitlements},
-    "/api/v2/organizations/{organization}/projects": {"GET": _projects, "POST": _create_project},
-    "/api/v2/organizations/{organization}/workspaces": {
-        "GET": _list_workspaces,
-        "POST": _create_workspace,
-    },
-    "/api/v2/organizations/{organization}/workspaces/{workspace}": {
-        "GET": _read_workspace,
-        "DELETE": _delete_workspace,
-    },
-    "/api/v2/organizations/{organization}/workspaces/{workspace}/actions/safe-delete": {
-        "POST": _safe_delete_by_name
-    },
-    "/api/v2/workspaces/{workspace_id}": {"GET": _read_workspace_by_id, "PATCH": _change_workspace},
-    "/api/v2/workspaces/{workspace_id}/tag-bindings": {"GET": _read_tags, "PATCH": _bind_tags},
-    "/api/v2/workspaces/{workspace_id}/relationships/tags": {"POST": _add_tags, "DELETE": _remove_tags},
-    "/api/v2/workspaces/{workspace_id}/actions/lock": {"POST": _lock},
-    "/api/v2/workspaces/{workspace_id}/actions/unlock": {"POST": _unlock},
-    "/api/v2/workspaces/{workspace_id}/actions/force-unlock": {"POST": _force_unlock},
-    "/api/v2/workspaces/{workspace_id}/actions/safe-delete": {"POST": _safe_delete_by_id},
-    "/api/v2/workspaces/{workspace_id}/current-state-version": {"GET": _current_version},
-    "/api/v2/workspaces/{workspace_id}/current-state-version-outputs": {"GET": _read_outputs},
-    "/api/v2/workspaces/{workspace_id}/state-versions": {"POST": _create_version},
-    "/api/v2/state-versions/{version_id}": {"GET": _read_version},
-    "/api/v2/state-versions/{version_id}/download": {"GET": _download},
-    "/api/v2/state-version-outputs/{output_id}": {"GET": _read_output},
-}
-"""Path -> verb -> the function that responds. Parameters are whole segments."""
-
-_PARAMETERS: Final[Mapping[Callable[..., Response], Collection[str]]] = {
-    _list_workspaces: documents.OF_WORKSPACES,
-    _projects: documents.OF_PROJECTS,
-}
-"""What the query of a call may hold. The other calls take no parameter."""
-
-_SEGMENTS: Final = [(path.removeprefix("/api/v2/").split("/"), verbs) for path, verbs in _ROUTES.items()]
-
-
-def _route(path: Sequence[str]) -> tuple[_Verbs | None, dict[str, str]]:
-    """Return the verbs of a path, and its parameters; None if it is no route."""
-    for route, verbs in _SEGMENTS:
-        parameters = _parameters(route, path)
-        if parameters is not None:
-            return verbs, parameters
-    return None, {}
-
-
-def _parameters(route: Sequence[str], path: Sequence[str]) -> dict[str, str] | None:
-    if len(route) != len(path):
-        return None
-    parameters = {}
-    for wanted, segment in zip(route, path, strict=True):
-        if wanted.startswith("{"):
-            parameters[wanted[1:-1]] = segment
-        elif wanted != segment:
-            return None
-    return parameters
+_ROUTES: Final = [
+    Route("/ping", "GET", _ping, needs=ANY_CALLER, event=Event.SERVICE_DESCRIBED),
+    Route("/account/details", "GET", _account, needs=ANY_CALLER, event=Event.SERVICE_DESCRIBED),
+    Route(
+        f"{_ORGANIZATION}/entitlement-set",
+        "GET",
+        _entitlements,
+        needs=ANY_CALLER,
+        event=Event.SERVICE_DESCRIBED,
+    ),
+    Route(
+        f"{_ORGANIZATION}/projects",
+        "GET",
+        _projects,
+        needs=ANY_CALLER,
+        event=Event.SERVICE_DESCRIBED,
+        query=documents.OF_PROJECTS,
+    ),
+    Route(
+        f"{_ORGANIZATION}/projects", "POST", _create_project, needs=ANY_CALLER, event=Event.SERVICE_DESCRIBED
+    ),
+    Route(
+        f"{_ORGANIZATION}/workspaces",
+        "GET",
+        _list_workspaces,
+        needs=ANY_CALLER,
+        event=Event.WORKSPACES_LISTED,
+        query=documents.OF_WORKSPACES,
+    ),
+    Route(
+        f"{_ORGANIZATION}/workspaces",
+        "POST",
+        _create_workspace,
+        needs=Action.WRITE,
+        event=Event.WORKSPACE_CREATED,
+    ),
+    Route(_BY_NAME, "GET", _read_workspace, needs=Action.READ_OUTPUTS, event=Event.WORKSPACE_READ),
+    Route(_BY_NAME, "DELETE", _delete_workspace, needs=Action.DELETE, event=Event.WORKSPACE_DELETED),
+    Route(
+        f"{_BY_NAME}/actions/safe-delete",
+        "POST",
+        _safe_delete_by_name,
+        needs=Action.DELETE,
+        event=Event.WORKSPACE_DELETED,
+    ),
+    Route(_BY_ID, "GET", _read_workspace_by_id, needs=Action.READ_OUTPUTS, event=Event.WORKSPACE_READ),
+    Route(_BY_ID, "PATCH", _change_workspace, needs=Action.WRITE, event=Event.WORKSPACE_READ),
+    Route(f"{_BY_ID}/tag-bindings", "GET", _read_tags, needs=Action.READ_OUTPUTS, event=Event.WORKSPACE_READ),
+    Route(f"{_BY_ID}/tag-bindings", "PATCH", _bind_tags, needs=Action.WRITE, event=Event.WORKSPACE_CHANGED),
+    Route(
+        f"{_BY_ID}/relationships/tags", "POST", _add_tags, needs=Action.WRITE, event=Event.WORKSPACE_CHANGED
+    ),
+    Route(
+        f"{_BY_ID}/relationships/tags",
+        "DELETE",
+        _remove_tags,
+        needs=Action.WRITE,
+        event=Event.WORKSPACE_CHANGED,
+    ),
+    Route(f"{_BY_ID}/actions/lock", "POST", _lock, needs=Action.LOCK, event=Event.LOCK_ACQUIRED),
+    Route(f"{_BY_ID}/actions/unlock", "POST", _unlock, needs=Action.UNLOCK, event=Event.LOCK_RELEASED),
+    Route(
+        f"{_BY_ID}/actions/force-unlock",
+        "POST",
+        _force_unlock,
+        needs=Action.FORCE_UNLOCK,
+        event=Event.LOCK_FORCE_UNLOCKED,
+    ),
+    Route(
+        f"{_BY_ID}/actions/safe-delete",
+        "POST",
+        _safe_delete,
+        needs=Action.DELETE,
+        event=Event.WORKSPACE_DELETED,
+    ),
+    Route(
+        f"{_BY_ID}/current-state-version",
+        "GET",
+        _current_version,
+        needs=Action.READ,
+        event=Event.WORKSPACE_READ,
+    ),
+    Route(
+        f"{_BY_ID}/current-state-version-outputs",
+        "GET",
+        _read_outputs,
+        needs=Action.READ_OUTPUTS,
+        event=Event.OUTPUTS_READ,
+    ),
+    Route(
+        f"{_BY_ID}/state-versions", "POST", _create_version, needs=Action.WRITE, event=Event.UPLOAD_CREATED
+    ),
+    Route(
+        "/state-versions/{version_id}", "GET", _read_version, needs=Action.READ, event=Event.WORKSPACE_READ
+    ),
+    Route(
+        "/state-versions/{version_id}/download", "GET", _download, needs=Action.READ, event=Event.STATE_READ
+    ),
+    Route(
+        "/state-version-outputs/{output_id}",
+        "GET",
+        _read_output,
+        needs=Action.READ_OUTPUTS,
+        event=Event.OUTPUTS_READ,
+    ),
+]
+_ROUTER: Final = Router(_ROUTES, _decode, _refuse, prefix="/api/v2")

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from holdfast.state.lock_info import LockInfo
-from holdfast.state.locks import LockIdentity
+from holdfast.state.locks import ForceUnlocked, LockIdentity
 from holdfast.state.write import Written
 
 # CloudWatch cuts long lines in two, and half a line is no event of the audit trail.
@@ -34,3 +34,8 @@ def of_write(written: Written) -> dict[str, Any]:
 def of_acquired(acquired: LockIdentity) -> dict[str, str | None]:
     """Return what is logged of a lock that was acquired, with the ended freeze that was lifted before."""
     return {**of_lock(acquired.info), **({"freeze": acquired.lifted} if acquired.lifted else {})}
+
+
+def of_removed(removed: ForceUnlocked) -> dict[str, Any]:
+    """Return what is logged of a lock that somebody else than its holder may have removed."""
+    return {**of_lock(removed.info), "held_by": removed.principal, "marker_left": removed.marker_created}

@@ -2,35 +2,39 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from gateway import authorizer_context, payload
+from gateway.router import Target
 from holdfast import json_object
 from holdfast.access import Caller
 from holdfast.errors import InvalidBody, InvalidRequest, NotAuthenticated
 from holdfast.identity.authentication import Authenticated
+from holdfast.names import StateName
 from holdfast.s3.store import Store
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Request:
     """A request, with what the functions read of its event.
 
     Attributes:
         event: as API Gateway sends it.
         store: for the requests to S3 that this request takes.
+        authenticated: what the authorizer decided; None if it was not invoked, or its context is garbled.
+        target: what the path names, as soon as it is decoded.
     """
 
     event: Mapping[str, Any]
     store: Store
+    authenticated: Authenticated | None = field(init=False)
+    target: Target = field(init=False, default_factory=Target)
 
-    @property
-    def authenticated(self) -> Authenticated | None:
-        """Return what the authorizer found; None if it was not asked, or its context is garbled."""
+    def __post_init__(self) -> None:
         authorizer = self.event["requestContext"].get("authorizer") or {}
-        return authorizer_context.decode(authorizer.get("lambda"))
+        self.authenticated = authorizer_context.decode(authorizer.get("lambda"))
 
     def require_authenticated(self) -> Authenticated:
         """Return the authentication by the authorizer.
@@ -38,12 +42,11 @@ class Request:
         Raises:
             NotAuthenticated: the request carries no context, or a garbled one.
         """
-        authenticated = self.authenticated
-        if authenticated is None:
+        if self.authenticated is None:
             raise NotAuthenticated(
                 "The request carries no authenticated caller; send an access token, a session or an ID token."
             )
-        return authenticated
+        return self.authenticated
 
     @property
     def caller(self) -> Caller:
@@ -51,8 +54,27 @@ class Request:
         return self.require_authenticated().caller
 
     @property
+    def method(self) -> str:
+        """The verb."""
+        method: str = self.event["requestContext"]["http"]["method"]
+        return method
+
+    @property
+    def name(self) -> StateName:
+        """The name of the state, as the route's check saw it.
+
+        Raises:
+            LookupError: the route names no state.
+        """
+        if self.target.name is None:
+            raise LookupError("the route names no state")
+        return self.target.name
+
+    @property
     def state(self) -> str | None:
         """What the request says the name of the state is, for the log; None if it names none."""
+        if self.target.name is not None:
+            return self.target.name.value
         return (self.event.get("pathParameters") or {}).get("name")
 
     @property
@@ -91,6 +113,13 @@ class Request:
         except ValueError as error:
             raise InvalidRequest(f"The query {error}.") from None
         return found
+
+    def check_query(self, known: Collection[str]) -> None:
+        """Check that the query has no other parameters than these, in an API that takes no others.
+
+        Raises:
+            HoldfastError: there is another.
+        """
 
     def header(self, name: str) -> str:
         """Return a header by its lower-case name; empty if it is missing."""

@@ -5,14 +5,15 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from gateway import nearest_route, payload
+from gateway import payload
 from gateway.log import log
 from gateway.requests import Request
+from gateway.router import AWS_IDENTITY, PUBLIC, Route, Router, Target
 from holdfast import audit
 from holdfast.audit import Event
-from holdfast.errors import HoldfastError, MethodNotAllowed, UnknownRoute
+from holdfast.errors import HoldfastError
 from holdfast.identity import authentication
 
 _HEADERS: Final = {"Content-Type": "application/json", "Cache-Control": "no-store"}
@@ -23,45 +24,40 @@ class Response:
     """A success: what goes back to the client, and what is logged of it.
 
     Attributes:
-        event: what happened.
-        status: of HTTP.
         body: None for an empty one.
         logged: fields of the log line.
+        status: of HTTP.
+        event: what happened, if it is not what the route says.
     """
 
-    event: Event
-    status: int = 200
     body: payload.Payload | None = None
     logged: Mapping[str, Any] = field(default_factory=dict)
+    status: int = 200
+    event: Event | None = None
 
-
-_R = TypeVar("_R", bound=Request)
 
 ErrorForm = Callable[[HoldfastError], tuple[int, payload.Payload]]
-"""How an API says an error: its status and its body."""
-
-Routes = Mapping[str, Mapping[str, Callable[[_R], Response]]]
-"""Path, as the routes of API Gateway have it -> verb -> the function that responds."""
+"""Renders an error as status and body, in the format of one API."""
 
 
-def respond(request: _R, routes: Routes[_R]) -> dict[str, Any]:
-    """Return the response to a request, whatever comes of it, and log it."""
-    return respond_with(request, lambda: _call(request, routes), _plain)
+def _plain(error: HoldfastError) -> tuple[int, payload.Payload]:
+    return error.status, payload.Payload(json.dumps(error.body()), is_base64=False)
 
 
-def respond_with(request: Request, call: Callable[[], Response], error_form: ErrorForm) -> dict[str, Any]:
+def respond(request: Request, router: Router[Response], error_form: ErrorForm = _plain) -> dict[str, Any]:
     """Return the response to a request, whatever comes of it, and log it.
 
     Args:
         request: as the function sees it.
-        call: responds to it.
-        error_form: how the API says an error.
+        router: finds the route.
+        error_form: renders an error.
     """
     started = time.monotonic()
     try:
-        success = call()
+        route = _admit(request, router)
+        success = route.handler(request, *request.target.arguments)
         response = _success(success)
-        level, event, logged = "info", success.event, dict(success.logged)
+        level, event, logged = "info", success.event or route.event, dict(success.logged)
     except HoldfastError as error:
         response = _failure(error, error_form)
         event, logged = Event.REQUEST_REFUSED, {"error": error.code, **error.logged}
@@ -74,7 +70,7 @@ def respond_with(request: Request, call: Callable[[], Response], error_form: Err
         stack = traceback.format_tb(error.__traceback__)
         level, event, logged = "error", Event.REQUEST_FAILED, {"error": audit.failure(error), "stack": stack}
     getattr(log, level)(
-        event.value,
+        str(event),
         extra={
             **_who_and_what(request),
             **logged,
@@ -86,15 +82,28 @@ def respond_with(request: Request, call: Callable[[], Response], error_form: Err
     return response
 
 
-def _call(request: _R, routes: Routes[_R]) -> Response:
-    path = request.event["routeKey"].partition(" ")[2]
-    method = request.event["requestContext"]["http"]["method"]
-    verbs = routes.get(path)
-    if verbs is None:
-        raise UnknownRoute(nearest_route.advice(request.event["rawPath"]))
-    if method not in verbs:
-        raise MethodNotAllowed(method, tuple(verbs))
-    return verbs[method](request)
+def _admit(request: Request, router: Router[Response]) -> Route[Response]:
+    """Return the route of a request that its caller may send, as far as the route can tell.
+
+    The library decides again: what a route needs is a lower bound.
+
+    Raises:
+        UnknownRoute, MethodNotAllowed: there is no such route.
+        NotAuthenticated: there is no caller.
+        HoldfastError: the path cannot be decoded, or the query has an unknown parameter.
+        NotAllowed: role or scope does not cover what the route needs.
+    """
+    match = router.match(request.event)
+    if isinstance(match.target, Target):
+        request.target = match.target
+    route = match.route(request.method)
+    caller = None if route.needs in (PUBLIC, AWS_IDENTITY) else request.caller
+    if isinstance(match.target, HoldfastError):
+        raise match.target
+    if caller:
+        route.check(caller, match.target.name)
+    request.check_query(route.query.split())
+    return route
 
 
 def _success(response: Response) -> dict[str, Any]:
@@ -115,10 +124,6 @@ def _failure(error: HoldfastError, form: ErrorForm) -> dict[str, Any]:
         "headers": {**_HEADERS, **body.headers, **error.headers()},
         "body": body.text,
     }
-
-
-def _plain(error: HoldfastError) -> tuple[int, payload.Payload]:
-    return error.status, payload.Payload(json.dumps(error.body()), is_base64=False)
 
 
 class _FaultError(HoldfastError):
@@ -144,6 +149,6 @@ def _who_and_what(request: Request) -> dict[str, Any]:
         **caller,
         "subject": caller["subject"] or request.signer,
         "source_ip": context["http"].get("sourceIp"),
-        "method": context["http"]["method"],
+        "method": request.method,
         "request_id": context["requestId"],
     }

@@ -12,7 +12,8 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-from holdfast.errors import MethodNotAllowed
+from gateway.router import PUBLIC, Route, Router
+from holdfast.errors import HoldfastError
 
 # Those of `gateway.responses`, whose import brings the SDK.
 _JSON: Final = {"Content-Type": "application/json", "Cache-Control": "no-store"}
@@ -30,12 +31,16 @@ _PAGE: Final = {
 # the second, or the last one where it is told to run locally.
 _SERVICES: Final = dict.fromkeys(("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2"), "/api/v2/")
 
-_ANSWERS: Final = {
-    "/health": (_JSON, json.dumps({"status": "ok", "version": os.environ["HOLDFAST_VERSION"]})),
-    "/.well-known/terraform.json": (_JSON, json.dumps(_SERVICES)),
-    "/app/settings/tokens": (_PAGE, Path(__file__).with_name("tokens.html").read_text(encoding="utf-8")),
-}
-"""By the path of a route, the headers and the body."""
+_VERSION: Final = json.dumps({"status": "ok", "version": os.environ["HOLDFAST_VERSION"]})
+_TOKENS: Final = Path(__file__).with_name("tokens.html").read_text(encoding="utf-8")
+
+_ROUTER: Final = Router(
+    [
+        Route("/health", "GET", lambda: (_JSON, _VERSION), needs=PUBLIC),
+        Route("/.well-known/terraform.json", "GET", lambda: (_JSON, json.dumps(_SERVICES)), needs=PUBLIC),
+        Route("/app/settings/tokens", "GET", lambda: (_PAGE, _TOKENS), needs=PUBLIC),
+    ]
+)
 
 
 def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001 Lambda's signature
@@ -45,13 +50,10 @@ def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: A
         event: an API Gateway HTTP API event, payload format 2.0.
         context: the invocation's.
     """
-    headers, body = _ANSWERS[event["routeKey"].partition(" ")[2]]
-    method = event["requestContext"]["http"]["method"]
-    if method == "GET":
-        return {"statusCode": 200, "headers": headers, "body": body}
-    error = MethodNotAllowed(method, ("GET",))
-    return {
-        "statusCode": error.status,
-        "headers": {**_JSON, **error.headers()},
-        "body": json.dumps(error.body()),
-    }
+    try:
+        route = _ROUTER.match(event).route(event["requestContext"]["http"]["method"])
+    except HoldfastError as error:
+        headers, body = {**_JSON, **error.headers()}, json.dumps(error.body())
+        return {"statusCode": error.status, "headers": headers, "body": body}
+    headers, body = route.handler()
+    return {"statusCode": 200, "headers": headers, "body": body}

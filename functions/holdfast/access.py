@@ -111,8 +111,14 @@ class Caller:
         """Check that the caller may do this.
 
         Raises:
-            NotAllowed: the role or the scope does not cover it.
+            NotAllowed: the role or the scope does not cover it. The message says where the outputs of a state
+                are that only its outputs may be read of.
         """
+        if action is Action.READ and not self.may(action, name) and self.may(Action.READ_OUTPUTS, name):
+            raise NotAllowed(
+                f"The role '{self.role}' of {self.principal} reads no whole state. Its outputs are at "
+                f"/outputs/{name}; for the rest use a token with the role 'reader'."
+            )
         self.require_role(action)
         if not self.may(action, name):
             raise NotAllowed(

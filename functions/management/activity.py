@@ -18,7 +18,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 from gateway.responses import Response
 from holdfast import audit, audit_log, names
 from holdfast.access import Action, Caller
-from holdfast.audit import Event
 from holdfast.audit_log import FIRST_SPAN, GROWTH, Line, milliseconds
 from holdfast.errors import InvalidName, InvalidRequest, OutcomeUnknown, StorageRefused
 from holdfast.names import StateName
@@ -94,19 +93,17 @@ class Place:
 
 def read(request: Request) -> Response:
     """Respond with events of the audit trail within the caller's scope."""
-    asked = request.parameters("state", "cursor", "since", "until")
-    caller = request.caller
+    asked, caller = request.parameters, request.caller
     caller.require_role(Action.READ_ACTIVITY)
     state = names.parse(asked["state"]) if "state" in asked else None
     if state:
         caller.require(Action.READ_ACTIVITY, state)
     lines, rest = _page(_place(asked, datetime.now(UTC)), state, caller)
     return Response(
-        Event.ACTIVITY_READ,
-        body=documents.answer(
+        documents.answer(
             {"events": [_fields(line.event) for line in lines], "next": str(rest) if rest else None}
         ),
-        logged={"state": state.value if state else None},
+        {"state": state.value if state else None},
     )
 
 

@@ -20,18 +20,13 @@ from management.requests import Request, moment, text
 
 def create(request: Request) -> Response:
     """Declare the name of a state."""
-    request.parameters()
     request.document()
     created = workspaces.declare(request.store, request.name, request.caller)
-    return Response(
-        Event.STATE_DECLARED,
-        body=documents.answer({"name": request.name.value, "created": created}),
-    )
+    return Response(documents.answer({"name": request.name.value, "created": created}))
 
 
 def restore(request: Request) -> Response:
     """Write the content of an earlier version again."""
-    request.parameters()
     asked = request.document("version", "reason", "id", "current")
     restored = restore_state(
         request.store,
@@ -47,8 +42,7 @@ def restore(request: Request) -> Response:
         retention=environment.RETENTION,
     )
     return Response(
-        Event.STATE_RESTORED if restored.changed else Event.STATE_UNCHANGED,
-        body=documents.answer(
+        documents.answer(
             {
                 "name": request.name.value,
                 "version": restored.version_id,
@@ -66,12 +60,12 @@ def restore(request: Request) -> Response:
             "restored_from": restored.restored_from,
             "reason": asked["reason"],
         },
+        event=None if restored.changed else Event.STATE_UNCHANGED,
     )
 
 
 def delete(request: Request) -> Response:
     """Delete a state, if the version that the operator saw still is current."""
-    request.parameters()
     seen = text(request.document("version"), "version")
 
     def check(current: Object) -> None:
@@ -83,15 +77,13 @@ def delete(request: Request) -> Response:
 
     removed = delete_state(request.store, request.name, request.caller, seen=seen, check=check)
     return Response(
-        Event.STATE_DELETED,
-        body=documents.answer({"name": request.name.value, "version": removed.version_id}),
-        logged={"version_id": removed.version_id},
+        documents.answer({"name": request.name.value, "version": removed.version_id}),
+        {"version_id": removed.version_id},
     )
 
 
 def undelete(request: Request) -> Response:
     """Bring a deleted state back, if the delete marker that the operator saw still is newest."""
-    request.parameters()
     asked = request.document("marker")
     if "marker" not in asked:
         raise InvalidRequest(
@@ -102,8 +94,7 @@ def undelete(request: Request) -> Response:
         request.store, request.name, text(asked, "marker"), request.caller, environment.RETENTION
     )
     return Response(
-        Event.STATE_UNDELETED,
-        body=documents.answer(
+        documents.answer(
             {
                 "name": request.name.value,
                 "version": undeleted.version_id,
@@ -124,25 +115,19 @@ def undelete(request: Request) -> Response:
 
 def break_lock(request: Request) -> Response:
     """Remove the very lock that is named."""
-    asked = request.parameters("id", "version")
+    asked = request.parameters
     request.document()
     removed = locks.break_exactly(
         request.store, request.name, text(asked, "id"), text(asked, "version"), request.caller
     )
     return Response(
-        Event.LOCK_FORCE_UNLOCKED,
-        body=documents.answer({"name": request.name.value, "removed": removed.info is not None}),
-        logged={
-            **logged.of_lock(removed.info),
-            "held_by": removed.principal,
-            "marker_left": removed.marker_created,
-        },
+        documents.answer({"name": request.name.value, "removed": removed.info is not None}),
+        logged.of_removed(removed),
     )
 
 
 def freeze(request: Request) -> Response:
     """Freeze a state."""
-    request.parameters()
     asked = request.document("reason", "until", "id")
     until = moment(asked["until"], "until") if "until" in asked else None
     frozen = freezing.freeze(
@@ -156,20 +141,15 @@ def freeze(request: Request) -> Response:
     )
     ends = documents.time(until) if until else None
     return Response(
-        Event.STATE_FROZEN,
-        body=documents.answer({"name": request.name.value, "freeze": documents.freeze(frozen)}),
+        documents.answer({"name": request.name.value, "freeze": documents.freeze(frozen)}),
         logged={"freeze": frozen.id, "reason": frozen.reason, "until": ends},
     )
 
 
 def unfreeze(request: Request) -> Response:
     """Remove the very freeze that is named."""
-    asked = request.parameters("id")
     request.document()
-    removed = freezing.unfreeze(request.store, request.name, text(asked, "id"), request.caller)
+    freeze_id = text(request.parameters, "id")
+    removed = freezing.unfreeze(request.store, request.name, freeze_id, request.caller)
     said = {"freeze": removed.freeze.id, "held_by": removed.principal} if removed and removed.freeze else {}
-    return Response(
-        Event.STATE_UNFROZEN,
-        body=documents.answer({"name": request.name.value, "removed": removed is not None}),
-        logged=said,
-    )
+    return Response(documents.answer({"name": request.name.value, "removed": removed is not None}), said)

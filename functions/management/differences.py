@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from gateway import payload
 from gateway.responses import Response
-from holdfast.audit import Event
+from holdfast.access import Action
 from holdfast.errors import InvalidRequest, NoState, NoSuchVersion, TooLarge, UnreadableVersion
 from holdfast.names import StateName
 from holdfast.s3.store import Larger, Object, Store
@@ -14,7 +14,6 @@ from holdfast.state import diff
 from holdfast.state.diff import Attribute, Diff, OutputChange, ResourceChange
 from holdfast.state.document import StateDocument
 from holdfast.state.operator import check_version_id, no_such_version
-from holdfast.state.read import require_read
 from management import documents
 from management.requests import Request
 
@@ -33,9 +32,9 @@ def respond(request: Request) -> Response:
         TooLarge: a version is too large to be compared, or what differs is to be told.
         UnreadableVersion: a version is not a state document of version 4 of the format.
     """
-    asked = request.parameters("from", "to", "values")
+    asked = request.parameters
     name = request.name
-    require_read(name, request.caller)
+    request.caller.require(Action.READ, name)
     values = _SWITCHES.get(asked.get("values", "false"))
     if values is None:
         raise InvalidRequest("'values' must be true or false.")
@@ -50,9 +49,8 @@ def respond(request: Request) -> Response:
             f"{diff.INSTEAD}"
         ) from None
     return Response(
-        Event.STATE_COMPARED,
-        body=encoded,
-        logged={
+        encoded,
+        {
             "serial_before": found.before.revision.serial,
             "serial": found.after.revision.serial,
             "version_id": after.version.version_id,

@@ -1,50 +1,22 @@
 """The management API: event -> library -> response. It translates and decides nothing."""
 
-import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway.responses import Response, respond_with
+from gateway import downloads, function
+from gateway.responses import respond
+from gateway.router import ANY_CALLER, Route, Router, Target
 from holdfast import names
-from holdfast.errors import InvalidRequest, MethodNotAllowed, UnknownRoute
-from holdfast.s3 import snapshot
-from holdfast.s3.store import Store, connect, deadline
-from management import activity, changing, documents, environment, reading
+from holdfast.access import Action
+from holdfast.audit import Event
+from holdfast.errors import HoldfastError, InvalidName, InvalidRequest, UnknownRoute
+from management import activity, changing, differences, documents, reading
 from management.requests import Request
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-_s3 = connect()
-snapshot.prepare(
-    _s3, environment.BUCKET, environment.ACCOUNT, names.StateName("").state_key, load=reading.signer
-)
-gc.freeze()  # nor is anything of it looked at later
-gc.enable()
-
-_Verbs = Mapping[str, Callable[[Request], Response]]
-
-_LISTS: Final[Mapping[str, _Verbs]] = {
-    "states": {"GET": reading.states},
-    "locks": {"GET": reading.locks},
-    "activity": {"GET": activity.read},
-    "whoami": {"GET": reading.whoami},
-}
-"""The segment after `/manage/v1/` -> verb -> what responds, where no state is named."""
-
-_OF_A_STATE: Final[Mapping[str, _Verbs]] = {
-    "states": {"GET": reading.state},
-    "versions": {"GET": reading.versions},
-    "content": {"GET": reading.content},
-    "diff": {"GET": reading.diff},
-    "locks": {"GET": reading.lock, "DELETE": changing.break_lock},
-    "create": {"POST": changing.create},
-    "restore": {"POST": changing.restore},
-    "delete": {"POST": changing.delete},
-    "undelete": {"POST": changing.undelete},
-    "freeze": {"PUT": changing.freeze, "DELETE": changing.unfreeze},
-}
-"""The same where the name of a state follows."""
+_function = function.start(function.NO_STATE, load=downloads.signer)
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
@@ -54,23 +26,95 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
         event: an API Gateway HTTP API event, payload format 2.0.
         context: the invocation's.
     """
-    until = deadline(context.get_remaining_time_in_millis())
-    request = Request(event, Store(_s3, environment.BUCKET, environment.ACCOUNT, deadline=until))
-    return respond_with(request, lambda: _respond(request), documents.error)
+    return respond(Request(event, _function.store(context)), _ROUTER, documents.error)
 
 
-def _respond(request: Request) -> Response:
-    method = request.event["requestContext"]["http"]["method"]
-    route, named = request.route
-    verbs = (_OF_A_STATE if named else _LISTS).get(route)
-    if verbs is None:
-        if route in _OF_A_STATE:
-            raise InvalidRequest(f"Name the state in the address, as in /manage/v1/{route}/network/prod.")
-        raise UnknownRoute(
-            "The management API has no such route. Its routes are in docs/openapi.yaml; a command of another "
-            "version than the deployed stack may ask for one that is not there."
+def _decode(parameters: Mapping[str, str]) -> Target:
+    if "name" not in parameters:
+        return Target()
+    name = names.parse(parameters["name"])
+    if name.is_probe:  # which the function's role does not reach
+        raise InvalidName(
+            "This is a probe of 'holdfast doctor', which makes and removes it; no operator works on it."
         )
-    if method not in verbs:
-        raise MethodNotAllowed(method, tuple(verbs))
-    request.require_authenticated()
-    return verbs[method](request)
+    return Target(name)
+
+
+def _refuse(path: str) -> HoldfastError:
+    nameless = path.removesuffix("/")
+    if any(route.path == f"{nameless}/{{name+}}" for route in _ROUTER.routes):
+        return InvalidRequest(f"Name the state in the address, as in {nameless}/network/prod.")
+    return UnknownRoute(
+        "The management API has no such route. Its routes are in docs/openapi.yaml; a command of another "
+        "version than the deployed stack may ask for one that is not there."
+    )
+
+
+_ROUTES: Final = [
+    Route(
+        "/states",
+        "GET",
+        reading.states,
+        needs=ANY_CALLER,
+        event=Event.STATES_LISTED,
+        query="prefix cursor deleted",
+    ),
+    Route("/locks", "GET", reading.locks, needs=ANY_CALLER, event=Event.LOCKS_LISTED, query="prefix cursor"),
+    Route(
+        "/activity",
+        "GET",
+        activity.read,
+        needs=Action.READ_ACTIVITY,
+        event=Event.ACTIVITY_READ,
+        query="state cursor since until",
+    ),
+    Route("/whoami", "GET", reading.whoami, needs=ANY_CALLER, event=Event.CALLER_DESCRIBED),
+    Route("/states/{name+}", "GET", reading.state, needs=Action.READ_OUTPUTS, event=Event.STATE_DESCRIBED),
+    Route(
+        "/versions/{name+}",
+        "GET",
+        reading.versions,
+        needs=Action.READ,
+        event=Event.HISTORY_READ,
+        query="cursor",
+    ),
+    Route(
+        "/content/{name+}",
+        "GET",
+        reading.content,
+        needs=Action.READ_OUTPUTS,
+        event=Event.STATE_READ,
+        query="version",
+    ),
+    Route(
+        "/diff/{name+}",
+        "GET",
+        differences.respond,
+        needs=Action.READ,
+        event=Event.STATE_COMPARED,
+        query="from to values",
+    ),
+    Route("/locks/{name+}", "GET", reading.lock, needs=Action.READ_OUTPUTS, event=Event.LOCKS_LISTED),
+    Route(
+        "/locks/{name+}",
+        "DELETE",
+        changing.break_lock,
+        needs=Action.FORCE_UNLOCK,
+        event=Event.LOCK_FORCE_UNLOCKED,
+        query="id version",
+    ),
+    Route("/create/{name+}", "POST", changing.create, needs=Action.WRITE, event=Event.STATE_DECLARED),
+    Route("/restore/{name+}", "POST", changing.restore, needs=Action.RESTORE, event=Event.STATE_RESTORED),
+    Route("/delete/{name+}", "POST", changing.delete, needs=Action.DELETE, event=Event.STATE_DELETED),
+    Route("/undelete/{name+}", "POST", changing.undelete, needs=Action.UNDELETE, event=Event.STATE_UNDELETED),
+    Route("/freeze/{name+}", "PUT", changing.freeze, needs=Action.FREEZE, event=Event.STATE_FROZEN),
+    Route(
+        "/freeze/{name+}",
+        "DELETE",
+        changing.unfreeze,
+        needs=Action.FREEZE,
+        event=Event.STATE_UNFROZEN,
+        query="id",
+    ),
+]
+_ROUTER: Final = Router(_ROUTES, _decode, _refuse, prefix="/manage/v1")

@@ -1,67 +1,54 @@
 """What the management API reads: states, history, content, differences, locks, the caller."""
 
 from collections.abc import Mapping
-from functools import cache
-from typing import Any, Final
+from typing import Any
 
-from gateway import payload
+from gateway import downloads, payload
 from gateway.payload import Payload
 from gateway.responses import Response
 from holdfast.access import Action
 from holdfast.audit import Event
 from holdfast.errors import InvalidRequest, NoState, TooLarge
-from holdfast.s3.presigned import Presigned, Signer
 from holdfast.s3.store import Object, ObjectVersion
 from holdfast.state import catalog, declared, description, history, read
 from holdfast.state import locks as state_locks
 from holdfast.state.operator import check_version_id
-from management import differences, documents, environment
+from management import documents, environment
 from management.requests import Request
-
-_DOWNLOAD_SECONDS: Final = 60
-"""How long a client may take from a redirect to S3."""
-
-
-@cache
-def signer() -> Signer:
-    """Return what signs the addresses of redirects; made when the first one is needed."""
-    return Signer(endpoint_url=environment.PRESIGN_ENDPOINT)
 
 
 def states(request: Request) -> Response:
     """Respond with a page of the states."""
-    asked = request.parameters("prefix", "cursor", "deleted")
+    asked = request.parameters
     list_page = catalog.page_of_deleted if _flag(asked, "deleted") else catalog.page_of_states
     page = list_page(request.store, asked.get("prefix", ""), asked.get("cursor"), request.caller)
-    return _listed(request, Event.STATES_LISTED, documents.states(page))
+    return _large(request, documents.states(page))
 
 
 def state(request: Request) -> Response:
     """Respond with one state."""
-    request.parameters()
     found = description.describe(request.store, request.name, request.caller)
     has_record = request.store.read_version(request.name.record_key) is not None
     if not (found.current or found.lock or has_record):
         raise _no_state(request)
     return Response(
-        Event.STATE_DESCRIBED,
-        body=documents.answer(documents.state(request.name, found, has_record=has_record)),
-        logged=_version_read(found.current.version if found.current else None),
+        documents.answer(documents.state(request.name, found, has_record=has_record)),
+        _version_read(found.current.version if found.current else None),
     )
 
 
 def versions(request: Request) -> Response:
     """Respond with a page of the history of a state."""
-    cursor = request.parameters("cursor").get("cursor")
+    cursor = request.parameters.get("cursor")
     page = history.page(request.store, request.name, cursor, request.caller)
     if not page.versions and cursor is None and not _is_known(request):
         raise _no_state(request)
-    return _listed(request, Event.HISTORY_READ, documents.history(request.name, page))
+    return _large(request, documents.history(request.name, page))
 
 
 def content(request: Request) -> Response:
     """Respond with the bytes of a version, or where they are; with its outputs to who reads no more."""
-    version_id = request.parameters("version").get("version")
+    version_id = request.parameters.get("version")
     if version_id:
         check_version_id(version_id)
     whole = request.caller.may(Action.READ, request.name)
@@ -71,36 +58,28 @@ def content(request: Request) -> Response:
         raise _no_state(request) from None
 
 
-def diff(request: Request) -> Response:
-    """Respond with the differences between two versions."""
-    return differences.respond(request)
-
-
 def locks(request: Request) -> Response:
     """Respond with the locks that are held."""
-    asked = request.parameters("prefix", "cursor")
+    asked = request.parameters
     page = catalog.page_of_locks(request.store, asked.get("prefix", ""), asked.get("cursor"), request.caller)
-    return _listed(request, Event.LOCKS_LISTED, documents.locks(page))
+    return _large(request, documents.locks(page))
 
 
 def lock(request: Request) -> Response:
     """Respond with the lock of one state."""
-    request.parameters()
     request.caller.require(Action.READ_OUTPUTS, request.name)
     held = state_locks.read(request.store, request.name)
     document = {"name": request.name.value, "lock": documents.lock(held) if held else None}
-    return _listed(request, Event.LOCKS_LISTED, document)
+    return _large(request, document)
 
 
 def whoami(request: Request) -> Response:
     """Respond with who the caller is."""
-    request.parameters()
-    document = documents.caller(request.require_authenticated())
-    return Response(Event.CALLER_DESCRIBED, body=documents.answer(document))
+    return Response(documents.answer(documents.caller(request.require_authenticated())))
 
 
-def _listed(request: Request, event: Event, document: Mapping[str, Any]) -> Response:
-    return Response(event, body=documents.large(document, accepts_gzip=request.accepts_gzip))
+def _large(request: Request, document: Mapping[str, Any]) -> Response:
+    return Response(documents.large(document, accepts_gzip=request.accepts_gzip))
 
 
 def _whole(request: Request, version_id: str | None) -> Response:
@@ -108,18 +87,11 @@ def _whole(request: Request, version_id: str | None) -> Response:
         request.store, request.name, version_id, request.caller, limit=payload.MAX_BYTES
     )
     if isinstance(found, Object):
-        try:
-            encoded = payload.encode(found.body, accepts_gzip=request.accepts_gzip)
-        except TooLarge:
-            pass  # so the client gets it from S3
-        else:
-            return _content(Event.STATE_READ, found.version, encoded)
+        if body := downloads.encoded(found.body, accepts_gzip=request.accepts_gzip):
+            return _content(found.version, body)
         found = found.version
-    address = Presigned(signer().client(), environment.BUCKET).get(
-        request.name.state_key, found.version_id, _DOWNLOAD_SECONDS
-    )
-    elsewhere = Payload("", is_base64=False, headers={"Location": address})
-    return _content(Event.STATE_READ, found, elsewhere, status=307)
+    elsewhere = downloads.redirect(environment.BUCKET, request.name, found.version_id)
+    return _content(found, elsewhere, status=307)
 
 
 def _outputs(request: Request, version_id: str | None) -> Response:
@@ -133,16 +105,18 @@ def _outputs(request: Request, version_id: str | None) -> Response:
             f"The outputs have {len(reduced)} bytes; the platform carries {payload.MAX_BYTES} bytes a "
             "response. Read the whole state, with a token that has the role 'reader'."
         ) from None
-    return _content(Event.OUTPUTS_READ, version, encoded)
+    return _content(version, encoded, event=Event.OUTPUTS_READ)
 
 
-def _content(event: Event, version: ObjectVersion, body: Payload, *, status: int = 200) -> Response:
+def _content(
+    version: ObjectVersion, body: Payload, *, status: int = 200, event: Event | None = None
+) -> Response:
     headers = {**body.headers, "Holdfast-Version": version.version_id}
     return Response(
-        event,
-        status,
         Payload(body.text, is_base64=body.is_base64, headers=headers),
         {**_version_read(version), "bytes": version.size},
+        status,
+        event,
     )
 
 

@@ -1,67 +1,35 @@
-"""Requests of the management API: the parts of the address, the parameters and the document of the body."""
+"""Requests of the management API: the parameters and the document of the body."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from gateway import requests
-from holdfast import json_object, names
-from holdfast.errors import HoldfastError, InvalidName, InvalidRequest, TooLarge
-from holdfast.names import StateName
+from holdfast import json_object
+from holdfast.errors import InvalidRequest, TooLarge
 
 _MAX_BYTES: Final = 64 * 1024
 """Bytes of the document of a request."""
 
 
-@dataclass(frozen=True, slots=True)
 class Request(requests.Request):
     """A request to the management API."""
 
-    @property
-    def route(self) -> tuple[str, str]:
-        """The segment after `/manage/v1/`, and the name of the state after it, which may be empty.
-
-        The gateway has decoded the path: it is never decoded again.
-        """
-        path: str = self.event["pathParameters"]["path"]
-        route, _, name = path.partition("/")
-        return route, name
+    __slots__ = ()
 
     @property
-    def name(self) -> StateName:
-        """The name of the state.
-
-        Raises:
-            InvalidName: it breaks a rule, or is that of a probe, which this function's role does not reach.
-        """
-        name = names.parse(self.route[1])
-        if name.is_probe:
-            raise InvalidName(
-                "This is a probe of 'holdfast doctor', which makes and removes it; no operator works on it."
-            )
-        return name
-
-    @property
-    def state(self) -> str | None:
-        """What the request says the name of the state is, for the log; None if it names none."""
-        try:
-            return self.name.value
-        except HoldfastError:
-            return None
-
-    def parameters(self, *known: str) -> Mapping[str, str]:
-        """Return the parameters of the query that are not empty.
-
-        Raises:
-            InvalidRequest: there is another than these. A misspelled one must not mean "all".
-        """
-        for name in self.query:
-            if name not in known:
-                takes = f"it takes {', '.join(known)}" if known else "it takes none"
-                raise InvalidRequest(f"This route takes no parameter '{name[:40]}'; {takes}.")
+    def parameters(self) -> Mapping[str, str]:
+        """The parameters of the query that are not empty."""
         return {name: value for name, value in self.query.items() if value}
+
+    def check_query(self, known: Collection[str]) -> None:
+        """Check that the query has no other parameters: a misspelled one must not mean "all".
+
+        Raises:
+            InvalidRequest: it has another.
+        """
+        _check_known(self.query, known, "parameter")
 
     def document(self, *known: str) -> Mapping[str, Any]:
         """Return the JSON object of the body, without members that are null; empty for an empty body.
@@ -79,11 +47,15 @@ class Request(requests.Request):
             found = json_object.parse_unique(body)
         except ValueError as error:
             raise InvalidRequest(f"The body {error}; send a JSON object.") from None
-        for name in found:
-            if name not in known:
-                takes = f"it takes {', '.join(known)}" if known else "it takes none"
-                raise InvalidRequest(f"This route takes no member '{name[:40]}'; {takes}.")
+        _check_known(found, known, "member")
         return {name: value for name, value in found.items() if value is not None}
+
+
+def _check_known(names: Iterable[str], known: Collection[str], kind: str) -> None:
+    for name in names:
+        if name not in known:
+            takes = f"it takes {', '.join(known)}" if known else "it takes none"
+            raise InvalidRequest(f"This route takes no {kind} '{name[:40]}'; {takes}.")
 
 
 def text(members: Mapping[str, Any], name: str) -> str:

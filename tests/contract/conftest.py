@@ -27,6 +27,7 @@ from holdfast.state.read import read
 from holdfast.state.write import Written, write
 from local_aws.server import LocalAws
 from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id, state
+from tests.support.environment import set_environment
 from tests.support.events import Context
 from tests.support.free_port import free_port
 from tests.support.s3_fault_proxy import S3FaultProxy, running
@@ -81,18 +82,9 @@ def noted(client: "S3Client", header: str) -> Iterator[list[tuple[str, str | Non
 
 @contextmanager
 def function_environment(**settings: str) -> Iterator[None]:
-    """Have the environment of a deployed function, with these variables beside those of every function."""
+    """Have the environment of a deployed function, with these variables instead of the usual ones."""
     with pytest.MonkeyPatch.context() as environment:
-        for name, value in {
-            "HOLDFAST_ACCOUNT": ACCOUNT,
-            "POWERTOOLS_SERVICE_NAME": "holdfast",
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_REGION": "us-east-1",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            **settings,
-        }.items():
-            environment.setenv(name, value)
+        set_environment(environment, **settings)
         yield
 
 

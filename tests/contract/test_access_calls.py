@@ -12,10 +12,11 @@ import boto3
 import pytest
 
 from holdfast.access import Caller, Role
-from tests.contract.conftest import ACCOUNT, Bucket, Server, new_processes
+from tests.contract.conftest import Bucket, Server, new_processes
 from tests.support import access_calls
 from tests.support.access_calls import CALLS, CLOUD, INSIDE, MANAGEMENT, OUTSIDE, SCOPE, Call
 from tests.support.documents import OPERATOR
+from tests.support.environment import set_environment
 from tests.support.events import Context, cloud_request, manage_request
 from tests.unit.test_openapi import DOCUMENT, described
 
@@ -58,20 +59,14 @@ def functions(moto: Server) -> Iterator[Functions]:
     moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
     moto.direct.create_bucket(Bucket=STAGING)
     with pytest.MonkeyPatch.context() as environment, new_processes("management", "cloud"):
-        for name, value in {
-            "HOLDFAST_ACCOUNT": ACCOUNT,
-            "HOLDFAST_BUCKET": BUCKET,
-            "HOLDFAST_STAGING_BUCKET": STAGING,
-            "HOLDFAST_AUDIT_GROUP": GROUP,
-            "HOLDFAST_PRESIGN_ENDPOINT": moto.direct.meta.endpoint_url,
-            "POWERTOOLS_SERVICE_NAME": "holdfast",
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_REGION": "us-east-1",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL": moto.direct.meta.endpoint_url,
-        }.items():
-            environment.setenv(name, value)
+        set_environment(
+            environment,
+            HOLDFAST_BUCKET=BUCKET,
+            HOLDFAST_STAGING_BUCKET=STAGING,
+            HOLDFAST_AUDIT_GROUP=GROUP,
+            HOLDFAST_PRESIGN_ENDPOINT=moto.direct.meta.endpoint_url,
+            AWS_ENDPOINT_URL=moto.direct.meta.endpoint_url,
+        )
         logs = boto3.Session().client("logs")
         logs.create_log_group(logGroupName=GROUP)
         logs.create_log_stream(logGroupName=GROUP, logStreamName="backend")

@@ -13,6 +13,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.support.environment import set_environment
 from tests.unit.test_audit_events import WRITTEN, delivery
 
 if TYPE_CHECKING:
@@ -53,16 +54,7 @@ class Trail:
 def trail(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trail]:
     server: Server = request.getfixturevalue(request.param)
     endpoint, group = server.direct.meta.endpoint_url, f"/holdfast/{uuid4().hex}/audit"
-    for name, value in {
-        "HOLDFAST_AUDIT_GROUP": group,
-        "POWERTOOLS_SERVICE_NAME": "holdfast",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": endpoint,
-    }.items():
-        monkeypatch.setenv(name, value)
+    set_environment(monkeypatch, HOLDFAST_AUDIT_GROUP=group, AWS_ENDPOINT_URL=endpoint)
     logs = boto3.Session().client("logs")
     logs.create_log_group(logGroupName=group)
     monkeypatch.delitem(sys.modules, "audit_trail.handler", raising=False)

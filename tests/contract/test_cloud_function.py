@@ -14,7 +14,8 @@ import urllib3
 
 from holdfast.access import Caller, Role
 from holdfast.cloud import workspaces
-from holdfast.cloud.ids import UploadId
+from holdfast.cloud.ids import OutputId, UploadId, VersionId, WorkspaceId
+from holdfast.names import parse
 from tests.contract.cloud_api import (
     BY_NAME,
     ONLY_OUTPUTS,
@@ -191,9 +192,16 @@ def test_a_list_leaves_out_whom_a_wildcard_or_an_excluded_tag_leaves_out(cloud: 
 
 def test_a_parameter_that_a_call_would_ignore_is_refused_by_its_name(cloud: Handle) -> None:
     calls = {(call.method, call.route.removeprefix(CLOUD)) for call in CALLS if call.route.startswith(CLOUD)}
-    for method, path in sorted(calls):
+    version = VersionId(parse("network/prod"), "v", 1)
+    ids = {
+        "workspace_id": WorkspaceId.mint(version.name),
+        "version_id": version,
+        "output_id": OutputId(version, "a"),
+    }
+    named = {"organization": "network", "workspace": "prod", **ids}
+    for method, path in sorted((method, path.format(**named)) for method, path in calls):
         for name in ("filter[status]", "search[names]", "filter[tagged][0][kay]", "page", "x" * 300):
-            refused = ask(cloud, method, path, query={name: "a"})
+            refused = ask(cloud, method, path, OPERATOR, query={name: "a"})
             assert error(refused) == (400, "invalid_document"), (path, name)
             (found,) = json.loads(refused["body"])["errors"]
             assert found["source"] == {"parameter": name[:200]}

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from gateway import settings
+from gateway import function
 from holdfast import names
 from holdfast.access import Caller, Role
 from holdfast.cloud import locking, records
@@ -338,14 +338,17 @@ def test_a_state_that_was_deleted_is_declared_by_its_record_alone_and_comes_back
 # --- the setting ----------------------------------------------------------------------------------------
 
 
-def test_names_need_no_declaration_unless_the_team_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HOLDFAST_NEW_STATES", raising=False)
-    assert settings.declared_only() is False
+def test_a_function_does_not_start_unless_it_knows_which_names_need_a_declaration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("HOLDFAST_NEW_STATES", "any")
-    assert settings.declared_only() is False
+    assert function.declared_only() is False
     monkeypatch.setenv("HOLDFAST_NEW_STATES", "Declared")
     with pytest.raises(ValueError, match="HOLDFAST_NEW_STATES"):
-        settings.declared_only()
+        function.declared_only()
+    monkeypatch.delenv("HOLDFAST_NEW_STATES")
+    with pytest.raises(KeyError, match="HOLDFAST_NEW_STATES"):
+        function.declared_only()
 
 
 def test_a_name_is_suggested_however_many_foreign_names_come_before_it(

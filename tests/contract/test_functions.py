@@ -76,7 +76,7 @@ def keys(moto: Server) -> list[str]:
 
 
 def test_the_life_of_a_state_of_which_every_request_to_s3_names_the_account(backend: Handle) -> None:
-    client = vars(import_module("terraform_http.handler"))["_s3"]
+    client = vars(import_module("terraform_http.handler"))["_function"].s3
     with noted(client, "x-amz-expected-bucket-owner") as requests:
         assert ask(backend, "GET", STATES, caller=ADA)["statusCode"] == 204
         assert ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)["statusCode"] == 200

@@ -8,9 +8,11 @@ from typing import Any, Final
 
 import pytest
 
-from gateway.responses import respond_with
+from gateway.responses import respond
+from gateway.router import Route, Router, Target
 from holdfast import names
-from holdfast.access import Caller, Role
+from holdfast.access import Action, Caller, Role
+from holdfast.audit import Event
 from holdfast.state import diff
 from holdfast.state.delete import delete
 from management import differences, documents
@@ -21,6 +23,13 @@ from tests.support.events import manage_request
 
 PROD = names.parse("network/prod")
 READER = Caller("token:reader", Role.READER, ("*",))
+
+ROUTE = Route(
+    *("/manage/v1/diff/{name+}", "GET", differences.respond, Action.READ),
+    event=Event.STATE_COMPARED,
+    query="from to values",
+)
+ROUTER = Router([ROUTE], lambda parameters: Target(names.parse(parameters["name"])))
 
 Answer = dict[str, Any]
 Query = Mapping[str, str]
@@ -39,7 +48,7 @@ def ask(
         "GET", "diff/network/prod", caller=caller, query=query, headers={"accept-encoding": accepts}
     )
     request = Request(event, bucket.store())
-    return respond_with(request, lambda: differences.respond(request), documents.error)
+    return respond(request, ROUTER, documents.error)
 
 
 def found(bucket: Bucket, query: Query = NO_QUERY) -> Any:
@@ -80,7 +89,7 @@ def test_the_version_before_an_old_one_is_found_by_one_request(bucket: Bucket) -
     store = bucket.store()
     request = Request(manage_request("GET", "diff/network/prod", caller=READER, query={"to": old}), store)
 
-    answer = respond_with(request, lambda: differences.respond(request), documents.error)
+    answer = respond(request, ROUTER, documents.error)
 
     assert json.loads(answer["body"])["from"]["version"] == oldest
     assert store.requests == ["GetObject", "ListObjectVersions", "GetObject"]

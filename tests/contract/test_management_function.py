@@ -118,7 +118,7 @@ def test_an_incident_from_freeze_to_restore_of_which_every_request_to_s3_names_t
 ) -> None:
     first, second = written(bucket, state(1, content="good"), state(2))
     freeze = {"id": COMMAND, "reason": "an incident", "until": "2999-01-01T00:00:00Z"}
-    client = vars(import_module("management.handler"))["_s3"]
+    client = vars(import_module("management.handler"))["_function"].s3
     with noted(client, "x-amz-expected-bucket-owner") as requests:
         for _ in range(2):
             answer = ask(manage, "PUT", FREEZE, frozen(until="2999-01-01T02:00:00.9+02:00"))

@@ -83,7 +83,7 @@ class Functions:
 
     def sent(self, name: str, act: Callable[[], object]) -> list[str]:
         """Return the methods of the requests that a function sends to S3 meanwhile, retries included."""
-        with noted(vars(self.modules[name])["_s3"], "host") as requests:
+        with noted(vars(self.modules[name])["_function"].s3, "host") as requests:
             act()
         return [method for method, _ in requests]
 
@@ -645,7 +645,7 @@ def test_aws_credentials_become_a_session_with_two_requests(functions: Functions
 
 def test_every_request_to_s3_names_the_account_of_the_deployment(functions: Functions) -> None:
     functions.trust(deployers())
-    clients = [vars(module)["_s3"] for module in functions.modules.values()]
+    clients = [vars(module)["_function"].s3 for module in functions.modules.values()]
     with (
         noted(clients[0], "x-amz-expected-bucket-owner") as by_one,
         noted(clients[1], "x-amz-expected-bucket-owner") as by_other,

@@ -99,7 +99,7 @@ def serve(function: str, event: str) -> dict[str, Any]:
                 restored()
             numbers.append(random.random())  # noqa: S311 what a library would draw
         # The clock by which the SDK decides whether to renew the credentials.
-        signer = vars(vars(handler)["_s3"])["_request_signer"]
+        signer = vars(vars(handler)["_function"].s3)["_request_signer"]
         vars(vars(signer)["_credentials"])["_time_fetcher"] = lambda: datetime.now(UTC) + RESTORED_AFTER
     loaded = set(sys.modules)
     response = handler.handle(json.loads(event), Context())

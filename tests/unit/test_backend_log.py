@@ -12,6 +12,7 @@ import pytest
 from audit_trail.events import received
 from gateway.log import JsonLine
 from holdfast.access import Caller, Role
+from tests.support.environment import set_environment
 from tests.support.events import Context, request
 from tests.unit.test_audit_events import delivery
 
@@ -25,16 +26,7 @@ CONTENT = "confidential"
 @pytest.fixture
 def backend(monkeypatch: pytest.MonkeyPatch) -> Iterator[Handle]:
     """The function, started with an S3 that nobody serves."""
-    for name, value in {
-        "HOLDFAST_ACCOUNT": "none",
-        "HOLDFAST_BUCKET": "none",
-        "HOLDFAST_VERSION": "1",
-        "HOLDFAST_REQUIRE_LOCK": "true",
-        "POWERTOOLS_SERVICE_NAME": "holdfast",
-        "AWS_REGION": "us-east-1",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }.items():
-        monkeypatch.setenv(name, value)
+    set_environment(monkeypatch)
     with pytest.MonkeyPatch.context() as modules:
         modules.delitem(sys.modules, "terraform_http.handler", raising=False)
         yield cast("Handle", import_module("terraform_http.handler").handle)

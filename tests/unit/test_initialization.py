@@ -19,6 +19,7 @@ from holdfast.identity import trust
 from holdfast.identity.trust import Records
 from local_aws import loopback
 from tests.support.certificates import create_certificates
+from tests.support.environment import SETTINGS
 from tests.support.events import cloud_request, manage_request, request, sign_in
 from tests.support.free_port import free_port
 from tests.support.id_tokens import RSA, claims, record, signed
@@ -42,15 +43,8 @@ def initialize(*arguments: str, **environment: str) -> subprocess.CompletedProce
         env={
             "PYTHONPATH": f"{ROOT / 'functions'}:{ROOT}:{environment.pop('runtime', '')}",
             "HOME": "/nonexistent",
-            "HOLDFAST_ACCOUNT": ACCOUNT,
-            "HOLDFAST_AUDIT_GROUP": "group",
-            "HOLDFAST_BUCKET": "bucket",
-            "HOLDFAST_REQUIRE_LOCK": "true",
-            "HOLDFAST_STAGING_BUCKET": "staging",
-            "HOLDFAST_VERSION": "1",
+            **SETTINGS,
             "POWERTOOLS_LOG_LEVEL": "CRITICAL",
-            "AWS_REGION": "us-east-1",
-            "AWS_DEFAULT_REGION": "us-east-1",
             "AWS_EC2_METADATA_DISABLED": "true",
             **environment,
         },

@@ -17,6 +17,7 @@ from schemathesis.core.result import Ok
 
 from holdfast import errors
 from holdfast.errors import HoldfastError
+from tests.support.environment import set_environment
 
 DOCS = Path(__file__).parents[2] / "docs"
 DOCUMENT: dict[str, Any] = yaml.safe_load((DOCS / "openapi.yaml").read_text())
@@ -37,34 +38,15 @@ def as_described(path: str) -> str:
 @pytest.fixture
 def handled(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mapping[str, Mapping[str, object]]]:
     """The tables by which the deployed functions decide: path, verb, what it does."""
-    for name, value in {
-        "HOLDFAST_ACCOUNT": "none",
-        "HOLDFAST_BUCKET": "none",
-        "HOLDFAST_VERSION": "none",
-        "HOLDFAST_REQUIRE_LOCK": "true",
-        "HOLDFAST_STAGING_BUCKET": "none",
-        "POWERTOOLS_SERVICE_NAME": "holdfast",
-        "AWS_REGION": "us-east-1",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }.items():
-        monkeypatch.setenv(name, value)
+    set_environment(monkeypatch)
     with pytest.MonkeyPatch.context() as modules:
-        routes: dict[str, Mapping[str, object]] = {}
-        for name in ("terraform_http.handler", "cloud.handler", "session_exchange.handler"):
-            modules.delitem(sys.modules, name, raising=False)
-            routes |= vars(import_module(name))["_ROUTES"]
+        routes: dict[str, dict[str, object]] = {}
+        for name in ("terraform_http", "cloud", "management", "session_exchange", "health"):
+            modules.delitem(sys.modules, f"{name}.handler", raising=False)
+            for route in vars(import_module(f"{name}.handler"))["_ROUTER"].routes:
+                routes.setdefault(route.path, {}).update(dict.fromkeys(route.verbs.split(), route.handler))
             # Nobody else gets this one, whose settings are made up.
-            del sys.modules[name]
-        modules.delitem(sys.modules, "management.handler", raising=False)
-        management = vars(import_module("management.handler"))
-        routes |= {f"/manage/v1/{route}": verbs for route, verbs in management["_LISTS"].items()}
-        routes |= {
-            f"/manage/v1/{route}/{{name}}": verbs for route, verbs in management["_OF_A_STATE"].items()
-        }
-        del sys.modules["management.handler"]
-        # It has no table; tests/unit/test_health.py says which verbs it answers.
-        for path in ("/health", "/.well-known/terraform.json", "/app/settings/tokens"):
-            routes[path] = {"GET": None}
+            del sys.modules[f"{name}.handler"]
         yield routes
 
 

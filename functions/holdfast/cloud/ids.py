@@ -150,6 +150,11 @@ class OutputId:
     version: VersionId
     output: str
 
+    @property
+    def name(self) -> StateName:
+        """The name of the state."""
+        return self.version.name
+
     def __str__(self) -> str:
         version = self.version
         return _encode("wsout-", [version.name.value, version.version_id, version.size, self.output])

@@ -1,7 +1,7 @@
 """Read a state or one of its versions, whole or reduced to its outputs."""
 
 from holdfast.access import Action, Caller
-from holdfast.errors import InvalidState, NoState, NoSuchVersion, NotAllowed, TooLarge, UnreadableState
+from holdfast.errors import InvalidState, NoState, NoSuchVersion, TooLarge, UnreadableState
 from holdfast.names import StateName
 from holdfast.s3.store import Larger, Object, ObjectVersion, Store
 from holdfast.state import declared, document
@@ -38,13 +38,8 @@ def require_read(name: StateName, caller: Caller) -> None:
     """Check that the caller may read a whole state.
 
     Raises:
-        NotAllowed: it may not; the message says where its outputs are, if it may read those.
+        NotAllowed: they may not.
     """
-    if not caller.may(Action.READ, name) and caller.may(Action.READ_OUTPUTS, name):
-        raise NotAllowed(
-            f"The role '{caller.role}' of {caller.principal} reads no whole state. Its outputs are at "
-            f"/outputs/{name}; for the rest use a token with the role 'reader'."
-        )
     caller.require(Action.READ, name)
 
 

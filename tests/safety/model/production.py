@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from tests.safety.model.s3 import LOST, Answer, Entry, Request
+from tests.support.environment import CREDENTIALS, SETTINGS
 
 BUCKET: Final = "holdfast-model"
 STAGING_BUCKET: Final = "holdfast-model-staging"
@@ -156,16 +157,11 @@ class Production:
     def __init__(self, functions: Path = FUNCTIONS) -> None:
         os.environ.update(
             {
+                **SETTINGS,
+                **CREDENTIALS,
                 "HOLDFAST_BUCKET": BUCKET,
                 "HOLDFAST_ACCOUNT": ACCOUNT,
-                "HOLDFAST_VERSION": "model",
-                "HOLDFAST_REQUIRE_LOCK": "true",
-                "POWERTOOLS_SERVICE_NAME": "holdfast",
                 "POWERTOOLS_LOG_LEVEL": "CRITICAL",
-                "AWS_ACCESS_KEY_ID": "none",
-                "AWS_SECRET_ACCESS_KEY": "none",
-                "AWS_REGION": "us-east-1",
-                "AWS_DEFAULT_REGION": "us-east-1",
             }
         )
         os.environ.pop("HOLDFAST_RETENTION", None)
@@ -404,7 +400,7 @@ class Production:
 
 def _handled(handler: Any, event: Mapping[str, Any], s3: "Replay") -> Reply:
     """What a function answers."""
-    vars(handler)["_s3"] = s3
+    vars(handler)["_function"].s3 = s3
     lambda_context = SimpleNamespace(get_remaining_time_in_millis=lambda: FUNCTION_TIMEOUT * 1000)
     answer = handler.handle(event, lambda_context)
     return Reply(answer["statusCode"], answer["body"])

@@ -30,6 +30,7 @@ from joserfc.jwt import encode as sign
 
 from holdfast.lambda_python import lambda_python
 from infra.bundle import ROOT, Bundle, BundleError, bundle
+from tests.support.environment import SETTINGS
 
 MEGABYTE = 1_000_000
 LIMITS = {"audit_trail": 15, "authorizer": 26, "health": 0.1}
@@ -99,7 +100,7 @@ SHIPPED = {
         *("cloud", "gateway", "holdfast", "holdfast/cloud", "holdfast/identity", "holdfast/s3"),
         "holdfast/state",
     },
-    "health": {"health", "holdfast"},
+    "health": {"gateway", "health", "holdfast"},
     "management": {
         *("management", "gateway", "holdfast", "holdfast/identity", "holdfast/s3", "holdfast/state"),
         "holdfast/cloud",
@@ -126,10 +127,11 @@ def test_a_bundle_holds_the_packages_that_the_function_imports_and_no_test(
     )
 
 
-def test_the_health_ships_its_own_code_and_nothing_else() -> None:
+def test_the_health_ships_its_own_code_and_the_routers_and_nothing_else() -> None:
     assert contents(bundle("health", "aws").path) == {
         *("health/__init__.py", "health/handler.py", "health/tokens.html"),
-        *("holdfast/__init__.py", "holdfast/errors.py"),
+        *("gateway/__init__.py", "gateway/router.py"),
+        *(f"holdfast/{name}.py" for name in ("__init__", "access", "audit", "errors", "names")),
     }
 
 
@@ -152,14 +154,6 @@ def test_a_bundle_runs_on_arm64(for_aws: Path) -> None:
     assert {path.read_bytes()[18:20] for path in for_aws.rglob("*.so")} <= {b"\xb7\x00"}
 
 
-SETTINGS = {
-    "HOLDFAST_ACCOUNT": "123456789012",
-    "HOLDFAST_AUDIT_GROUP": "group",
-    "HOLDFAST_BUCKET": "bucket",
-    "HOLDFAST_REQUIRE_LOCK": "true",
-    "HOLDFAST_STAGING_BUCKET": "staging",
-    "HOLDFAST_VERSION": "1",
-}
 CALL_S3 = """
 from holdfast.errors import OutcomeUnknown
 from holdfast.s3.store import Store, connect
@@ -371,8 +365,8 @@ print(handle({"routeKey": "ANY /health", "requestContext": {"http": {"method": "
 print(sorted({name.partition(".")[0] for name in set(sys.modules) - before} - sys.stdlib_module_names))
 """
     assert run_alone(code, bundle("health", "local").path).splitlines() == [
-        '{"status": "ok", "version": "1"}',
-        "['health', 'holdfast']",
+        '{"status": "ok", "version": "1.2.3+abc"}',
+        "['gateway', 'health', 'holdfast']",
     ]
 
 
