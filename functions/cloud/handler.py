@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from holdfast.state.delete import Removed
     from holdfast.state.write import Written
 
-_STAGING_BUCKET: Final = function.required("HOLDFAST_STAGING_BUCKET")
+_STAGING_BUCKET: Final = os.environ["HOLDFAST_STAGING_BUCKET"]
 _LARGEST_STATE: Final = function.largest_state()
 _API_ADDRESS: Final = os.environ.get("HOLDFAST_API_ADDRESS", "https://{domain}")
 """The API's base URL, with `{api}` for its ID and `{domain}` for its host name."""
@@ -417,113 +417,82 @@ def _refuse(_: str) -> HoldfastError:
 
 
 _ORGANIZATION: Final = "/organizations/{organization}"
-_BY_NAME: Final = f"{_ORGANIZATION}/workspaces/{{workspace}}"
+_WORKSPACES: Final = f"{_ORGANIZATION}/workspaces"
+_BY_NAME: Final = f"{_WORKSPACES}/{{workspace}}"
 _BY_ID: Final = "/workspaces/{workspace_id}"
 
 _ROUTES: Final = [
-    Route("/ping", "GET", _ping, needs=ANY_CALLER, event=Event.SERVICE_DESCRIBED),
-    Route("/account/details", "GET", _account, needs=ANY_CALLER, event=Event.SERVICE_DESCRIBED),
+    Route("/ping", "GET", _ping, Event.SERVICE_DESCRIBED, needs=ANY_CALLER),
+    Route("/account/details", "GET", _account, Event.SERVICE_DESCRIBED, needs=ANY_CALLER),
     Route(
-        f"{_ORGANIZATION}/entitlement-set",
-        "GET",
-        _entitlements,
-        needs=ANY_CALLER,
-        event=Event.SERVICE_DESCRIBED,
+        f"{_ORGANIZATION}/entitlement-set", "GET", _entitlements, Event.SERVICE_DESCRIBED, needs=ANY_CALLER
     ),
     Route(
         f"{_ORGANIZATION}/projects",
         "GET",
         _projects,
+        Event.SERVICE_DESCRIBED,
         needs=ANY_CALLER,
-        event=Event.SERVICE_DESCRIBED,
         query=documents.OF_PROJECTS,
     ),
+    Route(f"{_ORGANIZATION}/projects", "POST", _create_project, Event.SERVICE_DESCRIBED, needs=ANY_CALLER),
     Route(
-        f"{_ORGANIZATION}/projects", "POST", _create_project, needs=ANY_CALLER, event=Event.SERVICE_DESCRIBED
-    ),
-    Route(
-        f"{_ORGANIZATION}/workspaces",
+        _WORKSPACES,
         "GET",
         _list_workspaces,
+        Event.WORKSPACES_LISTED,
         needs=ANY_CALLER,
-        event=Event.WORKSPACES_LISTED,
         query=documents.OF_WORKSPACES,
     ),
-    Route(
-        f"{_ORGANIZATION}/workspaces",
-        "POST",
-        _create_workspace,
-        needs=Action.WRITE,
-        event=Event.WORKSPACE_CREATED,
-    ),
-    Route(_BY_NAME, "GET", _read_workspace, needs=Action.READ_OUTPUTS, event=Event.WORKSPACE_READ),
-    Route(_BY_NAME, "DELETE", _delete_workspace, needs=Action.DELETE, event=Event.WORKSPACE_DELETED),
+    Route(_WORKSPACES, "POST", _create_workspace, Event.WORKSPACE_CREATED, needs=Action.WRITE),
+    Route(_BY_NAME, "GET", _read_workspace, Event.WORKSPACE_READ, needs=Action.READ_OUTPUTS),
+    Route(_BY_NAME, "DELETE", _delete_workspace, Event.WORKSPACE_DELETED, needs=Action.DELETE),
     Route(
         f"{_BY_NAME}/actions/safe-delete",
         "POST",
         _safe_delete_by_name,
+        Event.WORKSPACE_DELETED,
         needs=Action.DELETE,
-        event=Event.WORKSPACE_DELETED,
     ),
-    Route(_BY_ID, "GET", _read_workspace_by_id, needs=Action.READ_OUTPUTS, event=Event.WORKSPACE_READ),
-    Route(_BY_ID, "PATCH", _change_workspace, needs=Action.WRITE, event=Event.WORKSPACE_READ),
-    Route(f"{_BY_ID}/tag-bindings", "GET", _read_tags, needs=Action.READ_OUTPUTS, event=Event.WORKSPACE_READ),
-    Route(f"{_BY_ID}/tag-bindings", "PATCH", _bind_tags, needs=Action.WRITE, event=Event.WORKSPACE_CHANGED),
+    Route(_BY_ID, "GET", _read_workspace_by_id, Event.WORKSPACE_READ, needs=Action.READ_OUTPUTS),
+    Route(_BY_ID, "PATCH", _change_workspace, Event.WORKSPACE_READ, needs=Action.WRITE),
+    Route(f"{_BY_ID}/tag-bindings", "GET", _read_tags, Event.WORKSPACE_READ, needs=Action.READ_OUTPUTS),
+    Route(f"{_BY_ID}/tag-bindings", "PATCH", _bind_tags, Event.WORKSPACE_CHANGED, needs=Action.WRITE),
+    Route(f"{_BY_ID}/relationships/tags", "POST", _add_tags, Event.WORKSPACE_CHANGED, needs=Action.WRITE),
     Route(
-        f"{_BY_ID}/relationships/tags", "POST", _add_tags, needs=Action.WRITE, event=Event.WORKSPACE_CHANGED
+        f"{_BY_ID}/relationships/tags", "DELETE", _remove_tags, Event.WORKSPACE_CHANGED, needs=Action.WRITE
     ),
-    Route(
-        f"{_BY_ID}/relationships/tags",
-        "DELETE",
-        _remove_tags,
-        needs=Action.WRITE,
-        event=Event.WORKSPACE_CHANGED,
-    ),
-    Route(f"{_BY_ID}/actions/lock", "POST", _lock, needs=Action.LOCK, event=Event.LOCK_ACQUIRED),
-    Route(f"{_BY_ID}/actions/unlock", "POST", _unlock, needs=Action.UNLOCK, event=Event.LOCK_RELEASED),
+    Route(f"{_BY_ID}/actions/lock", "POST", _lock, Event.LOCK_ACQUIRED, needs=Action.LOCK),
+    Route(f"{_BY_ID}/actions/unlock", "POST", _unlock, Event.LOCK_RELEASED, needs=Action.UNLOCK),
     Route(
         f"{_BY_ID}/actions/force-unlock",
         "POST",
         _force_unlock,
+        Event.LOCK_FORCE_UNLOCKED,
         needs=Action.FORCE_UNLOCK,
-        event=Event.LOCK_FORCE_UNLOCKED,
     ),
     Route(
-        f"{_BY_ID}/actions/safe-delete",
-        "POST",
-        _safe_delete,
-        needs=Action.DELETE,
-        event=Event.WORKSPACE_DELETED,
+        f"{_BY_ID}/actions/safe-delete", "POST", _safe_delete, Event.WORKSPACE_DELETED, needs=Action.DELETE
     ),
     Route(
-        f"{_BY_ID}/current-state-version",
-        "GET",
-        _current_version,
-        needs=Action.READ,
-        event=Event.WORKSPACE_READ,
+        f"{_BY_ID}/current-state-version", "GET", _current_version, Event.WORKSPACE_READ, needs=Action.READ
     ),
     Route(
         f"{_BY_ID}/current-state-version-outputs",
         "GET",
         _read_outputs,
+        Event.OUTPUTS_READ,
         needs=Action.READ_OUTPUTS,
-        event=Event.OUTPUTS_READ,
     ),
-    Route(
-        f"{_BY_ID}/state-versions", "POST", _create_version, needs=Action.WRITE, event=Event.UPLOAD_CREATED
-    ),
-    Route(
-        "/state-versions/{version_id}", "GET", _read_version, needs=Action.READ, event=Event.WORKSPACE_READ
-    ),
-    Route(
-        "/state-versions/{version_id}/download", "GET", _download, needs=Action.READ, event=Event.STATE_READ
-    ),
+    Route(f"{_BY_ID}/state-versions", "POST", _create_version, Event.UPLOAD_CREATED, needs=Action.WRITE),
+    Route("/state-versions/{version_id}", "GET", _read_version, Event.WORKSPACE_READ, needs=Action.READ),
+    Route("/state-versions/{version_id}/download", "GET", _download, Event.STATE_READ, needs=Action.READ),
     Route(
         "/state-version-outputs/{output_id}",
         "GET",
         _read_output,
+        Event.OUTPUTS_READ,
         needs=Action.READ_OUTPUTS,
-        event=Event.OUTPUTS_READ,
     ),
 ]
 _ROUTER: Final = Router(_ROUTES, _decode, _refuse, prefix="/api/v2")

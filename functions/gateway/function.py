@@ -49,20 +49,11 @@ def start(key: str, *, load: Callable[[], object] | None = None) -> Function:
     Raises:
         KeyError: a variable of the environment is missing.
     """
-    function = Function(connect(), required("HOLDFAST_BUCKET"), required("HOLDFAST_ACCOUNT"))
+    function = Function(connect(), os.environ["HOLDFAST_BUCKET"], os.environ["HOLDFAST_ACCOUNT"])
     snapshot.prepare(function.s3, function.bucket, function.account, key, load=load)
     gc.freeze()  # what exists by now stays for as long as the process
     gc.enable()
     return function
-
-
-def required(name: str) -> str:
-    """Return a variable of the environment that every deployment sets.
-
-    Raises:
-        KeyError: it is missing; the error names it.
-    """
-    return os.environ[name]
 
 
 def largest_state() -> int:
@@ -71,10 +62,7 @@ def largest_state() -> int:
     Raises:
         KeyError, ValueError: `HOLDFAST_MAX_STATE_MB` is missing, or no number.
     """
-    value = required("HOLDFAST_MAX_STATE_MB")
-    if not value.isdecimal():
-        raise ValueError(f"HOLDFAST_MAX_STATE_MB: {value!r} is no number of megabytes")
-    return int(value) * 1_000_000
+    return int(os.environ["HOLDFAST_MAX_STATE_MB"]) * 1_000_000
 
 
 def declared_only() -> bool:
@@ -83,7 +71,7 @@ def declared_only() -> bool:
     Raises:
         KeyError, ValueError: `HOLDFAST_NEW_STATES` is missing, or neither "any" nor "declared".
     """
-    value = required("HOLDFAST_NEW_STATES")
+    value = os.environ["HOLDFAST_NEW_STATES"]
     if value not in _DECLARED_ONLY:
         raise ValueError(f"HOLDFAST_NEW_STATES: {value!r} is neither 'any' nor 'declared'")
     return _DECLARED_ONLY[value]

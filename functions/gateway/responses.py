@@ -10,7 +10,7 @@ from typing import Any, Final
 from gateway import payload
 from gateway.log import log
 from gateway.requests import Request
-from gateway.router import AWS_IDENTITY, PUBLIC, Route, Router, Target
+from gateway.router import AWS_IDENTITY, PUBLIC, Route, Router, Target, pick
 from holdfast import audit
 from holdfast.audit import Event
 from holdfast.errors import HoldfastError
@@ -93,15 +93,15 @@ def _admit(request: Request, router: Router[Response]) -> Route[Response]:
         HoldfastError: the path cannot be decoded, or the query has an unknown parameter.
         NotAllowed: role or scope does not cover what the route needs.
     """
-    match = router.match(request.event)
-    if isinstance(match.target, Target):
-        request.target = match.target
-    route = match.route(request.method)
+    verbs, target = router.match(request.event)
+    if isinstance(target, Target):
+        request.target = target
+    route = pick(verbs, request.method)
     caller = None if route.needs in (PUBLIC, AWS_IDENTITY) else request.caller
-    if isinstance(match.target, HoldfastError):
-        raise match.target
+    if isinstance(target, HoldfastError):
+        raise target
     if caller:
-        route.check(caller, match.target.name)
+        route.check(caller, target.name)
     request.check_query(route.query.split())
     return route
 

@@ -38,16 +38,16 @@ class Route(NamedTuple, Generic[_R]):
         path: a template. `{name}` takes one segment of the path, `{name+}` the rest of it.
         verbs: with spaces between them.
         handler: responds; gets the request, and what the path names beside a state.
+        event: of the audit trail, unless the handler names another; None where nothing is logged.
         needs: the least that a request needs, checked before the handler runs. The library decides again.
-        event: of the audit trail, unless the handler names another.
         query: the parameters that the query may have, with spaces between them.
     """
 
     path: str
     verbs: str
     handler: Callable[..., _R]
+    event: "Event | None"
     needs: "Action | Anyone"
-    event: "Event | None" = None
     query: str = ""
 
     def check(self, caller: "Caller", name: "StateName | None") -> None:
@@ -76,26 +76,19 @@ class Target(NamedTuple):
     arguments: tuple[object, ...] = ()
 
 
-class Match(NamedTuple, Generic[_R]):
-    """The routes of a path.
+Verbs = Mapping[str, Route[_R]]
+"""The routes of a path, by verb."""
 
-    Attributes:
-        routes: by verb.
-        target: what the path names, or the error that it cannot be decoded with.
+
+def pick(verbs: Verbs[_R], method: str) -> Route[_R]:
+    """Return the route of a verb.
+
+    Raises:
+        MethodNotAllowed: the path has no such verb.
     """
-
-    routes: Mapping[str, Route[_R]]
-    target: Target | HoldfastError
-
-    def route(self, method: str) -> Route[_R]:
-        """Return the route of a verb.
-
-        Raises:
-            MethodNotAllowed: the path has no such verb.
-        """
-        if method not in self.routes:
-            raise MethodNotAllowed(method, tuple(self.routes))
-        return self.routes[method]
+    if method not in verbs:
+        raise MethodNotAllowed(method, tuple(verbs))
+    return verbs[method]
 
 
 def _name_nothing(_: Mapping[str, str]) -> Target:
@@ -114,6 +107,7 @@ class Router(Generic[_R]):
         decode: makes of a path's parameters what they name; the only place that does.
         refuse: makes of an unknown path the error that its client gets.
         prefix: the beginning of the paths of all routes.
+        slash: whether a path without parameters may end with a slash.
     """
 
     def __init__(
@@ -123,6 +117,7 @@ class Router(Generic[_R]):
         refuse: Callable[[str], HoldfastError] = _refuse,
         *,
         prefix: str = "",
+        slash: bool = False,
     ) -> None:
         self.routes = [route._replace(path=prefix + route.path) for route in routes]
         self._decode = decode
@@ -130,10 +125,11 @@ class Router(Generic[_R]):
         verbs: dict[str, dict[str, Route[_R]]] = {}
         for route in self.routes:
             verbs.setdefault(route.path, {}).update(dict.fromkeys(route.verbs.split(), route))
-        self._templates = [(path.split("/"), of_path) for path, of_path in verbs.items()]
+        slashes = {f"{path}/": of_path for path, of_path in verbs.items() if slash and "{" not in path}
+        self._templates = [(path.split("/"), of_path) for path, of_path in {**verbs, **slashes}.items()]
 
-    def match(self, event: Mapping[str, Any]) -> Match[_R]:
-        """Return the routes of a request's path.
+    def match(self, event: Mapping[str, Any]) -> tuple[Verbs[_R], Target | HoldfastError]:
+        """Return the routes of a request's path, and what it names, or why that cannot be decoded.
 
         Args:
             event: of API Gateway, which has decoded the parameters of its own route: they are never decoded
@@ -152,9 +148,9 @@ class Router(Generic[_R]):
             parameters = _parameters(template, segments)
             if parameters is not None:
                 try:
-                    return Match(routes, self._decode(parameters))
+                    return routes, self._decode(parameters)
                 except HoldfastError as error:
-                    return Match(routes, error)
+                    return routes, error
         raise self._refuse(path)
 
 

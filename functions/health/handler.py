@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-from gateway.router import PUBLIC, Route, Router
+from gateway.router import PUBLIC, Route, Router, pick
 from holdfast.errors import HoldfastError
 
 # Those of `gateway.responses`, whose import brings the SDK.
@@ -36,9 +36,11 @@ _TOKENS: Final = Path(__file__).with_name("tokens.html").read_text(encoding="utf
 
 _ROUTER: Final = Router(
     [
-        Route("/health", "GET", lambda: (_JSON, _VERSION), needs=PUBLIC),
-        Route("/.well-known/terraform.json", "GET", lambda: (_JSON, json.dumps(_SERVICES)), needs=PUBLIC),
-        Route("/app/settings/tokens", "GET", lambda: (_PAGE, _TOKENS), needs=PUBLIC),
+        Route("/health", "GET", lambda: (_JSON, _VERSION), None, needs=PUBLIC),
+        Route(
+            "/.well-known/terraform.json", "GET", lambda: (_JSON, json.dumps(_SERVICES)), None, needs=PUBLIC
+        ),
+        Route("/app/settings/tokens", "GET", lambda: (_PAGE, _TOKENS), None, needs=PUBLIC),
     ]
 )
 
@@ -51,7 +53,8 @@ def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: A
         context: the invocation's.
     """
     try:
-        route = _ROUTER.match(event).route(event["requestContext"]["http"]["method"])
+        verbs, _ = _ROUTER.match(event)
+        route = pick(verbs, event["requestContext"]["http"]["method"])
     except HoldfastError as error:
         headers, body = {**_JSON, **error.headers()}, json.dumps(error.body())
         return {"statusCode": error.status, "headers": headers, "body": body}

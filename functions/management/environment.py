@@ -1,11 +1,12 @@
 """What the deployment tells this function."""
 
+import os
 from typing import Final
 
 from gateway import function
 
-BUCKET: Final = function.required("HOLDFAST_BUCKET")
+BUCKET: Final = os.environ["HOLDFAST_BUCKET"]
 LARGEST_STATE: Final = function.largest_state()
-AUDIT_GROUP: Final = function.required("HOLDFAST_AUDIT_GROUP")
+AUDIT_GROUP: Final = os.environ["HOLDFAST_AUDIT_GROUP"]
 """The log group of the audit trail."""
 RETENTION: Final = function.write_retention()

@@ -61,7 +61,7 @@ def _create(request: Request, bearer: Authenticated) -> Response:
 
 _ROUTER: Final = Router(
     [
-        Route("/sessions", "POST", _for_id_token, needs=ANY_CALLER, event=Event.SESSION_CREATED),
-        Route("/sessions/aws", "POST", _for_aws_role, needs=AWS_IDENTITY, event=Event.SESSION_CREATED),
+        Route("/sessions", "POST", _for_id_token, Event.SESSION_CREATED, needs=ANY_CALLER),
+        Route("/sessions/aws", "POST", _for_aws_role, Event.SESSION_CREATED, needs=AWS_IDENTITY),
     ]
 )

@@ -1,5 +1,6 @@
 """Terraform's protocol on API Gateway: event -> library -> response. It translates and decides nothing."""
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +21,7 @@ from holdfast.state.write import write
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-_REQUIRE_LOCK: Final = {"true": True, "false": False}[function.required("HOLDFAST_REQUIRE_LOCK")]
+_REQUIRE_LOCK: Final = {"true": True, "false": False}[os.environ["HOLDFAST_REQUIRE_LOCK"]]
 _DECLARED_ONLY: Final = function.declared_only()
 _RETENTION: Final = function.write_retention()
 
@@ -104,22 +105,22 @@ def _decode(parameters: Mapping[str, str]) -> Target:
 
 def _on_lock(path: str, acquiring: str, releasing: str) -> list[Route[Response]]:
     return [
-        Route(path, acquiring, _acquire, needs=Action.LOCK, event=Event.LOCK_ACQUIRED),
-        Route(path, releasing, _release, needs=Action.UNLOCK, event=Event.LOCK_RELEASED),
+        Route(path, acquiring, _acquire, Event.LOCK_ACQUIRED, needs=Action.LOCK),
+        Route(path, releasing, _release, Event.LOCK_RELEASED, needs=Action.UNLOCK),
     ]
 
 
 # No GET on a lock: behind a proxy that turns PUT into GET its 200 would read as "acquired".
 _ROUTER: Final = Router(
     [
-        Route("/states/{name+}", "GET", _read, needs=Action.READ, event=Event.STATE_READ),
-        Route("/states/{name+}", "POST PUT", _write, needs=Action.WRITE, event=Event.STATE_WRITTEN),
-        Route("/states/{name+}", "DELETE", _delete, needs=Action.DELETE, event=Event.STATE_DELETED),
+        Route("/states/{name+}", "GET", _read, Event.STATE_READ, needs=Action.READ),
+        Route("/states/{name+}", "POST PUT", _write, Event.STATE_WRITTEN, needs=Action.WRITE),
+        Route("/states/{name+}", "DELETE", _delete, Event.STATE_DELETED, needs=Action.DELETE),
         *_on_lock("/states/{name+}", "LOCK", "UNLOCK"),
-        Route("/outputs/{name+}", "GET", _read_outputs, needs=Action.READ_OUTPUTS, event=Event.OUTPUTS_READ),
+        Route("/outputs/{name+}", "GET", _read_outputs, Event.OUTPUTS_READ, needs=Action.READ_OUTPUTS),
         *_on_lock("/locks/{name+}", "PUT POST LOCK", "DELETE UNLOCK"),
         # No document of AWS promises that a DELETE keeps its body.
-        Route("/unlocks/{name+}", "POST UNLOCK", _release, needs=Action.UNLOCK, event=Event.LOCK_RELEASED),
+        Route("/unlocks/{name+}", "POST UNLOCK", _release, Event.LOCK_RELEASED, needs=Action.UNLOCK),
     ],
     _decode,
     lambda path: UnknownRoute(nearest_route.advice(path)),

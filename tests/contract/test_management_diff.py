@@ -25,8 +25,8 @@ PROD = names.parse("network/prod")
 READER = Caller("token:reader", Role.READER, ("*",))
 
 ROUTE = Route(
-    *("/manage/v1/diff/{name+}", "GET", differences.respond, Action.READ),
-    event=Event.STATE_COMPARED,
+    *("/manage/v1/diff/{name+}", "GET", differences.respond, Event.STATE_COMPARED),
+    needs=Action.READ,
     query="from to values",
 )
 ROUTER = Router([ROUTE], lambda parameters: Target(names.parse(parameters["name"])))

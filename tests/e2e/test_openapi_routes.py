@@ -8,8 +8,9 @@ import pytest
 
 from local_aws.server import LocalAws
 from tests.support.deployed import client
+from tests.support.routes import as_described
 from tests.support.team import Team
-from tests.unit.test_openapi import DOCUMENT, as_described, described
+from tests.unit.test_openapi import DOCUMENT
 
 
 @pytest.fixture(scope="module")
@@ -27,25 +28,6 @@ def test_every_deployed_route_is_described_and_no_other(routes: Mapping[str, Map
     assert paths == {key for key in routes if key.startswith("ANY ")}, "the verbs are the function's"
 
     assert {as_described(key.removeprefix("ANY ")) for key in paths} == set(map(_deployed, DOCUMENT["paths"]))
-
-
-def test_a_route_asks_for_credentials_where_the_document_says_so(
-    routes: Mapping[str, Mapping[str, Any]],
-) -> None:
-    assert routes["$default"]["AuthorizationType"] == "CUSTOM"
-    for key, route in routes.items():
-        if key == "$default":
-            continue
-        path = as_described(key.removeprefix("ANY "))
-        found = [described(one) for one in DOCUMENT["paths"] if _deployed(one) == path]
-        for operation in [operation for one in found for operation in one.values()]:
-            asked = {name for one in operation.get("security", DOCUMENT["security"]) for name in one}
-            asked_by = {"CUSTOM": {"token", "idToken"}, "AWS_IAM": {"aws"}, "NONE": set()}
-            kind = route.get("AuthorizationType", "NONE")
-            assert asked == asked_by[kind], key
-            # Without a signature AWS answers 403 as well.
-            assert ("401" in operation["responses"]) == (kind == "CUSTOM")
-            assert ("403" in operation["responses"]) == (kind != "NONE")
 
 
 def _deployed(path: str) -> str:

@@ -79,15 +79,6 @@ def test_the_page_loads_and_runs_nothing_and_its_browser_lets_nothing_in(health:
     assert "color:" not in style.replace("color-scheme:", ""), "readable in both only with the browser's own"
 
 
-@pytest.mark.parametrize("path", ["/health", DISCOVERY, TOKENS])
-@pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "LOCK", "UNLOCK"])
-def test_another_verb_gets_405_with_what_is_allowed(health: Handle, method: str, path: str) -> None:
-    refused = health(request(method, path), Context())
-
-    assert (refused["statusCode"], json.loads(refused["body"])["error"]) == (405, "method_not_allowed")
-    assert refused["headers"] == {**vars(responses)["_HEADERS"], "Allow": "GET"}
-
-
 def test_it_logs_nothing(health: Handle, capfd: pytest.CaptureFixture[str]) -> None:
     health(request("GET", "/health"), Context())
 

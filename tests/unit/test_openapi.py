@@ -4,21 +4,21 @@ That its routes are those that are deployed, tests/e2e/test_openapi_routes.py te
 """
 
 import re
-import sys
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import schemathesis
 import yaml
 from schemathesis.core.result import Ok
 
+from gateway.router import AWS_IDENTITY, PUBLIC, Route
 from holdfast import errors
 from holdfast.errors import HoldfastError
-from tests.support.environment import set_environment
+from tests.support.routes import as_described, routes
 
+TEMPLATE = Path(__file__).parent / "infra" / "snapshots" / "payments.yaml"
 DOCS = Path(__file__).parents[2] / "docs"
 DOCUMENT: dict[str, Any] = yaml.safe_load((DOCS / "openapi.yaml").read_text())
 VERBS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
@@ -30,24 +30,13 @@ def described(path: str) -> dict[str, Any]:
     return {name.upper(): value for name, value in DOCUMENT["paths"][path].items() if name != "parameters"}
 
 
-def as_described(path: str) -> str:
-    """A path of the gateway as OpenAPI writes it, which has no word for "the rest of the path"."""
-    return path.replace("+}", "}")
-
-
-@pytest.fixture
-def handled(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mapping[str, Mapping[str, object]]]:
-    """The tables by which the deployed functions decide: path, verb, what it does."""
-    set_environment(monkeypatch)
-    with pytest.MonkeyPatch.context() as modules:
-        routes: dict[str, dict[str, object]] = {}
-        for name in ("terraform_http", "cloud", "management", "session_exchange", "health"):
-            modules.delitem(sys.modules, f"{name}.handler", raising=False)
-            for route in vars(import_module(f"{name}.handler"))["_ROUTER"].routes:
-                routes.setdefault(route.path, {}).update(dict.fromkeys(route.verbs.split(), route.handler))
-            # Nobody else gets this one, whose settings are made up.
-            del sys.modules[f"{name}.handler"]
-        yield routes
+@pytest.fixture(scope="module")
+def handled() -> Mapping[str, Mapping[str, Route[Any]]]:
+    """The routes of the functions, by path and verb."""
+    handled: dict[str, dict[str, Route[Any]]] = {}
+    for route in routes():
+        handled.setdefault(route.path, {}).update(dict.fromkeys(route.verbs.split(), route))
+    return handled
 
 
 def test_the_document_is_valid_openapi() -> None:
@@ -62,7 +51,7 @@ def test_the_document_is_valid_openapi() -> None:
 
 
 def test_the_described_verbs_are_those_that_the_function_answers(
-    handled: Mapping[str, Mapping[str, object]],
+    handled: Mapping[str, Mapping[str, Route[Any]]],
 ) -> None:
     assert {as_described(path): set(verbs) & VERBS for path, verbs in handled.items()} == {
         path: set(described(path)) for path in DOCUMENT["paths"]
@@ -73,7 +62,7 @@ def test_the_described_verbs_are_those_that_the_function_answers(
 
 
 def test_verbs_that_do_the_same_are_described_the_same(
-    handled: Mapping[str, Mapping[str, object]],
+    handled: Mapping[str, Mapping[str, Route[Any]]],
 ) -> None:
     for path, verbs in handled.items():
         operations = described(as_described(path))
@@ -81,6 +70,43 @@ def test_verbs_that_do_the_same_are_described_the_same(
             if verb in verbs and verbs[verb] is verbs.get(other):
                 assert operations[verb]["responses"] == operations[other]["responses"]
                 assert operations[verb]["requestBody"] == operations[other]["requestBody"]
+
+
+ASKS: Final[Mapping[object, set[str]]] = {PUBLIC: set(), AWS_IDENTITY: {"aws"}}
+"""The credentials that the document asks for, where they are not those of the authorizer."""
+LETS_IN: Final[Mapping[object, str]] = {PUBLIC: "NONE", AWS_IDENTITY: "AWS_IAM"}
+"""The authorization of the gateway's routes, where it is not the authorizer."""
+
+
+def test_the_document_asks_for_credentials_where_the_route_needs_them() -> None:
+    for route in routes():
+        for verb in set(route.verbs.split()) & VERBS:
+            operation = described(as_described(route.path))[verb]
+            asked = {name for one in operation.get("security", DOCUMENT["security"]) for name in one}
+            assert asked == ASKS.get(route.needs, {"token", "idToken"}), route
+            # Without a signature AWS answers 403 as well.
+            assert ("401" in operation["responses"]) == (route.needs not in ASKS), route
+            assert ("403" in operation["responses"]) == (route.needs is not PUBLIC), route
+
+
+def test_the_gateway_has_every_route_and_lets_in_whom_it_needs() -> None:
+    resources = yaml.safe_load(TEMPLATE.read_text())["Resources"].values()
+    gateway = {
+        found["Properties"]["RouteKey"].removeprefix("ANY "): found["Properties"]["AuthorizationType"]
+        for found in resources
+        if found["Type"] == "AWS::ApiGatewayV2::Route"
+    }
+    assert gateway.pop("$default") == "CUSTOM"
+    needed = {
+        next(
+            key
+            for key in gateway
+            if route.path.startswith(key.removesuffix("{path+}"))
+            and (key.endswith("{path+}") or key == route.path)
+        ): LETS_IN.get(route.needs, "CUSTOM")
+        for route in routes()
+    }
+    assert needed == gateway
 
 
 def test_every_status_of_the_design_is_described_and_no_other() -> None:
