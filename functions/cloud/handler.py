@@ -21,12 +21,14 @@ from holdfast.cloud import locking, staging, uploads, versions, workspaces
 from holdfast.cloud.ids import OutputId, UploadId, VersionId, WorkspaceId
 from holdfast.cloud.names import organization_and_workspace, require_organization, state_name
 from holdfast.errors import (
+    Absent,
+    Conflict,
     HoldfastError,
+    Invalid,
     InvalidDocument,
     Locked,
     LockLost,
     NoState,
-    NotAllowed,
     NoWorkspace,
     TooLarge,
     UnknownRoute,
@@ -343,8 +345,8 @@ def _lock_stays(name: StateName) -> Iterator[None]:
     """Say in a refusal that clients keep the lock after a write that failed: they show it as the user's."""
     try:
         yield
-    except HoldfastError as error:
-        if 400 <= error.status < 500 and not isinstance(error, Locked | LockLost | NotAllowed):
+    except (Invalid, Absent, Conflict) as error:
+        if not isinstance(error, Locked | LockLost):
             workspace = "/".join(organization_and_workspace(name) or ())
             error.message += f" The lock stays until you run 'terraform force-unlock {workspace}'."
         raise
