@@ -103,6 +103,7 @@ _UNFREEZE_VERB: Final = "holdfast.state.freeze:unfreeze"
 _BREAK: Final = "holdfast.state.locks:break_exactly"
 _ANSWER_ACQUIRE: Final = "terraform_http.handler:_acquire"
 _ANSWER_RELEASE: Final = "terraform_http.handler:_release"
+_ROUTE_CHECK: Final = "gateway.router:Route.check"
 _NEVER_ACKNOWLEDGED: Final = "holdfast.state.guards:was_never_acknowledged"
 
 
@@ -555,10 +556,10 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
                 _ANSWER_RELEASE,
                 "release",
                 "lock = _memory.take('lock')\n"
-                "if lock and lock.principal == caller.principal "
+                "if lock and lock.principal == request.caller.principal "
                 "and lock.info.id.encode() in request.body():\n"
-                "    request.store.remove_version(name.lock_key, lock.version_id)\n"
-                "    return Response(Event.LOCK_RELEASED)",
+                "    request.store.remove_version(request.name.lock_key, lock.version_id)\n"
+                "    return Response()",
             ),
         ),
         "a restore keeps its lock": _at("restore", _KEEPS_ITS_LOCK),
@@ -626,7 +627,9 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         ),
     },
     Invariant.ALLOWED: {
-        f"{what} does not ask for the right": _at(where, WithoutCall(function, "require", which=which))
+        f"neither {what} nor its route asks for the right": _at(
+            where, WithoutCall(function, "require", which=which), Returns(_ROUTE_CHECK, "None")
+        )
         for what, function, which, where in (
             ("a delete", _DELETE, (0, 1), "writer-tries"),
             ("a restore", _RESTORE, (0, 1), "writer-tries"),
