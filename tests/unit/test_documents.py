@@ -18,7 +18,7 @@ from holdfast.identity.authentication import AuthMethod, DenialReason
 from holdfast.s3 import object_metadata
 from holdfast.s3.store import ObjectVersion
 from holdfast.state import lock_info, operator, restore
-from holdfast.state.current_state import METADATA_NAMES, Superseded, version_metadata
+from holdfast.state.current_state import Superseded, version_metadata
 from holdfast.state.document import Revision, StateDocument
 from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import HeldLock, LockIdentity
@@ -153,7 +153,7 @@ def test_every_name_of_a_versions_metadata_is_in_the_design() -> None:
     _, _, rest = one_line(DOCS / "design.md").partition("A state version carries metadata:")
     listed, _, _ = rest.partition("A lock carries")
 
-    assert set(re.findall(r"`([a-z0-9-]+)`", listed)) == set(METADATA_NAMES)
+    assert set(re.findall(r"`([a-z0-9-]+)`", listed)) == set(object_metadata.VERSION_FIELDS)
 
 
 def largest_metadata(character: str, *, is_restored: bool) -> dict[str, str]:
@@ -192,7 +192,7 @@ def test_the_largest_metadata_of_a_version_is_within_the_limit_of_s3(
 def test_a_version_has_the_listed_metadata_and_no_other() -> None:
     written, restored = (largest_metadata("x", is_restored=is_restored) for is_restored in (False, True))
 
-    assert written.keys() | restored.keys() == set(METADATA_NAMES)
+    assert written.keys() | restored.keys() == set(object_metadata.VERSION_FIELDS)
     assert restored.keys() - written.keys() == {"restored-from", "reason"}
 
 

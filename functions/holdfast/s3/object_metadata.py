@@ -1,5 +1,7 @@
 """User-defined metadata of S3 objects: percent-encoded, and cut to what fits."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
@@ -7,6 +9,42 @@ VALUE_LIMIT: Final = 200
 """The most bytes of one metadata value, encoded; all of an object's metadata must fit in S3's 2 KB."""
 REASON_LIMIT: Final = 500
 """The same of the one value that people write as a sentence: a space takes three bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What there is to know of a metadata field of a state version.
+
+    Attributes:
+        shown_as: the member of the API's document of a version that shows it; None if nothing does.
+        hidden_because: why nothing shows it.
+        limit: the most bytes of its value, encoded.
+    """
+
+    shown_as: str | None = None
+    hidden_because: str = ""
+    limit: int = VALUE_LIMIT
+
+
+_FOR_FENCE: Final = "it is compared by writes and by the history, whose `status` is what comes of it"
+
+VERSION_FIELDS: Final[Mapping[str, Field]] = {
+    "sha256": Field("sha256"),
+    "serial": Field("serial"),
+    "lineage": Field("lineage"),
+    "terraform-version": Field("terraform_version"),
+    "lock-id": Field("lock_id"),
+    "who": Field("who"),
+    "operation": Field("operation"),
+    "written-by": Field("principal"),
+    "over-serial": Field(hidden_because=_FOR_FENCE),
+    "over-lineage": Field(hidden_because=_FOR_FENCE),
+    "over-refused": Field(hidden_because=_FOR_FENCE),
+    "upload": Field(hidden_because="the key of an upload says nothing to people"),
+    "restored-from": Field("restored_from"),
+    "reason": Field("reason", limit=REASON_LIMIT),
+}
+"""The user metadata of a state version; `over-*` is the superseded revision. The names are stored."""
 
 
 def encode(value: str, limit: int | None = VALUE_LIMIT) -> str:
@@ -24,7 +62,7 @@ def encode(value: str, limit: int | None = VALUE_LIMIT) -> str:
 
 def encode_named(name: str, value: str) -> str:
     """Percent-encode a metadata value, cut to what fits under its name."""
-    return encode(value, REASON_LIMIT if name == "reason" else VALUE_LIMIT)
+    return encode(value, VERSION_FIELDS[name].limit if name in VERSION_FIELDS else VALUE_LIMIT)
 
 
 def fits(value: str) -> bool:

@@ -7,7 +7,6 @@ version that another program wrote is read whole.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from holdfast.access import Caller
 from holdfast.errors import InvalidState
@@ -16,12 +15,6 @@ from holdfast.s3.store import ObjectVersion, Store
 from holdfast.state import document
 from holdfast.state.document import Revision, StateDocument
 from holdfast.state.locks import HeldLock
-
-METADATA_NAMES: Final = (
-    *("sha256", "serial", "lineage", "terraform-version", "lock-id", "who", "operation", "written-by"),
-    *("over-serial", "over-lineage", "over-refused", "upload", "restored-from", "reason"),
-)
-"""The user metadata of a state version; `over-*` is the superseded revision. The names are stored."""
 
 
 @dataclass(frozen=True, slots=True)
