@@ -18,6 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from gateway.responses import Response
 from holdfast import audit, audit_log, names
 from holdfast.access import Action, Caller
+from holdfast.api import v1
 from holdfast.audit_log import FIRST_SPAN, GROWTH, Line, milliseconds
 from holdfast.errors import InvalidName, InvalidRequest, OutcomeUnknown, StorageRefused
 from holdfast.names import StateName
@@ -101,7 +102,7 @@ def read(request: Request) -> Response:
     lines, rest = _page(_place(asked, datetime.now(UTC)), state, caller)
     return Response(
         documents.answer(
-            {"events": [_fields(line.event) for line in lines], "next": str(rest) if rest else None}
+            v1.Activity(events=tuple(_fields(line.event) for line in lines), next=str(rest) if rest else None)
         ),
         {"state": state.value if state else None},
     )

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 from gateway import logged
 from gateway.responses import Response
+from holdfast.api import v1
 from holdfast.audit import Event
 from holdfast.cloud import workspaces
 from holdfast.errors import BaseChanged, InvalidRequest
@@ -22,7 +23,7 @@ def create(request: Request) -> Response:
     """Declare the name of a state."""
     request.document()
     created = workspaces.declare(request.store, request.name, request.caller)
-    return Response(documents.answer({"name": request.name.value, "created": created}))
+    return Response(documents.answer(v1.Declared(name=request.name.value, created=created)))
 
 
 def restore(request: Request) -> Response:
@@ -43,14 +44,14 @@ def restore(request: Request) -> Response:
     )
     return Response(
         documents.answer(
-            {
-                "name": request.name.value,
-                "version": restored.version_id,
-                "serial": restored.revision.serial,
-                "restored_from": restored.restored_from,
-                "restored_serial": restored.restored.serial,
-                "changed": restored.changed,
-            }
+            v1.Restored(
+                name=request.name.value,
+                version=restored.version_id,
+                serial=restored.revision.serial,
+                restored_from=restored.restored_from,
+                restored_serial=restored.restored.serial,
+                changed=restored.changed,
+            )
         ),
         logged={
             "operation": "restore",
@@ -77,7 +78,7 @@ def delete(request: Request) -> Response:
 
     removed = delete_state(request.store, request.name, request.caller, seen=seen, check=check)
     return Response(
-        documents.answer({"name": request.name.value, "version": removed.version_id}),
+        documents.answer(v1.Deleted(name=request.name.value, version=removed.version_id)),
         {"version_id": removed.version_id},
     )
 
@@ -95,14 +96,14 @@ def undelete(request: Request) -> Response:
     )
     return Response(
         documents.answer(
-            {
-                "name": request.name.value,
-                "version": undeleted.version_id,
-                "serial": undeleted.revision.serial,
-                "lineage": undeleted.revision.lineage,
-                "from_version": undeleted.from_version,
-                "from_time": documents.time(undeleted.from_time),
-            }
+            v1.Undeleted(
+                name=request.name.value,
+                version=undeleted.version_id,
+                serial=undeleted.revision.serial,
+                lineage=undeleted.revision.lineage,
+                from_version=undeleted.from_version,
+                from_time=undeleted.from_time,
+            )
         ),
         logged={
             "operation": "undelete",
@@ -121,7 +122,7 @@ def break_lock(request: Request) -> Response:
         request.store, request.name, text(asked, "id"), text(asked, "version"), request.caller
     )
     return Response(
-        documents.answer({"name": request.name.value, "removed": removed.info is not None}),
+        documents.answer(v1.Removed(name=request.name.value, removed=removed.info is not None)),
         logged.of_removed(removed),
     )
 
@@ -141,7 +142,7 @@ def freeze(request: Request) -> Response:
     )
     ends = documents.time(until) if until else None
     return Response(
-        documents.answer({"name": request.name.value, "freeze": documents.freeze(frozen)}),
+        documents.answer(v1.Frozen(name=request.name.value, freeze=documents.freeze(frozen))),
         logged={"freeze": frozen.id, "reason": frozen.reason, "until": ends},
     )
 
@@ -152,4 +153,4 @@ def unfreeze(request: Request) -> Response:
     freeze_id = text(request.parameters, "id")
     removed = freezing.unfreeze(request.store, request.name, freeze_id, request.caller)
     said = {"freeze": removed.freeze.id, "held_by": removed.principal} if removed and removed.freeze else {}
-    return Response(documents.answer({"name": request.name.value, "removed": removed is not None}), said)
+    return Response(documents.answer(v1.Removed(name=request.name.value, removed=removed is not None)), said)

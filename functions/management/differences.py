@@ -7,6 +7,7 @@ from typing import Any, Final
 from gateway import payload
 from gateway.responses import Response
 from holdfast.access import Action
+from holdfast.api import form, v1
 from holdfast.errors import InvalidRequest, NoState, NoSuchVersion, TooLarge, UnreadableVersion
 from holdfast.names import StateName
 from holdfast.s3.store import Larger, Object, Store
@@ -14,7 +15,6 @@ from holdfast.state import diff
 from holdfast.state.diff import Attribute, Diff, OutputChange, ResourceChange
 from holdfast.state.document import StateDocument
 from holdfast.state.operator import check_version_id, no_such_version
-from management import documents
 from management.requests import Request
 
 _HISTORY_PAGE: Final = 20
@@ -40,7 +40,7 @@ def respond(request: Request) -> Response:
         raise InvalidRequest("'values' must be true or false.")
     before, after = _versions(request.store, name, asked.get("from"), asked.get("to"))
     found = diff.compare(before.body, after.body, values=values)
-    body = json.dumps(_document(name, before, after, found, values=values)).encode()
+    body = json.dumps(form.write(_document(name, before, after, found, values=values))).encode()
     try:
         encoded = payload.encode(body, accepts_gzip=request.accepts_gzip)
     except TooLarge:
@@ -109,45 +109,41 @@ def _too_large(before: int, after: int) -> TooLarge:
 # --- documents -----------------------------------------------------------------------------------
 
 
-def _document(
-    name: StateName, before: Object, after: Object, found: Diff, *, values: bool
-) -> Mapping[str, Any]:
-    return {
-        "name": name.value,
-        "from": _side(before, found.before),
-        "to": _side(after, found.after),
-        "encrypted": found.encrypted,
-        "values": values,
-        "lineage_changed": found.lineage_changed,
-        "resources": [_resource(resource) for resource in found.resources],
-        "outputs": [_output(output) for output in found.outputs],
-        "summary": found.summary,
-    }
+def _document(name: StateName, before: Object, after: Object, found: Diff, *, values: bool) -> v1.Differences:
+    return v1.Differences(
+        name=name.value,
+        from_=_side(before, found.before),
+        to=_side(after, found.after),
+        encrypted=found.encrypted,
+        values=values,
+        lineage_changed=found.lineage_changed,
+        resources=tuple(map(_resource, found.resources)),
+        outputs=tuple(v1.OutputChange(name=output.name, **_values(output)) for output in found.outputs),
+        summary=found.summary,
+    )
 
 
-def _side(version: Object, head: StateDocument) -> Mapping[str, Any]:
-    return {
-        "version": version.version.version_id,
-        "serial": head.revision.serial,
-        "terraform_version": head.terraform_version,
-        "time": documents.time(version.version.last_modified),
-        "size": len(version.body),
-    }
+def _side(version: Object, head: StateDocument) -> v1.Side:
+    return v1.Side(
+        version=version.version.version_id,
+        serial=head.revision.serial,
+        terraform_version=head.terraform_version,
+        time=version.version.last_modified,
+        size=len(version.body),
+    )
 
 
-def _resource(resource: ResourceChange) -> Mapping[str, Any]:
-    return {
-        "address": resource.address,
-        "change": resource.change,
-        "moved_from": resource.moved_from,
-        "type": resource.type,
-        "tainted": resource.tainted,
-        "attributes": [{"path": attribute.path, **_values(attribute)} for attribute in resource.attributes],
-    }
-
-
-def _output(output: OutputChange) -> Mapping[str, Any]:
-    return {"name": output.name, **_values(output)}
+def _resource(resource: ResourceChange) -> v1.ResourceChange:
+    return v1.ResourceChange(
+        address=resource.address,
+        change=resource.change,
+        moved_from=resource.moved_from,
+        type=resource.type,
+        tainted=resource.tainted,
+        attributes=tuple(
+            v1.AttributeChange(path=attribute.path, **_values(attribute)) for attribute in resource.attributes
+        ),
+    )
 
 
 def _values(differing: Attribute | OutputChange) -> Mapping[str, Any]:

@@ -1,12 +1,13 @@
 """What the management API reads: states, history, content, differences, locks, the caller."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from gateway import downloads, payload
 from gateway.payload import Payload
 from gateway.responses import Response
 from holdfast.access import Action
+from holdfast.api import v1
+from holdfast.api.form import Document
 from holdfast.audit import Event
 from holdfast.errors import InvalidRequest, NoState, TooLarge
 from holdfast.s3.store import Object, ObjectVersion
@@ -69,7 +70,7 @@ def lock(request: Request) -> Response:
     """Respond with the lock of one state."""
     request.caller.require(Action.READ_OUTPUTS, request.name)
     held = state_locks.read(request.store, request.name)
-    document = {"name": request.name.value, "lock": documents.lock(held) if held else None}
+    document = v1.LockOfState(name=request.name.value, lock=documents.lock(held) if held else None)
     return _large(request, document)
 
 
@@ -78,7 +79,7 @@ def whoami(request: Request) -> Response:
     return Response(documents.answer(documents.caller(request.require_authenticated())))
 
 
-def _large(request: Request, document: Mapping[str, Any]) -> Response:
+def _large(request: Request, document: Document) -> Response:
     return Response(documents.large(document, accepts_gzip=request.accepts_gzip))
 
 

@@ -1,0 +1,179 @@
+"""The JSON form of the API's documents: written by the function, read by the command.
+
+A reader is tolerant, because the deployed API may be older or newer than it: it ignores members that it does
+not know, and takes a missing member for null.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from enum import Enum, auto
+from functools import cache, partial
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, TypeVar, get_args, get_origin, get_type_hints
+
+
+class Presence(Enum):
+    """What a document has for a member, where its type alone does not say it."""
+
+    NEVER_NULL = auto()
+    """The API always sends a value; None stands for that of an API that does not send the member."""
+    LEFT_OUT = auto()
+    """The member is left out where there is no value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a schema says of a member beside its type.
+
+    Attributes:
+        words: those that this version knows; another version may send others.
+        pattern: a regular expression.
+        min_length: in characters.
+        max_length: the same.
+    """
+
+    words: tuple[str, ...] = ()
+    pattern: str | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+
+
+Time = Annotated[datetime | None, Presence.NEVER_NULL]
+Number = Annotated[int | None, Presence.NEVER_NULL]
+Flag = Annotated[bool | None, Presence.NEVER_NULL]
+
+Json = Mapping[str, Any]
+"""A JSON object."""
+
+_D = TypeVar("_D", bound="Document")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A JSON object of the API. Its members have the names of its fields, without an underscore at the end.
+
+    Attributes:
+        raw: the object that it was read from, with members that this version does not know; else empty.
+    """
+
+    raw: Json = field(default_factory=dict, kw_only=True, repr=False, compare=False)
+
+
+def time(moment: datetime) -> str:
+    """Return a time in the form of RFC 3339, in whole seconds."""
+    # A list has a thousand of them, and `strftime` takes five times as long.
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
+
+
+def write(document: Document) -> dict[str, Any]:
+    """Return the JSON object of a document."""
+    values = ((member, getattr(document, member.attribute)) for member in members(type(document)))
+    return {
+        member.name: _plain(value)
+        for member, value in values
+        if value is not None or Presence.LEFT_OUT not in member.notes
+    }
+
+
+def read(kind: type[_D], value: object) -> _D:
+    """Read a document.
+
+    Args:
+        kind: its class.
+        value: the JSON value; another one than an object has no members.
+
+    Returns:
+        The document. A member that is missing or has another type is None, a text empty, a list empty.
+    """
+    raw = value if isinstance(value, dict) else {}
+    return kind(**{each.attribute: each.read(raw.get(each.name)) for each in members(kind)}, raw=raw)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a document, as its class declares it.
+
+    Attributes:
+        name: in JSON.
+        attribute: the name of the field.
+        type: without what it is annotated with.
+        notes: what it is annotated with.
+        read: reads its JSON value.
+    """
+
+    name: str
+    attribute: str
+    type: Any
+    notes: tuple[object, ...]
+    read: Callable[[object], object]
+
+
+def members(kind: type[Document]) -> Sequence[Member]:
+    """Return the members of a document, in their order."""
+    key: Any = kind  # mypy does not know that a class can be hashed whose instances cannot
+    return _members(key)
+
+
+@cache
+def _members(kind: Any) -> Sequence[Member]:
+    hints = get_type_hints(kind, include_extras=True)
+    found = []
+    for attribute in (each.name for each in fields(kind) if each.name != "raw"):
+        type_, *notes = get_args(hints[attribute]) if _is_annotated(hints[attribute]) else [hints[attribute]]
+        name = attribute.removesuffix("_")
+        found.append(Member(name, attribute, type_, tuple(notes), _reader(type_)))
+    return found
+
+
+def _is_annotated(hint: Any) -> bool:
+    return get_origin(hint) is Annotated
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Document):
+        return write(value)
+    if isinstance(value, datetime):
+        return time(value)
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _reader(type_: Any) -> Callable[[object], object]:
+    """Return what reads a value of a type."""
+    if get_origin(type_) is UnionType:
+        [given] = [each for each in get_args(type_) if each is not NoneType]
+        read_given = _reader(given)
+        return lambda value: None if value is None else read_given(value)
+    if get_origin(type_) is tuple:
+        read_item = _reader(get_args(type_)[0])
+        return lambda value: tuple(map(read_item, value)) if isinstance(value, list) else ()
+    if isinstance(type_, type) and issubclass(type_, Document):
+        return partial(read, type_)
+    return _READERS[get_origin(type_) or type_]
+
+
+def _text(value: object) -> str:
+    """Return a text as it is; JSON for something else, so that it can be shown."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _time(value: object) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(_text(value))
+        return found.astimezone(UTC) if found.tzinfo else None
+    except (ValueError, OverflowError):
+        return None
+
+
+_READERS: Final[Mapping[Any, Callable[[object], object]]] = {
+    str: _text,
+    datetime: _time,
+    int: lambda value: value if type(value) is int else None,
+    bool: lambda value: value if isinstance(value, bool) else None,
+    Mapping: lambda value: value if isinstance(value, dict) else {},
+}

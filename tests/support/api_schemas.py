@@ -1,0 +1,105 @@
+"""The schemas of docs/openapi.yaml that are made from the documents of `holdfast.api.v1`."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from types import NoneType, UnionType
+from typing import Any, Final, get_args, get_origin
+
+from holdfast.api import form, v1
+from holdfast.api.form import Document, Member, Presence, Rule
+
+_TYPES: Final[Mapping[Any, Mapping[str, str]]] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    bool: {"type": "boolean"},
+    datetime: {"type": "string", "format": "date-time"},
+    Mapping: {"type": "object"},
+}
+_WIDTH: Final = 120
+
+
+def documents() -> dict[str, type[Document]]:
+    """Return the documents that the management API sends or is sent, by their names."""
+    return {
+        name: kind
+        for name, kind in vars(v1).items()
+        if isinstance(kind, type) and issubclass(kind, Document) and kind.__module__ == v1.__name__
+    }
+
+
+def yaml() -> str:
+    """Return the schemas as they stand in docs/openapi.yaml."""
+    return "".join(f"    {line}\n" for name, kind in documents().items() for line in _lines(name, kind))
+
+
+def meanings(kind: type[Document]) -> dict[str, str]:
+    """Return what the docstring of a document and of those that it extends say of its members."""
+    said: dict[str, str] = {}
+    for each in reversed(kind.__mro__[:-1]):
+        if each is not Document:
+            _, _, listed = (each.__doc__ or "").partition("Attributes:")
+            said |= {
+                name.removesuffix("_"): text
+                for name, text in re.findall(r"^ +(\w+): (.+)$", listed, re.MULTILINE)
+            }
+    return said
+
+
+def _lines(name: str, kind: type[Document]) -> Iterator[str]:
+    members = form.members(kind)
+    said = meanings(kind)
+    yield f"{name}:"
+    yield f"  description: {json.dumps((kind.__doc__ or '').partition(chr(10))[0])}"
+    yield "  type: object"
+    yield "  required:"
+    yield from (f"    - {each.name}" for each in members if Presence.LEFT_OUT not in each.notes)
+    yield "  additionalProperties: false"
+    yield "  properties:"
+    for member in members:
+        schema = _schema(member)
+        line = f"    {member.name}: {_flow({**schema, 'description': said[member.name]})}"
+        if len(line) + 4 <= _WIDTH:
+            yield line
+            continue
+        yield f"    {member.name}:"
+        yield from (f"      {key}: {_flow(value)}" for key, value in schema.items())
+        yield f"      description: {json.dumps(said[member.name])}"
+
+
+def _schema(member: Member) -> dict[str, Any]:
+    schema = _of_type(member.type, is_nullable=not {*Presence} & {*member.notes})
+    for rule in member.notes:
+        if isinstance(rule, Rule):
+            if rule.words:
+                nothing = [None] if "null" in schema["type"] else []
+                schema = {"enum": [*rule.words, *nothing]}
+            limits = {"pattern": rule.pattern, "minLength": rule.min_length, "maxLength": rule.max_length}
+            schema |= {name: limit for name, limit in limits.items() if limit is not None}
+    return schema
+
+
+def _of_type(kind: Any, *, is_nullable: bool = True) -> dict[str, Any]:
+    if get_origin(kind) is UnionType:
+        [given] = [each for each in get_args(kind) if each is not NoneType]
+        schema = _of_type(given)
+        if not is_nullable:
+            return schema
+        if "$ref" in schema:
+            return {"oneOf": [schema, {"type": "null"}]}
+        return {**schema, "type": [schema["type"], "null"]}
+    if get_origin(kind) is tuple:
+        return {"type": "array", "items": _of_type(get_args(kind)[0])}
+    if isinstance(kind, type) and issubclass(kind, Document):
+        return {"$ref": f"#/components/schemas/{kind.__name__}"}
+    return dict(_TYPES[get_origin(kind) or kind])
+
+
+def _flow(value: object) -> str:
+    """Return a value as YAML writes it in one line."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {_flow(each)}' for key, each in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_flow, value))}]"
+    return value if isinstance(value, str) and re.fullmatch(r"(?!null)[a-z_-]+", value) else json.dumps(value)
