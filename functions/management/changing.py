@@ -12,6 +12,7 @@ from holdfast.s3.store import Object
 from holdfast.state import freeze as freezing
 from holdfast.state import locks
 from holdfast.state.delete import delete as delete_state
+from holdfast.state.operator import check_version_id
 from holdfast.state.restore import Wanted
 from holdfast.state.restore import restore as restore_state
 from holdfast.state.undelete import undelete as undelete_state
@@ -67,7 +68,7 @@ def restore(request: Request) -> Response:
 
 def delete(request: Request) -> Response:
     """Delete a state, if the version that the operator saw still is current."""
-    seen = text(request.document("version"), "version")
+    seen = check_version_id(text(request.document("version"), "version"))
 
     def check(current: Object) -> None:
         if current.version.version_id != seen:

@@ -14,6 +14,7 @@ from holdfast.state import catalog
 from holdfast.state.description import Current, Description
 from holdfast.state.history import History, Version
 from holdfast.state.locks import Freeze, HeldLock
+from holdfast.state.resolve import Match, Reference, Resolution
 
 _OF_CLIENT: Final = 200
 """Characters of each text of a client that a list shows: a page with all of them might not fit a response."""
@@ -171,6 +172,28 @@ def _version(version: Version) -> v1.Version:
         status=version.status.value if version.status else None,
         restored_from=metadata.get("restored-from"),
         reason=metadata.get("reason"),
+    )
+
+
+def resolved(name: StateName, reference: Reference, resolution: Resolution) -> v1.Resolved:
+    """Return what a reference means."""
+    return v1.Resolved(
+        name=name.value,
+        reference=reference.text,
+        found=_match(resolution.version),
+        current=_match(resolution.current),
+        next=resolution.next,
+    )
+
+
+def _match(match: Match | None) -> v1.ResolvedVersion | None:
+    if match is None:
+        return None
+    return v1.ResolvedVersion(
+        version=match.id,
+        serial=match.serial if match.serial >= 0 else None,
+        time=match.time,
+        status=match.status or None,
     )
 
 

@@ -55,6 +55,7 @@ _ROUTES: Final = [
         "/states", "GET", reading.states, Event.STATES_LISTED, needs=ANY_CALLER, query="prefix cursor deleted"
     ),
     Route("/locks", "GET", reading.locks, Event.LOCKS_LISTED, needs=ANY_CALLER, query="prefix cursor"),
+    Route("/names", "GET", reading.names, Event.STATES_LISTED, needs=ANY_CALLER, query="pattern cursor"),
     Route(
         "/activity",
         "GET",
@@ -67,6 +68,14 @@ _ROUTES: Final = [
     Route("/states/{name+}", "GET", reading.state, Event.STATE_DESCRIBED, needs=Action.READ_OUTPUTS),
     Route(
         "/versions/{name+}", "GET", reading.versions, Event.HISTORY_READ, needs=Action.READ, query="cursor"
+    ),
+    Route(
+        "/resolve/{name+}",
+        "GET",
+        reading.resolve,
+        Event.HISTORY_READ,
+        needs=Action.READ,
+        query="version cursor",
     ),
     Route(
         "/content/{name+}",

@@ -13,9 +13,10 @@ from holdfast.errors import InvalidRequest, NoState, TooLarge
 from holdfast.s3.store import Object, ObjectVersion
 from holdfast.state import catalog, declared, description, history, read
 from holdfast.state import locks as state_locks
+from holdfast.state import resolve as resolving
 from holdfast.state.operator import check_version_id
 from management import documents, environment
-from management.requests import Request
+from management.requests import Request, text
 
 
 def states(request: Request) -> Response:
@@ -45,6 +46,29 @@ def versions(request: Request) -> Response:
     if not page.versions and cursor is None and not _is_known(request):
         raise _no_state(request)
     return _large(request, documents.history(request.name, page))
+
+
+def resolve(request: Request) -> Response:
+    """Respond with the exact ID of the version that a reference means, and with the current one's."""
+    sent = request.parameters
+    reference = resolving.parse(text(sent, "version"))
+    try:
+        resolution = resolving.resolve(
+            request.store, request.name, reference, sent.get("cursor"), request.caller
+        )
+    except NoState:
+        raise _no_state(request) from None
+    return _large(request, documents.resolved(request.name, reference, resolution))
+
+
+def names(request: Request) -> Response:
+    """Respond with a page of the names that a pattern matches."""
+    sent = request.parameters
+    found, next_ = catalog.page_of_names(
+        request.store, text(sent, "pattern"), sent.get("cursor"), request.caller
+    )
+    page = v1.NamePage(names=tuple(name.value for name in found), next=next_)
+    return _large(request, page)
 
 
 def content(request: Request) -> Response:

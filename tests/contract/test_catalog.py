@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from holdfast import names
-from holdfast.access import Action, Caller, Role
+from holdfast.access import Action, Caller, Role, matches
 from holdfast.errors import InvalidRequest, StorageRefused
 from holdfast.s3.store import Store
 from holdfast.state import catalog, locks, walk
@@ -90,6 +90,34 @@ def test_a_prefix_lists_what_begins_so_and_no_lock_of_another_name(bucket: Bucke
     # The key of the lock of 'a' begins so, too.
     locked = every_page(bucket, catalog.page_of_locks, page_size, "a.tfstate.tf")
     assert [one.name.value for one in locked] == ["a.tfstate.tfl"]
+
+
+@pytest.mark.parametrize("page_size", [1, 3, 1000])
+def test_a_pattern_is_resolved_to_each_name_of_the_list_of_states_once(
+    bucket: Bucket, page_size: int
+) -> None:
+    entangled(bucket)
+    for caller in (ADA, Caller("token:a", Role.OUTPUTS, ("a*", "c"))):
+        listed = {one.name for one in every_page(bucket, catalog.page_of_states, 1000, caller=caller)}
+        for pattern in ("*", "a.*", "a*", "a.tfstate", "*b", "z*"):
+            resolved: list[names.StateName] = []
+            cursor = None
+            while True:
+                page, cursor = catalog.page_of_names(
+                    bucket.store(), pattern, cursor, caller, page_size=page_size
+                )
+                resolved += page
+                if cursor is None:
+                    break
+            assert sorted(map(str, resolved)) == sorted(
+                name.value for name in listed if matches(pattern, name)
+            )
+
+
+@pytest.mark.parametrize("pattern", ["a//*", "/", "ü*", "-*"])
+def test_a_pattern_that_no_name_can_match_is_refused(bucket: Bucket, pattern: str) -> None:
+    with pytest.raises(InvalidRequest, match="covers no possible state"):
+        catalog.page_of_names(bucket.store(), pattern, None, ADA)
 
 
 def test_a_state_has_the_size_and_the_time_of_its_current_version_on_every_page(bucket: Bucket) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any, cast
 from urllib.parse import parse_qsl
@@ -212,6 +213,87 @@ def test_what_there_is_not_gets_its_code(manage: Handle, bucket: Bucket) -> None
     [large] = written(bucket, state(1, content="x" * 1_000_000))
     written(bucket, state(2))
     assert error(ask(manage, "POST", RESTORE, back_to(large))) == (413, "too_large")
+
+
+# --- references, which move, and exact IDs, which do not ---------------------------------------------
+
+
+def resolved(manage: Handle, reference: str) -> Any:
+    return done(ask(manage, "GET", "resolve/network/prod", query={"version": reference}))
+
+
+@pytest.mark.parametrize("is_lost", ["request", "response"])
+@pytest.mark.parametrize("form", ["@1", "@previous", "time"])
+def test_a_restore_whose_answer_is_lost_never_restores_what_a_reference_means_later(
+    manage: Handle, bucket: Bucket, form: str, is_lost: str
+) -> None:
+    first, second = written(bucket, state(1), state(2))
+    reference = f"@{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}" if form == "time" else form
+    meant = resolved(manage, reference)
+    exact = second if form == "time" else first
+    assert (meant["found"]["version"], meant["current"]["version"]) == (exact, second)
+    wanted = back_to(exact, current=second)
+    if is_lost == "response":
+        done(ask(manage, "POST", RESTORE, wanted))
+    before = bucket.bodies(NAME.state_key)
+    applied = state(len(before) + 1, content="applied in between")
+    written(bucket, applied)
+
+    retried = ask(manage, "POST", RESTORE, wanted)
+
+    assert error(retried) == (409, "base_changed")
+    assert bucket.bodies(NAME.state_key) == [*before, applied]
+    if form == "@previous":
+        assert resolved(manage, form)["found"]["version"] != exact
+
+
+def test_an_undelete_whose_answer_is_lost_undoes_the_deletion_that_was_meant(
+    manage: Handle, bucket: Bucket
+) -> None:
+    [only] = written(bucket, state(1))
+    done(ask(manage, "POST", DELETE, {"version": only}))
+    meant = resolved(manage, "@deleted")["found"]["version"]
+    assert {"marker": meant} == marker(bucket)
+    back = done(ask(manage, "POST", UNDELETE, {"marker": meant}))
+    assert resolved(manage, "@deleted")["found"]["version"] == meant
+    [applied] = written(bucket, state(2))
+    assert error(ask(manage, "POST", UNDELETE, {"marker": meant})) == (409, "base_changed")
+    done(ask(manage, "POST", DELETE, {"version": applied}))
+    assert resolved(manage, "@deleted")["found"]["version"] != meant
+    assert error(ask(manage, "POST", UNDELETE, {"marker": meant})) == (409, "base_changed")
+    assert back["from_version"] == only
+
+
+@pytest.mark.parametrize("reference", ["@1", "@previous", "@deleted", "@2026-11-20T14:00:00Z", "@"])
+def test_what_changes_a_state_or_reads_a_version_takes_no_reference(
+    manage: Handle, bucket: Bucket, reference: str
+) -> None:
+    written(bucket, state(1), state(2))
+    for method, path, body, query in (
+        ("POST", RESTORE, back_to(reference), {}),
+        ("POST", DELETE, {"version": reference}, {}),
+        ("POST", UNDELETE, {"marker": reference}, {}),
+        ("GET", "content/network/prod", None, {"version": reference}),
+        ("GET", "diff/network/prod", None, {"from": reference}),
+    ):
+        refused = ask(manage, method, path, body, query=query)
+        assert error(refused) == (400, "invalid_request"), path
+        assert "is a reference, which moves" in message(refused)
+    assert bucket.bodies(NAME.state_key) == [state(1), state(2)]
+
+
+def test_a_reference_of_a_state_that_there_is_not_gets_its_code(manage: Handle, bucket: Bucket) -> None:
+    path = "resolve/network/prod"
+    assert error(ask(manage, "GET", path, query={"version": "@1"})) == (404, "no_state")
+    written(bucket, state(1))
+    for query, expected in (
+        ({"version": "@2"}, (404, "no_such_version")),
+        ({"version": "@tomorrow"}, (400, "invalid_request")),
+        ({"version": "v-1"}, (400, "invalid_request")),
+        ({}, (400, "invalid_request")),
+        ({"version": "@1", "cursor": "x"}, (400, "invalid_request")),
+    ):
+        assert error(ask(manage, "GET", path, query=query)) == expected
 
 
 # --- what breaks a rule --------------------------------------------------------------------------

@@ -219,6 +219,55 @@ class VersionPage(Document):
 
 
 @dataclass(frozen=True, slots=True)
+class ResolvedVersion(Document):
+    """A version that a reference means.
+
+    Attributes:
+        version: its ID.
+        serial: its serial; null for a delete marker and another program's version.
+        time: when it was written.
+        status: what became of its write; null for a delete marker.
+    """
+
+    version: str
+    serial: int | None
+    time: Time
+    status: _Status
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved(Document):
+    """What a reference means. What changes a state takes the exact IDs alone.
+
+    Attributes:
+        name: of the state.
+        reference: as it was sent.
+        found: the version that it means; null if the search goes on with `next`.
+        current: the version that was current when the search began; null if there was none.
+        next: the cursor with which the search goes on.
+    """
+
+    name: str
+    reference: str
+    found: ResolvedVersion | None
+    current: ResolvedVersion | None
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NamePage(Document):
+    """A page of names.
+
+    Attributes:
+        names: of states, in order.
+        next: the cursor of the next page.
+    """
+
+    names: tuple[str, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Side(Document):
     """One of two versions that are compared.
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final, TypeVar
 
 from holdfast import names
-from holdfast.access import Action, Caller
+from holdfast.access import Action, Caller, check_pattern, matches
 from holdfast.errors import InvalidName, InvalidRequest
 from holdfast.names import StateName
 from holdfast.s3.store import HistoryEntry, ListedKey, Store
@@ -109,14 +109,38 @@ def page_of_states(
     """
     after = _begin("states", prefix, cursor, caller)
     walked = _walk_keys(store, prefix, after, caller, page_size)
-    found: dict[StateName, _Found] = {}
-    for _, entry in walked.entries:
-        _add(found, entry)
-    for name, one in list(found.items()):
-        # A state whose key comes before that of its lock, on the page before, was shown there.
-        if not one.listed.modified and name.state_key <= after and store.read_version(name.state_key):
-            del found[name]
+    found = _add_all(store, walked, after)
     return _page("states", walked, _with_locks(store, _decided(found, walked.until)))
+
+
+def page_of_names(
+    store: Store, pattern: str, cursor: str | None, caller: Caller, *, page_size: int = PAGE
+) -> tuple[Sequence[StateName], str | None]:
+    """List the names of states, and of locks whose state does not exist yet, that a pattern matches.
+
+    Args:
+        store: the bucket.
+        pattern: as in a scope.
+        cursor: `next` of the page before; None for the first.
+        caller: only states whose outputs they may read are listed.
+        page_size: the most keys of a page.
+
+    Returns:
+        The names, and the cursor of the next page; None if there is none.
+
+    Raises:
+        InvalidRequest: pattern or cursor break a rule.
+        OutcomeUnknown: S3 did not respond in time.
+    """
+    try:
+        check_pattern(pattern)
+    except ValueError as broken:
+        raise InvalidRequest(f"'pattern' is not valid: {broken}.") from None
+    prefix = pattern.partition("*")[0]
+    after = _begin("names", prefix, cursor, caller)
+    walked = _walk_keys(store, prefix, after, caller, page_size, pattern)
+    page = _page("names", walked, [])
+    return sorted(_add_all(store, walked, after), key=lambda name: name.value), page.next
 
 
 def page_of_deleted(
@@ -177,23 +201,32 @@ def page_of_locks(
     return _page("locks", walked, oldest_first)
 
 
-def _walk_keys(store: Store, prefix: str, after: str, caller: Caller, page_size: int) -> Walked[ListedKey]:
+def _walk_keys(
+    store: Store, prefix: str, after: str, caller: Caller, page_size: int, pattern: str = "*"
+) -> Walked[ListedKey]:
     """Walk the keys of current states and locks."""
 
     def list_keys(beginning: str, place: str) -> tuple[list[tuple[str, ListedKey]], str | None]:
         listed = store.keys_page(beginning, after=place, page_size=page_size + 1)
         return [(entry.key, entry) for entry in listed.keys], listed.last
 
-    return _walk(prefix, after, caller, list_keys, page_size)
+    return _walk(prefix, after, caller, list_keys, page_size, pattern)
 
 
-def _walk(prefix: str, after: str, caller: Caller, list_keys: walk.Listing[_T], page_size: int) -> Walked[_T]:
+def _walk(
+    prefix: str,
+    after: str,
+    caller: Caller,
+    list_keys: walk.Listing[_T],
+    page_size: int,
+    pattern: str = "*",
+) -> Walked[_T]:
     places = _places(prefix, caller)
     return walk.page(
         places,
         after,
         list_keys,
-        is_visible=lambda key: _may_see(key, prefix, caller),
+        is_visible=lambda key: _may_see(key, prefix, caller, pattern),
         is_cursor=lambda place: _can_continue(place, places, caller),
         page_size=page_size,
     )
@@ -203,13 +236,15 @@ def _places(prefix: str, caller: Caller) -> walk.Places:
     return walk.Places(_FOLDER, _LOCK_SUFFIX, caller.scope, prefix)
 
 
-def _may_see(key: str, prefix: str, caller: Caller) -> bool:
+def _may_see(key: str, prefix: str, caller: Caller, pattern: str = "*") -> bool:
     """Return whether it is the key of a state or a lock that the caller asks for and may see.
 
     A key can begin with a prefix where the name that it has does not: that of the lock of `a` with `a.tf`.
     """
     name = _state_of(key) or _locked_by(key)
-    return name is not None and name.value.startswith(prefix) and caller.may(Action.READ_OUTPUTS, name)
+    if name is None or not name.value.startswith(prefix):
+        return False
+    return matches(pattern, name) and caller.may(Action.READ_OUTPUTS, name)
 
 
 def _can_continue(place: str, places: walk.Places, caller: Caller) -> bool:
@@ -261,6 +296,18 @@ def _named(key: str, suffix: str) -> StateName | None:
         # The states and locks of probes are elsewhere.
         return None if name.is_probe else name
     return None
+
+
+def _add_all(store: Store, walked: Walked[ListedKey], after: str) -> dict[StateName, _Found]:
+    """Return what a page met, without the states that the page before has shown."""
+    found: dict[StateName, _Found] = {}
+    for _, entry in walked.entries:
+        _add(found, entry)
+    for name, one in list(found.items()):
+        # A state whose key comes before that of its lock, on the page before, was shown there.
+        if not one.listed.modified and name.state_key <= after and store.read_version(name.state_key):
+            del found[name]
+    return found
 
 
 def _add(found: dict[StateName, _Found], entry: ListedKey) -> None:

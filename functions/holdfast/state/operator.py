@@ -44,8 +44,13 @@ def check_version_id(version_id: str) -> str:
     """Return the ID of a version unchanged if S3 can have given it.
 
     Raises:
-        InvalidRequest: it is empty or too long.
+        InvalidRequest: it is empty or too long, or a reference: that would mean another version in a retry.
     """
+    if version_id.startswith("@"):
+        raise InvalidRequest(
+            f"{version_id[:60]!r} is a reference, which moves; send the exact ID of the version that it "
+            "means, as GET /manage/v1/resolve/NAME?version=REFERENCE returns it."
+        )
     if not 0 < len(version_id) <= LONGEST_VERSION_ID:
         raise InvalidRequest(f"The ID of a version has at most {LONGEST_VERSION_ID} characters.")
     return version_id

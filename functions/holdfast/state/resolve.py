@@ -1,0 +1,310 @@
+"""Which version of a state a reference means: `@12`, `@2026-11-20T14:00Z`, `@previous`, `@deleted`.
+
+A reference moves: after the next write, `@previous` is another version. So it is resolved to an exact ID by a
+request of its own, which changes nothing, and what changes a state takes exact IDs alone: a retry means the
+version that the first attempt meant.
+"""
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import astuple, dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Final
+
+from holdfast.access import Caller
+from holdfast.errors import InvalidRequest, NoState, NoSuchVersion, NoVersions
+from holdfast.names import StateName
+from holdfast.s3.store import Store
+from holdfast.state import cursor as cursors
+from holdfast.state import history
+from holdfast.state.history import Status, Version
+
+SECONDS: Final = 8.0
+"""After so long a search ends, and the next request goes on from there."""
+
+_RULE: Final = (
+    "'version' must be a serial, as @12; a time with an offset, as @2026-11-20T14:00:00Z; @previous; or "
+    "@deleted. An exact ID needs no resolving."
+)
+
+_UNDELETE: Final = "undelete"
+"""The operation that an undelete notes with the version that it writes."""
+_SERIAL: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
+
+
+class Word(Enum):
+    """A reference in words."""
+
+    PREVIOUS = "@previous"
+    """The newest version before the current one whose writer was not refused."""
+    DELETED = "@deleted"
+    """The delete marker that an undelete undoes: the newest, or the one beneath what an undelete wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a version is named by.
+
+    Attributes:
+        text: as it was sent.
+        means: a serial, a time, or a word.
+    """
+
+    text: str
+    means: int | datetime | Word
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A version, as far as a search remembers it from one request to the next.
+
+    Attributes:
+        id: of the version.
+        written: in seconds since 1970.
+        serial: of its document; -1 if nothing tells.
+        status: what became of its write; empty for a delete marker.
+        sha256: of its content; empty if nothing tells.
+    """
+
+    id: str
+    written: int
+    serial: int
+    status: str
+    sha256: str
+
+    @property
+    def time(self) -> datetime:
+        """Return when it was written."""
+        return datetime.fromtimestamp(self.written, UTC)
+
+    def __str__(self) -> str:
+        serial = f", serial {self.serial}" if self.serial >= 0 else ""
+        return f"version {self.id}{serial}, of {_moment(self.time)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What a reference means.
+
+    Attributes:
+        version: the version; None if the search goes on.
+        current: the version that was current when the search began; None if there was none.
+        next: the cursor with which the search goes on; None at its end.
+    """
+
+    version: Match | None
+    current: Match | None
+    next: str | None = None
+
+
+@dataclass(slots=True)
+class _Search:
+    """What a search knows.
+
+    Attributes:
+        name: of the state.
+        reference: what it looks for.
+        current: the current version when it began; None if there was none.
+        candidate: for a serial, the version that it means so far; for a time, the oldest that counts so far.
+        lowest: the lowest serial so far; -1 before the first.
+        highest: the highest serial so far.
+    """
+
+    name: StateName
+    reference: Reference
+    current: Match | None = None
+    candidate: Match | None = None
+    lowest: int = -1
+    highest: int = -1
+
+
+_NOTHING: Final = Match("", 0, -1, "", "")
+_MATCH: Final = (str, int, int, str, str)
+
+
+def _moment(when: datetime) -> str:
+    return f"{when:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def parse(text: str) -> Reference:
+    """Parse a reference.
+
+    Raises:
+        InvalidRequest: it breaks a rule.
+    """
+    named = text.removeprefix("@")
+    for word in Word:
+        if text == word.value:
+            return Reference(text, word)
+    if text.startswith("@") and _SERIAL.fullmatch(named):
+        return Reference(text, int(named))
+    # Of the first and the last day some offset leads out of what there is.
+    with suppress(ValueError, OverflowError):
+        at = datetime.fromisoformat(named)
+        if text.startswith("@") and at.tzinfo:
+            return Reference(text, at.astimezone(UTC))
+    raise InvalidRequest(_RULE)
+
+
+def resolve(
+    store: Store, name: StateName, reference: Reference, cursor: str | None, caller: Caller
+) -> Resolution:
+    """Search the history of a state for what a reference means, for `SECONDS` at most.
+
+    Args:
+        store: the bucket.
+        name: of the state.
+        reference: what is looked for.
+        cursor: `next` of the request before; None for the first.
+        caller: a reader.
+
+    Raises:
+        NotAllowed: the caller may not read this state.
+        InvalidRequest: several versions have this serial, and not one content; or no search gave this cursor.
+        NoState: there is no version of this state.
+        NoSuchVersion, NoVersions: no version is meant.
+        OutcomeUnknown: S3 did not respond in time.
+    """
+    ends = time.monotonic() + SECONDS
+    search, place = _begin(name, reference, cursor)
+    while True:
+        page = history.page(store, name, place, caller)
+        if place is None:
+            _look_at_newest(search, page.versions[0] if page.versions else None)
+        if found := _look(search, iter(page.versions)):
+            return Resolution(found, search.current)
+        place = page.next
+        if place is None:
+            return Resolution(_at_end(search), search.current)
+        if time.monotonic() >= ends:
+            return Resolution(None, search.current, _cursor(search, place))
+
+
+def _look_at_newest(search: _Search, newest: Version | None) -> None:
+    if newest is None:
+        raise NoState(f"There is no state '{search.name}'.")
+    if not newest.entry.is_delete_marker:
+        search.current = _match(newest)
+        if search.reference.means is Word.DELETED and newest.metadata.get("operation") != _UNDELETE:
+            raise NoSuchVersion(
+                f"The state {search.name} is not deleted: its version {newest.entry.id} is current, and "
+                "stays. To go back to an earlier version, use 'holdfast state restore'."
+            )
+    elif search.reference.means is Word.PREVIOUS:
+        raise NoSuchVersion(
+            f"The state {search.name} is deleted, so that no version is the one before the current one. "
+            f"'holdfast state undelete {search.name}' brings it back."
+        )
+
+
+def _look(search: _Search, versions: Iterator[Version]) -> Match | None:
+    """Look at a page of the history, newest first; return what is meant, None if that is not decided yet."""
+    means = search.reference.means
+    for version in versions:
+        match, is_marker = _match(version), version.entry.is_delete_marker
+        if means is Word.DELETED and is_marker:
+            return match
+        if isinstance(means, datetime) and is_marker and match.time <= means:
+            raise NoSuchVersion(
+                f"The state {search.name} was deleted at {search.reference}, since {_moment(match.time)}. "
+                f"'holdfast state history {search.name}' shows the versions before; name one by its ID."
+            )
+        if is_marker:
+            continue
+        if isinstance(means, int):
+            _compare(search, match, means)
+        elif match.status != Status.NEVER_ACKNOWLEDGED:
+            if means is Word.PREVIOUS and not (search.current and match.id == search.current.id):
+                return match
+            if isinstance(means, datetime) and match.time <= means:
+                return match
+            search.candidate = match
+    return None
+
+
+def _compare(search: _Search, match: Match, serial: int) -> None:
+    """Take a version for the one with this serial, unless another one with it has another content."""
+    if match.serial >= 0:
+        search.lowest = match.serial if search.lowest < 0 else min(search.lowest, match.serial)
+        search.highest = max(search.highest, match.serial)
+    if match.serial != serial:
+        return
+    before = search.candidate
+    if before and (not match.sha256 or before.sha256 != match.sha256):
+        raise InvalidRequest(
+            f"The state {search.name} has several versions with the serial {serial} and not one content: "
+            f"{before}; {match}. Name one by its ID."
+        )
+    # All have the same bytes. A version whose writer was refused could not be restored by its serial.
+    if before is None or (before.status, match.status) == (Status.NEVER_ACKNOWLEDGED, Status.ACKNOWLEDGED):
+        search.candidate = match
+
+
+def _at_end(search: _Search) -> Match:
+    """Decide at the end of the history."""
+    name, reference = search.name, search.reference
+    match reference.means:
+        case int():
+            if search.candidate:
+                return search.candidate
+            there = (
+                f"its serials are {search.lowest} to {search.highest}"
+                if search.lowest >= 0
+                else "no version of it has a serial"
+            )
+            raise NoSuchVersion(
+                f"The state {name} has no version with the serial {reference.means}: {there}. "
+                f"'holdfast state history {name}' shows them."
+            )
+        case datetime():
+            if search.candidate is None:
+                raise NoSuchVersion(f"The state {name} has no version that was acknowledged.")
+            raise NoSuchVersion(
+                f"The state {name} has no version at {reference}: the oldest is {search.candidate}."
+            )
+        case Word.PREVIOUS:
+            raise NoSuchVersion(
+                f"The state {name} has no version before the current one that was acknowledged."
+            )
+        case Word.DELETED:
+            raise NoVersions(f"There is no delete marker of the state {name} any more that could be undone.")
+
+
+def _match(version: Version) -> Match:
+    return Match(
+        version.entry.id,
+        int(version.entry.last_modified.timestamp()),
+        version.noted.revision.serial if version.noted and version.noted.revision else -1,
+        version.status.value if version.status else "",
+        version.noted.sha256 if version.noted else "",
+    )
+
+
+def _cursor(search: _Search, place: str) -> str:
+    matches = (*astuple(search.current or _NOTHING), *astuple(search.candidate or _NOTHING))
+    return cursors.encode(
+        "resolve", [search.name.value, search.reference.text, place, search.lowest, search.highest, *matches]
+    )
+
+
+def _begin(name: StateName, reference: Reference, cursor: str | None) -> tuple[_Search, str | None]:
+    if cursor is None:
+        return _Search(name, reference), None
+    of, text, place, lowest, highest, *matches = cursors.decode(
+        "resolve", cursor, str, str, str, int, int, *_MATCH, *_MATCH
+    )
+    if (of, text) != (name.value, reference.text):
+        raise cursors.invalid()
+    current, candidate = Match(*matches[: len(_MATCH)]), Match(*matches[len(_MATCH) :])
+    with suppress(ValueError, OverflowError, OSError):
+        if current.time and candidate.time:
+            search = _Search(name, reference, current if current.id else None, None, lowest, highest)
+            search.candidate = candidate if candidate.id else None
+            return search, place
+    raise cursors.invalid()  # a time that no page had
