@@ -3,20 +3,21 @@
 import json
 import shlex
 from collections.abc import Generator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
+from holdfast.api import form, v1
+from holdfast.api.form import Document
 from holdfast.identity.trust import LOOPBACK
 from holdfast_cli.api import http
 from holdfast_cli.api.http import Response
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal.output import Progress, moment, plain
 
-Document = Mapping[str, Any]
-"""A JSON object of the API. A newer API may send members and words that this command does not know."""
+_D = TypeVar("_D", bound=Document)
 
 _ROOT: Final = "/manage/v1"
 HOW_TO_SIGN_IN: Final = (
@@ -33,16 +34,12 @@ class ApiError(CommandError):
     Attributes:
         status: of HTTP.
         code: its word for the reason.
-        said: the API's message.
-        lock: the lock that is in the way, with the fields of Terraform's lock info.
     """
 
     def __init__(self, line: str, response: Response) -> None:
         super().__init__(line)
         self.status = response.status
         self.code = response.text("error")
-        self.said = plain(response.text("message"))
-        self.lock = member(response.json(), "lock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +61,11 @@ class Api:
         """Return the host that the address names, with its port."""
         return urlsplit(self.address).netloc
 
-    def get(self, route: str, name: object = None, **query: str | None) -> Document:
+    def get(self, kind: type[_D], route: str, name: object = None, **query: str | None) -> _D:
         """Ask for a document.
 
         Args:
+            kind: the class of the document.
             route: below the root of the management API.
             name: of the state, if the route is about one.
             query: its parameters; those that are None or empty are left out.
@@ -76,19 +74,21 @@ class Api:
             ApiError: the API refuses it.
             CommandError: the API does not respond, or is not this one.
         """
-        return self._document(self._send("GET", _path(route, name, query)), name)
+        return self._document(kind, self._send("GET", _path(route, name, query)), name)
 
     def change(
         self,
+        kind: type[_D],
         method: str,
         route: str,
         name: object,
         document: Document | None = None,
         **query: str | None,
-    ) -> Document:
+    ) -> _D:
         """Ask for a change. It is sent again if its response is lost, with the same IDs.
 
         Args:
+            kind: the class of the document that is returned.
             method: of HTTP.
             route: below the root of the management API.
             name: of the state.
@@ -100,10 +100,10 @@ class Api:
             CommandError: as by `get`; the change may have been made.
             KeyboardInterrupt: with a note that it may have been made.
         """
-        body = b"" if document is None else json.dumps(document).encode()
+        body = b"" if document is None else json.dumps(form.write(document)).encode()
         look = f"`holdfast state show {name}` shows what is so now."
         try:
-            return self._document(self._send(method, _path(route, name, query), body), name)
+            return self._document(kind, self._send(method, _path(route, name, query), body), name)
         except ApiError:
             raise
         except CommandError as failure:
@@ -142,21 +142,15 @@ class Api:
         return stored.body, version_id
 
     def pages(
-        self,
-        route: str,
-        member_name: str,
-        name: object = None,
-        *,
-        progress: str,
-        **query: str | None,
-    ) -> Generator[Document, None, None]:
+        self, kind: type[_D], route: str, items: str, name: object = None, **query: str | None
+    ) -> Generator[_D, None, None]:
         """Yield the items of a list, a page at a time.
 
         Args:
+            kind: the class of an item.
             route: below the root of the management API.
-            member_name: of a page, which holds its items.
+            items: the member of a page that holds its items, and what they are called.
             name: of the state, if the route is about one.
-            progress: what the items are called.
             query: as of `get`.
 
         Raises:
@@ -167,16 +161,16 @@ class Api:
         shown = Progress()
         try:
             for _ in range(_MOST_PAGES):
-                page = self.get(route, name, cursor=cursor, **query)
-                items = page.get(member_name)
-                if not isinstance(items, list):
+                page = self.get(Document, route, name, cursor=cursor, **query).raw
+                listed = page.get(items)
+                if not isinstance(listed, list):
                     raise CommandError(self._not_understood())
-                for item in items:
+                for item in listed:
                     count += 1
-                    yield item if isinstance(item, dict) else {}
-                shown.show(f"{count} {progress} read")
-                cursor = text(page, "next")
-                if not cursor:
+                    yield form.read(kind, item)
+                shown.show(f"{count} {items} read")
+                cursor = page.get("next")
+                if not isinstance(cursor, str) or not cursor:
                     return
                 if cursor in seen:
                     break
@@ -191,11 +185,11 @@ class Api:
             headers["Content-Type"] = "application/json"
         return http.send(method, f"{self.address}{path}", headers=headers, body=body, redirects=redirects)
 
-    def _document(self, response: Response, name: object) -> Document:
+    def _document(self, kind: type[_D], response: Response, name: object) -> _D:
         if response.status != HTTPStatus.OK:
             raise self._refusal(response, name)
-        document = response.json()
-        if not document:
+        document = form.read(kind, response.json())
+        if not document.raw:
             raise CommandError(self._not_understood())
         return document
 
@@ -207,7 +201,7 @@ class Api:
         )
 
     def _refusal(self, response: Response, name: object) -> CommandError:
-        """Return the error for a response that is none of success."""
+        """Return the error for a response that is not a success."""
         status, code = response.status, response.text("error")
         said = plain(response.text("message")) if code else ""
         match status:
@@ -241,18 +235,15 @@ class Api:
 
     def _holder(self, response: Response, name: object) -> str:
         """Return since when the lock that is in the way is held, and what to do."""
-        is_freeze = response.text("error") == "frozen"
-        since, operation = "", plain(text(member(response.json(), "lock"), "Operation"))
-        try:
-            lock = member(self.get("locks", name), "lock")
-        except CommandError:  # what the response says has to do
-            lock = {}
-        if found := time(lock, "since"):
-            since = f"since {moment(found)}"
-        if is_freeze:
-            return f"It is so {since}." if since else ""
-        held = ", ".join(part for part in (operation, since) if part)
-        lock_id = plain(text(member(response.json(), "lock"), "ID"))
+        info = form.read(v1.LockedError, response.json()).lock
+        operation, lock_id = (plain(str(info.get(member, ""))) for member in ("Operation", "ID"))
+        lock = None
+        with suppress(CommandError):  # what the response says has to do
+            lock = self.get(v1.LockOfState, "locks", name).lock
+        since = f"since {moment(lock.since)}" if lock and lock.since else ""
+        if response.text("error") == "frozen":
+            return f"Frozen {since}." if since else ""
+        held = ", ".join(filter(None, (operation, since)))
         return (
             f"{f'It is held for {held}. ' if operation else f'It is held {held}. ' if held else ''}"
             "Wait until it is released; or, if nobody uses it any more, `holdfast lock break "
@@ -275,35 +266,3 @@ def _path(route: str, name: object, query: Mapping[str, str | None]) -> str:
     path = f"{_ROOT}/{route}" if name is None else f"{_ROOT}/{route}/{quote(str(name))}"
     given = {key: value for key, value in query.items() if value}
     return f"{path}?{urlencode(given)}" if given else path
-
-
-# --- members of its documents --------------------------------------------------------------------
-
-
-def text(document: Document, name: str) -> str:
-    """Return a member as a text; empty if it is null or missing, JSON if it is something else."""
-    value = document.get(name)
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def number(document: Document, name: str) -> int | None:
-    """Return a member that is a whole number; None for everything else."""
-    value = document.get(name)
-    return value if type(value) is int else None
-
-
-def time(document: Document, name: str) -> datetime | None:
-    """Return a member that is a time with an offset; None for everything else."""
-    try:
-        found = datetime.fromisoformat(text(document, name))
-        return found.astimezone(UTC) if found.tzinfo else None
-    except (ValueError, OverflowError):
-        return None
-
-
-def member(document: Document, name: str) -> Document:
-    """Return a member that is an object; an empty one for everything else."""
-    value = document.get(name)
-    return value if isinstance(value, dict) else {}

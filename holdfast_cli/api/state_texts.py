@@ -1,15 +1,10 @@
-"""How states, locks and freezes of the management API are shown."""
+"""How states, versions, locks and freezes of the management API are shown."""
 
 from datetime import UTC, datetime
 from typing import Final
 
-from holdfast_cli.api.management import Document, member, number, text, time
+from holdfast.api import v1
 from holdfast_cli.terminal import output
-
-ACKNOWLEDGED: Final = "acknowledged"
-"""The status of a version that counts."""
-NEVER_ACKNOWLEDGED: Final = "never_acknowledged"
-"""The status of a version whose writer was refused."""
 
 _UNITS: Final = ((1000**3, "GB"), (1000**2, "MB"), (1000, "KB"))
 
@@ -28,96 +23,99 @@ def size(count: int | None) -> str:
     return f"{count} B"
 
 
-def word(document: Document, name: str) -> str:
-    """Format a time of a document for a table; empty if there is none, and what is not a time as it is."""
-    found = time(document, name)
-    return output.word(found) if found else text(document, name)
+def word(time: datetime | None) -> str:
+    """Format a time for a table; empty if there is none."""
+    return output.word(time) if time else ""
 
 
-def moment(document: Document, name: str) -> str:
-    """Format a time of a document for a sentence; empty if there is none, and what is not a time as it is."""
-    found = time(document, name)
-    return output.moment(found) if found else text(document, name)
+def moment(time: datetime | None) -> str:
+    """Format a time for a sentence; empty if there is none."""
+    return output.moment(time) if time else ""
 
 
-def status_words(status: str) -> str:
+def whole(number: int | None) -> str:
+    """Format a number; empty if there is none."""
+    return "" if number is None else str(number)
+
+
+def status_words(status: str | None) -> str:
     """Return a status in words; one that a newer API has, as it is."""
     return {
-        NEVER_ACKNOWLEDGED: "never acknowledged",
-        "other_program": "written by another program",
-    }.get(status, status)
+        v1.NEVER_ACKNOWLEDGED: "never acknowledged",
+        v1.OTHER_PROGRAM: "written by another program",
+    }.get(status or "", status or "")
 
 
-def whole(document: Document, name: str) -> str:
-    """Format a number of a document; empty if there is none."""
-    found = number(document, name)
-    return "" if found is None else str(found)
+def described(version: v1.ResolvedVersion) -> str:
+    """Say which version it is: by its ID, its serial and its time, and whether it was acknowledged."""
+    return ", ".join(
+        (
+            f"version {version.version}",
+            *([f"serial {version.serial}"] if version.serial is not None else []),
+            *([f"of {output.moment(version.time)}"] if version.time else []),
+            *([status_words(version.status)] if version.status not in (None, v1.ACKNOWLEDGED) else []),
+        )
+    )
 
 
-def holder(lock: Document) -> str:
+def writer(version: v1.Version | v1.StateDescription) -> str:
+    """Return who wrote a version: the principal, and what the client says where that is something else."""
+    principal, who = version.principal, version.who
+    return f"{principal} ({who})" if principal and who and who != principal else principal or who or ""
+
+
+def holder(lock: v1.Lock) -> str:
     """Return who holds a lock: what the client says, and the principal where that is something else."""
-    who, principal = text(lock, "who"), text(lock, "principal")
+    who, principal = lock.who, lock.principal
     return (
         f"{who} ({principal})" if who and principal and who != principal else who or principal or "somebody"
     )
 
 
-def lock_words(lock: Document) -> str:
+def lock_words(lock: v1.Lock | None) -> str:
     """Describe a lock or a freeze in a few words; empty if there is none."""
-    if not lock:
+    if lock is None:
         return ""
-    freeze = member(lock, "freeze")
-    if not freeze:
-        operation = text(lock, "operation")
-        for_what = f" for {operation}" if operation else ""
-        return f"locked by {holder(lock)}{for_what} since {word(lock, 'since')}"
-    return f"{_frozen(freeze)}: {text(freeze, 'reason')}"
+    freeze = lock.freeze
+    if freeze is None:
+        for_what = f" for {lock.operation}" if lock.operation else ""
+        return f"locked by {holder(lock)}{for_what} since {word(lock.since)}"
+    if freeze.ended:
+        return f"freeze ended {word(freeze.until)}: {freeze.reason}"
+    return f"frozen{f' until {word(freeze.until)}' if freeze.until else ''}: {freeze.reason}"
 
 
-def is_frozen(lock: Document) -> bool:
+def is_frozen(lock: v1.Lock | None) -> bool:
     """Return whether a lock is a freeze that has not ended."""
-    freeze = member(lock, "freeze")
-    return bool(freeze) and freeze.get("ended") is not True
+    return lock is not None and lock.freeze is not None and not lock.freeze.ended
 
 
-def lock_fields(lock: Document) -> list[tuple[str, str]]:
+def lock_fields(lock: v1.Lock) -> list[tuple[str, str]]:
     """Return what there is to say about a lock, for a list of fields."""
-    freeze = member(lock, "freeze")
+    freeze = lock.freeze
     if freeze:
+        passed = (
+            ", which has passed: the next command that acquires the lock lifts it" if freeze.ended else ""
+        )
         return [
-            ("frozen by", text(freeze, "by") or holder(lock)),
-            ("since", _ago(lock)),
-            ("until", f"{moment(freeze, 'until') or 'it is unfrozen'}{_ended(freeze)}"),
-            ("reason", text(freeze, "reason")),
-            ("lock ID", text(lock, "id")),
+            ("frozen by", freeze.by or holder(lock)),
+            ("since", _ago(lock.since)),
+            ("until", f"{moment(freeze.until) or 'it is unfrozen'}{passed}"),
+            ("reason", freeze.reason),
+            ("lock ID", lock.id),
         ]
     return [
         ("locked by", holder(lock)),
-        ("since", _ago(lock)),
-        ("operation", text(lock, "operation") or "-"),
-        *([("info", text(lock, "info"))] if text(lock, "info") else []),
-        ("lock ID", text(lock, "id")),
+        ("since", _ago(lock.since)),
+        ("operation", lock.operation or "-"),
+        *([("info", lock.info)] if lock.info else []),
+        ("lock ID", lock.id),
     ]
 
 
-def _frozen(freeze: Document) -> str:
-    if freeze.get("ended") is True:
-        return f"freeze ended {word(freeze, 'until')}"
-    return f"frozen until {word(freeze, 'until')}" if text(freeze, "until") else "frozen"
-
-
-def _ended(freeze: Document) -> str:
-    return (
-        ", which has passed: the next command that acquires the lock lifts it"
-        if freeze.get("ended") is True
-        else ""
-    )
-
-
-def _ago(lock: Document) -> str:
-    since = time(lock, "since")
+def _ago(since: datetime | None) -> str:
     if since is None:
-        return text(lock, "since") or "-"
+        return "-"
     seconds = max(0, int((datetime.now(UTC) - since).total_seconds()))
     for length, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
         if seconds >= length:

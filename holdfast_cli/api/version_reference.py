@@ -12,8 +12,9 @@ from holdfast_cli.terminal import output
 HELP: Final = """\
 VERSION is the ID of a version, as `holdfast state history` shows it; or its serial,
 as @12; or a time, as @2026-11-20T14:00, which means the version that was current
-then. A time without an offset is local, a date alone is its 00:00."""
-"""How a version is named."""
+then; or @previous, the newest before the current one that was acknowledged. A time
+without an offset is local, a date alone is its 00:00."""
+"""What a version is named by."""
 
 _SERIAL: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 _TIME: Final = re.compile(
@@ -26,49 +27,51 @@ _ID: Final = re.compile(r"[!-~]{1,1024}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """How a version is named.
+    """What a version is named by.
 
     Attributes:
         typed: as it was typed.
-        id: its ID, or None.
-        serial: its serial, or None.
-        at: the time at which it was current, or None.
+        sent: as the API is asked: a time in UTC.
     """
 
     typed: str
-    id: str | None = None
-    serial: int | None = None
-    at: datetime | None = None
+    sent: str
+
+    @property
+    def is_id(self) -> bool:
+        """Return whether it is an exact ID, which needs no resolving."""
+        return not self.sent.startswith("@")
 
     def __str__(self) -> str:
         return self.typed
 
 
 def reference(value: str) -> Reference:
-    """Parse how a version is named.
+    """Parse what a version is named by.
 
     Raises:
         ArgumentTypeError: it is neither an ID nor a serial nor a time that has passed.
     """
-    if not value.startswith("@"):
+    named = value.removeprefix("@")
+    if value == named:
         if _SERIAL.fullmatch(value):
             raise ArgumentTypeError(f"a serial is written with an @: @{value}")
         if not _ID.fullmatch(value):
             raise ArgumentTypeError(
                 "it is not a valid version: an ID, a serial as @12, or a time as @2026-11-20"
             )
-        return Reference(value, id=value)
-    if _SERIAL.fullmatch(value[1:]):
-        return Reference(value, serial=int(value[1:]))
-    if not _TIME.fullmatch(value[1:]):
+        return Reference(value, value)
+    if value == "@previous" or _SERIAL.fullmatch(named):
+        return Reference(value, value)
+    if not _TIME.fullmatch(named):
         raise ArgumentTypeError(
             f"{value!r} is neither a serial, as @12, nor a time, as @2026-11-20, @2026-11-20T14:00 or "
-            "@2026-11-20T14:00+01:00"
+            "@2026-11-20T14:00+01:00, nor @previous"
         )
-    at = local_time(value[1:])
+    at = local_time(named)
     if at > datetime.now(UTC):
         raise ArgumentTypeError(f"{value!r} is in the future: it is {output.moment(at)}")
-    return Reference(value, at=at)
+    return Reference(value, f"@{output.word(at)}")
 
 
 def local_time(value: str) -> datetime:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Final
 
-from holdfast_cli.api import management
+from holdfast.api.form import Document
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.commands import audit
 from holdfast_cli.config import arguments, rules
@@ -56,10 +56,10 @@ shows the whole trail, and needs them.""",
 def _run(asked: argparse.Namespace) -> None:
     since = asked.since or datetime.now(UTC) - _SINCE
     query = {"state": None if asked.state is None else asked.state.value, "since": output.word(since)}
-    found = sign_in(asked).pages("activity", "events", progress="events", **query)
-    shown = list(islice(found, asked.limit))  # the newest come first
-    found.close()
-    shown.sort(key=lambda event: management.text(event, "time"))
+    events = sign_in(asked).pages(Document, "activity", "events", **query)
+    shown = [event.raw for event in islice(events, asked.limit)]  # the newest come first
+    events.close()
+    shown.sort(key=lambda event: str(event.get("time", "")))
     if asked.json:
         output.write(json.dumps(shown, indent=2))
     elif shown:

@@ -10,8 +10,9 @@ from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from holdfast_cli.api import management, version_reference
-from holdfast_cli.api.management import ApiError, member, text
+from holdfast.api import v1
+from holdfast_cli.api import version_reference
+from holdfast_cli.api.management import ApiError
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import holder, is_frozen, lock_words, moment
 from holdfast_cli.config import arguments, rules
@@ -20,7 +21,7 @@ from holdfast_cli.terminal import asking, output
 from holdfast_cli.terminal.declaration import Command, option
 
 if TYPE_CHECKING:
-    from holdfast_cli.api.management import Api, Document
+    from holdfast_cli.api.management import Api
 
 _PAUSE: Final = 5.0
 """Seconds between two looks at a lock."""
@@ -44,7 +45,7 @@ class _Outcome:
     name: str
     result: str
     said: str
-    freeze: "Document | None" = None
+    freeze: v1.PlacedFreeze | None = None
 
 
 COMMAND = Command()
@@ -107,11 +108,7 @@ maintainer.""",
 )
 def _freeze(asked: argparse.Namespace) -> None:
     api = sign_in(asked)
-    wanted = {
-        "reason": asked.reason,
-        "until": None if asked.until is None else output.word(asked.until),
-        "id": secrets.token_hex(16),
-    }
+    wanted = v1.Freeze(reason=asked.reason, until=asked.until, id=secrets.token_hex(16))
     if "*" not in asked.states:
         _put(api, asked.states, wanted, asked)
         return
@@ -126,48 +123,51 @@ def _freeze(asked: argparse.Namespace) -> None:
     )
 
 
-def _put(api: "Api", name: str, wanted: "Document", asked: argparse.Namespace) -> None:
+def _put(api: "Api", name: str, wanted: v1.Freeze, asked: argparse.Namespace) -> None:
     """Freeze the one state that was named. Whatever keeps from it is an error."""
     try:
-        found = _acquire(api, name, wanted, asked.wait)
+        frozen = _acquire(api, name, wanted, asked.wait)
     except ApiError as error:
         if asked.wait is None and error.code == "locked":
             raise CommandError(f"{error} With --wait the command waits for it.") from error
         raise
-    _tell([_frozen(name, found)], asked)
+    _tell([_frozen(name, frozen)], asked)
 
 
-def _freeze_one(api: "Api", item: "Document", wanted: "Document", wait: timedelta | None = None) -> _Outcome:
-    name, lock = text(item, "name"), member(item, "lock")
-    if is_frozen(lock):
-        return _already(name, lock)
+def _freeze_one(api: "Api", item: v1.StateItem, wanted: v1.Freeze, wait: timedelta | None = None) -> _Outcome:
+    name = item.name
+    if is_frozen(item.lock):
+        return _already(name, item.lock)
     try:
         return _frozen(name, _acquire(api, name, wanted, wait))
     except ApiError as error:
         if error.code == "frozen":  # since it was listed
-            return _already(name, member(api.get("locks", name), "lock"))
+            return _already(name, _lock(api, name))
         if error.status not in _OF_ONE_STATE:
             raise
         return _Outcome(name, "locked" if error.code == "locked" else "failed", f"{name}: {error}")
 
 
-def _frozen(name: str, document: "Document") -> _Outcome:
-    freeze = member(document, "freeze")
-    until = moment(freeze, "until")
+def _frozen(name: str, frozen: v1.Frozen) -> _Outcome:
+    until = moment(frozen.freeze.until)
     ends = f"until {until}" if until else f"until `holdfast state unfreeze {name}`"
-    return _Outcome(name, "frozen", f"{name} is frozen {ends}.", freeze)
+    return _Outcome(name, "frozen", f"{name} is frozen {ends}.", frozen.freeze)
 
 
-def _already(name: str, lock: "Document") -> _Outcome:
-    freeze = member(lock, "freeze")
-    by = text(freeze, "by") or holder(lock)
-    said = (
-        f"{name} was frozen already by {by}, since {moment(lock, 'since') or '-'}: {text(freeze, 'reason')}."
-    )
-    return _Outcome(name, "already_frozen", said, freeze)
+def _already(name: str, lock: v1.Lock | None) -> _Outcome:
+    if lock is None or lock.freeze is None:
+        return _Outcome(name, "already_frozen", f"{name} was frozen already.")
+    by, since = lock.freeze.by or holder(lock), moment(lock.since) or "-"
+    said = f"{name} was frozen already by {by}, since {since}: {lock.freeze.reason}."
+    return _Outcome(name, "already_frozen", said, lock.freeze)
 
 
-def _acquire(api: "Api", name: str, wanted: "Document", wait: timedelta | None) -> "Document":
+def _lock(api: "Api", name: str) -> v1.Lock | None:
+    """Return the lock of a state."""
+    return api.get(v1.LockOfState, "locks", name).lock
+
+
+def _acquire(api: "Api", name: str, wanted: v1.Freeze, wait: timedelta | None) -> v1.Frozen:
     """Ask for a freeze, and wait for the lock if that is wanted.
 
     Raises:
@@ -180,13 +180,13 @@ def _acquire(api: "Api", name: str, wanted: "Document", wait: timedelta | None) 
     try:
         while True:
             try:
-                return api.change("PUT", "freeze", name, wanted)
+                return api.change(v1.Frozen, "PUT", "freeze", name, wanted)
             except ApiError as error:
                 if wait is None or error.code != "locked":
                     raise
                 refused = error
-            while lock := member(api.get("locks", name), "lock"):
-                if member(lock, "freeze"):  # the next request says so, or lifts it if it has ended
+            while lock := _lock(api, name):
+                if lock.freeze:  # the next request says so, or lifts it if it has ended
                     break
                 waited = time.monotonic() - began
                 left = wait.total_seconds() - waited
@@ -220,43 +220,37 @@ the role maintainer.""",
 def _unfreeze(asked: argparse.Namespace) -> None:
     api = sign_in(asked)
     if "*" not in asked.states:
-        lock = management.member(api.get("locks", asked.states), "lock")
-        _tell([_unfreeze_one(api, {"name": asked.states, "lock": lock})], asked)
+        _tell([_unfreeze_one(api, asked.states, _lock(api, asked.states))], asked)
         return
     states = _matching(api, asked, "unfreezes")
-    _each(states, lambda item: _unfreeze_one(api, item), asked)
+    _each(states, lambda item: _unfreeze_one(api, item.name, item.lock), asked)
 
 
-def _unfreeze_one(api: "Api", item: "Document") -> _Outcome:
-    name, lock = text(item, "name"), member(item, "lock")
-    freeze = member(lock, "freeze")
-    if not freeze:
+def _unfreeze_one(api: "Api", name: str, lock: v1.Lock | None) -> _Outcome:
+    freeze = lock.freeze if lock else None
+    if freeze is None:
         locked = f": it is {lock_words(lock)}, which stays" if lock else ""
         return _Outcome(name, "not_frozen", f"{name} is not frozen{locked}.")
     try:
-        removed = api.change("DELETE", "freeze", name, id=text(freeze, "id"))
+        removed = api.change(v1.Removed, "DELETE", "freeze", name, id=freeze.id)
     except ApiError as error:
         if error.status not in _OF_ONE_STATE:
             raise
         return _Outcome(name, "failed", f"{name}: {error}", freeze)
-    if removed.get("removed") is False:
+    if removed.removed is False:
         return _Outcome(name, "not_frozen", f"{name} is not frozen any more.")
-    return _Outcome(
-        name, "unfrozen", f"{name} is not frozen any more; it was: {text(freeze, 'reason')}.", freeze
-    )
+    return _Outcome(name, "unfrozen", f"{name} is not frozen any more; it was: {freeze.reason}.", freeze)
 
 
-def _matching(api: "Api", asked: argparse.Namespace, verb: str) -> "list[Document]":
+def _matching(api: "Api", asked: argparse.Namespace, verb: str) -> list[v1.StateItem]:
     """Return the states that a pattern matches. If these are all that there are, ask.
 
     Raises:
         CommandError: it matches none, or that was not meant.
         UsageError: it matches all, and there is no terminal to ask on.
     """
-    listed = [
-        item for item in api.pages("states", "states", progress="states") if item.get("deleted") is not True
-    ]
-    found = [item for item in listed if rules.covers(asked.states, text(item, "name"))]
+    listed = [item for item in api.pages(v1.StateItem, "states", "states") if not item.deleted]
+    found = [item for item in listed if rules.covers(asked.states, item.name)]
     if not found:
         raise CommandError(
             f"No state in your scope matches {asked.states}: nothing was changed. "
@@ -271,10 +265,10 @@ def _matching(api: "Api", asked: argparse.Namespace, verb: str) -> "list[Documen
 
 
 def _each(
-    states: "Sequence[Document]",
-    do: Callable[["Document"], _Outcome],
+    states: Sequence[v1.StateItem],
+    do: Callable[[v1.StateItem], _Outcome],
     asked: argparse.Namespace,
-    wait_and_do: Callable[["Document"], _Outcome] | None = None,
+    wait_and_do: Callable[[v1.StateItem], _Outcome] | None = None,
 ) -> None:
     """Do it to each state, wait for the locked ones if that is wanted, and print what became of them.
 
@@ -302,7 +296,7 @@ def _each(
     _tell(outcomes, asked)
 
 
-def _remaining(states: "Sequence[Document]", outcomes: Sequence[_Outcome]) -> str:
+def _remaining(states: Sequence[v1.StateItem], outcomes: Sequence[_Outcome]) -> str:
     done = sum(outcome.result in _DONE for outcome in outcomes)
     return f"It is done for {done} of {len(states)} states; the command can be repeated."
 
@@ -317,7 +311,12 @@ def _tell(outcomes: Sequence[_Outcome], asked: argparse.Namespace) -> None:
     with output.after(_remaining_of(outcomes)):
         if asked.json:
             documents = [
-                {"name": one.name, "result": one.result, "message": one.said, "freeze": one.freeze or None}
+                {
+                    "name": one.name,
+                    "result": one.result,
+                    "message": one.said,
+                    "freeze": one.freeze.raw if one.freeze else None,
+                }
                 for one in outcomes
             ]
             output.write(json.dumps(documents, indent=2))

@@ -5,8 +5,7 @@ import json
 import shlex
 from datetime import UTC, datetime
 
-from holdfast_cli.api import management
-from holdfast_cli.api.management import text
+from holdfast.api import form, v1
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import holder, lock_fields, lock_words, word
 from holdfast_cli.config import arguments, rules
@@ -44,15 +43,14 @@ COMMAND = Command(
     arguments.as_json("one JSON array"),
 )
 def _list(asked: argparse.Namespace) -> None:
-    api = sign_in(asked)
-    found = api.pages("locks", "locks", progress="locks", prefix=asked.states.prefix)
-    locks = [lock for lock in found if asked.states.covers(text(lock, "name"))]
+    listed = sign_in(asked).pages(v1.Lock, "locks", "locks", prefix=asked.states.prefix)
+    locks = [lock for lock in listed if asked.states.covers(lock.name or "")]
     if asked.older_than is not None:
         before = datetime.now(UTC) - asked.older_than
-        locks = [lock for lock in locks if (since := management.time(lock, "since")) and since <= before]
-    locks.sort(key=lambda lock: text(lock, "since"))
+        locks = [lock for lock in locks if lock.since and lock.since <= before]
+    locks.sort(key=lambda lock: word(lock.since))
     if asked.json:
-        output.write(json.dumps(locks, indent=2))
+        output.write(json.dumps([lock.raw for lock in locks], indent=2))
         return
     if not locks:
         output.write(
@@ -63,11 +61,11 @@ def _list(asked: argparse.Namespace) -> None:
         return
     rows = [
         [
-            text(lock, "name"),
-            word(lock, "since"),
+            lock.name,
+            word(lock.since),
             holder(lock),
-            lock_words(lock) if management.member(lock, "freeze") else text(lock, "operation"),
-            text(lock, "id"),
+            lock_words(lock) if lock.freeze else lock.operation,
+            lock.id,
         ]
         for lock in locks
     ]
@@ -87,12 +85,11 @@ def _list(asked: argparse.Namespace) -> None:
     arguments.as_json(),
 )
 def _show(asked: argparse.Namespace) -> None:
-    found = sign_in(asked).get("locks", asked.state)
-    lock = management.member(found, "lock")
+    state = sign_in(asked).get(v1.LockOfState, "locks", asked.state)
     if asked.json:
-        output.write(json.dumps(found, indent=2))
-    elif lock:
-        output.write(output.listed(lock_fields(lock)))
+        output.write(json.dumps(state.raw, indent=2))
+    elif state.lock:
+        output.write(output.listed(lock_fields(state.lock)))
     else:
         output.write(output.wrapped(f"The state {asked.state} is not locked."))
 
@@ -116,23 +113,21 @@ cannot write any more. It takes the role maintainer. A freeze is not removed:
 )
 def _break(asked: argparse.Namespace) -> None:
     api = sign_in(asked)
-    lock = management.member(api.get("locks", asked.state), "lock")
-    removed: management.Document = {"name": asked.state.value, "removed": False}
+    lock = api.get(v1.LockOfState, "locks", asked.state).lock
+    removed = form.read(v1.Removed, {"name": asked.state.value, "removed": False})
     if lock:
-        if text(lock, "id") != asked.id:
-            if management.member(lock, "freeze"):
+        if lock.id != asked.id:
+            if lock.freeze:
                 raise CommandError(
-                    f"The lock of the state {asked.state} is a freeze: "
-                    f"{text(management.member(lock, 'freeze'), 'reason')}. `holdfast state unfreeze "
-                    f"{asked.state}` lifts it. Nothing was removed."
+                    f"The lock of the state {asked.state} is a freeze: {lock.freeze.reason}. `holdfast state "
+                    f"unfreeze {asked.state}` lifts it. Nothing was removed."
                 )
             raise CommandError(
                 f"The lock of the state {asked.state} is another one: it is {lock_words(lock)}, lock ID "
-                f"{shlex.quote(text(lock, 'id'))}. Nothing was removed."
+                f"{shlex.quote(lock.id)}. Nothing was removed."
             )
-        version = text(lock, "version")
-        removed = api.change("DELETE", "locks", asked.state, id=asked.id, version=version)
-    is_removed = removed.get("removed") is True
+        removed = api.change(v1.Removed, "DELETE", "locks", asked.state, id=asked.id, version=lock.version)
+    is_removed = removed.removed is True
     done = (
         f"The lock {asked.id} of the state {asked.state} is removed."
         if is_removed
@@ -140,7 +135,7 @@ def _break(asked: argparse.Namespace) -> None:
     )
     with output.after(done):
         if asked.json:
-            output.write(json.dumps(removed, indent=2))
+            output.write(json.dumps(removed.raw, indent=2))
         else:
             plan = " Run `terraform plan` to see what its holder has left." if is_removed else ""
             output.write(output.wrapped(output.plain(f"{done}{plan}")))

@@ -8,20 +8,26 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from holdfast_cli.api import management, state_versions, version_reference
-from holdfast_cli.api.management import member, number, text, time
+from holdfast.api import v1
+from holdfast_cli.api import state_versions, version_reference
 from holdfast_cli.api.sign_in import sign_in
-from holdfast_cli.api.state_texts import lock_fields, lock_words, moment, size, status_words, whole, word
+from holdfast_cli.api.state_texts import (
+    lock_fields,
+    lock_words,
+    moment,
+    size,
+    status_words,
+    whole,
+    word,
+    writer,
+)
 from holdfast_cli.commands import freeze, state_changes
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal import output, state_diff
 from holdfast_cli.terminal.declaration import Command, Option, either, option
-
-if TYPE_CHECKING:
-    from holdfast_cli.api.management import Document
 
 _LIMIT: Final = 20
 """Versions of a history, as many as the API has in a page."""
@@ -78,29 +84,28 @@ def _version(name: str, metavar: str, default: str) -> Option:
     arguments.as_json("one JSON array"),
 )
 def _list(asked: argparse.Namespace) -> None:
-    api = sign_in(asked)
-    found = api.pages(
+    listed = sign_in(asked).pages(
+        v1.StateItem,
         "states",
         "states",
-        progress="states",
         prefix=asked.states.prefix,
         deleted="true" if asked.deleted else None,
     )
-    states = [item for item in found if _is_wanted(item, asked)]
+    states = [item for item in listed if _is_wanted(item, asked)]
     if asked.json:
-        output.write(json.dumps(states, indent=2))
+        output.write(json.dumps([item.raw for item in states], indent=2))
     elif states:
         output.write(_table_of_states(states, deleted=asked.deleted))
     else:
         output.write("There are no such states in your scope.")
 
 
-def _is_wanted(item: "Document", asked: argparse.Namespace) -> bool:
-    size, modified = number(item, "size"), time(item, "modified")
+def _is_wanted(item: v1.StateItem, asked: argparse.Namespace) -> bool:
+    size, modified = item.size, item.modified
     return (
-        asked.states.covers(text(item, "name"))
-        and (not asked.locked or bool(member(item, "lock")))
-        and (item.get("deleted") is True) == asked.deleted
+        asked.states.covers(item.name)
+        and (not asked.locked or item.lock is not None)
+        and (item.deleted is True) == asked.deleted
         and (asked.larger_than is None or (size is not None and size > asked.larger_than))
         and (asked.older_than is None or (modified is not None and _age(modified) > asked.older_than))
     )
@@ -110,16 +115,8 @@ def _age(moment: datetime) -> timedelta:
     return datetime.now(UTC) - moment
 
 
-def _table_of_states(states: "list[Document]", *, deleted: bool) -> str:
-    rows = [
-        [
-            text(item, "name"),
-            size(number(item, "size")),
-            word(item, "modified"),
-            lock_words(member(item, "lock")),
-        ]
-        for item in states
-    ]
+def _table_of_states(states: list[v1.StateItem], *, deleted: bool) -> str:
+    rows = [[item.name, size(item.size), word(item.modified), lock_words(item.lock)] for item in states]
     return output.table(("STATE", "SIZE", "DELETED" if deleted else "MODIFIED", "LOCK"), rows)
 
 
@@ -138,43 +135,34 @@ the role reader), and its lock.""",
     arguments.as_json(),
 )
 def _show(asked: argparse.Namespace) -> None:
-    found = sign_in(asked).get("states", asked.state)
-    output.write(json.dumps(found, indent=2) if asked.json else output.listed(_fields(found)))
+    state = sign_in(asked).get(v1.StateDescription, "states", asked.state)
+    output.write(json.dumps(state.raw, indent=2) if asked.json else output.listed(_fields(state)))
 
 
-def _fields(found: "Document") -> list[tuple[str, str]]:
-    fields = [("state", text(found, "name"))]
-    if not text(found, "version"):
+def _fields(state: v1.StateDescription) -> list[tuple[str, str]]:
+    fields: list[tuple[str, str | None]] = [("state", state.name)]
+    if not state.version:
         fields.append(("version", "none: there is no state of this name now"))
     else:
-        counts = member(found, "resources")
-        resources = ", ".join(
-            f"{whole(counts, kind)} {kind}" for kind in ("managed", "data") if kind in counts
-        )
+        counts = state.resources
+        kinds = {"managed": counts.managed, "data": counts.data} if counts else {}
         fields += [
-            ("version", text(found, "version")),
-            ("serial", whole(found, "serial")),
-            ("lineage", text(found, "lineage")),
-            ("size", size(number(found, "size"))),
-            ("written", moment(found, "modified")),
-            ("by", _writer(found)),
-            ("operation", text(found, "operation")),
-            ("status", status_words(text(found, "status"))),
-            ("Terraform", text(found, "terraform_version")),
-            ("resources", resources),
-            ("outputs", whole(counts, "outputs")),
+            ("version", state.version),
+            ("serial", whole(state.serial)),
+            ("lineage", state.lineage),
+            ("size", size(state.size)),
+            ("written", moment(state.modified)),
+            ("by", writer(state)),
+            ("operation", state.operation),
+            ("status", status_words(state.status)),
+            ("Terraform", state.terraform_version),
+            ("resources", ", ".join(f"{many} {kind}" for kind, many in kinds.items() if many is not None)),
+            ("outputs", whole(counts.outputs if counts else None)),
+            ("encrypted", "by the client, so that its content is not shown" if state.encrypted else None),
         ]
-        if found.get("encrypted") is True:
-            fields.append(("encrypted", "by the client, so that its content is not shown"))
-    fields.append(("declared", "yes" if found.get("record") is True else ""))
-    fields = [(name, value) for name, value in fields if value]
-    lock = member(found, "lock")
-    return [*fields, *(lock_fields(lock) if lock else [("lock", "none")])]
-
-
-def _writer(version: "Document") -> str:
-    principal, who = text(version, "principal"), text(version, "who")
-    return f"{principal} ({who})" if principal and who and who != principal else principal or who
+    fields.append(("declared", "yes" if state.record else None))
+    lock = lock_fields(state.lock) if state.lock else [("lock", "none")]
+    return [*((name, value) for name, value in fields if value), *lock]
 
 
 @COMMAND.add(
@@ -204,11 +192,11 @@ role reader.""",
     arguments.as_json("one JSON array"),
 )
 def _history(asked: argparse.Namespace) -> None:
-    history = state_versions.all_of(sign_in(asked), asked.state)
+    history = sign_in(asked).pages(v1.Version, "versions", "versions", asked.state)
     versions = list(islice(history, None if asked.all else asked.limit))
     history.close()
     if asked.json:
-        output.write(json.dumps(versions, indent=2))
+        output.write(json.dumps([version.raw for version in versions], indent=2))
     elif versions:
         output.write(_table_of_versions(versions))
     else:
@@ -217,16 +205,16 @@ def _history(asked: argparse.Namespace) -> None:
         output.tell(f"holdfast: These are the newest {asked.limit}; --all shows all that there are.")
 
 
-def _table_of_versions(versions: "list[Document]") -> str:
+def _table_of_versions(versions: list[v1.Version]) -> str:
     rows = [
         [
-            whole(version, "serial"),
-            word(version, "time"),
+            whole(version.serial),
+            word(version.time),
             _status(version),
-            text(version, "version"),
-            _writer(version),
-            text(version, "operation"),
-            size(number(version, "size")),
+            version.version,
+            writer(version),
+            version.operation,
+            size(version.size),
             _note(version),
         ]
         for version in versions
@@ -235,18 +223,14 @@ def _table_of_versions(versions: "list[Document]") -> str:
     return output.table(headings, rows)
 
 
-def _status(version: "Document") -> str:
-    status = status_words(text(version, "status"))
-    words = ["deleted" if version.get("delete_marker") is True else status]
-    if version.get("current") is True:
-        words.insert(0, "current")
-    return ", ".join(filter(None, words))
+def _status(version: v1.Version) -> str:
+    status = "deleted" if version.delete_marker else status_words(version.status)
+    return ", ".join(filter(None, ("current" if version.current else "", status)))
 
 
-def _note(version: "Document") -> str:
-    source, reason = text(version, "restored_from"), text(version, "reason")
-    restored = f"restored from {source}" if source else ""
-    return ": ".join(filter(None, (restored, reason)))
+def _note(version: v1.Version) -> str:
+    restored = f"restored from {version.restored_from}" if version.restored_from else ""
+    return ": ".join(filter(None, (restored, version.reason)))
 
 
 @COMMAND.add(
@@ -279,21 +263,13 @@ sensitive.
 )
 def _diff(asked: argparse.Namespace) -> None:
     api = sign_in(asked)
-    named = [one for one in (asked.from_, asked.to) if one is not None]
-    searched = [one for one in named if one.id is None]  # an ID needs no search
-    found = state_versions.find(api, asked.state, searched)
-    ids = {one: one.id for one in named}
-    ids |= {one: management.text(version, "version") for one, version in zip(searched, found, strict=True)}
-    document = api.get(
-        "diff",
-        asked.state,
-        **{"from": ids.get(asked.from_), "to": ids.get(asked.to)},
-        values="true" if asked.show_values else None,
-    )
+    older, newer = (state_versions.exact_id(api, asked.state, each) for each in (asked.from_, asked.to))
+    values = "true" if asked.show_values else None
+    differences = api.get(v1.Differences, "diff", asked.state, **{"from": older, "to": newer}, values=values)
     if asked.json:
-        output.write(json.dumps(document, indent=2))
-        return
-    output.write(state_diff.text(document))
+        output.write(json.dumps(differences.raw, indent=2))
+    else:
+        output.write(state_diff.text(differences.raw))
 
 
 @COMMAND.add(
@@ -325,12 +301,8 @@ def _get(asked: argparse.Namespace) -> None:
     if asked.output is not None and os.path.lexists(asked.output):
         raise CommandError(f"{asked.output} is there already: remove it, or name another file.")
 
-    api, version = sign_in(asked), None
-    if asked.version is not None:
-        version = asked.version.id
-        if version is None:
-            [found] = state_versions.find(api, asked.state, [asked.version])
-            version = management.text(found, "version")
+    api = sign_in(asked)
+    version = state_versions.exact_id(api, asked.state, asked.version)
     progress = output.Progress()
     try:
         progress.show(f"Reading {asked.state}")

@@ -3,19 +3,15 @@
 import argparse
 import json
 import secrets
-from typing import TYPE_CHECKING
 
-from holdfast_cli.api import management, state_versions, version_reference
-from holdfast_cli.api.management import text
+from holdfast.api import form, v1
+from holdfast_cli.api import state_versions, version_reference
 from holdfast_cli.api.sign_in import sign_in
-from holdfast_cli.api.state_texts import moment, whole
+from holdfast_cli.api.state_texts import described, moment, whole
 from holdfast_cli.config import arguments
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import asking, output
 from holdfast_cli.terminal.declaration import Command, option
-
-if TYPE_CHECKING:
-    from holdfast_cli.api.management import Document
 
 _PLAN = "Infrastructure does not go back with the state: run `terraform plan` to see what it lacks."
 
@@ -53,23 +49,32 @@ A version that was never acknowledged is restored only by its ID.""",
 def _restore(asked: argparse.Namespace) -> None:
     command_id = secrets.token_hex(16)
     api = sign_in(asked)
-    current = api.get("states", asked.state)
-    [version] = state_versions.find(api, asked.state, [asked.version])
-    state_versions.refuse_never_acknowledged(version, asked.version, asked.state)
-    now = f" The current version has serial {whole(current, 'serial')}." if whole(current, "serial") else ""
-    output.tell(f"holdfast: Restoring {asked.state} to {state_versions.described(version)}.{now}")
-    wanted = {"version": text(version, "version"), "reason": asked.reason, "id": command_id}
-    if text(current, "version"):
-        wanted["current"] = text(current, "version")
-    restored = api.change("POST", "restore", asked.state, wanted)
-    if restored.get("changed") is False:
+    if asked.version.is_id:  # which needs no resolving: only what is current now has to be known
+        current: v1.StateDescription | v1.ResolvedVersion | None
+        current = api.get(v1.StateDescription, "states", asked.state)
+        version, means = asked.version.sent, f"version {asked.version}"
+    else:
+        found, current = state_versions.resolve(api, asked.state, asked.version.sent)
+        version, means = found.version, described(found)
+        if found.status == v1.NEVER_ACKNOWLEDGED:
+            raise CommandError(
+                f"{asked.version} of the state {asked.state} is {means}: its writer was refused. If it is "
+                f"the one that you want, name it by its ID, {version}."
+            )
+        output.tell(f"holdfast: {asked.version} is {means}.")
+    serial = current.serial if current else None
+    now = f" The current version has serial {serial}." if serial is not None else ""
+    output.tell(f"holdfast: Restoring {asked.state} to {means}.{now}")
+    seen = (current.version if current else None) or None
+    wanted = v1.Restore(version=version, reason=asked.reason, id=command_id, current=seen)
+    restored = api.change(v1.Restored, "POST", "restore", asked.state, wanted)
+    if restored.changed is False:
         done = f"The state {asked.state} has that content already: nothing was written."
     else:
-        source = text(restored, "restored_from") or wanted["version"]
         done = (
-            f"The state {asked.state} is restored: version {text(restored, 'version')} with serial "
-            f"{whole(restored, 'serial')} has the content of version {source}, whose serial is "
-            f"{whole(restored, 'restored_serial')}. {_PLAN}"
+            f"The state {asked.state} is restored: version {restored.version} with serial "
+            f"{whole(restored.serial)} has the content of version {restored.restored_from or version}, whose "
+            f"serial is {whole(restored.restored_serial)}. {_PLAN}"
         )
     _tell(asked, restored, done)
 
@@ -92,20 +97,18 @@ changed since it was shown is not deleted. Takes the role maintainer.""",
 )
 def _delete(asked: argparse.Namespace) -> None:
     api = sign_in(asked)
-    found = api.get("states", asked.state)
-    version = text(found, "version")
-    if not version:
+    state = api.get(v1.StateDescription, "states", asked.state)
+    if not state.version:
         raise CommandError(f"There is no current version of the state {asked.state}: nothing was deleted.")
-    counts = management.member(found, "resources")
-    tracked = management.number(counts, "managed")
+    tracked = state.resources.managed if state.resources else None
     resources = f" It has {tracked} managed resources, which stay without a state." if tracked else ""
     if not asked.yes:
         asking.for_word(
-            f"This deletes the state {asked.state}: version {version}, serial "
-            f"{whole(found, 'serial') or '-'}, of {moment(found, 'modified') or '-'}.{resources}",
+            f"This deletes the state {asked.state}: version {state.version}, serial "
+            f"{whole(state.serial) or '-'}, of {moment(state.modified) or '-'}.{resources}",
             asked.state.value,
         )
-    deleted = api.change("POST", "delete", asked.state, {"version": version})
+    deleted = api.change(v1.Deleted, "POST", "delete", asked.state, v1.Delete(version=state.version))
     done = (
         f"The state {asked.state} is deleted. Its versions stay: `holdfast state undelete {asked.state}` "
         "brings it back."
@@ -130,12 +133,13 @@ not deleted stays as it is. Takes the role maintainer.""",
 )
 def _undelete(asked: argparse.Namespace) -> None:
     api = sign_in(asked)
-    marker = state_versions.marker_to_undo(api, asked.state)
-    undeleted = api.change("POST", "undelete", asked.state, {"marker": marker})
+    marker, _ = state_versions.resolve(api, asked.state, "@deleted")
+    wanted = v1.Undelete(marker=marker.version)
+    undeleted = api.change(v1.Undeleted, "POST", "undelete", asked.state, wanted)
     done = (
-        f"The state {asked.state} is back as version {text(undeleted, 'version')} with serial "
-        f"{whole(undeleted, 'serial')}: the content of version {text(undeleted, 'from_version')}, of "
-        f"{moment(undeleted, 'from_time')}. Run `terraform plan` to see whether it still matches what it "
+        f"The state {asked.state} is back as version {undeleted.version} with serial "
+        f"{whole(undeleted.serial)}: the content of version {undeleted.from_version}, of "
+        f"{moment(undeleted.from_time)}. Run `terraform plan` to see whether it still matches what it "
         "describes."
     )
     _tell(asked, undeleted, done)
@@ -156,16 +160,16 @@ declared. No state is written: the first apply does that. Takes the role writer.
     arguments.as_json(),
 )
 def _create(asked: argparse.Namespace) -> None:
-    created = sign_in(asked).change("POST", "create", asked.state, {})
+    created = sign_in(asked).change(v1.Declared, "POST", "create", asked.state, form.Document())
     done = (
         f"The name {asked.state} is declared already."
-        if created.get("created") is False
+        if created.created is False
         else f"The name {asked.state} is declared: the first apply may write the state."
     )
     _tell(asked, created, done)
 
 
-def _tell(asked: argparse.Namespace, document: "Document", done: str) -> None:
+def _tell(asked: argparse.Namespace, document: form.Document, done: str) -> None:
     """Print what was done: the document of the API, or sentences."""
     with output.after(output.plain(done)):
-        output.write(json.dumps(document, indent=2) if asked.json else output.wrapped(output.plain(done)))
+        output.write(json.dumps(document.raw, indent=2) if asked.json else output.wrapped(output.plain(done)))

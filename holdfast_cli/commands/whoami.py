@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from holdfast_cli.api import management
+from holdfast.api import v1
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import moment
 from holdfast_cli.config import arguments
@@ -28,18 +28,17 @@ TF_HTTP_PASSWORD, or TF_TOKEN_… of the API's host. No AWS credentials are used
 )
 def _run(asked: argparse.Namespace) -> None:
     api = sign_in(asked)
-    found = api.get("whoami")
+    caller = api.get(v1.Principal, "whoami")
     if asked.json:
-        output.write(json.dumps({**found, "address": api.address}, indent=2))
+        output.write(json.dumps({**caller.raw, "address": api.address}, indent=2))
         return
-    scope = found.get("scope")
     fields = [
-        ("principal", management.text(found, "principal") or "-"),
-        ("role", management.text(found, "role") or "-"),
-        ("scope", ", ".join(map(str, scope)) if isinstance(scope, list) else "-"),
-        ("signed in", management.text(found, "method") or "-"),
-        *([("trust", management.text(found, "trust"))] if management.text(found, "trust") else []),
-        ("expires", moment(found, "expires") or "never"),
+        ("principal", caller.principal or "-"),
+        ("role", caller.role or "-"),
+        ("scope", ", ".join(caller.scope) or "-"),
+        ("signed in", caller.method or "-"),
+        *([("trust", caller.trust)] if caller.trust else []),
+        ("expires", moment(caller.expires) or "never"),
         ("credentials", f"of {api.source}"),
         ("address", api.address),
     ]

@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 
+from holdfast.api import form, v1
 from holdfast.audit import Event
 from holdfast.names import StateName
-from holdfast_cli.api import http, management
+from holdfast_cli.api import http
 from holdfast_cli.config import cloud_config
 from holdfast_cli.doctor.findings import Finding, note, ok, problem
 from holdfast_cli.terminal import output
@@ -122,14 +123,13 @@ def _absent(base: str, state: StateName, headers: Mapping[str, str]) -> Finding:
     asked = http.send("GET", f"{base}/manage/v1/versions/{state}", headers=headers)
     if asked.text("error") == "no_state":
         return ok("api.state", f"The state {state} does not exist yet: the first apply creates it.")
-    listed = asked.json().get("versions")
-    versions = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    if not versions or versions[0].get("delete_marker") is not True:
+    versions = form.read(v1.VersionPage, asked.json()).versions
+    if not versions or not versions[0].delete_marker:
         return note(
             "api.state", f"Whether {state} was deleted is not known: the API responds with {asked.status}."
         )
-    at = management.time(versions[0], "time")
-    version = next((one for one in versions if one.get("delete_marker") is not True), {})
+    at = versions[0].time
+    version = next((each.version for each in versions if not each.delete_marker), "")
     when = f" at {output.moment(at)}{_deleted_by(base, state, headers, at, version)}" if at else ""
     return problem(
         "api.state",
@@ -139,23 +139,15 @@ def _absent(base: str, state: StateName, headers: Mapping[str, str]) -> Finding:
     )
 
 
-def _deleted_by(
-    base: str, state: StateName, headers: Mapping[str, str], at: datetime, version: management.Document
-) -> str:
+def _deleted_by(base: str, state: StateName, headers: Mapping[str, str], at: datetime, version: str) -> str:
     """Return by whom a version was deleted, as the audit trail has it."""
     around = {"since": output.word(at - _AROUND), "until": output.word(at + _AROUND), "state": state.value}
     asked = http.send("GET", f"{base}/manage/v1/activity?{urlencode(around)}", headers=headers)
     if asked.status != 200:
         return " (the role maintainer sees by whom)"
-    events = asked.json().get("events")
-    for event in events if isinstance(events, list) else ():
-        deleted = management.text(event, "version_id") if isinstance(event, dict) else ""
-        if (
-            deleted
-            and deleted == management.text(version, "version")
-            and event.get("event") == Event.STATE_DELETED
-        ):
-            return f" by {output.plain(management.text(event, 'principal'))}"
+    for event in form.read(v1.Activity, asked.json()).events:
+        if version and event.get("version_id") == version and event.get("event") == Event.STATE_DELETED:
+            return f" by {output.plain(str(event.get('principal', '')))}"
     return " (the audit trail does not say by whom)"
 
 

@@ -185,7 +185,7 @@ def listed(fields: Sequence[tuple[str, str]]) -> str:
     return "\n".join(wrapped(plain(value), head=f"  {name:<{width}}  ") for name, value in fields)
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str | Sequence[str]]]) -> str:
+def table(headings: Sequence[str], rows: Sequence[Sequence[str | Sequence[str] | None]]) -> str:
     """Lay out a table: in a pipe one line a row, on a terminal as wide as that.
 
     There texts are wrapped in their columns, and the last columns stand below their row if they do not fit.
@@ -213,8 +213,8 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str | Sequence[str]]]
     return "\n".join(laid)
 
 
-def _cell(cell: str | Sequence[str], comma: str) -> str:
-    return plain(cell if isinstance(cell, str) else comma.join(cell)) or "-"
+def _cell(cell: str | Sequence[str] | None, comma: str) -> str:
+    return plain(cell if isinstance(cell, str) else comma.join(cell or ())) or "-"
 
 
 def _widths(lines: Sequence[Sequence[str]], room: int) -> list[int]:

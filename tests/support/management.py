@@ -138,6 +138,27 @@ def deleted(version_id: str, time: str) -> dict[str, Any]:
     return empty | {"version": version_id, "time": time, "current": False, "delete_marker": True}
 
 
+def resolved(
+    version_id: str,
+    serial: int | None = 12,
+    time: str = "2026-11-20T12:00:00Z",
+    status: str | None = "acknowledged",
+    next_: str | None = None,
+) -> Reply:
+    """Return what a reference means, where v-14 is current; a search that goes on has a `next_`."""
+    found = {"version": version_id, "serial": serial, "time": time, "status": status}
+    current = {"version": "v-14", "serial": 14, "time": "2026-11-20T14:00:00Z", "status": "acknowledged"}
+    return answer(
+        {
+            "name": NAME,
+            "reference": "@",
+            "found": None if next_ else found,
+            "current": current,
+            "next": next_,
+        }
+    )
+
+
 def page(member: str, *items: object, next_: str | None = None, **more: object) -> Reply:
     """Return a page of a list."""
     return answer({member: list(items), "next": next_, **more})

@@ -114,7 +114,7 @@ def test_a_state_that_somebody_else_froze_is_told_with_when(stub: ApiStub) -> No
 
     line = failure(stub, *FREEZE, NAME, *REASON)
 
-    assert "frozen by token:ada: release 8. It is so since 2026-11-20 12:00:00 UTC." in line
+    assert "frozen by token:ada: release 8. Frozen since 2026-11-20 12:00:00 UTC." in line
     assert "lock break" not in line
 
 

@@ -13,27 +13,16 @@ from tests.support.cli_account import HOLDFAST, unread
 from tests.support.management import (
     NAME,
     answer,
-    deleted,
     environment,
     failure,
     output,
-    page,
     refusal,
+    resolved,
     run,
     state,
-    version,
 )
 
-HISTORY = page(
-    "versions",
-    version("v-14", 14, "2026-11-20T14:00:00Z", current=True),
-    version("v-13", 13, "2026-11-20T13:00:00Z", status="never_acknowledged"),
-    version("v-12", 12, "2026-11-20T12:00:00Z"),
-)
-MARKER = deleted("v-m", "2026-11-20T15:00:00Z")
-OF_SECOND = version("v-14", 14, "2026-11-20T15:00:00Z")
-"""S3 does not tell the order of a version and a delete marker of the same second."""
-OF_DELETED = page("versions", MARKER, OF_SECOND)
+MARKER = resolved("v-m", None, "2026-11-20T15:00:00Z", None)
 RESTORED = {
     "name": NAME,
     "version": "v-15",
@@ -55,30 +44,36 @@ def stub() -> Iterator[ApiStub]:
 # --- restore -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("named", ["@12", "v-12", "@2026-11-20T13:30Z"])
-def test_a_restore_names_the_version_what_was_current_the_reason_and_an_id(stub: ApiStub, named: str) -> None:
-    stub.reply(answer(state()), HISTORY, answer(RESTORED))
+@pytest.mark.parametrize(
+    ("named", "found", "said"),
+    [
+        ("@12", resolved("v-12"), "version v-12, serial 12, of 2026-11-20 12:00:00 UTC"),
+        ("@previous", resolved("v-12"), "version v-12, serial 12, of 2026-11-20 12:00:00 UTC"),
+        ("v-12", answer(state()), "version v-12"),
+    ],
+)
+def test_a_restore_takes_two_requests_of_which_the_second_has_exact_ids(
+    stub: ApiStub, named: str, found: Reply, said: str
+) -> None:
+    stub.reply(found, answer(RESTORED))
 
     done = run(stub, *RESTORE, named, *REASON)
 
     assert done.returncode == 0
     assert "version v-15 with serial 15 has the content of version v-12, whose serial is 12" in done.stdout
     assert "Infrastructure does not go back with the state: run `terraform plan`" in done.stdout
-    assert (
-        "Restoring network/prod to version v-12, serial 12, of 2026-11-20 12:00:00 UTC. The current version "
-        "has serial 14."
-    ) in done.stderr
-    asked = stub.asked[-1]
+    assert f"Restoring network/prod to {said}. The current version has serial 14." in done.stderr
+    _, asked = stub.asked
     assert (asked.method, asked.path) == ("POST", f"/manage/v1/restore/{NAME}")
     sent = json.loads(asked.body)
     assert re.fullmatch("[0-9a-f]{32}", sent.pop("id"))
     assert sent == {"version": "v-12", "reason": "incident 4711", "current": "v-14"}
 
 
-def test_a_retry_has_the_same_id(stub: ApiStub) -> None:
-    stub.reply(answer(state()), HISTORY, Reply(503), Reply(lost=True), answer(RESTORED))
+def test_a_retry_has_the_same_ids(stub: ApiStub) -> None:
+    stub.reply(resolved("v-12"), Reply(503), Reply(lost=True), answer(RESTORED))
 
-    done = run(stub, *RESTORE, "v-12", *REASON, "--json")
+    done = run(stub, *RESTORE, "@previous", *REASON, "--json")
 
     assert json.loads(done.stdout) == RESTORED
     bodies = [asked.body for asked in stub.asked if asked.method == "POST"]
@@ -87,26 +82,26 @@ def test_a_retry_has_the_same_id(stub: ApiStub) -> None:
 
 
 def test_what_was_never_acknowledged_is_restored_by_its_id_alone(stub: ApiStub) -> None:
-    stub.reply(answer(state()), HISTORY, answer(RESTORED))
+    stub.reply(resolved("v-13", 13, status="never_acknowledged"))
     done = run(stub, *RESTORE, "@13", *REASON)
     assert (done.returncode, done.stdout) == (1, "")
     assert "its writer was refused" in done.stderr
     assert "by its ID, v-13." in done.stderr
     assert {asked.method for asked in stub.asked} == {"GET"}
 
-    stub.reply(answer(state()), HISTORY, answer(RESTORED))
+    stub.reply(answer(state()), answer(RESTORED))
     assert run(stub, *RESTORE, "v-13", *REASON).returncode == 0
     assert json.loads(stub.asked[-1].body)["version"] == "v-13"
 
 
-def test_an_id_that_the_history_does_not_have_is_left_to_the_api(stub: ApiStub) -> None:
-    stub.reply(answer(state()), HISTORY, refusal(404, "no_such_version", "It is another state's."))
+def test_an_id_that_the_state_does_not_have_is_left_to_the_api(stub: ApiStub) -> None:
+    stub.reply(answer(state()), refusal(404, "no_such_version", "It is another state's."))
 
     assert run(stub, *RESTORE, "other", *REASON).stderr.endswith("holdfast: It is another state's.\n")
 
 
 def test_restoring_what_is_current_is_said_to_change_nothing(stub: ApiStub) -> None:
-    stub.reply(answer(state()), HISTORY, answer(RESTORED | {"changed": False}))
+    stub.reply(answer(state()), answer(RESTORED | {"changed": False}))
 
     assert "nothing was written" in run(stub, *RESTORE, "v-14", *REASON).stdout
 
@@ -120,7 +115,7 @@ def test_a_reason_that_nobody_could_show_is_wrong_usage(stub: ApiStub, reason: s
 
 
 def test_a_restore_whose_output_is_lost_is_told(stub: ApiStub) -> None:
-    stub.reply(answer(state()), HISTORY, answer(RESTORED))
+    stub.reply(answer(state()), answer(RESTORED))
 
     code, lines = unread(environment(stub), *RESTORE, "v-12", *REASON)
 
@@ -137,7 +132,7 @@ def test_an_interrupt_says_that_the_request_may_have_taken_effect(
     for name, value in environment(stub).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("holdfast_cli.api.http.time.sleep", interrupt)
-    stub.reply(OF_DELETED, Reply(503))
+    stub.reply(MARKER, Reply(503))
 
     assert main(["state", "undelete", NAME]) == 130
     assert f"`holdfast state show {NAME}` shows what is so now." in capsys.readouterr().err
@@ -210,30 +205,21 @@ def test_an_undelete_says_what_is_back(stub: ApiStub) -> None:
         "from_version": "v-14",
         "from_time": "2026-11-20T14:00:00Z",
     }
-    stub.reply(OF_DELETED, answer(back), OF_DELETED, answer(back))
+    stub.reply(MARKER, answer(back), MARKER, answer(back))
 
     text = output(stub, "state", "undelete", NAME)
 
     assert "back as version v-15 with serial 14: the content of version v-14, of 2026-11-20 14:00:00" in text
     assert json.loads(output(stub, "state", "undelete", NAME, "--json")) == back
-    assert stub.asked[0].path == f"/manage/v1/versions/{NAME}"
+    assert stub.asked[0].path == f"/manage/v1/resolve/{NAME}?version=%40deleted"
     undone = json.dumps({"marker": "v-m"}).encode()
     assert (stub.asked[1].path, stub.asked[1].body) == (f"/manage/v1/undelete/{NAME}", undone)
 
 
-def test_a_repeated_undelete_names_the_marker_that_was_undone(stub: ApiStub) -> None:
-    back = version("v-15", 14, "2026-11-20T16:00:00Z", current=True, operation="undelete")
-    stub.reply(page("versions", back, OF_SECOND, MARKER), refusal(409, "base_changed", "is not deleted"))
+def test_what_is_not_deleted_is_not_undeleted(stub: ApiStub) -> None:
+    stub.reply(refusal(404, "no_such_version", "The state is not deleted."))
 
-    assert "is not deleted" in failure(stub, "state", "undelete", NAME)
-    assert json.loads(stub.asked[1].body) == {"marker": "v-m"}
-
-
-@pytest.mark.parametrize(("found", "said"), [(HISTORY, "v-14 is current"), (page("versions"), "no version")])
-def test_what_is_not_deleted_is_not_undeleted(stub: ApiStub, found: Reply, said: str) -> None:
-    stub.reply(found)
-
-    assert said in failure(stub, "state", "undelete", NAME)
+    assert failure(stub, "state", "undelete", NAME) == "holdfast: The state is not deleted."
     assert len(stub.asked) == 1
 
 

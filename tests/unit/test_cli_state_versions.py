@@ -1,4 +1,4 @@
-"""How a version of a state is named: by its ID, its serial or a time."""
+"""How a version of a state is named: by its ID, its serial or a time. The API knows what that means."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -7,170 +7,89 @@ import pytest
 
 from tests.support import api_stub
 from tests.support.api_stub import ApiStub
-from tests.support.management import NAME, answer, deleted, failure, page, run, version
+from tests.support.management import NAME, answer, failure, refusal, resolved, run
 
 DIFF = {"name": NAME, "resources": []}
-HISTORY = (
-    version("v-15", 15, "2026-11-20T15:00:00Z", current=True),
-    version("v-14b", 14, "2026-11-20T14:30:00Z", status="never_acknowledged"),
-    version("v-14", 14, "2026-11-20T14:00:00Z"),
-    version("v-13", 13, "2026-11-20T13:00:00Z", status="other_program"),
-    deleted("marker", "2026-11-20T12:00:00Z"),
-    version("v-12", 12, "2026-11-20T11:00:00Z"),
-    version("v-11", 11, "2026-11-20T10:00:00Z", status="never_acknowledged"),
-)
-"""Newest first; it comes in two pages."""
-SAME = {one: version(one, 7, "2026-11-20T09:00:00Z", sha256="same") for one in "ab"}
+RESOLVE = f"/manage/v1/resolve/{NAME}?version="
 
 
 @pytest.fixture
 def stub() -> Iterator[ApiStub]:
     with api_stub.running() as running:
-        running.reply(
-            page("versions", *HISTORY[:4], next_="older", name=NAME),
-            page("versions", *HISTORY[4:], name=NAME),
-            answer(DIFF),
-        )
+        running.reply(resolved("v-12"), answer(DIFF))
         yield running
 
 
-def found(stub: ApiStub, named: str, **environment: str) -> tuple[str, str]:
-    """The version that a diff from a named version asks for, and what is said of it."""
-    if "T15:" in named or "T14:" in named or "T13:" in named:  # the first page has it
-        stub.reply(page("versions", *HISTORY[:4], next_="older", name=NAME), answer(DIFF))
+def sent(stub: ApiStub, named: str, **environment: str) -> str:
+    """Return what a diff from a named version asks the API to resolve."""
     done = run(stub, "state", "diff", NAME, named, "--json", **environment)
     assert done.returncode == 0, done.stderr
-    path = stub.asked[-1].path
-    assert path.startswith(f"/manage/v1/diff/{NAME}?from=")
-    return path.partition("from=")[2], done.stderr
+    assert done.stderr == f"holdfast: {named} is version v-12, serial 12, of 2026-11-20 12:00:00 UTC.\n"
+    asked, compared = (request.path for request in stub.asked[-2:])
+    assert compared == f"/manage/v1/diff/{NAME}?from=v-12"
+    return asked.removeprefix(RESOLVE).replace("%40", "@").replace("%3A", ":")
 
 
 def test_an_id_is_used_as_it_is_and_nothing_is_searched(stub: ApiStub) -> None:
     stub.reply(answer(DIFF))
 
-    assert found(stub, "any-ID_1.2") == ("any-ID_1.2", "")
-    assert len(stub.asked) == 1
-
-
-def test_a_serial_is_looked_for_in_the_whole_history(stub: ApiStub) -> None:
-    asked, said = found(stub, "@13")
-
-    assert asked == "v-13"
-    assert said == (
-        "holdfast: @13 is version v-13, serial 13, of 2026-11-20 13:00:00 UTC, written by another program.\n"
-    )
-    assert [one.path.partition("versions/")[2] for one in stub.asked[:2]] == [NAME, f"{NAME}?cursor=older"]
+    assert run(stub, "state", "diff", NAME, "any-ID_1.2", "--json").stderr == ""
+    assert [asked.path for asked in stub.asked] == [f"/manage/v1/diff/{NAME}?from=any-ID_1.2"]
 
 
 @pytest.mark.parametrize(
-    ("versions", "version_id"),
+    ("named", "asked"),
     [
-        ((SAME["b"], SAME["a"]), "b"),
-        ((SAME["b"] | {"status": "never_acknowledged"}, SAME["a"]), "a"),
-        ((SAME["b"] | {"status": "never_acknowledged"},) * 2, "b"),
+        ("@12", "@12"),
+        ("@previous", "@previous"),
+        ("@2026-11-20T15:00:00Z", "@2026-11-20T15:00:00Z"),
+        ("@2026-11-20t14:45z", "@2026-11-20T14:45:00Z"),
+        ("@2026-11-20T15:30+01:00", "@2026-11-20T14:30:00Z"),
+        ("@2026-11-20 11:30:00.5Z", "@2026-11-20T11:30:00Z"),
     ],
-    ids=["undeleted", "of which one was refused", "refused"],
 )
-def test_of_versions_with_one_content_a_serial_means_the_newest_that_counts(
-    stub: ApiStub, versions: tuple[dict[str, object], ...], version_id: str
-) -> None:
-    stub.reply(page("versions", *versions), answer(DIFF))
-
-    assert found(stub, "@7")[0] == version_id
-
-
-@pytest.mark.parametrize("sha256", ["another", None])
-def test_versions_of_which_nothing_says_that_they_are_the_same_are_ambiguous(
-    stub: ApiStub, sha256: str | None
-) -> None:
-    stub.reply(page("versions", SAME["b"] | {"sha256": sha256}, SAME["a"] | {"sha256": sha256 and "one"}))
-
-    assert "2 versions with the serial 7 and not one content" in failure(stub, "state", "diff", NAME, "@7")
-
-
-def test_a_serial_whose_only_version_was_never_acknowledged_is_said_to_be_so(stub: ApiStub) -> None:
-    asked, said = found(stub, "@11")
-
-    assert asked == "v-11"
-    assert "never acknowledged" in said
+def test_a_reference_is_sent_as_it_is_and_a_time_in_utc(stub: ApiStub, named: str, asked: str) -> None:
+    assert sent(stub, named) == asked
 
 
 @pytest.mark.parametrize(
-    ("named", "version_id"),
+    ("named", "zone", "asked"),
     [
-        ("@2026-11-20T15:00:00Z", "v-15"),
-        ("@2026-11-20T14:59:59Z", "v-14"),
-        ("@2026-11-20t14:45z", "v-14"),
-        ("@2026-11-20T15:30+01:00", "v-14"),
-        ("@2026-11-20T13:30-0000", "v-13"),
-        ("@2026-11-20 11:30:00.5Z", "v-12"),
+        ("@2026-11-20T13:30", "America/New_York", "@2026-11-20T18:30:00Z"),
+        # The 21st begins in Kiritimati when it is 10:00 in London.
+        ("@2026-11-21", "Pacific/Kiritimati", "@2026-11-20T10:00:00Z"),
     ],
 )
-def test_a_time_takes_the_newest_version_before_it_whose_writer_was_not_refused(
-    stub: ApiStub, named: str, version_id: str
+def test_a_time_without_an_offset_is_local_and_a_date_is_its_midnight(
+    stub: ApiStub, named: str, zone: str, asked: str
 ) -> None:
-    asked, said = found(stub, named)
-
-    assert asked == version_id
-    assert f"{named} is version {version_id}, serial" in said
+    assert sent(stub, named, TZ=zone) == asked
 
 
-def test_a_time_without_an_offset_is_local_and_a_date_is_its_midnight(stub: ApiStub) -> None:
-    asked, said = found(stub, "@2026-11-20T13:30", TZ="America/New_York")
-    assert (asked, "15:00:00 UTC" in said) == ("v-15", True)
+def test_a_long_search_goes_on_where_it_ended(stub: ApiStub) -> None:
+    stub.reply(resolved("", next_="on"), resolved("v-12"), answer(DIFF))
 
-    # The 21st begins in Kiritimati when it is 10:00 in London.
-    stub.reply(
-        page("versions", *HISTORY[:4], next_="older"),
-        page("versions", version("v-9", 9, "2026-11-20T09:00:00Z")),
-        answer(DIFF),
-    )
-    asked, _ = found(stub, "@2026-11-21", TZ="Pacific/Kiritimati")
-    assert asked == "v-9"
+    assert sent(stub, "@12") == "@12&cursor=on"
 
 
-def test_two_versions_are_found_in_one_search(stub: ApiStub) -> None:
-    done = run(stub, "state", "diff", NAME, "@12", "@15", "--json")
+def test_a_search_without_an_end_ends(stub: ApiStub) -> None:
+    stub.reply(resolved("", next_="on"), resolved("", next_="on"))
 
-    assert done.returncode == 0
-    assert stub.asked[-1].path == f"/manage/v1/diff/{NAME}?from=v-12&to=v-15"
-    assert len(stub.asked) == 3
+    assert "finds no version @12" in failure(stub, "state", "diff", NAME, "@12")
+    assert len(stub.asked) == 2
 
 
 @pytest.mark.parametrize(
-    ("named", "said"),
+    ("status", "code", "said"),
     [
-        ("@14", ("2 versions with the serial 14", "v-14b", "v-14,", "never acknowledged", "by its ID")),
-        ("@99", ("no version with the serial 99", "its serials are 11 to 15")),
-        ("@2026-11-20T12:30Z", ("was deleted at @2026-11-20T12:30Z, since 2026-11-20 12:00:00 UTC",)),
-        (
-            "@2026-11-20T10:30Z",
-            ("no version at @2026-11-20T10:30Z", "the oldest that there is is version v-12"),
-        ),
-        ("@2001-01-01", ("no version at @2001-01-01", "version v-12, serial 12")),
+        (404, "no_such_version", "The state has no version with the serial 12."),
+        (400, "unknown_route", "deploy the team's stack again if it is older than this command."),
     ],
 )
-def test_what_is_not_there_is_refused_with_what_there_is(
-    stub: ApiStub, named: str, said: tuple[str, ...]
-) -> None:
-    line = failure(stub, "state", "diff", NAME, named)
+def test_what_the_api_does_not_find_or_know_is_told(stub: ApiStub, status: int, code: str, said: str) -> None:
+    stub.reply(refusal(status, code, "The state has no version with the serial 12."))
 
-    assert [part for part in said if part not in line] == []
-
-
-@pytest.mark.parametrize(
-    ("history", "said"),
-    [
-        ([], "no version that was acknowledged"),
-        ([version("v", None, "2026-11-20T10:00:00Z")], "no version of it has a serial"),
-    ],
-)
-def test_a_history_without_what_is_looked_for_is_refused(
-    stub: ApiStub, history: list[object], said: str
-) -> None:
-    stub.reply(page("versions", *history))
-
-    assert said in failure(stub, "state", "diff", NAME, "@1" if history else "@2026-11-20")
+    assert said in failure(stub, "state", "diff", NAME, "@12")
 
 
 @pytest.mark.parametrize(
@@ -201,4 +120,4 @@ def test_what_names_no_version_is_wrong_usage(stub: ApiStub, named: str, said: s
 def test_a_moment_ago_is_not_in_the_future(stub: ApiStub) -> None:
     now = f"@{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
-    assert found(stub, now)[0] == "v-15"
+    assert sent(stub, now) == now
