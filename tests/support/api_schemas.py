@@ -1,5 +1,6 @@
 """The schemas of docs/openapi.yaml that are made from the documents of `holdfast.api.v1`."""
 
+import inspect
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -35,16 +36,15 @@ def yaml() -> str:
 
 
 def meanings(kind: type[Document]) -> dict[str, str]:
-    """Return what the docstring of a document and of those that it extends say of its members."""
-    said: dict[str, str] = {}
-    for each in reversed(kind.__mro__[:-1]):
-        if each is not Document:
-            _, _, listed = (each.__doc__ or "").partition("Attributes:")
-            said |= {
-                name.removesuffix("_"): text
-                for name, text in re.findall(r"^ +(\w+): (.+)$", listed, re.MULTILINE)
-            }
-    return said
+    """Return what the source of a document and of those that it extends says of its members."""
+    extended = [
+        each for each in reversed(kind.__mro__) if issubclass(each, Document) and each is not Document
+    ]
+    return {
+        name.removesuffix("_"): f"{said[0].upper()}{said[1:]}."
+        for each in extended
+        for name, said in re.findall(r"^    (\w+): .+?  # (.+)$", inspect.getsource(each), re.MULTILINE)
+    }
 
 
 def _lines(name: str, kind: type[Document]) -> Iterator[str]:

@@ -50,7 +50,7 @@ Json = Mapping[str, Any]
 _D = TypeVar("_D", bound="Document")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)  # of which each costs a part of the cold start
 class Document:
     """A JSON object of the API. Its members have the names of its fields, without an underscore at the end.
 
@@ -58,7 +58,7 @@ class Document:
         raw: the object that it was read from, with members that this version does not know; else empty.
     """
 
-    raw: Json = field(default_factory=dict, kw_only=True, repr=False, compare=False)
+    raw: Json = field(default_factory=dict, kw_only=True)
 
 
 def time(moment: datetime) -> str:
@@ -112,7 +112,7 @@ class Member:
 
 def members(kind: type[Document]) -> Sequence[Member]:
     """Return the members of a document, in their order."""
-    key: Any = kind  # mypy does not know that a class can be hashed whose instances cannot
+    key: Any = kind  # mypy takes a class of frozen dataclasses for one that has no hash
     return _members(key)
 
 

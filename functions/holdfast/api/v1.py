@@ -1,4 +1,7 @@
-"""The documents of `/manage/v1/`. Members keep their names and their meanings; new ones may come."""
+"""The documents of `/manage/v1/`. Members keep their names and their meanings; new ones may come.
+
+What follows a member is its meaning, in docs/openapi.yaml too.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,594 +17,352 @@ _Status = Annotated[str | None, Rule(words=STATUSES)]
 _Change = Annotated[str, Rule(words=("added", "removed", "moved", "replaced", "changed"))]
 _Reason = Annotated[str, Rule(min_length=1, max_length=200)]
 _CommandId = Annotated[str, Rule(pattern="^[0-9a-f]{32}$")]
+_LeftOut = Annotated[str | None, Presence.LEFT_OUT]
 _VersionId = Annotated[str, Rule(max_length=128)]
 
 # --- what the API responds -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PlacedFreeze(Document):
-    """A freeze, without who placed it.
+    """A freeze, without who placed it."""
 
-    Attributes:
-        id: of the command that froze the state.
-        reason: why, in one line.
-        until: when it ends; null if somebody has to lift it.
-    """
-
-    id: str
-    reason: str
-    until: datetime | None
+    id: str  # of the command that froze the state
+    reason: str  # why, in one line
+    until: datetime | None  # when it ends; null if somebody has to lift it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FreezeOfLock(PlacedFreeze):
-    """A freeze, with who placed it.
+    """A freeze, with who placed it."""
 
-    Attributes:
-        by: the principal who froze the state.
-        since: when.
-        ended: whether its end has passed, by the clock of S3.
-    """
-
-    by: str | None
-    since: Time
-    ended: Flag
+    by: str | None  # the principal who froze the state
+    since: Time  # when
+    ended: Flag  # whether its end has passed, by the clock of S3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Lock(Document):
-    """A lock. A list shows the first 200 characters of each text.
+    """A lock. A list shows the first 200 characters of each text."""
 
-    Attributes:
-        name: of the state; only in a list of locks.
-        id: as the client chose it.
-        version: the ID of the lock's object version, which names this very lock.
-        who: the user and the machine, as the client says.
-        principal: who acquired it; null if another program did.
-        operation: what it is for, as the client says.
-        info: what else the client says.
-        since: when it was acquired.
-        freeze: the freeze, if the lock is one.
-    """
-
-    name: Annotated[str | None, Presence.LEFT_OUT]
-    id: str
-    version: str
-    who: str
-    principal: str | None
-    operation: str
-    info: str
-    since: Time
-    freeze: FreezeOfLock | None
+    name: _LeftOut  # of the state; only in a list of locks
+    id: str  # as the client chose it
+    version: str  # the ID of the lock's object version, which names this very lock
+    who: str  # the user and the machine, as the client says
+    principal: str | None  # who acquired it; null if another program did
+    operation: str  # what it is for, as the client says
+    info: str  # what else the client says
+    since: Time  # when it was acquired
+    freeze: FreezeOfLock | None  # the freeze, if the lock is one
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StateItem(Document):
-    """A state in a list.
+    """A state in a list."""
 
-    Attributes:
-        name: of the state.
-        size: bytes of the current version; null if there is none, as where there is only a lock.
-        modified: when that was written, or the state deleted.
-        deleted: whether the state is deleted.
-        lock: the lock that is held.
-    """
-
-    name: str
-    size: int | None
-    modified: datetime | None
-    deleted: Flag
-    lock: Lock | None
+    name: str  # of the state
+    size: int | None  # bytes of the current version; null if there is none, as where there is only a lock
+    modified: datetime | None  # when that was written, or the state deleted
+    deleted: Flag  # whether the state is deleted
+    lock: Lock | None  # the lock that is held
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StatePage(Document):
-    """A page of states.
+    """A page of states."""
 
-    Attributes:
-        states: by name.
-        next: the cursor of the next page.
-    """
-
-    states: tuple[StateItem, ...]
-    next: str | None
+    states: tuple[StateItem, ...]  # by name
+    next: str | None  # the cursor of the next page
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Resources(Document):
-    """How much a state tracks.
+    """How much a state tracks."""
 
-    Attributes:
-        managed: instances of resources.
-        data: instances of data sources.
-        outputs: of the root module.
-    """
-
-    managed: Number
-    data: Number
-    outputs: Number
+    managed: Number  # instances of resources
+    data: Number  # instances of data sources
+    outputs: Number  # of the root module
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StateDescription(Document):
-    """A state. Most is null where there is only a lock, or a name that was declared.
+    """A state. Most is null where there is only a lock, or a name that was declared."""
 
-    Attributes:
-        name: of the state.
-        version: the ID of the current version.
-        size: its bytes.
-        modified: when it was written.
-        serial: its serial.
-        lineage: its lineage.
-        terraform_version: of the client that wrote it.
-        principal: who wrote it; null for another program's version.
-        who: the user and the machine, as the client says.
-        operation: what the client did.
-        status: what became of its write.
-        encrypted: whether the client encrypted it.
-        resources: how much it tracks.
-        lock: the lock that is held.
-        record: whether the name was declared, or a workspace has it.
-    """
-
-    name: str
-    version: str | None
-    size: int | None
-    modified: datetime | None
-    serial: int | None
-    lineage: str | None
-    terraform_version: str | None
-    principal: str | None
-    who: str | None
-    operation: str | None
-    status: _Status
-    encrypted: bool | None
-    resources: Resources | None
-    lock: Lock | None
-    record: Flag
+    name: str  # of the state
+    version: str | None  # the ID of the current version
+    size: int | None  # its bytes
+    modified: datetime | None  # when it was written
+    serial: int | None  # its serial
+    lineage: str | None  # its lineage
+    terraform_version: str | None  # of the client that wrote it
+    principal: str | None  # who wrote it; null for another program's version
+    who: str | None  # the user and the machine, as the client says
+    operation: str | None  # what the client did
+    status: _Status  # what became of its write
+    encrypted: bool | None  # whether the client encrypted it
+    resources: Resources | None  # how much it tracks
+    lock: Lock | None  # the lock that is held
+    record: Flag  # whether the name was declared, or a workspace has it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Version(Document):
-    """A version, or a delete marker, which has no more than its ID and its time.
+    """A version, or a delete marker, which has no more than its ID and its time."""
 
-    Attributes:
-        version: its ID.
-        time: when it was written.
-        size: its bytes.
-        current: whether it is the newest.
-        delete_marker: whether it is a delete marker.
-        serial: of its document; null for another program's version, as all that follows but `status`.
-        lineage: of its document.
-        terraform_version: of the client that wrote it.
-        principal: who wrote it.
-        who: the user and the machine, as the client says.
-        operation: what the client did.
-        lock_id: the lock under which it was written.
-        sha256: of the content, hexadecimal.
-        status: what became of its write.
-        restored_from: the version whose content it has, if a restore wrote it.
-        reason: why it was restored.
-    """
-
-    version: str
-    time: Time
-    size: int | None
-    current: Flag
-    delete_marker: Flag
-    serial: int | None
-    lineage: str | None
-    terraform_version: str | None
-    principal: str | None
-    who: str | None
-    operation: str | None
-    lock_id: str | None
-    sha256: str | None
-    status: _Status
-    restored_from: str | None
-    reason: str | None
+    version: str  # its ID
+    time: Time  # when it was written
+    size: int | None  # its bytes
+    current: Flag  # whether it is the newest
+    delete_marker: Flag  # whether it is a delete marker
+    serial: int | None  # of its document; null for another program's version, as the members below but status
+    lineage: str | None  # of its document
+    terraform_version: str | None  # of the client that wrote it
+    principal: str | None  # who wrote it
+    who: str | None  # the user and the machine, as the client says
+    operation: str | None  # what the client did
+    lock_id: str | None  # the lock under which it was written
+    sha256: str | None  # of the content, hexadecimal
+    status: _Status  # what became of its write
+    restored_from: str | None  # the version whose content it has, if a restore wrote it
+    reason: str | None  # why it was restored
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VersionPage(Document):
-    """A page of the history of a state.
+    """A page of the history of a state."""
 
-    Attributes:
-        name: of the state.
-        versions: newest first.
-        next: the cursor of the next page.
-    """
-
-    name: str
-    versions: tuple[Version, ...]
-    next: str | None
+    name: str  # of the state
+    versions: tuple[Version, ...]  # newest first
+    next: str | None  # the cursor of the next page
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ResolvedVersion(Document):
-    """A version that a reference means.
+    """A version that a reference means."""
 
-    Attributes:
-        version: its ID.
-        serial: its serial; null for a delete marker and another program's version.
-        time: when it was written.
-        status: what became of its write; null for a delete marker.
-    """
-
-    version: str
-    serial: int | None
-    time: Time
-    status: _Status
+    version: str  # its ID
+    serial: int | None  # its serial; null for a delete marker and another program's version
+    time: Time  # when it was written
+    status: _Status  # what became of its write; null for a delete marker
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Resolved(Document):
-    """What a reference means. What changes a state takes the exact IDs alone.
+    """What a reference means. What changes a state takes the exact IDs alone."""
 
-    Attributes:
-        name: of the state.
-        reference: as it was sent.
-        found: the version that it means; null if the search goes on with `next`.
-        current: the version that was current when the search began; null if there was none.
-        next: the cursor with which the search goes on.
-    """
-
-    name: str
-    reference: str
-    found: ResolvedVersion | None
-    current: ResolvedVersion | None
-    next: str | None
+    name: str  # of the state
+    reference: str  # as it was sent
+    found: ResolvedVersion | None  # the version that it means; null if the search goes on with `next`
+    current: ResolvedVersion | None  # the one that was current when the search began; null if there was none
+    next: str | None  # the cursor with which the search goes on
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NamePage(Document):
-    """A page of names.
+    """A page of names."""
 
-    Attributes:
-        names: of states, in order.
-        next: the cursor of the next page.
-    """
-
-    names: tuple[str, ...]
-    next: str | None
+    names: tuple[str, ...]  # of states, in order
+    next: str | None  # the cursor of the next page
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Side(Document):
-    """One of two versions that are compared.
+    """One of two versions that are compared."""
 
-    Attributes:
-        version: its ID.
-        serial: its serial.
-        terraform_version: of the client that wrote it.
-        time: when it was written.
-        size: its bytes.
-    """
-
-    version: str
-    serial: Number
-    terraform_version: str
-    time: Time
-    size: Number
+    version: str  # its ID
+    serial: Number  # its serial
+    terraform_version: str  # of the client that wrote it
+    time: Time  # when it was written
+    size: Number  # its bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AttributeChange(Document):
-    """An attribute of a resource, or a part of one, that differs.
+    """An attribute of a resource, or a part of one, that differs."""
 
-    Attributes:
-        path: such as `tags["env"]`.
-        change: what happened to it.
-        before: the value as JSON; null if there was none, or it is not told.
-        after: the same of the newer version.
-        sensitive: whether a version marks it, so that its value is never told.
-    """
-
-    path: str
-    change: _Change
-    before: str | None
-    after: str | None
-    sensitive: Flag
+    path: str  # such as `tags["env"]`
+    change: _Change  # what happened to it
+    before: str | None  # the value as JSON; null if there was none, or it is not told
+    after: str | None  # the same of the newer version
+    sensitive: Flag  # whether a version marks it, so that its value is never told
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ResourceChange(Document):
-    """A resource that differs.
+    """A resource that differs."""
 
-    Attributes:
-        address: as clients print it.
-        change: what happened to it.
-        moved_from: its address in the older version, if it was moved.
-        type: of the resource.
-        tainted: whether it became tainted; null if it is as tainted as before.
-        attributes: those that differ.
-    """
-
-    address: str
-    change: _Change
-    moved_from: str | None
-    type: str
-    tainted: bool | None
-    attributes: tuple[AttributeChange, ...]
+    address: str  # as clients print it
+    change: _Change  # what happened to it
+    moved_from: str | None  # its address in the older version, if it was moved
+    type: str  # of the resource
+    tainted: bool | None  # whether it became tainted; null if it is as tainted as before
+    attributes: tuple[AttributeChange, ...]  # those that differ
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OutputChange(Document):
-    """An output that differs.
+    """An output that differs."""
 
-    Attributes:
-        name: of the output.
-        change: what happened to it.
-        before: the value as JSON; null if there was none, or it is not told.
-        after: the same of the newer version.
-        sensitive: whether a version marks it, so that its value is never told.
-    """
-
-    name: str
-    change: _Change
-    before: str | None
-    after: str | None
-    sensitive: Flag
+    name: str  # of the output
+    change: _Change  # what happened to it
+    before: str | None  # the value as JSON; null if there was none, or it is not told
+    after: str | None  # the same of the newer version
+    sensitive: Flag  # whether a version marks it, so that its value is never told
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Differences(Document):
-    """What differs between two versions of a state.
+    """What differs between two versions of a state."""
 
-    Attributes:
-        name: of the state.
-        from_: the older version.
-        to: the newer version.
-        encrypted: whether the client encrypted either, so that their content cannot be compared.
-        values: whether values are told.
-        lineage_changed: whether their lineages differ.
-        resources: those that differ, by address.
-        outputs: those that differ, by name.
-        summary: the number of resources of each kind of change, and of outputs.
-    """
-
-    name: str
-    from_: Side
-    to: Side
-    encrypted: Flag
-    values: Flag
-    lineage_changed: Flag
-    resources: tuple[ResourceChange, ...]
-    outputs: tuple[OutputChange, ...]
-    summary: Json
+    name: str  # of the state
+    from_: Side  # the older version
+    to: Side  # the newer version
+    encrypted: Flag  # whether the client encrypted either, so that their content cannot be compared
+    values: Flag  # whether values are told
+    lineage_changed: Flag  # whether their lineages differ
+    resources: tuple[ResourceChange, ...]  # those that differ, by address
+    outputs: tuple[OutputChange, ...]  # those that differ, by name
+    summary: Json  # the number of resources of each kind of change, and of outputs
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Restored(Document):
-    """The current version after a restore.
+    """The current version after a restore."""
 
-    Attributes:
-        name: of the state.
-        version: the ID of the current version.
-        serial: its serial.
-        restored_from: the version whose content it has.
-        restored_serial: the serial of that one.
-        changed: false if the state had that content already.
-    """
-
-    name: str
-    version: str
-    serial: Number
-    restored_from: str
-    restored_serial: Number
-    changed: Flag
+    name: str  # of the state
+    version: str  # the ID of the current version
+    serial: Number  # its serial
+    restored_from: str  # the version whose content it has
+    restored_serial: Number  # the serial of that one
+    changed: Flag  # false if the state had that content already
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Deleted(Document):
-    """The version that was deleted.
+    """The version that was deleted."""
 
-    Attributes:
-        name: of the state.
-        version: the ID of the version; null if there was none any more.
-    """
-
-    name: str
-    version: str | None
+    name: str  # of the state
+    version: str | None  # the ID of the version; null if there was none any more
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Undeleted(Document):
-    """The current version after an undelete.
+    """The current version after an undelete."""
 
-    Attributes:
-        name: of the state.
-        version: the ID of the current version.
-        serial: its serial.
-        lineage: its lineage.
-        from_version: the version whose content it has.
-        from_time: when that was written.
-    """
-
-    name: str
-    version: str
-    serial: Number
-    lineage: str
-    from_version: str
-    from_time: Time
+    name: str  # of the state
+    version: str  # the ID of the current version
+    serial: Number  # its serial
+    lineage: str  # its lineage
+    from_version: str  # the version whose content it has
+    from_time: Time  # when that was written
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Declared(Document):
-    """A name that was declared.
+    """A name that was declared."""
 
-    Attributes:
-        name: of the state.
-        created: false if it was declared already.
-    """
-
-    name: str
-    created: Flag
+    name: str  # of the state
+    created: Flag  # false if it was declared already
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LockPage(Document):
-    """A page of locks.
+    """A page of locks."""
 
-    Attributes:
-        locks: the oldest of the page first.
-        next: the cursor of the next page.
-    """
-
-    locks: tuple[Lock, ...]
-    next: str | None
+    locks: tuple[Lock, ...]  # the oldest of the page first
+    next: str | None  # the cursor of the next page
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LockOfState(Document):
-    """The lock of a state.
+    """The lock of a state."""
 
-    Attributes:
-        name: of the state.
-        lock: the lock that is held.
-    """
-
-    name: str
-    lock: Lock | None
+    name: str  # of the state
+    lock: Lock | None  # the lock that is held
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Removed(Document):
-    """Whether a lock was removed.
+    """Whether a lock was removed."""
 
-    Attributes:
-        name: of the state.
-        removed: false if there was none any more.
-    """
-
-    name: str
-    removed: Flag
+    name: str  # of the state
+    removed: Flag  # false if there was none any more
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Frozen(Document):
-    """A state that is frozen.
+    """A state that is frozen."""
 
-    Attributes:
-        name: of the state.
-        freeze: the freeze.
-    """
-
-    name: str
-    freeze: PlacedFreeze
+    name: str  # of the state
+    freeze: PlacedFreeze  # the freeze
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Activity(Document):
-    """A page of the audit trail.
+    """A page of the audit trail."""
 
-    Attributes:
-        events: newest first, with the fields of `docs/audit.md`.
-        next: the cursor of the next page.
-    """
-
-    events: tuple[Json, ...]
-    next: str | None
+    events: tuple[Json, ...]  # newest first, with the fields of `docs/audit.md`
+    next: str | None  # the cursor of the next page
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Principal(Document):
-    """The caller.
+    """The caller."""
 
-    Attributes:
-        principal: who they are.
-        role: what they may do.
-        scope: the patterns of the states that they may do it to.
-        method: how they proved who they are.
-        trust: the trust record that says what they may do.
-        expires: when their credentials end.
-    """
-
-    principal: str
-    role: Annotated[str, Rule(words=("outputs", "reader", "writer", "maintainer"))]
-    scope: tuple[str, ...]
-    method: str
-    trust: str | None
-    expires: datetime | None
+    principal: str  # who they are
+    role: Annotated[str, Rule(words=("outputs", "reader", "writer", "maintainer"))]  # what they may do
+    scope: tuple[str, ...]  # the patterns of the states that they may do it to
+    method: str  # how they proved who they are
+    trust: str | None  # the trust record that says what they may do
+    expires: datetime | None  # when their credentials end
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Error(Document):
-    """An error of Holdfast.
+    """An error of Holdfast."""
 
-    Attributes:
-        error: what happened, for programs.
-        message: what happened and what to do, for people.
-    """
-
-    error: str
-    message: str
+    error: str  # what happened, for programs
+    message: str  # what happened and what to do, for people
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LockedError(Error):
-    """An error about a lock that is in the way.
+    """An error about a lock that is in the way."""
 
-    Attributes:
-        lock: the holder's lock info, in the form of Terraform.
-    """
-
-    lock: Json
+    lock: Json  # the holder's lock info, in the form of Terraform
 
 
 # --- what it is sent -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Restore(Document):
-    """What is to be current, and why.
+    """What is to be current, and why."""
 
-    Attributes:
-        version: the ID of the version whose content is written again.
-        reason: one line.
-        id: random for each command; a retry has the same.
-        current: the version that was current when the operator looked; another one is refused.
-    """
-
-    version: _VersionId
-    reason: _Reason
-    id: _CommandId
-    current: Annotated[str | None, Presence.LEFT_OUT]
+    version: _VersionId  # the ID of the version whose content is written again
+    reason: _Reason  # one line
+    id: _CommandId  # random for each command; a retry has the same
+    current: _LeftOut  # the version that was current when the operator looked; another one is refused
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Delete(Document):
-    """What the operator saw.
+    """What the operator saw."""
 
-    Attributes:
-        version: the ID of the current version; another one is not deleted.
-    """
-
-    version: str
+    version: str  # the ID of the current version; another one is not deleted
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Undelete(Document):
-    """What the operator saw.
+    """What the operator saw."""
 
-    Attributes:
-        marker: the version ID of the delete marker that is undone.
-    """
-
-    marker: str
+    marker: str  # the version ID of the delete marker that is undone
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Freeze(Document):
-    """Why a state is frozen, and until when.
+    """Why a state is frozen, and until when."""
 
-    Attributes:
-        reason: one line.
-        until: in the future.
-        id: random for each command; a retry has the same.
-    """
-
-    reason: _Reason
-    until: datetime | None
-    id: _CommandId
+    reason: _Reason  # one line
+    until: datetime | None  # in the future
+    id: _CommandId  # random for each command; a retry has the same
