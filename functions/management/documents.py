@@ -1,7 +1,7 @@
 """The documents of the management API: what the library found, as `holdfast.api.v1` declares it."""
 
 import json
-from typing import Final
+from typing import Any, Final
 
 from gateway import payload
 from gateway.payload import Payload
@@ -10,6 +10,7 @@ from holdfast.api.form import Document
 from holdfast.errors import HoldfastError, Locked
 from holdfast.identity.authentication import Authenticated
 from holdfast.names import StateName
+from holdfast.s3.object_metadata import VERSION_FIELDS
 from holdfast.state import catalog
 from holdfast.state.description import Current, Description
 from holdfast.state.history import History, Version
@@ -153,25 +154,19 @@ def history(name: StateName, page: History) -> v1.VersionPage:
 
 
 def _version(version: Version) -> v1.Version:
-    entry, metadata = version.entry, version.metadata
-    revision = version.noted.revision if version.noted else None
+    entry = version.entry
+    noted: dict[str, Any] = {
+        field.shown_as: version.metadata.get(name) for name, field in VERSION_FIELDS.items() if field.shown_as
+    }
+    noted["serial"] = version.noted.revision.serial if version.noted and version.noted.revision else None
     return v1.Version(
         version=entry.id,
         time=entry.last_modified,
         size=entry.size,
         current=entry.is_current,
         delete_marker=entry.is_delete_marker,
-        serial=revision.serial if revision else None,
-        lineage=(revision.lineage or None) if revision else None,
-        terraform_version=metadata.get("terraform-version"),
-        principal=metadata.get("written-by"),
-        who=metadata.get("who"),
-        operation=metadata.get("operation"),
-        lock_id=metadata.get("lock-id"),
-        sha256=metadata.get("sha256"),
         status=version.status.value if version.status else None,
-        restored_from=metadata.get("restored-from"),
-        reason=metadata.get("reason"),
+        **noted,
     )
 
 
