@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from gateway import logged
 from gateway.responses import Response
-from holdfast.api import v1
+from holdfast.api import form, v1
 from holdfast.audit import Event
 from holdfast.cloud import workspaces
 from holdfast.errors import BaseChanged, InvalidRequest
@@ -29,7 +29,7 @@ def create(request: Request) -> Response:
 
 def restore(request: Request) -> Response:
     """Write the content of an earlier version again."""
-    asked = request.document("version", "reason", "id", "current")
+    asked = request.document(*form.names(v1.Restore))
     restored = restore_state(
         request.store,
         request.name,
@@ -68,7 +68,7 @@ def restore(request: Request) -> Response:
 
 def delete(request: Request) -> Response:
     """Delete a state, if the version that the operator saw still is current."""
-    seen = check_version_id(text(request.document("version"), "version"))
+    seen = check_version_id(text(request.document(*form.names(v1.Delete)), "version"))
 
     def check(current: Object) -> None:
         if current.version.version_id != seen:
@@ -86,7 +86,7 @@ def delete(request: Request) -> Response:
 
 def undelete(request: Request) -> Response:
     """Bring a deleted state back, if the delete marker that the operator saw still is newest."""
-    asked = request.document("marker")
+    asked = request.document(*form.names(v1.Undelete))
     if "marker" not in asked:
         raise InvalidRequest(
             "'marker' must be the version ID of the delete marker that is undone. A 'holdfast' command of an "
@@ -130,7 +130,7 @@ def break_lock(request: Request) -> Response:
 
 def freeze(request: Request) -> Response:
     """Freeze a state."""
-    asked = request.document("reason", "until", "id")
+    asked = request.document(*form.names(v1.Freeze))
     until = moment(asked["until"], "until") if "until" in asked else None
     frozen = freezing.freeze(
         request.store,

@@ -116,6 +116,11 @@ def members(kind: type[Document]) -> Sequence[Member]:
     return _members(key)
 
 
+def names(kind: type[Document]) -> list[str]:
+    """Return the names of the members of a document."""
+    return [member.name for member in members(kind)]
+
+
 @cache
 def _members(kind: Any) -> Sequence[Member]:
     hints = get_type_hints(kind, include_extras=True)
