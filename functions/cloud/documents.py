@@ -79,9 +79,9 @@ def error(raised: HoldfastError) -> tuple[int, Payload]:
     The clients show title, blank line, detail. A held lock is 409: the only status for which they wait.
     Nobody waits for a freeze or a declaration, and their texts are shown only with another status.
     """
-    status, title, detail = raised.status, raised.code.replace("_", " ").capitalize(), raised.message
+    status, title, detail = raised.status, raised.code.replace("_", " ").capitalize(), raised.text
     if isinstance(raised, Locked) and raised.is_released:
-        status, title = 409, raised.message
+        status, title = 409, raised.text
         detail = (
             f"Its operation is '{raised.holder['Operation']}', since {raised.holder['Created']}. Wait until "
             "it is released, or run the command with -lock-timeout."

@@ -57,13 +57,18 @@ class HoldfastError(Exception):
         self.message = message
         self.logged = logged or {}
 
+    @property
+    def text(self) -> str:
+        """Return the message and its notes: an error that leaves something behind has one that says so."""
+        return " ".join((self.message, *getattr(self, "__notes__", ())))
+
     def headers(self) -> dict[str, str]:
         """Return the headers that the response needs beside its body."""
         return {}
 
     def body(self) -> Mapping[str, Any]:
         """Return the response's body, a JSON object."""
-        return {"error": self.code, "message": self.message}
+        return {"error": self.code, "message": self.text}
 
 
 class Invalid(HoldfastError):

@@ -41,11 +41,11 @@ def large(document: Document, *, accepts_gzip: bool) -> Payload:
 
 def error(raised: HoldfastError) -> tuple[int, Payload]:
     """Return the status and the document of an error."""
-    # An error that leaves something behind has a note that says so.
-    message = " ".join((raised.message, *getattr(raised, "__notes__", ())))
     if isinstance(raised, Locked):
-        return raised.status, answer(v1.LockedError(error=raised.code, message=message, lock=raised.holder))
-    return raised.status, answer(v1.Error(error=raised.code, message=message))
+        return raised.status, answer(
+            v1.LockedError(error=raised.code, message=raised.text, lock=raised.holder)
+        )
+    return raised.status, answer(v1.Error(error=raised.code, message=raised.text))
 
 
 def lock(held: HeldLock, *, name: StateName | None = None, longest: int | None = None) -> v1.Lock:

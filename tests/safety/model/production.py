@@ -175,7 +175,11 @@ class Production:
         vars(self._locks)["datetime"] = LambdasClock
         vars(import_module("management.changing"))["datetime"] = SlowClock
         vars(import_module("holdfast.cloud.records"))["datetime"] = SlowClock
-        self._lock_document: Any = import_module("management.documents").lock
+        lock_document, write = (
+            import_module("management.documents").lock,
+            import_module("holdfast.api.form").write,
+        )
+        self._lock_document: Any = lambda held: write(lock_document(held))
         self._access: Any = import_module("holdfast.access")
         self._authentication: Any = import_module("holdfast.identity.authentication")
         self._authorizer_context: Any = import_module("gateway.authorizer_context")
