@@ -81,6 +81,7 @@ upgrade: set-up ## pin the newest version of everything
 	$(PIP_COMPILE) --output-file functions/requirements.txt functions/requirements.in
 	$(PIP_COMPILE) --output-file functions/audit_trail/requirements.txt functions/audit_trail/requirements.in
 	$(PIP_COMPILE) --output-file functions/authorizer/requirements.txt functions/authorizer/requirements.in
+	$(PIP_COMPILE) --output-file functions/management/requirements.txt functions/management/requirements.in
 	$(PIP_COMPILE) --output-file local_aws/requirements.txt local_aws/requirements.in
 	$(PIP_COMPILE) --output-file local_aws/requirements-set-up.txt local_aws/requirements-set-up.in
 	$(PIP_COMPILE) --output-file requirements-dev.txt requirements-dev.in

@@ -5,16 +5,21 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from gateway import log as gateway_log
 from gateway import payload
-from gateway.log import log
 from gateway.requests import Request
 from gateway.router import AWS_IDENTITY, PUBLIC, Route, Router, Target, pick
 from holdfast import audit
 from holdfast.audit import Event
 from holdfast.errors import HoldfastError
 from holdfast.identity import authentication
+
+if TYPE_CHECKING:
+    import logging
+
+    from aws_lambda_powertools import Logger
 
 _HEADERS: Final = {"Content-Type": "application/json", "Cache-Control": "no-store"}
 
@@ -44,13 +49,19 @@ def _plain(error: HoldfastError) -> tuple[int, payload.Payload]:
     return error.status, payload.Payload(json.dumps(error.body()), is_base64=False)
 
 
-def respond(request: Request, router: Router[Response], error_form: ErrorForm = _plain) -> dict[str, Any]:
+def respond(
+    request: Request,
+    router: Router[Response],
+    error_form: ErrorForm = _plain,
+    log: "logging.Logger | Logger" = gateway_log.log,
+) -> dict[str, Any]:
     """Return the response to a request, whatever comes of it, and log it.
 
     Args:
         request: as the function sees it.
         router: finds the route.
         error_form: renders an error.
+        log: writes the line.
     """
     started = time.monotonic()
     try:

@@ -1,7 +1,11 @@
 """The management API: event -> library -> response. It translates and decides nothing."""
 
+import json
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+
+from aws_lambda_powertools import Logger
 
 from gateway import downloads, function
 from gateway.responses import respond
@@ -16,6 +20,8 @@ from management.requests import Request
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
+# In ASCII: text that has no UTF-8 form must not cost the line.
+_log = Logger(json_serializer=partial(json.dumps, default=str))
 _function = function.start(function.NO_STATE, load=downloads.signer)
 
 
@@ -26,7 +32,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
         event: an API Gateway HTTP API event, payload format 2.0.
         context: the invocation's.
     """
-    return respond(Request(event, _function.store(context)), _ROUTER, documents.error)
+    return respond(Request(event, _function.store(context)), _ROUTER, documents.error, _log)
 
 
 def _decode(parameters: Mapping[str, str]) -> Target:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial, partialmethod
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -13,6 +14,7 @@ from uuid import uuid4
 
 import boto3
 import pytest
+from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from moto.s3.models import S3Backend
 from moto.server import ThreadedMotoServer
 
@@ -362,13 +364,13 @@ def unversioned(request: pytest.FixtureRequest, bucket: Bucket) -> Bucket:
 def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The lines that the functions log, as they are written."""
     lines: list[str] = []
-    written = JsonLine.format
 
-    def record(formatter: JsonLine, entry: logging.LogRecord) -> str:
+    def record(written: Callable[..., str], formatter: logging.Formatter, entry: logging.LogRecord) -> str:
         lines.append(written(formatter, entry))
         return lines[-1]
 
-    monkeypatch.setattr(JsonLine, "format", record)
+    for form in (JsonLine, LambdaPowertoolsFormatter):
+        monkeypatch.setattr(form, "format", partialmethod(partial(record, form.format)))
     return lines
 
 
