@@ -1,7 +1,7 @@
-"""Installs pinned Python packages by uv, which is much faster than pip, or by pip where uv cannot be had.
+"""Installs pinned Python packages by uv, which is much faster than pip, or by pip where uv fails.
 
-uv does not read pip's configuration. It is told the index and certificates that pip has, so that nobody's
-mirror is bypassed; where pip has a setting that uv cannot be told, pip installs.
+uv does not read pip's configuration. It is told where packages come from as pip is: nobody's mirror is
+bypassed; the pinned hashes decide what is installed.
 """
 
 import ast
@@ -22,42 +22,22 @@ _PIP_INSTALL: Final = (
     *("install", "--quiet", "--disable-pip-version-check", "--no-input"),
     *("--no-deps", "--no-compile"),
 )
-_UV_INSTALL: Final = ("pip", "install", "--quiet", "--no-deps")
 _SLOWER: Final = "pip installs the packages instead of uv, which takes longer:"
 
 _COUNTERPARTS: Final = {
-    "index-url": "UV_DEFAULT_INDEX",
-    "extra-index-url": "UV_INDEX",
-    "find-links": "UV_FIND_LINKS",
-    "trusted-host": "UV_INSECURE_HOST",
-    "cert": "SSL_CERT_FILE",
-    "client-cert": "SSL_CLIENT_CERT",
-    "timeout": "UV_HTTP_TIMEOUT",
-    "default-timeout": "UV_HTTP_TIMEOUT",
+    "index-url": ("UV_DEFAULT_INDEX", ""),
+    "extra-index-url": ("UV_INDEX", " "),
+    "find-links": ("UV_FIND_LINKS", ","),
+    "no-index": ("UV_NO_INDEX", ""),
+    "trusted-host": ("UV_INSECURE_HOST", " "),
+    "proxy": ("ALL_PROXY", ""),
+    "cert": ("SSL_CERT_FILE", ""),
+    "client-cert": ("SSL_CLIENT_CERT", ""),
+    "timeout": ("UV_HTTP_TIMEOUT", ""),
+    "default-timeout": ("UV_HTTP_TIMEOUT", ""),
 }
-"""Settings of pip's and the variables that say the same to uv."""
-_BETWEEN: Final = {"UV_INDEX": " ", "UV_INSECURE_HOST": " ", "UV_FIND_LINKS": ","}
-"""What stands between the values of a variable that takes several; in pip it is white space."""
+"""Settings of pip's, the variables that say the same to uv, and what stands between several values there."""
 _INDEXES: Final = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
-_NO_MATTER: Final = frozenset(
-    {
-        *(
-            "cache-dir",
-            "no-cache-dir",
-            "disable-pip-version-check",
-            "no-python-version-warning",
-            "config-file",
-        ),
-        *("no-input", "no-color", "progress-bar", "quiet", "verbose", "retries", "compile", "no-compile"),
-        *("require-hashes", "require-virtualenv", "root-user-action", "break-system-packages"),
-        *("no-warn-script-location", "no-warn-conflicts"),
-    }
-)
-"""Settings of pip's that say neither what is installed nor where from."""
-
-
-class NoCounterpartError(Exception):
-    """pip has a setting that uv cannot be told; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,47 +71,43 @@ class Installer:
             None, or a line for the user that says why uv did not do it.
 
         Raises:
-            LocalAwsError: pip did not do it either.
+            LocalAwsError: pip did not do it either, or its settings cannot be read.
         """
         said = None
         if (self.venv / "bin" / "uv").exists():  # else `get_uv` said why
-            why_not = self._install_by_uv(*arguments, into=into or self.venv)
-            if why_not is None:
+            ended = self._uv(*arguments, into=into or self.venv)
+            if ended.returncode == 0:
                 return None
-            said = f"{_SLOWER} {why_not}"
+            said = f"{_SLOWER} uv failed: {_reason(ended)}"
         check(self._pip(*arguments, into=into))
         return said
 
-    def _install_by_uv(self, *arguments: str | Path, into: Path) -> str | None:
-        """Return why uv did not install it, or None."""
-        listed = _list_settings(self.venv / "bin" / "python")
-        if listed.returncode:
-            return f"pip's settings cannot be read: {_reason(listed)}"
-        try:
-            told = uv_environment(pip_settings(listed.stdout), os.environ)
-        except NoCounterpartError as error:
-            return str(error)
+    def _uv(self, *arguments: str | Path, into: Path) -> "subprocess.CompletedProcess[str]":
+        told = uv_environment(pip_settings(self.venv / "bin" / "python"), os.environ)
+        command = (self.venv / "bin" / "uv", "pip", "install", "--quiet", "--no-deps")
         # Within the clone: uv then links its files into place, and nothing stays elsewhere.
         with tempfile.TemporaryDirectory(prefix=".uv-", dir=self.venv) as cache:
-            ended = start(
-                *(self.venv / "bin" / "uv", *_UV_INSTALL, "--python", into / "bin" / "python", *arguments),
+            return start(
+                *(*command, "--python", into / "bin" / "python", *arguments),
                 environment={**told, "UV_CACHE_DIR": cache, "UV_PYTHON_DOWNLOADS": "never"},
             )
-        return f"uv failed: {_reason(ended)}" if ended.returncode else None
 
     def _pip(self, *arguments: str | Path, into: Path | None = None) -> "subprocess.CompletedProcess[str]":
         where = ("--python", into / "bin" / "python") if into else ()
         return start(self.venv / "bin" / "python", "-m", "pip", *where, *_PIP_INSTALL, *arguments)
 
 
-def pip_settings(listed: str) -> dict[str, str]:
-    """Read what `pip config list` printed.
+@cache
+def pip_settings(python: Path) -> Mapping[str, str]:
+    """Return the settings that `pip install` goes by; each place overrides those before it, as in pip.
 
-    Returns:
-        The settings that `pip install` goes by. Each place overrides those before it, as in pip.
+    Raises:
+        LocalAwsError: they cannot be read.
     """
+    listed = start(python, "-m", "pip", "config", "list")
+    check(listed)
     sections: dict[str, dict[str, str]] = {"global": {}, "install": {}, ":env:": {}}
-    for line in listed.splitlines():
+    for line in listed.stdout.splitlines():
         key, _, value = line.partition("=")
         section, _, name = key.rpartition(".")
         if section in sections:
@@ -143,26 +119,21 @@ def uv_environment(settings: Mapping[str, str], environment: Mapping[str, str]) 
     """Say to uv what pip's settings say to pip.
 
     Args:
-        settings: by `pip_settings`.
-        environment: of this process. Whoever named an index for uv there means that one.
+        settings: of pip.
+        environment: of this process. Whoever named an index for uv there means that one, and not pip's.
 
     Returns:
         Variables of uv's environment, beside those that are there.
-
-    Raises:
-        NoCounterpartError: a setting says what is installed, or where from, and has no counterpart.
     """
     told = {"UV_SYSTEM_CERTS": "true"}  # as pip: a company's proxy has its certificate there
-    for name, value in settings.items():
-        if variable := _COUNTERPARTS.get(name):
-            told[variable] = _BETWEEN[variable].join(value.split()) if variable in _BETWEEN else value
-        elif name not in _NO_MATTER:
-            raise NoCounterpartError(f"pip has the setting '{name}', which uv cannot be told")
+    own = {name for name in environment if name.startswith("UV_")}
+    for name, value in settings.items() if own.isdisjoint(_INDEXES) else ():
+        if name in _COUNTERPARTS:
+            variable, between = _COUNTERPARTS[name]
+            told[variable] = between.join(value.split()) if between else value
     if "UV_INDEX" in told:
         told["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # as pip: any index; the hashes decide
-    named = {"UV_INDEX_STRATEGY", *_INDEXES} if environment.keys() & set(_INDEXES) else set()
-    named |= {name for name in environment if name.startswith("UV_")}
-    return {variable: value for variable, value in told.items() if variable not in named}
+    return {variable: value for variable, value in told.items() if variable not in own}
 
 
 def start(
@@ -190,11 +161,6 @@ def check(ended: "subprocess.CompletedProcess[str]") -> None:
     """
     if ended.returncode:
         raise LocalAwsError(f"{ended.stdout.strip()}\n\n{' '.join(ended.args)} failed; see above.")
-
-
-@cache
-def _list_settings(python: Path) -> "subprocess.CompletedProcess[str]":
-    return start(python, "-m", "pip", "config", "list")
 
 
 def _reason(ended: "subprocess.CompletedProcess[str]") -> str:
