@@ -43,31 +43,6 @@ class Client:
         """What its users type."""
         return "tofu" if self.product is Product.OPENTOFU else "terraform"
 
-    @property
-    def sends_typed_lock_id(self) -> bool:
-        """Return whether `force-unlock` sends the lock ID that its user typed."""
-        return self.product is Product.OPENTOFU and self.version >= (1, 10, 0)
-
-    @property
-    def sends_chunks(self) -> bool:
-        """Return whether `force-unlock` by POST sends its empty body in chunks, without a Content-Length."""
-        return self.product is Product.TERRAFORM or self.version < (1, 8, 0)
-
-    @property
-    def encrypts(self) -> bool:
-        """Return whether it can encrypt states."""
-        return self.product is Product.OPENTOFU and self.version >= (1, 7, 0)
-
-    @property
-    def reads_first(self) -> bool:
-        """Return whether `plan` reads the state before it acquires the lock, too."""
-        return self.product is Product.TERRAFORM and self.version >= (1, 15, 0)
-
-    @property
-    def shows_holder(self) -> bool:
-        """Return whether a refused command shows the lock info of the holder, not its own."""
-        return self.version >= ((1, 9, 0) if self.product is Product.OPENTOFU else (1, 15, 0))
-
 
 @dataclass(frozen=True, slots=True)
 class Terraform:

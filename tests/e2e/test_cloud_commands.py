@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from local_aws.terraform import Product
 from tests.support import documents
 from tests.support.cloud_client import place
 from tests.support.deployed import FUNCTIONS
@@ -112,7 +113,8 @@ def test_what_a_client_encrypts_is_kept_nowhere_in_plain_text(
     strict: Team, state: str, new_project: NewProject, roles: Roles
 ) -> None:
     project = new_project(strict, None, strict.token("writer"))
-    if project.terraform.client.encrypts:
+    client = project.terraform.client
+    if client.product is Product.OPENTOFU and client.version >= (1, 7, 0):
         project.environment["TF_ENCRYPTION"] = ENCRYPTION
         project.write(main=FRUIT, backend=cloud(strict, *named(state)))
         project.ok("init")

@@ -9,6 +9,7 @@ import pytest
 from local_aws import up
 from local_aws.home import Connection
 from local_aws.server import LocalAws
+from local_aws.terraform import Product
 from tests.e2e.test_terraform_traps import addresses
 from tests.support.cloud_client import place
 from tests.support.project import NewProject, backend, cloud
@@ -56,7 +57,8 @@ def test_a_typing_error_in_an_address_plans_nothing_and_makes_nothing(
             "init", "-reconfigure", **addresses(named, wrong)
         )
         said = " ".join(project.refused("plan", **addresses(named, wrong)).split())
-        if project.terraform.client.reads_first:
+        client = project.terraform.client
+        if client.product is Product.TERRAFORM and client.version >= (1, 15, 0):  # it reads first
             assert said == "Error: Unexpected HTTP response code 423"
         else:
             assert f"no such state: {wrong} (nearest: {state}" in said

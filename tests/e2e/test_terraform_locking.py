@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from holdfast.state.locks import FORCE_UNLOCK_MIN_AGE
+from local_aws.terraform import Product
 from tests.support import documents
 from tests.support.project import WAITS, NewProject, Project, backend
 from tests.support.team import Team
@@ -55,7 +56,9 @@ def test_while_an_apply_is_under_way_another_apply_or_plan_is_refused_and_told_w
         assert strict.lock(state) == held
         refusal = second.refused("plan")
         assert "Error acquiring the state lock" in refusal
-        shown = "OperationTypeApply" if second.terraform.client.shows_holder else "OperationTypePlan"
+        client = second.terraform.client
+        since = (1, 9, 0) if client.product is Product.OPENTOFU else (1, 15, 0)
+        shown = "OperationTypeApply" if client.version >= since else "OperationTypePlan"  # the holder's
         assert f"Operation: {shown}" in refusal
         assert second.run("plan", "-lock=false", "-detailed-exitcode").code == 2
         first.proceed()
@@ -170,7 +173,8 @@ def test_force_unlock_removes_a_lock_that_was_just_taken_only_if_the_client_name
 
     done = project.run("force-unlock", "-force", documents.lock_id(info))
 
-    if project.terraform.client.sends_typed_lock_id:
+    client = project.terraform.client
+    if client.product is Product.OPENTOFU and client.version >= (1, 10, 0):
         assert done.code == 0, done.text
         assert strict.lock(state) is None
     else:
@@ -197,7 +201,8 @@ def test_where_a_gateway_refuses_chunks_a_request_by_hand_frees_the_lock(
     info = documents.lock_info()
     assert strict.client("writer").lock(state, info).status == 200
 
-    if project.terraform.client.sends_chunks:
+    client = project.terraform.client
+    if client.product is Product.TERRAFORM or client.version < (1, 8, 0):
         with strict.gateway.refusing_chunks():
             refusal = project.refused("force-unlock", "-force", documents.lock_id(info))
         assert "Unexpected HTTP response code 411" in refusal

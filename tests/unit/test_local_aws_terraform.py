@@ -95,36 +95,6 @@ def test_a_program_that_is_neither_is_an_error(said: str) -> None:
         parse_version(said)
 
 
-@pytest.mark.parametrize(
-    ("product", "version", "sends_typed_lock_id", "sends_chunks", "shows_holder", "encrypts"),
-    [
-        (Product.TERRAFORM, (1, 11, 4), False, True, False, False),
-        (Product.TERRAFORM, (1, 14, 9), False, True, False, False),
-        (Product.TERRAFORM, (1, 15, 0), False, True, True, False),
-        (Product.OPENTOFU, (1, 6, 3), False, True, False, False),
-        (Product.OPENTOFU, (1, 7, 9), False, True, False, True),
-        (Product.OPENTOFU, (1, 8, 9), False, False, False, True),
-        (Product.OPENTOFU, (1, 9, 4), False, False, True, True),
-        (Product.OPENTOFU, (1, 10, 0), True, False, True, True),
-        (Product.OPENTOFU, (1, 12, 6), True, False, True, True),
-    ],
-)
-def test_what_a_client_does_depends_on_product_and_version(
-    product: Product,
-    version: tuple[int, int, int],
-    sends_typed_lock_id: bool,
-    sends_chunks: bool,
-    shows_holder: bool,
-    encrypts: bool,
-) -> None:
-    client = Client(product, version)
-
-    assert client.sends_typed_lock_id is sends_typed_lock_id
-    assert client.sends_chunks is sends_chunks
-    assert client.shows_holder is shows_holder
-    assert client.encrypts is encrypts
-
-
 def test_the_demo_takes_nothing_of_the_users_settings_but_how_terraform_is_installed() -> None:
     installed = {"TF_CLI_CONFIG_FILE": "terraformrc", "TF_PLUGIN_CACHE_DIR": "cache", "PATH": "/bin"}
     users = dict.fromkeys(
