@@ -10,14 +10,13 @@ from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from benchmarks import cloud, cold_start, distance, manage, size, verbs
+from benchmarks import cloud, cold_start, distance, manage, size
 from benchmarks.figures import Saved, Section, saved, table, to_json
 from benchmarks.run import Run, started, tell
 from local_aws.failure import LocalAwsError
 from tests.support.user_settings import forget_user_settings
 
 SECTIONS: Final[dict[str, Callable[[Run], Section]]] = {
-    "verbs": verbs.measure,
     "distance": distance.measure,
     "cold": cold_start.measure,
     "size": size.measure,
@@ -28,7 +27,7 @@ SECTIONS: Final[dict[str, Callable[[Run], Section]]] = {
 
 _EXAMPLES = """examples:
   make benchmark                                                   every section
-  .venv/bin/python -m benchmarks --only verbs,cold                 two of them
+  .venv/bin/python -m benchmarks --only size,cold                  two of them
   .venv/bin/python -m benchmarks --rounds 9 --json > before.json   save a run ...
   .venv/bin/python -m benchmarks --rounds 9 --against before.json  ... and compare a later one with it
   .venv/bin/python -m benchmarks --only cold --beside ../before    another version, in turn with this one
