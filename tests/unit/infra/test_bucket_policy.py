@@ -9,7 +9,7 @@ import pytest
 from infra.config import AWS, Retention, TeamConfig
 from tests.conftest import GeneratedFile
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, bucket_policy, evaluate, matching
-from tests.unit.infra.conftest import ROOT, Synthesize, Synthesized
+from tests.unit.infra.conftest import ROOT, Synthesize
 
 # The teams whose policies differ, named after what differs.
 TEAMS: Final = {
@@ -392,64 +392,6 @@ def test_every_statement_refuses_has_a_name_and_stands_in_the_table(
         assert len(set(sids)) == len(sids)
         assert {(statement["Effect"], statement["Principal"]) for statement in statements} == {("Deny", "*")}
     assert {statement["Sid"] for statements in policies.values() for statement in statements} == in_the_table
-
-
-def test_the_retention_that_a_bucket_adds_itself_is_the_limit_too(synthesize: Synthesize) -> None:
-    retention = Retention(mode="compliance", days=7, bucket_default=True)
-    (stack,) = synthesize([TeamConfig(name="payments", retention=retention)], AWS).values()
-    policy = bucket_policy(stack.template)
-
-    def refuse(days: int) -> list[str]:
-        request = sent(Case("", "s3:PutObjectRetention", STATE, retained(days)), "payments")
-        return [statement["Sid"] for statement in matching(policy, request)]
-
-    assert [refuse(7), refuse(8), refuse(9)] == [[], [], ["RefuseLongerRetention"]]
-
-
-# --- the staging bucket ---------------------------------------------------------------------------
-
-
-def test_the_staging_bucket_is_reached_over_tls_only_and_lets_nobody_in_by_itself(
-    default: Synthesized,
-) -> None:
-    policy = bucket_policy(default.template, "StagingBucket")
-
-    def decide(**context: str) -> str:
-        upload = "arn:aws:s3:::stagingbucket/uploads/network/prod/a/b"
-        administrator = f"arn:aws:iam::{ACCOUNT}:role/administrator"
-        named = {name.replace("_", ":"): value for name, value in context.items()}
-        return evaluate(policy, Request("s3:PutObject", upload, administrator, context={**TLS, **named}))
-
-    assert decide() == "nothing"
-    assert decide(aws_SecureTransport="false") == "deny"
-    assert decide(s3_TlsVersion="1.1") == "deny"
-    assert len(policy) == 2
-
-
-# --- the bucket for access logs -------------------------------------------------------------------
-
-
-def test_the_access_log_is_written_by_s3_for_this_bucket_over_tls_only(default: Synthesized) -> None:
-    policy = bucket_policy(default.template, "AccessLogsBucket")
-    of_the_states = {
-        "aws:SourceArn": f"arn:aws:s3:::holdfast-plain-{ACCOUNT}-{REGION}",
-        "aws:SourceAccount": ACCOUNT,
-    }
-
-    def decide(principal: str = "logging.s3.amazonaws.com", **context: str) -> str:
-        named = {name.replace("_", ":"): value for name, value in context.items()}
-        log = "arn:aws:s3:::accesslogsbucket/2026-11-20-10-00-00-ABCD"
-        return evaluate(
-            policy, Request("s3:PutObject", log, principal, context={**TLS, **of_the_states, **named})
-        )
-
-    assert decide() == "allow"
-    assert decide("delivery.logs.amazonaws.com") == "nothing"
-    assert decide(aws_SourceArn="arn:aws:s3:::another") == "nothing"
-    assert decide(aws_SourceAccount="999999999999") == "nothing"
-    assert decide(aws_SecureTransport="false") == "deny"
-    assert decide(s3_TlsVersion="1.1") == "deny"
-    assert len(policy) == 3
 
 
 # --- the document ---------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 import base64
 import gzip
 import hashlib
-import http.server
 import itertools
 import json
 import os
@@ -11,19 +10,15 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Literal
 
 import botocore.session
 import pytest
-from botocore.awsrequest import AWSResponse
 from botocore.exceptions import BotoCoreError
-from botocore.loaders import Loader
 from botocore.regions import EndpointResolver
 from joserfc.jwk import ECKey
 from joserfc.jwt import encode as sign
@@ -264,83 +259,11 @@ def resolved(endpoints: dict[str, Any], service: str, region: str, *kind: bool) 
         return str(error)
 
 
-def test_a_client_in_each_partition_calls_the_endpoint_that_it_calls_with_all_of_botocores_data() -> None:
-    whole, cut = (called(data) for data in botocores_data("terraform_http"))
-    assert len(whole) >= 8
-    assert cut == whole
-
-
-def called(data: Path) -> list[object]:
-    """Where a client of the first region of each partition sends a request, and what it signs it for.
-
-    Args:
-        data: botocore's.
-    """
-    loader = Loader(extra_search_paths=[str(data)], include_default_search_paths=False)
-    loader.BUILTIN_DATA_PATH = str(data)  # elsewhere botocore leaves its rules for endpoints aside
-    session = botocore.session.Session()
-    session.register_component("data_loader", loader)
-    found: list[object] = []
-
-    def note(request: Any, **_: object) -> Any:
-        credential = request.headers["Authorization"].split(b",")[0].decode()
-        found.append((request.url, credential.split("/")[2:]))  # without the date
-        no_headers: Any = {}
-        return AWSResponse(request.url, 200, no_headers, SimpleNamespace(stream=list))
-
-    for partition in loader.load_data("endpoints")["partitions"]:
-        region = next(iter(partition["regions"]))
-        client: Any = session.create_client("s3", region, aws_access_key_id="x", aws_secret_access_key="x")
-        client.meta.events.register("before-send", note)
-        client.head_bucket(Bucket="bucket")
-    return found
-
-
 def test_a_local_bundle_is_compiled_and_its_bytecode_is_taken_as_it_is(for_here: Path, function: str) -> None:
     compiled = for_here / function / "__pycache__" / f"handler.{sys.implementation.cache_tag}.pyc"
     # PEP 552: bit 0 = validated by hash instead of time, bit 1 = by checking the source each time.
     assert compiled.read_bytes()[4:8] == b"\x01\0\0\0"
     assert all((module.parent / "__pycache__").is_dir() for module in for_here.rglob("botocore/client.py"))
-
-
-class OneObject(http.server.BaseHTTPRequestHandler):
-    """An S3 with the same object under every key."""
-
-    def do_GET(self) -> None:
-        """Answer GetObject."""
-        self.send_response(200)
-        self.send_header("ETag", '"1"')
-        self.send_header("Last-Modified", "Fri, 02 Jan 2026 03:04:05 GMT")
-        self.send_header("Content-Length", "5")
-        self.end_headers()
-        self.wfile.write(b"state")
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the name is the base class's
-        """Say nothing."""
-
-
-@pytest.fixture
-def s3_endpoint() -> Iterator[str]:
-    """Where an S3 listens."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), OneObject) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
-@pytest.mark.parametrize(
-    "function", [name for name in FUNCTIONS if name not in (*CALLS, "health")], indirect=True
-)
-def test_a_bundle_talks_to_s3_with_nothing_but_what_is_in_it(for_here: Path, s3_endpoint: str) -> None:
-    code = (
-        "import time\n"
-        "from holdfast.s3.store import Store, connect\n"
-        "store = Store(connect(), 'bucket', '123456789012', deadline=time.monotonic() + 5)\n"
-        "print(store.read('states/a.tfstate').body)\n"
-    )
-    assert run_alone(code, for_here, AWS_ENDPOINT_URL_S3=s3_endpoint) == "b'state'\n"
 
 
 def test_the_authorizer_verifies_a_signature_with_nothing_but_what_is_in_its_bundle() -> None:
@@ -597,18 +520,6 @@ def test_the_digest_tells_whether_there_is_bytecode_and_not_which_machine_made_i
     compiled = [sorted(path.parent.parent.name for path in one.path.rglob("*.pyc")) for one in made]
     assert compiled == [["botocore", "greeter", "holdfast"], ["botocore", "greeter", "holdfast"], []]
     assert made[0].digest == made[1].digest != made[2].digest
-
-
-def test_a_python_that_comes_later_makes_another_bundle_beside_the_one_without_bytecode(
-    functions: Path, tmp_path: Path, install: Callable[..., None]
-) -> None:
-    install(None, "before")
-    before = bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
-    install(LAMBDAS_PYTHON, "after")
-    after = bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
-
-    assert (list(before.path.rglob("*.pyc")), before.path != after.path) == ([], True)
-    assert list(after.path.rglob("*.pyc"))
 
 
 @pytest.mark.parametrize(

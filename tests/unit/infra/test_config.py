@@ -61,12 +61,6 @@ def test_a_byte_order_mark_in_front_is_no_fault(tmp_path: Path) -> None:
     assert team == TeamConfig(name="a")
 
 
-def test_text_without_quotes_is_told_from_other_faults(tmp_path: Path) -> None:
-    line = wrong(tmp_path, "[teams.a]\nkey = kms")
-    assert line.startswith("is not TOML: ")
-    assert line.endswith("; write text in quotes, and each setting once")
-
-
 @pytest.mark.parametrize(
     ("region", "partition"),
     [
@@ -150,12 +144,6 @@ def test_thirteen_regions_have_the_smaller_quota() -> None:
     assert len(smaller) == 13
 
 
-@pytest.mark.parametrize("name", ["acme-security", "HoldfastTokenTrail", "a.b_c-9", "a" * 128])
-def test_a_trail_that_exists_is_named_as_cloudtrail_names_it(tmp_path: Path, name: str) -> None:
-    (team,) = load_teams(write(tmp_path, f'[teams.a]\ntoken_trail = "{name}"'))
-    assert team.token_trail == name
-
-
 @pytest.mark.parametrize(
     "name",
     ["ab", "a" * 129, "a..b", "-abc", "abc-", "192.168.5.4", "arn:aws:cloudtrail:eu-central-1:1:trail/a"],
@@ -226,42 +214,6 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         ),
         TeamConfig(name="b"),
     )
-
-
-def test_each_default_is_the_safe_one(tmp_path: Path) -> None:
-    (team,) = load_teams(write(tmp_path, "[teams.a]"))
-    assert team.require_lock
-    assert not team.native_clients
-    assert team.key == "kms"
-    assert team.history is None  # nothing goes
-    assert team.retention is None  # and nothing is kept for longer than somebody asked for
-    assert team.access_logs is None  # the stack makes a bucket for them
-    assert team.log_retention == 90
-    assert (team.throttling.rate, team.throttling.burst) == (100, 200)
-    assert team.memory == Memory(backend=1769, cloud=1769, management=1769, authorizer=1769)
-    assert team.new_states == "any"
-    assert team.max_state_mb == 100
-    assert not team.snap_start  # which is billed around the clock
-    assert team.token_trail is False
-    assert team.tags == {}
-    assert (team.account, team.region) == (None, None)
-
-
-def test_members_that_are_left_out_have_the_safe_default(tmp_path: Path) -> None:
-    settings = """
-        [teams.a]
-        retention = { mode = "governance", days = 1 }
-        history = { days = 1 }
-        access_logs = { bucket = "logs" }
-        throttling = { rate = 1 }
-        memory = { authorizer = 1024 }
-        """
-    (team,) = load_teams(write(tmp_path, settings))
-    assert team.retention == Retention(mode="governance", days=1, bucket_default=False)
-    assert team.history == History(days=1, keep_versions=100)
-    assert team.access_logs == AccessLogs(bucket="logs", prefix="")
-    assert team.throttling == Throttling(rate=1, burst=200)
-    assert team.memory == Memory(backend=1769, cloud=1769, management=1769, authorizer=1024)
 
 
 def test_a_table_can_be_written_in_each_of_its_forms(tmp_path: Path) -> None:
@@ -490,29 +442,6 @@ def test_the_settings_are_read_without_loading_the_cdk() -> None:
         check=False,
     )
     assert done.returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"[teams.a", "is not TOML: "),
-        (b"[teams]\na = {}\na = {}", "is not TOML: "),
-        (b"[teams.\xff]", "is not UTF-8 text"),
-    ],
-)
-def test_a_file_that_is_no_toml_is_named_in_one_line(tmp_path: Path, content: bytes, message: str) -> None:
-    path = tmp_path / "teams.toml"
-    path.write_bytes(content)
-    with pytest.raises(ConfigError) as error:
-        load_teams(path)
-    assert str(error.value).startswith(f"{path}: {message}")
-    assert "\n" not in str(error.value)
-
-
-def test_a_missing_file_is_named_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError) as error:
-        load_teams(tmp_path / "teams.toml")
-    assert str(error.value) == f"{tmp_path / 'teams.toml'}: cannot be read: No such file or directory"
 
 
 def test_the_target_is_aws_unless_the_context_says_otherwise() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from infra.config import AWS, History, Retention, TeamConfig, Throttling
-from infra.functions import FUNCTIONS
 from infra.lambdas import retention_of_each_write
 from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 
@@ -40,13 +39,6 @@ def test_the_settings_of_this_test_differ_from_every_default() -> None:
 
 
 # --- the functions --------------------------------------------------------------------------------
-
-
-def test_no_permission_stands_anywhere_else(stack: Synthesized) -> None:
-    roles, functions = stack.resources("AWS::IAM::Role"), stack.resources("AWS::Lambda::Function")
-    assert len(roles) == len(functions) == len(FUNCTIONS)
-    for elsewhere in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy"):
-        assert not stack.resources(elsewhere)
 
 
 @pytest.mark.parametrize("region", ["cn-north-1", "us-gov-west-1", None])
@@ -87,22 +79,6 @@ def test_a_write_asks_for_retention_unless_the_bucket_adds_it(
     assert retention_of_each_write(TeamConfig(name="ops", retention=retention)) == each_write
 
 
-def test_a_log_may_call_the_function_that_keeps_the_trail_before_cloudwatch_tries_it(
-    stack: Synthesized,
-) -> None:
-    allowed = {
-        name: permission["Properties"]
-        for name, permission in stack.resources("AWS::Lambda::Permission").items()
-        if permission["Properties"]["Principal"] == "logs.amazonaws.com"
-    }
-    for subscription in stack.resources("AWS::Logs::SubscriptionFilter").values():
-        (needed,) = subscription["DependsOn"]
-        log = stack.resolve(subscription["Properties"]["LogGroupName"])
-        assert stack.resolve(allowed[needed]["SourceArn"]) == f"{log[:-1]}.Arn>"
-        # Without it anybody's log group of this name could call the function.
-        assert allowed[needed]["SourceAccount"] == {"Ref": "AWS::AccountId"}
-
-
 def live_alias(stack: Synthesized, handler: str) -> str:
     """The logical ID of a function's alias."""
     function_name, _ = stack.function(handler)
@@ -118,69 +94,6 @@ def live_alias(stack: Synthesized, handler: str) -> str:
     assert stack.resolve(published["Properties"]["FunctionName"]) == f"<{function_name}>"
     assert alias["Name"] == "live"
     return name
-
-
-def test_new_code_answers_only_once_the_bucket_policy_is_the_new_one(stack: Synthesized) -> None:
-    (policy,) = (
-        name
-        for name, policy in stack.resources("AWS::S3::BucketPolicy").items()
-        if policy["Properties"]["Bucket"] == {"Ref": "StateBucket"}
-    )
-    for handler in ("terraform_http.handler.handle", "cloud.handler.handle", "management.handler.handle"):
-        assert policy in stack.template["Resources"][live_alias(stack, handler)]["DependsOn"]
-
-
-# --- the API --------------------------------------------------------------------------------------
-
-
-def test_each_route_goes_to_a_published_function_and_lets_in_whom_it_is_for(stack: Synthesized) -> None:
-    ((authorizer, _),) = stack.resources("AWS::ApiGatewayV2::Authorizer").items()
-    integrations = {
-        f"integrations/<{name}>": stack.resolve(one["Properties"])
-        for name, one in stack.resources("AWS::ApiGatewayV2::Integration").items()
-    }
-    routes = [
-        stack.resolve(route["Properties"]) for route in stack.resources("AWS::ApiGatewayV2::Route").values()
-    ]
-    backend, cloud, management, sessions, health = (
-        f"<{live_alias(stack, f'{name}.handler.handle')}>"
-        for name in ("terraform_http", "cloud", "management", "session_exchange", "health")
-    )
-    assert {
-        route["RouteKey"]: (
-            integrations[route["Target"]]["IntegrationUri"],
-            route["AuthorizationType"],
-            route.get("AuthorizerId"),
-        )
-        for route in routes
-    } == {
-        "ANY /states/{name+}": (backend, "CUSTOM", f"<{authorizer}>"),
-        "ANY /outputs/{name+}": (backend, "CUSTOM", f"<{authorizer}>"),
-        "ANY /locks/{name+}": (backend, "CUSTOM", f"<{authorizer}>"),
-        "ANY /unlocks/{name+}": (backend, "CUSTOM", f"<{authorizer}>"),
-        "$default": (backend, "CUSTOM", f"<{authorizer}>"),
-        "ANY /api/v2/{path+}": (cloud, "CUSTOM", f"<{authorizer}>"),
-        "ANY /manage/v1/{path+}": (management, "CUSTOM", f"<{authorizer}>"),
-        "ANY /sessions": (sessions, "CUSTOM", f"<{authorizer}>"),
-        "ANY /sessions/aws": (sessions, "AWS_IAM", None),
-        "ANY /health": (health, "NONE", None),
-        "ANY /.well-known/terraform.json": (health, "NONE", None),
-        "ANY /app/settings/tokens": (health, "NONE", None),
-    }
-    assert {(one["IntegrationType"], one["PayloadFormatVersion"]) for one in integrations.values()} == {
-        ("AWS_PROXY", "2.0")
-    }
-    assert set(stack.only("AWS::ApiGatewayV2::Api")["Properties"]) == {"Name", "Description", "ProtocolType"}
-
-
-def test_the_stage_comes_after_the_route_whose_limits_it_has(stack: Synthesized) -> None:
-    stage = stack.only("AWS::ApiGatewayV2::Stage")
-    (route,) = (
-        name
-        for name, one in stack.resources("AWS::ApiGatewayV2::Route").items()
-        if one["Properties"]["RouteKey"] in stage["Properties"]["RouteSettings"]
-    )
-    assert route in stage["DependsOn"]
 
 
 # --- what piles up --------------------------------------------------------------------------------

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import pytest
-
-from infra.config import AWS, Retention, TeamConfig
+from infra.config import AWS, TeamConfig
 from tests.unit.infra.conftest import Synthesize, Synthesized
 
 
@@ -12,26 +10,6 @@ def bucket_of(stack: Synthesized, name: str = "StateBucket") -> dict[str, Any]:
     """The properties of a bucket."""
     properties: dict[str, Any] = stack.resolve(stack.resources("AWS::S3::Bucket")[name]["Properties"])
     return properties
-
-
-def with_settings(synthesize: Synthesize, **settings: Any) -> Synthesized:
-    """The stack of a team with these settings."""
-    (stack,) = synthesize([TeamConfig(name="ops", **settings)], AWS).values()
-    return stack
-
-
-def test_a_bucket_without_settings_is_encrypted_versioned_locked_logged_and_private(
-    default: Synthesized,
-) -> None:
-    bucket = bucket_of(default)
-    (encryption,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
-    assert encryption["ServerSideEncryptionByDefault"] == {
-        "SSEAlgorithm": "aws:kms",
-        "KMSMasterKeyID": "<StateKey.Arn>",
-    }
-    assert (bucket["ObjectLockEnabled"], bucket["VersioningConfiguration"]) == (True, {"Status": "Enabled"})
-    assert bucket["LoggingConfiguration"] == {"DestinationBucketName": "<AccessLogsBucket>"}
-    assert all(bucket["PublicAccessBlockConfiguration"].values())
 
 
 def test_the_bucket_is_named_after_team_account_and_region(
@@ -49,21 +27,6 @@ def test_the_longest_team_name_makes_a_bucket_name_that_s3_takes(synthesize: Syn
 
 
 # --- retention and lifecycle ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mode", ["governance", "compliance"])
-def test_the_bucket_retains_by_itself_only_where_the_team_asks_it_to(
-    synthesize: Synthesize, mode: Any
-) -> None:
-    on_the_write = with_settings(synthesize, retention=Retention(mode=mode, days=30))
-    by_itself = with_settings(synthesize, retention=Retention(mode=mode, days=36500, bucket_default=True))
-    assert bucket_of(on_the_write)["ObjectLockEnabled"] is True
-    assert "ObjectLockConfiguration" not in bucket_of(on_the_write)
-    assert bucket_of(by_itself)["ObjectLockEnabled"] is True
-    assert bucket_of(by_itself)["ObjectLockConfiguration"] == {
-        "ObjectLockEnabled": "Enabled",
-        "Rule": {"DefaultRetention": {"Mode": mode.upper(), "Days": 36500}},
-    }
 
 
 def test_no_rule_ever_removes_a_current_object_but_a_session_or_a_probe(
