@@ -48,20 +48,20 @@ def drive(team: Team, name: str, *, require_lock: bool, locks_retained: bool, de
         declared: whether names must be declared.
     """
     if declared:
-        _undeclared(team, f"{name}/undeclared")
+        undeclared(team, f"{name}/undeclared")
         for state in ("none", "states", "locks"):
             _expect(manage(new_client(team), "POST", f"create/{name}/{state}", {}), 200)
-    _sign_in(team, name)
-    _sessions(team, name)
-    _states(team, f"{name}/states")
-    _locks(team, f"{name}/locks")
-    _workspace(team, f"{name}/workspace", declared=declared)
-    _management(team, f"{name}/managed")
-    _probe(team, f"{RESERVED}/{uuid4().hex}")
+    sign_in(team, name)
+    sessions(team, name)
+    states(team, f"{name}/states")
+    locks(team, f"{name}/locks")
+    workspace(team, f"{name}/workspace", declared=declared)
+    management(team, f"{name}/managed")
+    probe(team, name)
     _expect(team.client(None).request("GET", "/health"), 200)
     if not locks_retained:
-        _retained_lock(team, f"{name}/retained")
-        _retained_freeze(team, f"{name}/frozen")
+        retained_lock(team, f"{name}/retained")
+        retained_freeze(team, f"{name}/frozen")
     if not require_lock:
         writer = new_client(team, Role.WRITER)
         _expect(writer.write(f"{name}/unlocked", documents.state(1)), 200)
@@ -72,7 +72,8 @@ def _expect(answer: Response, status: int) -> None:
     assert answer.status == status, answer
 
 
-def _sign_in(team: Team, name: str) -> None:
+def sign_in(team: Team, name: str) -> None:
+    """Sign in as every role, and as nobody."""
     for role in Role:
         reading = new_client(team, role)
         # A state that is not there, by the route that every role may read at.
@@ -82,7 +83,8 @@ def _sign_in(team: Team, name: str) -> None:
     _expect(team.client_with(Credentials("x", "no token")).read(f"{name}/none"), 403)
 
 
-def _sessions(team: Team, name: str) -> None:
+def sessions(team: Team, name: str) -> None:
+    """Ask for sessions, and use them."""
     caller = assume(team, "permissions")
     with without_trust(team):
         _expect(caller.ask_for_session(team), 403)
@@ -109,7 +111,8 @@ def without_trust(team: Team) -> Iterator[None]:
             team.put(trust.KEY, records)
 
 
-def _states(team: Team, state: str) -> None:
+def states(team: Team, state: str) -> None:
+    """Write, read and delete a state."""
     maintainer, info = new_client(team), documents.lock_info()
     lock_id = documents.lock_id(info)
     _expect(maintainer.lock(state, info), 200)
@@ -130,7 +133,8 @@ def _states(team: Team, state: str) -> None:
     _expect(maintainer.delete(state), 200)
 
 
-def _locks(team: Team, state: str) -> None:
+def locks(team: Team, state: str) -> None:
+    """Acquire and release a lock in every way."""
     maintainer, info, other = new_client(team), documents.lock_info(), documents.lock_info(who="bob@laptop")
     _expect(maintainer.lock(state, info), 200)
     _expect(maintainer.lock(state, info), 200)
@@ -143,7 +147,8 @@ def _locks(team: Team, state: str) -> None:
     _expect(maintainer.unlock(state, None), 200)
 
 
-def _workspace(team: Team, state: str, *, declared: bool) -> None:
+def workspace(team: Team, state: str, *, declared: bool) -> None:
+    """Make a workspace, upload to it, and delete it."""
     client = CloudClient(team.gateway.address, new_client(team).credentials, team.tls)
     if declared:
         _expect(client.read(state), 404)
@@ -163,7 +168,8 @@ def _workspace(team: Team, state: str, *, declared: bool) -> None:
     for serial in (1, 2):
         body = documents.state(serial)
         announced = client.announce(workspace, body)
-        assert client.upload(announced, body, b"{}") == [200, 200]
+        statuses = client.upload(announced, body, b"{}")
+        assert statuses == [200, 200], statuses
         for _ in ("the commit", "when nothing is left of the upload"):
             _expect(client.commit(announced), 200)
     _expect(client.unlock(workspace), 200)
@@ -181,13 +187,15 @@ def manage(client: Client, method: str, path: str, document: Mapping[str, object
     return client.request(method, f"/manage/v1/{path}", body)
 
 
-def _undeclared(team: Team, state: str) -> None:
+def undeclared(team: Team, state: str) -> None:
+    """Ask for a name that nobody has declared."""
     client = new_client(team)
     _expect(client.read(state), 423)
     _expect(client.lock(state, documents.lock_info()), 423)
 
 
-def _management(team: Team, state: str) -> None:
+def management(team: Team, state: str) -> None:
+    """Send every request of an operator."""
     client, info = new_client(team), documents.lock_info()
 
     def ask(method: str, path: str, document: Mapping[str, object] | None = None) -> Any:
@@ -219,14 +227,17 @@ def _management(team: Team, state: str) -> None:
     ask("POST", f"undelete/{state}", {"marker": newest["version"]})
 
 
-def _retained_freeze(team: Team, state: str) -> None:
+def retained_freeze(team: Team, state: str) -> None:
+    """Freeze a state, and unfreeze it when the lock may not be removed."""
     client = new_client(team)
     _expect(manage(client, "PUT", f"freeze/{state}", {"reason": "a test", "id": "f" * 32}), 200)
     retain_lock(team, state)
     _expect(manage(client, "DELETE", f"freeze/{state}?id={'f' * 32}"), 200)
 
 
-def _probe(team: Team, state: str) -> None:
+def probe(team: Team, _: str) -> None:
+    """Write and remove a probe, which has a name of its own."""
+    state = f"{RESERVED}/{uuid4().hex}"
     maintainer, info = new_client(team), documents.lock_info()
     _expect(maintainer.lock(state, info), 200)
     for serial in (1, 2):
@@ -236,7 +247,8 @@ def _probe(team: Team, state: str) -> None:
     _expect(maintainer.delete(state), 200)
 
 
-def _retained_lock(team: Team, state: str) -> None:
+def retained_lock(team: Team, state: str) -> None:
+    """Release a lock that may not be removed."""
     maintainer, info = new_client(team), documents.lock_info()
     _expect(maintainer.lock(state, info), 200)
     retain_lock(team, state)
