@@ -5,16 +5,12 @@ import gzip
 import http.client
 import json
 import socket
-import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from local_aws import loopback
-from local_aws.server import Certificates
 from tests.support.aws_gateway import (
     MAX_HEAD,
     MAX_INVOCATION,
@@ -23,8 +19,6 @@ from tests.support.aws_gateway import (
     answer_size,
     event_size,
 )
-from tests.support.certificates import create_certificates
-from tests.support.free_port import free_port
 
 JSON = {"Content-Type": "application/json"}
 
@@ -306,41 +300,3 @@ def test_the_answer_to_one_write_is_lost_and_to_its_repeat_is_not(
         assert send(gateway, "GET", commit).status == 200
 
     assert [arrived.target for arrived in upstream.arrived].count(f"/stage/$default{commit}") == 2
-
-
-def test_an_upstream_that_nobody_serves_is_503() -> None:
-    with AwsGateway(f"http://127.0.0.1:{free_port()}") as gateway:
-        assert send(gateway, "GET", "/health").status == 503
-
-
-@pytest.fixture
-def certificates(tmp_path: Path) -> Certificates:
-    return create_certificates(tmp_path / "tls")
-
-
-def test_it_serves_tls_with_the_given_certificate_to_many_at_once(
-    upstream: Upstream, certificates: Certificates
-) -> None:
-    trusting = ssl.create_default_context(cafile=str(certificates.ca))
-    statuses: list[int] = []
-
-    with AwsGateway(upstream.address, cert=(certificates.cert, certificates.key)) as gateway:
-        host = gateway.address.removeprefix("https://")
-
-        def get() -> None:
-            connection = http.client.HTTPSConnection(host, timeout=20, context=trusting)
-            connection.request("GET", "/health")
-            statuses.append(connection.getresponse().status)
-            connection.close()
-
-        threads = [Thread(target=get) for _ in range(32)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-        distrusting = http.client.HTTPSConnection(host, timeout=20, context=ssl.create_default_context())
-        with pytest.raises(ssl.SSLCertVerificationError):
-            distrusting.request("GET", "/health")
-
-    assert statuses == [200] * 32

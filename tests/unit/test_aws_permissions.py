@@ -16,7 +16,6 @@ from tests.support.aws_permissions import (
     distinct,
     missing,
     superfluous,
-    without,
 )
 
 BUCKET = "holdfast-team"
@@ -164,22 +163,6 @@ def test_a_call_that_the_table_does_not_know_is_never_taken_for_granted(one: Cal
         demanded(one)
 
 
-def test_a_noted_call_is_read_as_it_came() -> None:
-    line = {
-        "time": 5.0,
-        "service": "s3",
-        "method": "DELETE",
-        "path": f"/{BUCKET}/{LOCK}",
-        "query": ["versionId"],
-        "headers": {"x-amz-date": None},
-        "status": 204,
-    }
-
-    assert Call.noted(line) == Call(
-        "DeleteObject", BUCKET, LOCK, frozenset({"versionId"}), {"x-amz-date": None}, 204, 5.0
-    )
-
-
 def test_every_row_says_why_and_names_a_document_of_aws() -> None:
     assert {row.source.split("/")[2] for row in TABLE} == {"docs.aws.amazon.com"}
     assert [row for row in TABLE if not row.why] == []
@@ -218,24 +201,6 @@ def test_a_role_with_exactly_what_its_calls_demand_is_found_to_be_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "resource"),
-    [
-        (action, resource)
-        for statement in EXACT
-        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
-        for resource in [statement["Resource"]]
-    ],
-)
-def test_each_permission_that_is_taken_away_is_missed(action: str, resource: str) -> None:
-    lacking = without(EXACT, action, resource)
-
-    found = missing(needed(CALLS), lacking)
-
-    assert found
-    assert {sentence.partition(" is demanded")[0] for sentence in found} == {f"{action} on {resource}"}
-
-
-@pytest.mark.parametrize(
     ("statement", "says"),
     [
         (allow("s3:DeleteObject", f"{ARN}/states/*.tfstate"), "s3:DeleteObject on"),
@@ -253,17 +218,6 @@ def test_a_permission_that_no_call_demands_or_that_is_wider_is_superfluous(
     (found,) = superfluous(needed(CALLS), [*EXACT, statement])
 
     assert says in found
-
-
-def test_a_call_that_is_not_made_any_more_makes_its_permission_superfluous() -> None:
-    found = superfluous(needed(CALLS[:2]), EXACT)
-
-    assert [sentence.partition(" on ")[0] for sentence in found] == [
-        "kms:GenerateDataKey",
-        "logs:CreateLogStream",
-        "logs:PutLogEvents",
-        "s3:PutObject",
-    ]
 
 
 def test_what_the_bucket_denies_is_missing_whatever_the_role_allows() -> None:
@@ -302,8 +256,3 @@ def test_a_later_call_for_a_longer_retention_or_another_mode_is_judged_too() -> 
 def test_a_statement_that_allows_by_exclusion_is_refused() -> None:
     with pytest.raises(ValueError, match="everything but something"):
         superfluous([], [{"Effect": "Allow", "NotAction": "s3:DeleteBucket", "Resource": "*"}])
-
-
-def test_taking_away_what_is_not_allowed_is_an_error() -> None:
-    with pytest.raises(ValueError, match="not allowed anyway"):
-        without(EXACT, "s3:DeleteObject", ARN)

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from local_aws.template import UnsupportedTemplateError
-from tests.support.iam_policy import Request, bucket_policy, evaluate, matching, resolved
+from tests.support.iam_policy import Request, evaluate, matching
 
 GET = Request("s3:GetObject", "arn:aws:s3:::states/a/b.tfstate")
 
@@ -204,57 +203,3 @@ def test_a_statement_that_does_not_apply_is_read_all_the_same() -> None:
 def test_several_values_are_not_compared() -> None:
     with pytest.raises(ValueError, match="several"):
         holds("StringEquals", "a", ["a", "b"])
-
-
-# --- from a template ------------------------------------------------------------------------------
-
-TEMPLATE: dict[str, Any] = {
-    "Resources": {
-        "StateBucket": {
-            "Type": "AWS::S3::Bucket",
-            "Properties": {
-                "BucketName": {
-                    "Fn::Join": ["-", ["holdfast", {"Ref": "AWS::AccountId"}, {"Ref": "AWS::Region"}]]
-                }
-            },
-        },
-        "StateKey": {"Type": "AWS::KMS::Key"},
-        "Log": {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": "/a"}},
-        "Function": {"Type": "AWS::Lambda::Function"},
-        "Policy": {
-            "Type": "AWS::S3::BucketPolicy",
-            "Properties": {
-                "Bucket": {"Ref": "StateBucket"},
-                "PolicyDocument": {
-                    "Statement": [
-                        {
-                            "Resource": {
-                                "Fn::Join": ["", [{"Fn::GetAtt": ["StateBucket", "Arn"]}, "/*.tfstate"]]
-                            }
-                        }
-                    ]
-                },
-            },
-        },
-    }
-}
-
-
-def test_functions_of_a_template_become_the_strings_that_they_are_once_deployed() -> None:
-    assert bucket_policy(TEMPLATE) == [
-        {"Resource": "arn:aws:s3:::holdfast-123456789012-eu-central-1/*.tfstate"}
-    ]
-    assert resolved(TEMPLATE, {"Fn::GetAtt": ["StateKey", "Arn"]}) == (
-        "arn:aws:kms:eu-central-1:123456789012:key/statekey"
-    )
-    assert resolved(TEMPLATE, {"Fn::GetAtt": ["Log", "Arn"]}) == (
-        "arn:aws:logs:eu-central-1:123456789012:log-group:/a:*"
-    )
-
-
-@pytest.mark.parametrize(
-    "value", [{"Fn::Sub": "${StateBucket}"}, {"Fn::GetAtt": ["Function", "Arn"]}, [{"Fn::If": ["a", 1, 2]}]]
-)
-def test_a_function_that_is_not_known_is_an_error(value: Any) -> None:
-    with pytest.raises(UnsupportedTemplateError, match="not known"):
-        resolved(TEMPLATE, value)

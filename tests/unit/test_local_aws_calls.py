@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPConnection
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -137,18 +136,3 @@ def test_neither_content_nor_credentials_nor_metadata_are_noted(aws: LocalAws, s
     assert "x-amz-meta-who" in text
     assert [secret for secret in secrets if secret in text] == []
     assert aws.calls.stat().st_mode & 0o077 == 0
-
-
-def test_what_others_ask_is_not_noted(aws: LocalAws) -> None:
-    before = noted(aws) if aws.calls and aws.calls.exists() else []
-    client(aws, "s3").put_object(Bucket="bucket", Key="of-root", Body=b"")
-
-    assert noted(aws) == before
-
-
-def test_nothing_is_noted_unless_asked_for(tmp_path: Path) -> None:
-    with LocalAws(free_port(), tmp_path / "aws", iam=True) as aws:
-        client(aws, "s3").create_bucket(Bucket="bucket")
-
-    assert aws.calls is None
-    assert list(tmp_path.rglob("*.jsonl")) == []

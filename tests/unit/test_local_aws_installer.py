@@ -167,8 +167,12 @@ def test_nothing_is_installed_by_settings_that_cannot_be_read(
     (tmp_path / "pip.conf").write_text("index-url without a section")
     monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
 
+    uv = installer.venv / "bin" / "uv"
+    uv.write_text("#!/bin/sh\n")
+    uv.chmod(0o700)
+
     with pytest.raises(LocalAwsError, match=r"(?i)configuration file"):
-        with_uv(installer).install(*requirements(tmp_path, index.digest))
+        installer.install(*requirements(tmp_path, index.digest))
     assert index.paths == []
 
 

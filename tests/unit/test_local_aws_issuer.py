@@ -18,7 +18,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from local_aws.issuer import DISCOVERY, Algorithm, SigningKeys, answer, id_token
+from local_aws.issuer import DISCOVERY, Algorithm, SigningKeys, id_token
 from local_aws.server import ROOT
 from tests.support.free_port import free_port
 
@@ -88,16 +88,6 @@ def test_what_is_no_keys_is_refused() -> None:
             SigningKeys.from_json(text)
 
 
-def test_discovery_names_the_issuer_and_where_its_keys_are(keys: SigningKeys) -> None:
-    issuer = "http://127.0.0.1:1"
-    found = json.loads(answer(issuer, keys, DISCOVERY).body)
-
-    assert found["issuer"] == issuer
-    path = found["jwks_uri"].removeprefix(issuer)
-    assert json.loads(answer(issuer, keys, path).body) == keys.published()
-    assert answer(issuer, keys, "/other").status == 404
-
-
 # --- the commands --------------------------------------------------------------------------------
 
 
@@ -147,8 +137,9 @@ def test_it_runs_until_ctrl_c_and_its_tokens_fit_its_keys_before_and_after_a_rot
         old = run(folder, "id-token", "--claim", "repository=acme/network", "--lifetime", "1h")
         rotated = run(folder, "issuer", "--rotate")
         new = run(folder, "id-token", "--algorithm", "ES256", "--subject", "me", "--audience", "other")
-        published = got(address, "/keys")
-        assert got(address, DISCOVERY)["issuer"] == address
+        configuration = got(address, DISCOVERY)
+        published = got(configuration["jwks_uri"], "")
+    assert configuration["issuer"] == address
 
     assert (old.returncode, old.stderr, rotated.returncode, new.returncode) == (0, "", 0, 0)
     first, second = verified(old.stdout.strip(), published), verified(new.stdout.strip(), published)
@@ -179,15 +170,6 @@ def test_without_an_issuer_there_is_no_token(tmp_path: Path) -> None:
         done = run(tmp_path / "local", *arguments)
         assert (done.returncode, done.stdout) == (1, "")
         assert "make issuer" in done.stderr
-
-
-def test_a_taken_port_is_named(tmp_path: Path) -> None:
-    with running(tmp_path / "one", "--port", str(free_port())) as process:
-        port = said(process).rpartition(":")[2]
-        done = run(tmp_path / "two", "issuer", "--port", port)
-
-    assert done.returncode == 1
-    assert f"Port {port}" in done.stderr
 
 
 @pytest.mark.parametrize(

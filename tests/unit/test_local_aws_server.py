@@ -21,7 +21,7 @@ import pytest
 
 from local_aws.clients import s3_client
 from local_aws.failure import LocalAwsError
-from local_aws.server import ROOT, LocalAws, PortTakenError, find_running, for_local_commands
+from local_aws.server import ROOT, LocalAws, find_running, for_local_commands
 from tests.support.certificates import create_certificates
 from tests.support.deployed import client
 from tests.support.free_port import free_port
@@ -188,16 +188,6 @@ def test_a_second_one_in_the_same_folder_is_refused(aws: LocalAws) -> None:
     with pytest.raises(LocalAwsError, match=r"runs in .* already"):
         LocalAws(free_port(), aws.data_dir).start()
     assert aws.running
-
-
-def test_a_taken_port_is_said_and_nothing_is_started(tmp_path: Path) -> None:
-    with socket.socket() as somebody_else:
-        somebody_else.bind(("127.0.0.1", 0))
-        somebody_else.listen()
-        port = somebody_else.getsockname()[1]
-        with pytest.raises(PortTakenError, match=f"Port {port} .* is taken .*make up PORT={port + 1}"):
-            LocalAws(port, tmp_path / "aws").start()
-    assert not (tmp_path / "aws").exists()
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:

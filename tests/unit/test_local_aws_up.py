@@ -1,7 +1,6 @@
 """`make up` decides what to do, keeps secrets to its owner, and says in one line what is in its way."""
 
 import ast
-import errno
 import json
 import os
 import re
@@ -19,12 +18,11 @@ import pytest
 
 from infra.config import TeamConfig
 from local_aws import up as local_aws_up
-from local_aws.__main__ import main
 from local_aws.clients import s3_client, said_plainly
 from local_aws.failure import LocalAwsError
 from local_aws.home import Connection, DeployedTeam, Deployment, Home
 from local_aws.server import ROOT, LocalAws
-from local_aws.up import Step, asked_teams, holdfast, steps, teams_to_deploy
+from local_aws.up import Step, asked_teams, steps, teams_to_deploy
 from tests.support.free_port import free_port
 
 PLATFORM = DeployedTeam("platform", "http://127.0.0.1:4566/api", "holdfast-platform-000000000000-us-east-1")
@@ -204,16 +202,6 @@ def test_the_first_team_the_deployed_ones_and_those_asked_for_are_deployed_in_th
     assert teams_to_deploy(["platform", "payments", "ops"], deployed, asked) == tuple(wanted)
 
 
-def test_a_deployed_team_that_no_longer_stands_in_the_file_is_never_left_behind() -> None:
-    with pytest.raises(LocalAwsError) as refused:
-        teams_to_deploy(["platform", "billing"], ["platform", "payments"], ["billing"])
-    said = str(refused.value)
-    assert said.startswith("The team payments is deployed here and is no longer in teams.toml: ")
-    assert "write [teams.payments] again" in said
-    assert "A renamed team is a new one" in said
-    assert "\n" not in said
-
-
 def test_a_renamed_team_is_said_in_one_line_before_anything_is_started(tmp_path: Path) -> None:
     home = Home(tmp_path / "local")
     with home.alone():
@@ -315,18 +303,6 @@ def test_no_message_recommends_to_remove_data() -> None:
     assert [text for text in texts if re.search(r"make clean|\brm -|states included", text)] == []
 
 
-def test_status_names_every_deployed_team(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    with home.alone():
-        home.remember_deployment(Deployment("1", "2", (PLATFORM, PAYMENTS)))
-    with LocalAws(free_port(), home.aws_data):
-        told = local_aws("--folder", str(tmp_path), "status").stdout.splitlines()
-    assert told[1:] == [
-        "Holdfast-platform: http://127.0.0.1:4566/api",
-        "Holdfast-payments: http://127.0.0.1:4566/$b",
-    ]
-
-
 def local_aws(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "local_aws", *arguments],
@@ -409,33 +385,6 @@ def test_a_file_instead_of_a_folder_is_said_in_one_line(tmp_path: Path, command:
     assert (tmp_path / "file").read_text() == "precious"
 
 
-def test_a_record_that_is_a_folder_is_said_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "deployment.json").mkdir()
-    done = local_aws("--folder", str(tmp_path), "status")
-    assert (done.returncode, done.stderr) == (1, f"{tmp_path}/deployment.json: Is a directory\n")
-
-
-def test_a_folder_that_may_not_be_made_is_said_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def refuse(path: Path, **_: object) -> None:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-
-    monkeypatch.setattr(Path, "mkdir", refuse)  # root, which tests may be, is refused nothing
-    monkeypatch.setattr(os, "environ", dict(os.environ))  # it removes AWS settings
-    assert main(["--folder", str(tmp_path / "new"), "up", "--port", str(free_port())]) == 1
-    assert capsys.readouterr() == ("", f"{tmp_path}/new: Permission denied\n")
-
-
-def test_a_command_that_hangs_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    def hang(*_: object, **__: object) -> None:
-        raise subprocess.TimeoutExpired(["holdfast"], 60)
-
-    monkeypatch.setattr(subprocess, "run", hang)
-    with pytest.raises(LocalAwsError, match=r"^holdfast token create did not end within 60 s\.$"):
-        holdfast("token", "create", "--json")
-
-
 def test_what_the_sdk_raises_is_said_in_one_line(tmp_path: Path) -> None:
     aws = LocalAws(free_port(), tmp_path)
     said = r"^The local AWS did not .*http://127.0.0.1.* See .*server.log$"
@@ -477,19 +426,6 @@ def test_who_waited_for_clean_gets_a_new_folder(tmp_path: Path) -> None:
         home.remove()
     with waiting:
         assert waiting.stdout.read() == "['.holdfast-local-aws', 'lock']\n"
-
-
-def test_clean_with_a_folder_of_its_own_leaves_everything_else_alone(tmp_path: Path) -> None:
-    with Home(tmp_path / "local").alone():
-        (tmp_path / "local" / "aws").mkdir()
-    (tmp_path / "beside").write_text("")
-    caches = ROOT / ".pytest_cache"
-    before = caches.exists()
-
-    done = local_aws("--folder", str(tmp_path / "local"), "clean")
-    assert done.stdout == f"Removed {tmp_path / 'local'}.\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["beside"]
-    assert caches.exists() == before
 
 
 def test_clean_removes_what_was_made_and_says_so_and_leaves_what_was_installed(tmp_path: Path) -> None:
