@@ -69,16 +69,13 @@ _OWNER_CLAIMS: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class OidcTrust:
-    """Role and scope for the ID tokens of an issuer that have certain claims.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trust:
+    """What every trust record has.
 
     Attributes:
         name: unique within the team.
         id: random; a record that is re-created under the same name has another one.
-        issuer: exactly as in the tokens' `iss`.
-        audience: must be among the tokens' `aud`.
-        claims: every one of these must be in the token with this value.
         role: what the bearer may do.
         scope: to which states.
         description: the operator's note.
@@ -91,9 +88,6 @@ class OidcTrust:
 
     name: str
     id: str
-    issuer: str
-    audience: str
-    claims: Mapping[str, str]
     role: Role
     scope: tuple[str, ...]
     description: str
@@ -102,6 +96,21 @@ class OidcTrust:
     updated: datetime | None = None
     updated_by: str = ""
     newer: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OidcTrust(_Trust):
+    """Role and scope for the ID tokens of an issuer that have certain claims.
+
+    Attributes:
+        issuer: exactly as in the tokens' `iss`.
+        audience: must be among the tokens' `aud`.
+        claims: every one of these must be in the token with this value.
+    """
+
+    issuer: str
+    audience: str
+    claims: Mapping[str, str]
 
     def matches(self, claims: Mapping[str, Any]) -> bool:
         """Return whether a verified token has the claims that this record asks for."""
@@ -112,35 +121,15 @@ class OidcTrust:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class AwsTrust:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwsTrust(_Trust):
     """Role and scope for callers with an IAM role of the team's AWS account.
 
     Attributes:
-        name: unique within the team.
-        id: random; a record that is re-created under the same name has another one.
         aws_role: the IAM role's name, without a path.
-        role: what they may do.
-        scope: to which states.
-        description: the operator's note.
-        created: when.
-        created_by: the AWS identity that created it.
-        updated: when it was changed last, or None.
-        updated_by: the AWS identity that changed it.
-        newer: what a newer release stored in the record; a change of the records keeps it.
     """
 
-    name: str
-    id: str
     aws_role: str
-    role: Role
-    scope: tuple[str, ...]
-    description: str
-    created: datetime
-    created_by: str
-    updated: datetime | None = None
-    updated_by: str = ""
-    newer: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 Trust = OidcTrust | AwsTrust
