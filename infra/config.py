@@ -387,7 +387,6 @@ def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
-        _refuse_same_name(path, content)
         raise ConfigError(
             f"{path}: is not TOML: {error}; write text in quotes, and each setting once"
         ) from None
@@ -395,20 +394,6 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(
             f"{path}: has a number too long or tables too deep to be read; write shorter ones"
         ) from None
-
-
-def _refuse_same_name(path: Path, content: str) -> None:
-    """Name the team that is declared twice, which is clearer than the message of the TOML parser."""
-    first: dict[str, int] = {}
-    for line, written in enumerate(content.splitlines(), 1):
-        if table := re.match(r"""\s*\[\s*["']?teams["']?\s*\.\s*["']?([\w-]+)["']?\s*\]""", written):
-            name = table.group(1)
-            if name in first:
-                raise ConfigError(
-                    f"{path}: two teams have the name '{name}', in lines {first[name]} and {line}; "
-                    "write another name for one of them"
-                ) from None
-            first[name] = line
 
 
 def _team(path: Path, name: str, settings: object) -> TeamConfig:
@@ -534,21 +519,10 @@ def local(endpoint: str) -> Target:
         # It has no host name for an API that all programs on all systems resolve, so an API is a path.
         api_address=f"{endpoint}/_aws/execute-api/{{api}}/$default",
         # Under its other name: clients that go there from an API's address send no credentials along.
-        presign_endpoint=_under_its_other_name(endpoint),
+        presign_endpoint=endpoint.replace("//127.0.0.1", "//localhost"),
         # Its CloudFormation refuses a stack with a trail.
         cloudtrail=False,
     )
-
-
-def _under_its_other_name(endpoint: str) -> str:
-    """Return an address of this machine with `localhost` for 127.0.0.1, or the other way round.
-
-    >>> _under_its_other_name("http://127.0.0.1:4566")
-    'http://localhost:4566'
-    """
-    if "//localhost" in endpoint:
-        return endpoint.replace("//localhost", "//127.0.0.1")
-    return endpoint.replace("//127.0.0.1", "//localhost")
 
 
 def read_target(context: Callable[[str], object]) -> Target:

@@ -72,9 +72,6 @@ def team_stacks(
 
     Returns:
         The teams' stacks. Each depends on the trail that it needs, so that its deployment deploys that too.
-
-    Raises:
-        ConfigError: more teams share a trail than it can have.
     """
     trails = token_trails(scope, teams, target)
     stacks = []

@@ -5,7 +5,7 @@ account has five trails in a region, and no more on request: its teams share one
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from aws_cdk import (
     Acknowledgment,
@@ -25,11 +25,8 @@ from constructs import Construct
 
 from holdfast.team import SHARED_TRAIL as NAME
 from infra import keys
-from infra.config import ConfigError, Target, TeamConfig
+from infra.config import Target, TeamConfig
 from infra.state_store import bucket_name, private_bucket
-
-# CloudTrail counts every value of every condition ("InvalidEventSelectorsException").
-_MOST_VALUES: Final = 500
 
 
 class TokenTrailStack(Stack):
@@ -40,9 +37,6 @@ class TokenTrailStack(Stack):
         construct_id: of the stack within the app.
         teams: those whose records it covers, all with the same account and region; at least one.
         target: where it is deployed.
-
-    Raises:
-        ConfigError: there are more teams than one trail has selectors for.
     """
 
     def __init__(
@@ -59,14 +53,6 @@ class TokenTrailStack(Stack):
             tags=dict(sorted(set.intersection(*(set(team.tags.items()) for team in teams)))),
             termination_protection=target.termination_protection,
         )
-        selector = record_selector(teams)
-        if _values(selector) > _MOST_VALUES:
-            most = (_MOST_VALUES - _values(record_selector([]))) // 2
-            raise ConfigError(
-                f"{len(teams)} teams of the account {account} in {region} have token_trail = true, and one "
-                f"trail has selectors for {most}; write the name of another trail for some of them, as in "
-                'token_trail = "acme-security"'
-            )
         bucket = private_bucket(
             self,
             "Bucket",
@@ -103,7 +89,7 @@ class TokenTrailStack(Stack):
             include_global_service_events=False,
         )
         # As the trail's API has them, which is how a person adds them to a trail that is not ours.
-        trail.add_property_override("AdvancedEventSelectors", [selector])
+        trail.add_property_override("AdvancedEventSelectors", [record_selector(teams)])
         # CloudTrail tries the bucket when the trail is made.
         trail.node.add_dependency(cast("s3.BucketPolicy", bucket.policy))
         CfnOutput(self, "TrailBucket", value=bucket.bucket_name, description="Holds what CloudTrail records")
@@ -119,9 +105,6 @@ def token_trails(scope: Construct, teams: Sequence[TeamConfig], target: Target) 
 
     Returns:
         The stack of its trail for the name of each such team; nothing where the target has no CloudTrail.
-
-    Raises:
-        ConfigError: there are more teams than one trail has selectors for.
     """
     sharing: dict[tuple[str | None, str | None], list[TeamConfig]] = {}
     for team in map(target.place, teams):
@@ -155,15 +138,6 @@ def record_selector(teams: Sequence[TeamConfig]) -> dict[str, Any]:
             {"Field": "resources.ARN", "StartsWith": records},
         ],
     }
-
-
-def _values(selector: dict[str, Any]) -> int:
-    return sum(
-        len(values)
-        for condition in selector["FieldSelectors"]
-        for operator, values in condition.items()
-        if operator != "Field"
-    )
 
 
 def _delivery(bucket: s3.IBucket, trail_arn: str, account: str) -> list[iam.PolicyStatement]:

@@ -248,11 +248,8 @@ NO_TEAM = "names no team; write a table [teams.<name>] for each"
         (f"[teams.{'a' * 26}]", f"team '{'a' * 26}': {NAME}"),
         (
             "[teams.a]\n[teams.b]\n[teams.a]",
-            "two teams have the name 'a', in lines 1 and 3; write another name for one of them",
-        ),
-        (
-            '# one\n[teams.a]\nkey = "s3"\n\n  [ "teams" . "a" ] # two',
-            "two teams have the name 'a', in lines 2 and 5; write another name for one of them",
+            "is not TOML: Cannot declare ('teams', 'a') twice (at line 3, column 9); "
+            "write text in quotes, and each setting once",
         ),
         (
             "[teams.a]\nregion = 1\n[teams.b]\nrequire_lock = 2",
