@@ -11,7 +11,7 @@ from typing import Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from benchmarks import cloud, cold_start, distance, manage, size
-from benchmarks.figures import Saved, Section, saved, table, to_json
+from benchmarks.figures import Section, table, to_json
 from benchmarks.run import Run, started, tell
 from local_aws.failure import LocalAwsError
 from tests.support.user_settings import forget_user_settings
@@ -28,8 +28,7 @@ SECTIONS: Final[dict[str, Callable[[Run], Section]]] = {
 _EXAMPLES = """examples:
   make benchmark                                                   every section
   .venv/bin/python -m benchmarks --only size,cold                  two of them
-  .venv/bin/python -m benchmarks --rounds 9 --json > before.json   save a run ...
-  .venv/bin/python -m benchmarks --rounds 9 --against before.json  ... and compare a later one with it
+  .venv/bin/python -m benchmarks --rounds 9 --json > before.json   save a run
   .venv/bin/python -m benchmarks --only cold --beside ../before    another version, in turn with this one
 """
 
@@ -52,11 +51,7 @@ def main() -> int:
         "--only", metavar="NAME[,NAME]", type=_names, default=list(SECTIONS), help="sections (default: all)"
     )
     parser.add_argument("--rounds", type=int, default=7, help="rounds of each measurement (default: 7)")
-    output = parser.add_mutually_exclusive_group()
-    output.add_argument("--json", action="store_true", help="print one JSON document")
-    output.add_argument(
-        "--against", metavar="FILE", type=Path, help="a run saved with --json, to compare with"
-    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument(
         "--beside",
         metavar="FOLDER",
@@ -68,14 +63,10 @@ def main() -> int:
         parser.error("--rounds takes a number from 1")
     if options.beside and "cold" not in options.only:
         parser.error("--beside is for the section cold, which --only leaves out")
-    try:
-        against = saved(options.against) if options.against else None
-    except ValueError as error:
-        parser.exit(2, f"--against: {error}\n")
     forget_user_settings()
     try:
         with started(options.rounds, options.beside) as run:
-            _measure(options.only, run, as_json=options.json, against=against)
+            _measure(options.only, run, as_json=options.json)
     except KeyboardInterrupt:
         print("\nInterrupted.", file=sys.stderr)
         return 130
@@ -102,18 +93,15 @@ def _checkout(text: str) -> Path:
     return folder
 
 
-def _measure(names: Sequence[str], run: Run, *, as_json: bool, against: Saved | None) -> None:
+def _measure(names: Sequence[str], run: Run, *, as_json: bool) -> None:
     measured = {}
     for name in names:
         tell(name)
         measured[name] = SECTIONS[name](run)
         if not as_json:
-            lines = table(measured[name], None if against is None else against.get(name, {}))
-            print("", *lines, sep="\n", flush=True)
+            print("", *table(measured[name]), sep="\n", flush=True)
     if as_json:
         print(to_json(measured, run.rounds))
-    if against is not None and (left := against.keys() - measured.keys()):
-        print(f"\nSaved and not measured this time: {', '.join(sorted(left))}")
 
 
 if __name__ == "__main__":

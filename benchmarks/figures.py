@@ -1,12 +1,11 @@
-"""Figures, each with its spread: how they are made, shown, saved and compared with saved ones."""
+"""Figures, each with its spread: how they are made, shown and saved."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from pathlib import Path
 from statistics import median, quantiles
-from typing import Final, Self, TypeAlias
+from typing import Final, Self
 
 _DIGITS: Final = {"s": 3, "ms": 1, "ratio": 2, "requests": 0, "connections": 0}
 """Digits after the point by unit; 1 for every other unit."""
@@ -78,10 +77,6 @@ class Section:
     notes: Sequence[str] = ()
 
 
-Saved: TypeAlias = Mapping[str, Mapping[str, float]]
-"""Medians of a saved run, by section and figure."""
-
-
 def to_json(sections: Mapping[str, Section], rounds: int) -> str:
     """Write a run, by the names of its sections."""
     return json.dumps(
@@ -90,42 +85,15 @@ def to_json(sections: Mapping[str, Section], rounds: int) -> str:
     )
 
 
-def saved(file: Path) -> Saved:
-    """Read the medians of a run that `to_json` wrote.
-
-    Raises:
-        ValueError: the file cannot be read, or holds something else; the message is one line.
-    """
-    try:
-        document = json.loads(file.read_text())
-        return {
-            name: {figure["name"]: float(figure["median"]) for figure in section["figures"]}
-            for name, section in document["sections"].items()
-        }
-    except OSError as error:
-        raise ValueError(f"{file} cannot be read: {error.strerror}") from error
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ValueError(f"{file} is not a run that `python -m benchmarks --json` printed") from error
-
-
-def table(section: Section, against: Mapping[str, float] | None = None) -> Iterator[str]:
-    """Yield the lines of a section.
-
-    Args:
-        section: what to show.
-        against: saved medians of the same section, to be shown beside; None = show none.
-    """
+def table(section: Section) -> Iterator[str]:
+    """Yield the lines of a section."""
     width = max(len(_aspect(figure)) for figure in section.figures) + 2
-    beside = "" if against is None else f"{'saved':>11}{'new/old':>9}"
     yield section.title
-    heads = f"{'median':>11}{'from':>11}{'to':>11}{'n':>5}{'at most':>9}"
-    yield f"{'':{width}}{'':11}{heads}{beside}".rstrip()
+    yield f"{'':{width}}{'':11}{'median':>11}{'from':>11}{'to':>11}{'n':>5}{'at most':>9}"
     for thing, figures in groupby(section.figures, lambda figure: figure.name.rpartition(": ")[0]):
         if thing:
             yield thing
-        yield from (_row(figure, width, against) for figure in figures)
-    for name in sorted((against or {}).keys() - {figure.name for figure in section.figures}):
-        yield f"{name}: only in the saved run"
+        yield from (_row(figure, width) for figure in figures)
     yield from section.notes
 
 
@@ -135,24 +103,9 @@ def _aspect(figure: Figure) -> str:
     return f"  {aspect}" if thing else aspect
 
 
-def _row(figure: Figure, width: int, against: Mapping[str, float] | None) -> str:
-    values = (_number(value, figure.unit) for value in (figure.median, figure.lower, figure.upper))
-    numbers = "".join(f"{value:>11}" for value in values)
+def _row(figure: Figure, width: int) -> str:
+    digits = _DIGITS.get(figure.unit, 1)
+    numbers = "".join(f"{value:>11,.{digits}f}" for value in (figure.median, figure.lower, figure.upper))
     limit = "" if figure.limit is None else f"{figure.limit:.2f}"
     above = "  <- above" if figure.limit is not None and figure.median > figure.limit else ""
-    row = f"{_aspect(figure):{width}}{figure.unit:11}{numbers}{figure.n:>5}{limit:>9}"
-    return f"{row}{_beside(figure, against)}{above}".rstrip()
-
-
-def _beside(figure: Figure, against: Mapping[str, float] | None) -> str:
-    if against is None:
-        return ""
-    if figure.name not in against:
-        return f"{'not saved':>11}{'':9}"
-    old = against[figure.name]
-    ratio = f"{figure.median / old:.2f}" if old else ""
-    return f"{_number(old, figure.unit):>11}{ratio:>9}"
-
-
-def _number(value: float, unit: str) -> str:
-    return f"{value:,.{_DIGITS.get(unit, 1)}f}"
+    return f"{_aspect(figure):{width}}{figure.unit:11}{numbers}{figure.n:>5}{limit:>9}{above}".rstrip()

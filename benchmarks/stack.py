@@ -107,12 +107,10 @@ class Response:
     """What came back.
 
     Attributes:
-        status: of HTTP.
         seconds: from the request to the last byte of the response.
         body: its body, as it came.
     """
 
-    status: int
     seconds: float
     body: bytes
 
@@ -126,11 +124,11 @@ class _Connection:
         self._connection = http.client.HTTPConnection(url.netloc, timeout=60)
         self._headers = headers
 
-    def send(self, method: str, path: str, body: bytes | None = None) -> Response:
-        """Send a request, whatever its answer.
+    def ask(self, method: str, path: str, body: bytes | None = None) -> Response:
+        """Send a request that has to succeed.
 
         Raises:
-            RuntimeError: there was no response.
+            RuntimeError: it was refused, or there was no response.
         """
         started = time.perf_counter()
         try:
@@ -138,23 +136,10 @@ class _Connection:
             response = self._connection.getresponse()
             received = response.read()
         except (OSError, http.client.HTTPException) as error:
-            self._connection.close()
             raise RuntimeError(f"{method} {path} got no response: {error}") from error
-        return Response(response.status, time.perf_counter() - started, received)
-
-    def ask(
-        self, method: str, path: str, body: bytes | None = None, *, expect: int | None = None
-    ) -> Response:
-        """Send a request that has to succeed, or to be answered with another status that is expected.
-
-        Raises:
-            RuntimeError: it was answered otherwise.
-        """
-        response = self.send(method, path, body)
-        good = response.status < http.HTTPStatus.BAD_REQUEST if expect is None else response.status == expect
-        if not good:
+        if response.status >= http.HTTPStatus.BAD_REQUEST:
             raise RuntimeError(f"{method} {path} was answered with {response.status}")
-        return response
+        return Response(time.perf_counter() - started, received)
 
 
 class Client(_Connection):
