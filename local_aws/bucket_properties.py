@@ -1,4 +1,4 @@
-"""Gives a bucket of the local AWS the properties that its template asks for, and compares the two.
+"""Gives a bucket of the local AWS the properties that its template asks for.
 
 MiniStack's CloudFormation leaves out a bucket's encryption, Object Lock, ownership, lifecycle, logging
 and tags; its S3 API takes them. A property that is not known here is an error, so that no new line in
@@ -8,8 +8,6 @@ a template is silently without effect.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-
-from botocore.exceptions import ClientError
 
 from local_aws.template import Template, UnsupportedTemplateError, resolve
 
@@ -38,24 +36,6 @@ def apply(template: Template, physical_ids: Mapping[str, str], s3: "S3Client") -
                 getattr(s3, f"put_{setting.api}")(Bucket=bucket, **{setting.parameter: wanted[setting.name]})
             elif setting.delete:
                 getattr(s3, setting.delete)(Bucket=bucket)
-
-
-def differences(template: Template, physical_ids: Mapping[str, str], s3: "S3Client") -> list[str]:
-    """Compare every bucket of a stack with its template, as far as `apply` goes.
-
-    Returns:
-        One sentence for each difference; empty if there is none.
-
-    Raises:
-        UnsupportedTemplateError: the template asks for something unknown.
-    """
-    return [
-        f"{bucket}: {setting.name} is {there!r}, the template asks for {wanted.get(setting.name)!r}"
-        for bucket, wanted in _buckets(template, physical_ids)
-        for setting in _SETTINGS
-        if setting.name in wanted or setting.delete
-        if (there := _read(setting, s3, bucket)) != wanted.get(setting.name)
-    ]
 
 
 def _buckets(template: Template, physical_ids: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -150,8 +130,8 @@ class _Setting:
 
     Attributes:
         name: the property's name in CloudFormation.
-        api: what the S3 API's operations `put_` and `get_` are called.
-        parameter: of `put_`, and what `get_` answers it in, or without it.
+        api: what the S3 API's operation is called behind `put_`.
+        parameter: of that operation.
         translate: the property as the S3 API has it.
         delete: the operation that takes it away, where a bucket can be without.
     """
@@ -161,19 +141,6 @@ class _Setting:
     parameter: str
     translate: Callable[[Any], Any] = lambda value: value
     delete: str = ""
-
-
-def _read(setting: _Setting, s3: "S3Client", bucket: str) -> Any:
-    try:
-        answer = getattr(s3, f"get_{setting.api}")(Bucket=bucket)
-    except ClientError as error:
-        # S3 has one code each for "there is none": NoSuchLifecycleConfiguration, NoSuchTagSet, …
-        code = error.response["Error"]["Code"]
-        if code != "NoSuchBucket" and (code.startswith("NoSuch") or code.endswith("NotFoundError")):
-            return None
-        raise
-    of_s3 = {"ResponseMetadata", "TransitionDefaultMinimumObjectSize"}  # nobody sets these
-    return answer.get(setting.parameter, {key: item for key, item in answer.items() if key not in of_s3})
 
 
 _SETTINGS: Final = (

@@ -83,15 +83,6 @@ def deploy(
     }
 
 
-def bucket_differences(aws: LocalAws, stack: str) -> list[str]:
-    """Compare the buckets of a deployed stack with its template.
-
-    Returns:
-        One sentence for each difference; empty if there is none.
-    """
-    return bucket_properties.differences(_template(aws, stack), _physical_ids(aws, stack), s3_client(aws))
-
-
 def _template(aws: LocalAws, stack: str) -> Template:
     template: Template = json.loads((_assembly(aws) / f"{stack}.template.json").read_text())
     return template

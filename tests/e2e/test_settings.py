@@ -11,7 +11,6 @@ import pytest
 from botocore.exceptions import ClientError
 
 from infra.config import TeamConfig, load_teams
-from local_aws.deploy import bucket_differences
 from local_aws.server import LocalAws
 from tests.e2e.conftest import TEAMS, TEAMS_FILE
 from tests.support import documents
@@ -67,14 +66,6 @@ def test_the_teams_differ_in_every_setting_but_those_that_their_file_names() -> 
 
     assert same == {"account", "region", "access_logs", "token_trail"}
     assert retentions == {("governance", False), ("governance", True)}
-
-
-@pytest.mark.parametrize("team", TEAMS)
-def test_the_deployed_buckets_are_as_the_template_asks(
-    aws: LocalAws, teams: dict[str, Team], team: str
-) -> None:
-    assert teams[team].name == team
-    assert bucket_differences(aws, f"Holdfast-{team}") == []
 
 
 def test_every_version_of_a_state_is_kept_for_as_long_as_the_team_says(kept: Team, state: str) -> None:
