@@ -89,8 +89,7 @@ def deployed(port: int, folder: Path) -> Iterator[Stack]:
     """Start a local AWS, deploy a team into it and make a token, for as long as the context lasts."""
     with LocalAws(port, folder) as aws:
         bootstrap(aws)
-        name = f"Holdfast-{TEAM}"
-        outputs = deploy(aws, [name])[name]
+        (team,) = deploy(aws, [TEAM])
         made = subprocess.run(
             [HOLDFAST, "token", "create", "--team", TEAM, "--role", "maintainer", "--scope", "*", "--json"],
             env={"PATH": os.environ["PATH"], **aws.environment()},
@@ -99,7 +98,7 @@ def deployed(port: int, folder: Path) -> Iterator[Stack]:
             timeout=60,
         )
         token = json.loads(made.stdout)
-        yield Stack(aws, outputs.api_address, outputs.bucket_name, token["id"], token["secret"])
+        yield Stack(aws, team.api_address, team.bucket_name, token["id"], token["secret"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,9 +92,6 @@ examples:
     command("clean", _clean, "stop it and remove it, its states and all caches")
     issuer = command("issuer", _issuer, "run an OpenID Connect issuer until Ctrl-C, to try sign-in")
     issuer.add_argument("--port", type=_port, help="of 127.0.0.1 (default: the one used last, or else 4570)")
-    issuer.add_argument(
-        "--rotate", action="store_true", help="do not run it: make new keys, also for one that runs"
-    )
     id_token = command("id-token", _id_token, "print an ID token of that issuer")
     id_token.add_argument(
         "--claim",
@@ -183,9 +180,6 @@ def _status(home: Home, _: argparse.Namespace) -> None:
 def _issuer(home: Home, arguments: argparse.Namespace) -> None:
     from local_aws import issuer
 
-    if arguments.rotate:
-        issuer.rotate(home)
-        return
     try:
         issuer.serve(home, arguments.port)
     except KeyboardInterrupt:

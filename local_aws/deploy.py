@@ -8,31 +8,18 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from local_aws import bucket_properties
 from local_aws.clients import cloudformation_client, s3_client, said_plainly
 from local_aws.failure import LocalAwsError
+from local_aws.home import DeployedTeam
 from local_aws.server import ACCOUNT, REGION, ROOT, LocalAws, for_local_commands
 from local_aws.template import Template
 
 _CDKLOCAL = ROOT / "node_modules" / ".bin" / "cdklocal"
 _TIED_PROCESS = ROOT / "local_aws" / "tied_process.py"
 _TIME_LIMIT = 600
-
-
-@dataclass(frozen=True, slots=True)
-class StackOutputs:
-    """What a deployed stack tells.
-
-    Attributes:
-        api_address: the API's base URL, without a trailing slash.
-        bucket_name: the bucket with states, locks and tokens.
-    """
-
-    api_address: str
-    bucket_name: str
 
 
 def bootstrap(aws: LocalAws) -> None:
@@ -46,21 +33,19 @@ def bootstrap(aws: LocalAws) -> None:
 
 
 def deploy(
-    aws: LocalAws, stacks: Sequence[str], *, teams_file: Path | None = None
-) -> dict[str, StackOutputs]:
+    aws: LocalAws, teams: Sequence[str], *, teams_file: Path | None = None
+) -> tuple[DeployedTeam, ...]:
     """Run `cdk deploy`, then set what CloudFormation left out of the buckets' properties.
 
     Args:
         aws: a local AWS that runs and was bootstrapped.
-        stacks: names as in `Holdfast-platform`.
-        teams_file: read instead of `teams.toml`.
-
-    Returns:
-        What each stack tells, by its name.
+        teams: names of `teams.toml`.
+        teams_file: read instead of it.
 
     Raises:
         LocalAwsError: it failed; the message has the end of its output.
     """
+    stacks = {team: f"Holdfast-{team}" for team in teams}
     outputs = aws.data_dir / "outputs.json"
     outputs.unlink(missing_ok=True)
     context = {"target": "local", "local_endpoint": aws.endpoint}
@@ -72,15 +57,15 @@ def deploy(
         *("--method", "direct"),
         *(argument for key, value in context.items() for argument in ("--context", f"{key}={value}")),
     ]
-    _cdk(aws, ["deploy", *stacks, *arguments], folder=ROOT)
+    _cdk(aws, ["deploy", *stacks.values(), *arguments], folder=ROOT)
     with said_plainly(aws):
-        for stack in stacks:
+        for stack in stacks.values():
             bucket_properties.apply(_template(aws, stack), _physical_ids(aws, stack), s3_client(aws))
     told = json.loads(outputs.read_text())
-    return {
-        stack: StackOutputs(api_address=told[stack]["ApiAddress"], bucket_name=told[stack]["BucketName"])
-        for stack in stacks
-    }
+    return tuple(
+        DeployedTeam(team, told[stack]["ApiAddress"], told[stack]["BucketName"])
+        for team, stack in stacks.items()
+    )
 
 
 def _template(aws: LocalAws, stack: str) -> Template:

@@ -42,44 +42,28 @@ class SigningKeys:
 
     Attributes:
         current: what it signs with, by algorithm.
-        retired: what it signed with before; still published, so that tokens of then are good to their end.
     """
 
     current: Mapping[Algorithm, RSAKey | ECKey] = field(repr=False)
-    retired: tuple[RSAKey | ECKey, ...] = field(default=(), repr=False)
 
     @classmethod
-    def new(cls, *, retired: tuple[RSAKey | ECKey, ...] = ()) -> Self:
+    def new(cls) -> Self:
         """Make a key for each algorithm; its ID is its thumbprint (RFC 7638)."""
+        rsa, ec = ({"use": "sig", "alg": each.value} for each in (Algorithm.RS256, Algorithm.ES256))
         return cls(
             {
-                Algorithm.RS256: RSAKey.generate_key(
-                    2048, {"use": "sig", "alg": Algorithm.RS256.value}, auto_kid=True
-                ),
-                Algorithm.ES256: ECKey.generate_key(
-                    "P-256", {"use": "sig", "alg": Algorithm.ES256.value}, auto_kid=True
-                ),
-            },
-            retired,
+                Algorithm.RS256: RSAKey.generate_key(2048, rsa, auto_kid=True),
+                Algorithm.ES256: ECKey.generate_key("P-256", ec, auto_kid=True),
+            }
         )
-
-    def rotated(self) -> "SigningKeys":
-        """New keys; the ones until now stay published, those before them do not."""
-        return SigningKeys.new(retired=tuple(self.current.values()))
 
     def published(self) -> dict[str, Any]:
         """The public halves, as a JWK set (RFC 7517 section 5)."""
-        return dict(KeySet([*self.current.values(), *self.retired]).as_dict(private=False))
+        return dict(KeySet([*self.current.values()]).as_dict(private=False))
 
     def to_json(self) -> str:
         """The keys as they are kept, private halves included."""
-        return json.dumps(
-            {
-                "current": [key.as_dict(private=True) for key in self.current.values()],
-                "retired": [key.as_dict(private=True) for key in self.retired],
-            },
-            indent=2,
-        )
+        return json.dumps({"current": [key.as_dict(private=True) for key in self.current.values()]}, indent=2)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -89,10 +73,8 @@ class SigningKeys:
             ValueError: these are none.
         """
         try:
-            document = json.loads(text)
-            current = [_key(each) for each in document["current"]]
-            retired = tuple(_key(each) for each in document["retired"])
-            return cls({Algorithm(str(key.alg)): key for key in current}, retired)
+            keys = [_key(each) for each in json.loads(text)["current"]]
+            return cls({Algorithm(str(key.alg)): key for key in keys})
         except (KeyError, TypeError) as error:
             raise ValueError(f"no keys of an issuer: {error!r}") from error
 
@@ -115,7 +97,7 @@ def id_token(
     """Sign an ID token (OpenID Connect Core 1.0 section 2). No two are the same.
 
     Args:
-        keys: one of the current ones signs.
+        keys: one of them signs.
         issuer: the claim `iss`.
         subject: the claim `sub`: whom the token is about.
         audience: the claim `aud`: whom it is for.
@@ -216,12 +198,6 @@ def _load(home: Home) -> SigningKeys:
         raise LocalAwsError(f"{home.issuer_keys}: {error}; remove the file to have new keys made.") from error
 
 
-def _keep(home: Home, keys: SigningKeys) -> None:
-    """Sign with these keys from now on, and publish them."""
-    home.issuer_keys.parent.mkdir(mode=0o700, exist_ok=True)
-    write_private(home.issuer_keys, keys.to_json() + "\n")
-
-
 def _address(home: Home, port: int | None = None) -> tuple[str, int]:
     """Return its URL, which is the claim `iss` of its tokens, and its port: None is the one used last."""
     port = port or read_port(home.issuer_port) or DEFAULT_PORT
@@ -242,10 +218,11 @@ def serve(home: Home, port: int | None) -> None:
     with ExitStack() as open_:
         with home.alone():
             if not home.issuer_keys.exists():
-                _keep(home, SigningKeys.new())
-            _load(home)
+                home.issuer_keys.parent.mkdir(mode=0o700, exist_ok=True)
+                write_private(home.issuer_keys, SigningKeys.new().to_json() + "\n")
+            keys = _load(home)
             try:
-                open_.enter_context(serving(lambda path: answer(address, _load(home), path), port=wanted))
+                open_.enter_context(serving(lambda path: answer(address, keys, path), port=wanted))
             except OSError as error:
                 raise LocalAwsError(
                     f"Port {wanted} on {HOST} cannot be used ({error.strerror}); "
@@ -272,19 +249,6 @@ and sign in with an ID token, as a CI job does:
     export TF_HTTP_PASSWORD="$(.venv/bin/python -m local_aws id-token --claim repository=acme/network)"
 
 Ctrl-C stops it. Its keys and its port stay in .local/issuer."""
-
-
-def rotate(home: Home) -> None:
-    """Make new keys, and say so; an issuer that runs uses them at once.
-
-    Raises:
-        LocalAwsError: there is no issuer yet.
-    """
-    with home.alone():
-        _keep(home, _load(home).rotated())
-    print(
-        "New ID tokens are signed with new keys. The keys until now stay published until the next rotation."
-    )
 
 
 def print_id_token(

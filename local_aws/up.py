@@ -253,21 +253,13 @@ def _deploy(
     if bootstrap:
         with step("Preparing it for CDK (cdk bootstrap)"):
             deploy.bootstrap(aws)
-    stacks = {f"Holdfast-{team}": team for team in teams}
-    with step(f"Deploying {_and(stacks)} (cdk deploy)"):
-        outputs = deploy.deploy(aws, list(stacks))
+    with step(f"Deploying {_and(f'Holdfast-{team}' for team in teams)} (cdk deploy)"):
+        deployed = deploy.deploy(aws, teams)
     # It keeps APIs, functions and stacks in memory and saves them only when it stops.
     with step("Saving, so that a crash cannot lose the deployment"):
         aws.stop()
         aws.start(stays=True)
-    deployment = Deployment(
-        digest,
-        bootstrap_digest,
-        tuple(
-            DeployedTeam(team, outputs[stack].api_address, outputs[stack].bucket_name)
-            for stack, team in stacks.items()
-        ),
-    )
+    deployment = Deployment(digest, bootstrap_digest, deployed)
     home.remember_deployment(deployment)
     return deployment
 

@@ -16,7 +16,8 @@ import pytest
 
 from holdfast.access import Role
 from local_aws.clients import s3_client
-from local_aws.deploy import StackOutputs, bootstrap, deploy
+from local_aws.deploy import bootstrap, deploy
+from local_aws.home import DeployedTeam
 from local_aws.server import Certificates, LocalAws
 from local_aws.terraform import Terraform, terraforms
 from tests.support.aws_gateway import AwsGateway
@@ -61,13 +62,13 @@ def aws(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) ->
 
 
 @pytest.fixture(scope="session")
-def deployed(aws: LocalAws) -> dict[str, StackOutputs]:
-    """What each stack of teams.toml tells once it is deployed."""
-    return deploy(aws, [f"Holdfast-{name}" for name in TEAMS], teams_file=TEAMS_FILE)
+def deployed(aws: LocalAws) -> tuple[DeployedTeam, ...]:
+    """The teams of teams.toml once they are deployed."""
+    return deploy(aws, list(TEAMS), teams_file=TEAMS_FILE)
 
 
 @pytest.fixture(scope="session")
-def roles(aws: LocalAws, deployed: dict[str, StackOutputs]) -> Roles:  # noqa: ARG001 it has to be done
+def roles(aws: LocalAws, deployed: tuple[DeployedTeam, ...]) -> Roles:  # noqa: ARG001 it has to be done
     """The deployed roles, by the names of team and function."""
     stacks = {team: stack(aws, team) for team in TEAMS}
     return {
@@ -79,7 +80,7 @@ def roles(aws: LocalAws, deployed: dict[str, StackOutputs]) -> Roles:  # noqa: A
 
 @pytest.fixture(scope="session")
 def teams(
-    aws: LocalAws, certificates: Certificates, deployed: dict[str, StackOutputs], roles: Roles
+    aws: LocalAws, certificates: Certificates, deployed: tuple[DeployedTeam, ...], roles: Roles
 ) -> Iterator[dict[str, Team]]:
     """The deployed teams of teams.toml, by name; the strict one with a token of every role.
 
@@ -87,16 +88,15 @@ def teams(
     """
     s3 = s3_client(aws)
     found = {}
-    for name in TEAMS:
-        outputs = deployed[f"Holdfast-{name}"]
-        found[name] = Team(
-            name=name,
+    for outputs in deployed:
+        found[outputs.name] = Team(
+            name=outputs.name,
             gateway=AwsGateway(
                 outputs.api_address, cert=(certificates.cert, certificates.key), ca=certificates.ca
             ),
             direct_address=outputs.api_address,
             bucket=outputs.bucket_name,
-            staging_bucket=stack(aws, name).physical_ids["StagingBucket"],
+            staging_bucket=stack(aws, outputs.name).physical_ids["StagingBucket"],
             s3=s3,
             tls=ssl.create_default_context(cafile=str(certificates.ca)),
             environment={"PATH": os.environ["PATH"], **aws.environment()},

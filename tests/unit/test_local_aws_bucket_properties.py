@@ -137,6 +137,12 @@ def test_each_bucket_has_every_property_of_its_part_of_the_template_afterwards(
     apply(template(), physical_ids, s3)
     once = properties(s3, physical_ids)
     assert all(once.values())
+    assert once["versioning"] == STATES["VersioningConfiguration"]
+    for name, member in (
+        ("ownership_controls", "OwnershipControls"),
+        ("public_access_block", "PublicAccessBlockConfiguration"),
+    ):
+        assert once[name] == {member: STATES[member]}
     apply(template(), physical_ids, s3)
     assert properties(s3, physical_ids) == once
 

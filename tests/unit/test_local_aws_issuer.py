@@ -15,7 +15,6 @@ from urllib.request import urlopen
 
 import pytest
 from joserfc import jwt
-from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from local_aws.issuer import DISCOVERY, Algorithm, SigningKeys, id_token
@@ -64,22 +63,14 @@ def test_a_token_says_what_it_was_asked_to_and_fits_the_published_keys(
 
 
 def test_nothing_private_is_published(keys: SigningKeys) -> None:
-    for key in keys.rotated().published()["keys"]:
+    for key in keys.published()["keys"]:
         assert not key.keys() & {"d", "p", "q", "dp", "dq", "qi"}
         assert key.keys() >= {"kid", "use", "alg", "kty"}
 
 
-def test_keys_stay_published_for_one_rotation(keys: SigningKeys) -> None:
-    old = signed(keys)
-    assert signed(keys) != old
-    once = keys.rotated()
-    twice = once.rotated()
-
-    assert verified(old, once.published())
-    with pytest.raises(JoseError, match="kid"):
-        verified(old, twice.published())
-    assert signed(once).split(".")[0] != old.split(".")[0]
-    assert SigningKeys.from_json(once.to_json()).published() == once.published()
+def test_kept_keys_are_the_same_and_no_two_tokens_are(keys: SigningKeys) -> None:
+    assert SigningKeys.from_json(keys.to_json()).published() == keys.published()
+    assert signed(keys) != signed(keys)
 
 
 def test_what_is_no_keys_is_refused() -> None:
@@ -130,18 +121,17 @@ def got(address: str, path: str) -> Any:
         return json.load(response)
 
 
-def test_it_runs_until_ctrl_c_and_its_tokens_fit_its_keys_before_and_after_a_rotation(tmp_path: Path) -> None:
+def test_it_runs_until_ctrl_c_and_its_tokens_fit_its_keys(tmp_path: Path) -> None:
     folder = tmp_path / "local"
     with running(folder, "--port", str(free_port())) as process:
         address = said(process).removeprefix("The issuer is ")
         old = run(folder, "id-token", "--claim", "repository=acme/network", "--lifetime", "1h")
-        rotated = run(folder, "issuer", "--rotate")
         new = run(folder, "id-token", "--algorithm", "ES256", "--subject", "me", "--audience", "other")
         configuration = got(address, DISCOVERY)
         published = got(configuration["jwks_uri"], "")
     assert configuration["issuer"] == address
 
-    assert (old.returncode, old.stderr, rotated.returncode, new.returncode) == (0, "", 0, 0)
+    assert (old.returncode, old.stderr, new.returncode) == (0, "", 0)
     first, second = verified(old.stdout.strip(), published), verified(new.stdout.strip(), published)
     assert (first.claims["iss"], first.claims["repository"]) == (address, "acme/network")
     assert first.claims["exp"] - first.claims["iat"] == 3600
@@ -166,10 +156,9 @@ def test_a_token_that_nobody_could_verify_now_comes_with_a_warning(tmp_path: Pat
 
 
 def test_without_an_issuer_there_is_no_token(tmp_path: Path) -> None:
-    for arguments in (["id-token"], ["issuer", "--rotate"]):
-        done = run(tmp_path / "local", *arguments)
-        assert (done.returncode, done.stdout) == (1, "")
-        assert "make issuer" in done.stderr
+    done = run(tmp_path / "local", "id-token")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "make issuer" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from typing import Final
 from local_aws.deploy import deploy
 from tests.safety.figures import Figures
 from tests.safety.wire.load import Crowd, history_of, locks_of, told
-from tests.safety.wire.stack import AUTHORIZER, BACKEND, STACK, TEAM, TEAMS_FILE, Stack
+from tests.safety.wire.stack import AUTHORIZER, BACKEND, TEAM, TEAMS_FILE, Stack
 from tests.safety.wire.verdict import Findings, verify
 from tests.support.deployed import HANDLERS
 
@@ -96,7 +96,7 @@ def _deploy_anew(stack: Stack) -> None:
     wanted = ", ".join(f"{name} = {megabytes + 64}" for name, megabytes in memory.items())
     changed = stack.data_dir / "changed-teams.toml"
     changed.write_text(f"[teams.{TEAM}]\nmemory = {{ {wanted} }}\n")
-    deploy(stack.aws, [STACK], teams_file=changed)
+    deploy(stack.aws, [TEAM], teams_file=changed)
 
 
 def _functions(stack: Stack) -> dict[str, str]:

@@ -159,5 +159,5 @@ def deployed(folder: Path, *, port: int | None = None) -> Iterator[Stack]:
     """
     with LocalAws(port or free_port(), folder) as aws:
         bootstrap(aws)
-        outputs = deploy(aws, [STACK], teams_file=TEAMS_FILE)[STACK]
+        (outputs,) = deploy(aws, [TEAM], teams_file=TEAMS_FILE)
         yield Stack(aws, outputs.api_address, outputs.bucket_name, s3_client(aws), aws.data_dir)
