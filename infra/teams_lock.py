@@ -44,10 +44,14 @@ class TeamsLock:
         Raises:
             ConfigError: a team is gone, renamed or moved, or gave up its key.
         """
-        try:
-            check(self._known, teams, self.path)
-        except ConfigError as error:
-            raise ConfigError(f"{self.path}: {error}") from None
+        named = {team.name: team for team in teams}
+        new = [team for team in teams if team.name not in {old.name for old in self._known}]
+        for old in self._known:
+            if problem := _moved(old, named[old.name]) if old.name in named else _gone(old, new):
+                raise ConfigError(
+                    f"{self.path}: team '{old.name}' is recorded {problem}, remove [teams.{old.name}] from "
+                    f"{self.path}"
+                )
 
     def record(self, teams: Sequence[TeamConfig]) -> bool:
         """Write where the teams are now, if that is new.
@@ -89,56 +93,34 @@ def placed(teams: Iterable[TeamConfig], environment: Mapping[str, str]) -> tuple
     )
 
 
-def check(known: Iterable[TeamConfig], teams: Sequence[TeamConfig], memory: object) -> None:
-    """Decide whether the teams can be deployed where others are known to be.
-
-    Args:
-        known: the teams that have a stack.
-        teams: as they are to be deployed.
-        memory: the file that records the known ones, for the message.
-
-    Raises:
-        ConfigError: with what to write instead, for the first team that is gone, renamed, moved or gave up
-            its key.
-    """
-    named = {team.name: team for team in teams}
-    new = [team for team in teams if team.name not in {one.name for one in known}]
-    for old in known:
-        if old.name in named:
-            _check_unmoved(old, named[old.name], memory)
-        else:
-            _refuse_gone(old, new, memory)
-
-
-def _check_unmoved(old: TeamConfig, now: TeamConfig, memory: object) -> None:
-    otherwise = f"if it has no stack there, remove [teams.{old.name}] from {memory}"
-    for setting, before, after in (
-        ("account", old.account, now.account),
-        ("region", old.region, now.region),
-    ):
+def _moved(old: TeamConfig, now: TeamConfig) -> str | None:
+    """Return what a team would lose, and what to write instead; None if it is where it was."""
+    for setting in ("account", "region"):
+        before, after = getattr(old, setting), getattr(now, setting)
         if before and after and before != after:
-            raise ConfigError(
-                f"team '{old.name}' is recorded in {setting} {before} and would now go to {after}, which "
-                f"would start an empty store beside the old one; write {setting} = {as_toml(before)} in "
-                f"[teams.{old.name}] and use credentials for it; {otherwise}"
+            return (
+                f"in {setting} {before} and would now go to {after}, which would start an empty store beside "
+                f"the old one; write {setting} = {as_toml(before)} in [teams.{old.name}] and use credentials "
+                "for it; if it has no stack there"
             )
     if (old.key, now.key) == ("kms", "s3"):
-        raise ConfigError(
-            f'team \'{old.name}\' is recorded with key = "kms" and now has key = "s3", without the key '
-            f'that its states are encrypted with; write key = "kms" again; {otherwise}'
+        return (
+            'with key = "kms" and now has key = "s3", without the key that its states are encrypted with; '
+            'write key = "kms" again; if it has no stack there'
         )
+    return None
 
 
-def _refuse_gone(old: TeamConfig, new: Sequence[TeamConfig], memory: object) -> None:
+def _gone(old: TeamConfig, new: Sequence[TeamConfig]) -> str:
     renamed = [team for team in new if team.account == old.account]
     renamed = renamed or [team for team in new if team.account is None]
     became = "is not among the teams any more"
     if renamed:
         names = " or ".join(f"'{team.name}'" for team in renamed)
         became = f"seems to be renamed to {names}, which would start an empty store beside the old one"
-    raise ConfigError(
-        f"team '{old.name}' is recorded and {became}; write [teams.{old.name}] again; when its stack is "
-        f"torn down (docs/deploying.md), or if it never had one, remove [teams.{old.name}] from {memory}"
+    return (
+        f"and {became}; write [teams.{old.name}] again; when its stack is torn down (docs/deploying.md), or "
+        "if it never had one"
     )
 
 
