@@ -2,12 +2,10 @@
 
 import argparse
 import os
-import re
 import shutil
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from pathlib import Path
 
 from local_aws.failure import LocalAwsError
@@ -16,8 +14,6 @@ from local_aws.progress import step
 from local_aws.server import ROOT, LocalAws, find_running, for_local_commands
 
 _CACHES = (".build", "cdk.out", ".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-_NOT_SEARCHED = (".git", ".local", ".venv", "node_modules", *_CACHES)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -99,19 +95,7 @@ examples:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="what it says, as in repository=acme/network; may be given more than once",
-    )
-    id_token.add_argument("--subject", default="local-job", help="whom it is about (default: local-job)")
-    id_token.add_argument("--audience", default="holdfast", help="whom it is for (default: holdfast)")
-    id_token.add_argument(
-        "--lifetime",
-        type=_lifetime,
-        default=timedelta(minutes=10),
-        metavar="DURATION",
-        help="how long it is good, as in 30s, 10m or 1h (default: 10m)",
-    )
-    id_token.add_argument(
-        "--algorithm", choices=("RS256", "ES256"), default="RS256", help="of the signature (default: RS256)"
+        help="what it says, as in repository=acme/network or sub=my-job; may be given more than once",
     )
     return parser
 
@@ -129,15 +113,6 @@ def _claim(value: str) -> tuple[str, str]:
             f"{value!r} is not a valid claim; write NAME=VALUE, as repository=acme/network"
         )
     return name, said
-
-
-def _lifetime(value: str) -> timedelta:
-    found = re.fullmatch(r"([0-9]{1,6})([smhd])", value)
-    if found is None:
-        raise argparse.ArgumentTypeError(
-            f"{value!r} is not a valid duration; write one as 30s, 10m, 1h or 1d"
-        )
-    return int(found[1]) * timedelta(**{_UNITS[found[2]]: 1})
 
 
 def _up(home: Home, arguments: argparse.Namespace) -> None:
@@ -187,17 +162,9 @@ def _issuer(home: Home, arguments: argparse.Namespace) -> None:
 
 
 def _id_token(home: Home, arguments: argparse.Namespace) -> None:
-    from local_aws.issuer import Algorithm, print_id_token
+    from local_aws.issuer import print_id_token
 
-    warning = print_id_token(
-        home,
-        subject=arguments.subject,
-        audience=arguments.audience,
-        claims=dict(arguments.claim),
-        lifetime=arguments.lifetime,
-        algorithm=Algorithm(arguments.algorithm),
-    )
-    if warning:
+    if warning := print_id_token(home, dict(arguments.claim)):
         print(warning, file=sys.stderr)
 
 
@@ -211,26 +178,16 @@ def _clean(home: Home, _: argparse.Namespace) -> None:
             home.remove()
         removed.append(home.folder)
     if home.folder == DEFAULT_FOLDER.resolve():
-        for folder in [*(ROOT / name for name in _CACHES), *_bytecode(ROOT)]:
+        for folder in (ROOT / name for name in _CACHES):
             if folder.exists():
                 shutil.rmtree(folder)
                 removed.append(folder)
-    names = [_display(folder) for folder in removed if folder.name != "__pycache__"]
-    if bytecode := len(removed) - len(names):
-        names.append(f"{bytecode} __pycache__")
+    names = [_display(folder) for folder in removed]
     print(f"Removed {', '.join(names)}." if names else "There was nothing to remove.")
 
 
 def _display(path: Path) -> str:
     return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
-
-
-def _bytecode(folder: Path) -> list[Path]:
-    folders = []
-    for parent, children, _ in os.walk(folder):
-        folders += [Path(parent, child) for child in children if child == "__pycache__"]
-        children[:] = [child for child in children if child not in (*_NOT_SEARCHED, "__pycache__")]
-    return folders
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ DISCOVERY: Final = "/.well-known/openid-configuration"
 KEYS: Final = "/keys"
 
 _CHECK_TIME_LIMIT = 2.0
+_LIFETIME = timedelta(minutes=10)
 
 
 class Algorithm(StrEnum):
@@ -101,7 +102,7 @@ def id_token(
         issuer: the claim `iss`.
         subject: the claim `sub`: whom the token is about.
         audience: the claim `aud`: whom it is for.
-        claims: any others; they go before those above.
+        claims: any others; they take the place of those above.
         lifetime: from now; a negative one makes a token that has ended.
         now: the claims `iat` and `nbf`.
         algorithm: of the signature.
@@ -251,16 +252,8 @@ and sign in with an ID token, as a CI job does:
 Ctrl-C stops it. Its keys and its port stay in .local/issuer."""
 
 
-def print_id_token(
-    home: Home,
-    *,
-    subject: str,
-    audience: str,
-    claims: Mapping[str, str],
-    lifetime: timedelta,
-    algorithm: Algorithm,
-) -> str | None:
-    """Print an ID token and nothing else.
+def print_id_token(home: Home, claims: Mapping[str, str]) -> str | None:
+    """Print an ID token and nothing else, as of a local job for Holdfast unless its claims say otherwise.
 
     Returns:
         A warning for people, None if there is nothing to say.
@@ -273,12 +266,11 @@ def print_id_token(
         id_token(
             _load(home),
             address,
-            subject=subject,
-            audience=audience,
+            subject="local-job",
+            audience="holdfast",
             claims=claims,
-            lifetime=lifetime,
+            lifetime=_LIFETIME,
             now=datetime.now(UTC),
-            algorithm=algorithm,
         )
     )
     if answers(port, DISCOVERY, timeout=_CHECK_TIME_LIMIT):

@@ -125,8 +125,8 @@ def test_it_runs_until_ctrl_c_and_its_tokens_fit_its_keys(tmp_path: Path) -> Non
     folder = tmp_path / "local"
     with running(folder, "--port", str(free_port())) as process:
         address = said(process).removeprefix("The issuer is ")
-        old = run(folder, "id-token", "--claim", "repository=acme/network", "--lifetime", "1h")
-        new = run(folder, "id-token", "--algorithm", "ES256", "--subject", "me", "--audience", "other")
+        old = run(folder, "id-token", "--claim", "repository=acme/network")
+        new = run(folder, "id-token", "--claim", "sub=me", "--claim", "aud=other")
         configuration = got(address, DISCOVERY)
         published = got(configuration["jwks_uri"], "")
     assert configuration["issuer"] == address
@@ -134,9 +134,8 @@ def test_it_runs_until_ctrl_c_and_its_tokens_fit_its_keys(tmp_path: Path) -> Non
     assert (old.returncode, old.stderr, new.returncode) == (0, "", 0)
     first, second = verified(old.stdout.strip(), published), verified(new.stdout.strip(), published)
     assert (first.claims["iss"], first.claims["repository"]) == (address, "acme/network")
-    assert first.claims["exp"] - first.claims["iat"] == 3600
+    assert first.claims["exp"] - first.claims["iat"] == 600
     assert (second.claims["sub"], second.claims["aud"]) == ("me", "other")
-    assert first.header["kid"] != second.header["kid"]
     assert process.returncode == 0
     kept = [path for path in (folder / "issuer").iterdir() if path.is_file()]
     assert {stat.S_IMODE(path.stat().st_mode) for path in kept} == {0o600}
@@ -163,10 +162,10 @@ def test_without_an_issuer_there_is_no_token(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--claim", "repository"], ["--claim", "=x"], ["--lifetime", "10"], ["--lifetime", "1w"]],
+    [["--claim", "repository"], ["--claim", "=x"]],
     ids=" ".join,
 )
-def test_a_claim_or_a_lifetime_that_is_none_is_refused(tmp_path: Path, arguments: list[str]) -> None:
+def test_a_claim_that_is_none_is_refused(tmp_path: Path, arguments: list[str]) -> None:
     done = run(tmp_path / "local", "id-token", *arguments)
 
     assert done.returncode == 2

@@ -431,13 +431,12 @@ def test_who_waited_for_clean_gets_a_new_folder(tmp_path: Path) -> None:
 def test_clean_removes_what_was_made_and_says_so_and_leaves_what_was_installed(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "local_aws", tmp_path / "local_aws", ignore=shutil.ignore_patterns("__pycache__"))
     made = (
-        ".local/aws/tmp/__pycache__",
-        ".build/backend/__pycache__",
+        ".local/aws",
+        ".build/backend",
         ".mypy_cache",
         "cdk.out",
-        "infra/__pycache__",
     )
-    for folder in (*made, ".venv/lib/__pycache__", "node_modules", "tests"):
+    for folder in (*made, ".venv/lib", "node_modules", "tests"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / ".local" / ".holdfast-local-aws").touch()
 
@@ -449,9 +448,8 @@ def test_clean_removes_what_was_made_and_says_so_and_leaves_what_was_installed(t
         check=False,
     )
     assert (done.stdout, done.stderr) == (
-        "Removed .local, .build, cdk.out, .mypy_cache, 1 __pycache__.\n",
+        "Removed .local, .build, cdk.out, .mypy_cache.\n",
         "",
     )
     left = {path.name for path in tmp_path.iterdir()}
-    assert left == {"local_aws", "infra", ".venv", "node_modules", "tests"}
-    assert (tmp_path / ".venv/lib/__pycache__").exists()
+    assert left == {"local_aws", ".venv", "node_modules", "tests"}
