@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from local_aws.failure import LocalAwsError
@@ -63,10 +63,7 @@ class Connection:
 
     address: str
     username: str
-    password: str
-
-    def __repr__(self) -> str:
-        return f"Connection({self.address!r}, {self.username!r}, …)"
+    password: str = field(repr=False)
 
 
 class Home:

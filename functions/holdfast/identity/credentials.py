@@ -7,7 +7,7 @@ import re
 import secrets
 import string
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 OIDC_USER: Final = "oidc"
@@ -39,14 +39,11 @@ class TokenCredentials:
     """An access token's ID and secret as a request brought them; neither is verified."""
 
     token_id: str
-    secret: str
+    secret: str = field(repr=False)
 
     def log_fields(self) -> dict[str, str]:
         """Return what the log may say of these credentials."""
         return {"token": self.token_id}
-
-    def __repr__(self) -> str:
-        return f"TokenCredentials({self.token_id!r}, …)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +51,22 @@ class SessionCredentials:
     """A session's ID and secret as a request brought them; neither is verified."""
 
     session_id: str
-    secret: str
+    secret: str = field(repr=False)
 
     def log_fields(self) -> dict[str, str]:
         """Return what the log may say of these credentials."""
         return {"session": self.session_id}
-
-    def __repr__(self) -> str:
-        return f"SessionCredentials({self.session_id!r}, …)"
 
 
 @dataclass(frozen=True, slots=True)
 class IdToken:
     """An OIDC ID token as a request brought it: three parts of base64url; nothing of it is verified."""
 
-    jwt: str
+    jwt: str = field(repr=False)
 
     def log_fields(self) -> dict[str, str]:
         """Return what the log may say of these credentials: nothing before they are verified."""
         return {}
-
-    def __repr__(self) -> str:
-        return "IdToken(…)"
 
 
 Credentials = TokenCredentials | SessionCredentials | IdToken
@@ -111,7 +102,7 @@ def bearer(record_id: str, secret: str) -> str:
     """Join the ID and the secret of a token or a session, as clients send them after `Bearer`.
 
     >>> parse("Bearer " + bearer("k2v9x0q7m3c1d8f5a6b4", "holdfast_secret"))
-    TokenCredentials('k2v9x0q7m3c1d8f5a6b4', …)
+    TokenCredentials(token_id='k2v9x0q7m3c1d8f5a6b4')
     """
     return f"{record_id}.{secret}"
 

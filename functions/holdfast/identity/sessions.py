@@ -2,7 +2,7 @@
 
 import hmac
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
@@ -67,21 +67,8 @@ class Session:
 
     def to_json(self) -> bytes:
         """Return the record as it is stored."""
-        return json.dumps(
-            {
-                "schema": records.SCHEMA,
-                "id": self.id,
-                "secret_sha256": self.secret_sha256,
-                "principal": self.principal,
-                "subject": self.subject,
-                "trust": self.trust,
-                "trust_id": self.trust_id,
-                "source": self.source,
-                "created": written(self.created),
-                "expires": written(self.expires),
-            },
-            indent=2,
-        ).encode()
+        times = {"created": written(self.created), "expires": written(self.expires)}
+        return json.dumps({"schema": records.SCHEMA, **asdict(self), **times}, indent=2).encode()
 
     @classmethod
     def from_json(cls, body: bytes) -> "Session":

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from holdfast import json_object
@@ -247,66 +247,41 @@ def read(store: "Store") -> Records:
     return parse(found.body) if found else Records()
 
 
+class Granted(TypedDict):
+    """What a new trust record grants, who creates it, and the time."""
+
+    role: Role
+    scope: Sequence[str]
+    description: str
+    created_by: str
+    now: datetime
+
+
 def new_oidc(
-    name: str,
-    *,
-    issuer: str,
-    audience: str,
-    claims: Mapping[str, str],
-    role: Role,
-    scope: Sequence[str],
-    description: str,
-    created_by: str,
-    now: datetime,
+    name: str, *, issuer: str, audience: str, claims: Mapping[str, str], **granted: Unpack[Granted]
 ) -> OidcTrust:
     """Create a trust record for the ID tokens of an issuer.
 
     Raises:
         ValueError: with the rule that the record would break.
     """
-    return _checked_oidc(
-        OidcTrust(
-            name=name,
-            id=new_id(),
-            issuer=issuer,
-            audience=audience,
-            claims=dict(claims),
-            role=role,
-            scope=tuple(scope),
-            description=description,
-            created=whole_seconds(now),
-            created_by=created_by,
-        )
-    )
+    common = _new(name, granted)
+    return _checked_oidc(OidcTrust(issuer=issuer, audience=audience, claims=dict(claims), **common))
 
 
-def new_aws(
-    name: str,
-    *,
-    aws_role: str,
-    role: Role,
-    scope: Sequence[str],
-    description: str,
-    created_by: str,
-    now: datetime,
-) -> AwsTrust:
+def new_aws(name: str, *, aws_role: str, **granted: Unpack[Granted]) -> AwsTrust:
     """Create a trust record for an IAM role of the team's account.
 
     Raises:
         ValueError: with the rule that the record would break.
     """
-    return _checked_aws(
-        AwsTrust(
-            name=name,
-            id=new_id(),
-            aws_role=aws_role,
-            role=role,
-            scope=tuple(scope),
-            description=description,
-            created=whole_seconds(now),
-            created_by=created_by,
-        )
-    )
+    return _checked_aws(AwsTrust(aws_role=aws_role, **_new(name, granted)))
+
+
+def _new(name: str, granted: Granted) -> dict[str, Any]:
+    members = {member: value for member, value in granted.items() if member != "now"}
+    created = whole_seconds(granted["now"])
+    return {**members, "name": name, "id": new_id(), "scope": tuple(granted["scope"]), "created": created}
 
 
 def update(
