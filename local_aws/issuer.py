@@ -50,11 +50,10 @@ class SigningKeys:
     @classmethod
     def new(cls) -> Self:
         """Make a key for each algorithm; its ID is its thumbprint (RFC 7638)."""
-        rsa, ec = ({"use": "sig", "alg": each.value} for each in (Algorithm.RS256, Algorithm.ES256))
         return cls(
             {
-                Algorithm.RS256: RSAKey.generate_key(2048, rsa, auto_kid=True),
-                Algorithm.ES256: ECKey.generate_key("P-256", ec, auto_kid=True),
+                Algorithm.RS256: RSAKey.generate_key(2048, {"use": "sig", "alg": "RS256"}, auto_kid=True),
+                Algorithm.ES256: ECKey.generate_key("P-256", {"use": "sig", "alg": "ES256"}, auto_kid=True),
             }
         )
 
