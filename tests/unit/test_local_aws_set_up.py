@@ -10,7 +10,7 @@ import pytest
 import local_aws.set_up
 from local_aws.failure import LocalAwsError
 from local_aws.installer import Installer
-from local_aws.server import ROOT, LocalAws
+from local_aws.server import LocalAws
 from local_aws.set_up import Part, set_up
 from tests.support.free_port import free_port
 
@@ -121,33 +121,6 @@ def test_a_new_ministack_is_installed_with_the_local_aws_stopped(
     with LocalAws(free_port(), tmp_path / "aws") as aws:
         assert local_aws.set_up.main() == 0
     assert installing
-
-
-def test_every_virtual_environment_is_filled_by_the_installer_after_uv_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-
-    def install(_installer: Installer, *arguments: str | Path, into: Path | None = None) -> str:
-        asked.append(f"{Path(arguments[-1]).relative_to(ROOT)} into {into.name if into else 'the first'}")
-        return f"{len(asked)} was slow"
-
-    for name, path in (("_VENV", tmp_path), ("_MINISTACK", tmp_path / "ministack")):
-        monkeypatch.setattr(local_aws.set_up, name, path)
-    monkeypatch.setattr(local_aws.set_up, "DEFAULT_FOLDER", tmp_path / "none")
-    monkeypatch.setattr(local_aws.set_up, "_run", lambda *_command: None)
-    monkeypatch.setattr(local_aws.set_up, "start", lambda *_command: None)
-    monkeypatch.setattr(Installer, "get_uv", lambda _installer: asked.append("uv"))
-    monkeypatch.setattr(Installer, "install", install)
-    said = [line for part in local_aws.set_up._parts() for line in part.make()]  # noqa: SLF001  # what it does
-
-    assert asked == [
-        "uv",
-        "requirements-dev.txt into the first",
-        ". into the first",
-        "local_aws/requirements.txt into ministack",
-    ]
-    assert said == ["2 was slow", "3 was slow", "4 was slow"]
 
 
 def test_a_part_that_fails_stops_those_after_it(workshop: Workshop, tmp_path: Path) -> None:
