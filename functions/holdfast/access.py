@@ -42,17 +42,17 @@ _MAINTAINER = _WRITER | {
 }
 
 
-_ALLOWED = {
-    Role.OUTPUTS: _OUTPUTS,
-    Role.READER: _READER,
-    Role.WRITER: _WRITER,
-    Role.MAINTAINER: _MAINTAINER,
-}
-
-
 def allowed(role: Role) -> frozenset[Action]:
     """Return what a role allows."""
-    return _ALLOWED[role]
+    match role:
+        case Role.OUTPUTS:
+            return _OUTPUTS
+        case Role.READER:
+            return _READER
+        case Role.WRITER:
+            return _WRITER
+        case Role.MAINTAINER:
+            return _MAINTAINER
 
 
 def check_pattern(pattern: str) -> str:
