@@ -1,15 +1,13 @@
 """Sends HTTP requests to the team's API and to whoever issues ID tokens to CI jobs. AWS has its own SDK."""
 
 import base64
-import json
 import os
 import re
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -19,6 +17,7 @@ from urllib3.exceptions import HTTPError, LocationParseError, SSLError
 from urllib3.util import parse_url
 
 import holdfast
+from holdfast_cli.api.response import Response
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import versions
 from holdfast_cli.terminal.output import plain
@@ -33,34 +32,6 @@ _PAUSES: Final = (0.5, 1.5)
 _CONNECTION: Final = re.compile(r"^(<[^>]*>|HTTPS?Connection(Pool)?\([^)]*\)): ")
 """How urllib3 begins the text of an error. Its class need not be that of the address."""
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """A response of the server; the body may hold a secret.
-
-    Attributes:
-        status: of HTTP.
-        body: decompressed.
-        headers: with lower-case names.
-    """
-
-    status: int
-    body: bytes = field(repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    def json(self) -> Mapping[str, Any]:
-        """Return the body, if it is a JSON object; otherwise an empty one."""
-        try:
-            document = json.loads(self.body)
-        except (ValueError, RecursionError):
-            return {}
-        return document if isinstance(document, dict) else {}
-
-    def text(self, name: str) -> str:
-        """Return a text of the JSON object in the body; empty if there is none."""
-        value = self.json().get(name)
-        return value if isinstance(value, str) else ""
 
 
 def basic(username: str, password: str) -> str:

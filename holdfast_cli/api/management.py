@@ -13,7 +13,7 @@ from holdfast.api import form, v1
 from holdfast.api.form import Document
 from holdfast.identity.trust import LOOPBACK
 from holdfast_cli.api import http
-from holdfast_cli.api.http import Response
+from holdfast_cli.api.response import Response
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal.output import Progress, moment, plain
 

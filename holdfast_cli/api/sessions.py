@@ -18,7 +18,8 @@ from holdfast.identity import records as record_fields
 from holdfast.identity.credentials import is_secret, is_session_id
 from holdfast.identity.trust import LOOPBACK
 from holdfast_cli.api import http, id_tokens
-from holdfast_cli.api.http import Response, Sign
+from holdfast_cli.api.http import Sign
+from holdfast_cli.api.response import Response
 from holdfast_cli.bucket.aws_errors import SIGN_IN, as_command_errors
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal.output import plain

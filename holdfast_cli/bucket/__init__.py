@@ -1,1 +1,5 @@
 """What is done with AWS credentials: the team's stack, its bucket and its audit log."""
+
+from holdfast_cli.lazy import load_when_used
+
+load_when_used(__name__)

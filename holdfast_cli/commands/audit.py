@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from holdfast.audit import EVENTS, WRITES
 from holdfast.identity.credentials import is_token_id
-from holdfast_cli.bucket import audit, stack
-from holdfast_cli.bucket.audit import Following
-from holdfast_cli.bucket.aws_errors import AwsUnavailableError
+from holdfast_cli.bucket import audit, aws_errors, stack
 from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import output
@@ -143,7 +141,7 @@ def _run(asked: argparse.Namespace) -> None:
 def _follow(log: "Log", search: "Search", asked: argparse.Namespace, waiting: str) -> NoReturn:
     """Print events as they come, until the user interrupts it."""
     form = json.dumps if asked.json else _line
-    following = Following(log, search)
+    following = audit.Following(log, search)
     count = asked.limit if asked.limit or asked.since else 0
     events = following.begin(count, output.Progress())
     if sys.stderr.isatty():
@@ -156,7 +154,7 @@ def _follow(log: "Log", search: "Search", asked: argparse.Namespace, waiting: st
         try:
             events = following.new()
             is_available = True
-        except AwsUnavailableError as failure:
+        except aws_errors.AwsUnavailableError as failure:
             events = {}
             if is_available:
                 output.complain(f"New events have to wait, still trying: {failure}")

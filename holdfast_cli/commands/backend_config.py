@@ -2,6 +2,7 @@
 
 import argparse
 
+from holdfast_cli.bucket import stack
 from holdfast_cli.config import arguments, backend_config, cloud_config, rules, settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import output
@@ -72,8 +73,6 @@ def _run(asked: argparse.Namespace) -> None:
     chosen = settings.resolve(asked)
     address = chosen.address
     if address is None:
-        from holdfast_cli.bucket import stack  # the SDK is loaded only by what talks to AWS
-
         address = stack.api_address(chosen)
     if asked.cloud or asked.remote:
         output.write(cloud_config.to_hcl(address, asked.state, tags=asked.tags, remote=asked.remote))

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
+from holdfast_cli.bucket import stack
 from holdfast_cli.config import arguments, profiles, rules, settings
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal import output
@@ -214,8 +215,6 @@ def _answer(setting: str, present: str | None) -> str | None:
 
 
 def _region_of_aws() -> "Found | None":
-    from holdfast_cli.bucket import stack  # the SDK is loaded only where nothing else names the region
-
     region = stack.sign_in(profiles.Settings(None, None, None)).region_name
     return settings.Found(region, "the AWS profile") if region else None
 

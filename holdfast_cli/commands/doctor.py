@@ -12,8 +12,7 @@ from typing import Final
 
 from holdfast_cli.bucket import stack
 from holdfast_cli.config import arguments, rules, settings
-from holdfast_cli.doctor import account, configuration, team
-from holdfast_cli.doctor.checks import attempt
+from holdfast_cli.doctor import account, checks, configuration, team
 from holdfast_cli.doctor.findings import Finding, Level
 from holdfast_cli.errors import CommandError, OutputClosedError, UsageError
 from holdfast_cli.terminal import output
@@ -97,22 +96,26 @@ def _print(asked: argparse.Namespace) -> None:
 
 
 def _look(asked: argparse.Namespace) -> Generator[Finding]:
-    # The SDK is loaded only by what talks to AWS.
-
     here = Path()
     if asked.state is not None:
         # Of the environment's team nothing is asked of AWS, because the block says it all.
         environment = {name: value for name, value in os.environ.items() if name != "HOLDFAST_TEAM"}
         where = settings.resolve(asked, environment, default=False)
-        yield from attempt("configuration", lambda: configuration.check(here, asked.state, where, os.environ))
+        yield from checks.attempt(
+            "configuration", lambda: configuration.check(here, asked.state, where, os.environ)
+        )
         return
     # An address that was not typed may be that of another team.
     of_team = argparse.Namespace(profile=asked.profile, team=asked.team, region=asked.region)
     chosen = settings.resolve(of_team, default=not asked.account)
     if asked.account:
-        yield from attempt("account", lambda: account.check(lambda: stack.sign_in(chosen), here, chosen.team))
+        yield from checks.attempt(
+            "account", lambda: account.check(lambda: stack.sign_in(chosen), here, chosen.team)
+        )
     else:
-        yield from attempt("stack", lambda: team.check(stack.sign_in(chosen), chosen.team, asked.address))
+        yield from checks.attempt(
+            "stack", lambda: team.check(stack.sign_in(chosen), chosen.team, asked.address)
+        )
 
 
 def _line(finding: Finding) -> str:

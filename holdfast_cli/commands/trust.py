@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.access import Role
 from holdfast.identity import trust
 from holdfast.identity.trust import AwsTrust, OidcTrust
-from holdfast_cli.bucket import records, stack, trust_records
-from holdfast_cli.bucket.aws_errors import as_command_errors
+from holdfast_cli.bucket import aws_errors, records, stack, trust_records
 from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import output
@@ -115,7 +114,7 @@ def _add(asked: argparse.Namespace) -> None:
     record = _new(asked)
 
     session, found = stack.open_team(settings.resolve(asked))
-    with as_command_errors():
+    with aws_errors.as_command_errors():
         record = replace(record, created_by=records.caller_arn(session))
     if isinstance(record, OidcTrust) and asked.audience is None:
         record = replace(record, audience=found.api_address)

@@ -15,6 +15,7 @@ from holdfast import __version__, names
 from holdfast.audit import function_log_group
 from holdfast.identity.credentials import OIDC_USER, bearer, new_secret
 from holdfast_cli.api import http
+from holdfast_cli.api.response import Response
 from holdfast_cli.bucket.stack import Stack
 from holdfast_cli.doctor import clock, state_access
 from holdfast_cli.doctor.checks import attempt
@@ -114,7 +115,7 @@ def check(stack: Stack, credentials: Credentials | None, bucket: Bucket) -> Iter
 
 
 @dataclass(frozen=True, slots=True)
-class _Reply(http.Response):
+class _Reply(Response):
     """A response, and the verb and the path that it is for."""
 
     request: str = ""

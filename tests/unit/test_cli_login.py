@@ -17,6 +17,7 @@ import pytest
 
 import holdfast
 from holdfast_cli.api import http, sessions
+from holdfast_cli.api.response import Response
 from local_aws.server import Certificates
 from tests.support import api_stub, cli_account, forked_command
 from tests.support.api_stub import ApiStub, Asked, Reply, made, refused, session
@@ -193,11 +194,9 @@ def test_the_region_of_an_address_of_aws_goes_before_that_of_the_shell(
 ) -> None:
     signed: list[str] = []
 
-    def send(
-        method: str, url: str, *, headers: Mapping[str, str], body: bytes, sign: http.Sign
-    ) -> http.Response:
+    def send(method: str, url: str, *, headers: Mapping[str, str], body: bytes, sign: http.Sign) -> Response:
         signed.append(sign(method, url, headers, body)["Authorization"])
-        return http.Response(200, json.dumps(session()).encode())
+        return Response(200, json.dumps(session()).encode())
 
     monkeypatch.setattr(http, "send", send)
     monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)

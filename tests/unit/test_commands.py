@@ -1,6 +1,8 @@
 """Every command of `holdfast` can be typed, shows how, and is in the documents."""
 
 import argparse
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -46,6 +48,17 @@ def test_the_help_of_a_command_ends_with_examples_of_it(command: argparse.Argume
     _, _, examples = (command.epilog or "").partition("examples:\n")
 
     assert command.prog in examples
+
+
+def test_no_help_waits_for_the_aws_sdk() -> None:
+    look = (
+        "import sys; from holdfast_cli.commands.table import parser; commands = list(parser().actions()); "
+        "print(len(commands), *sorted({'boto3', 'botocore', 'urllib3'} & set(sys.modules)))"
+    )
+
+    loaded = subprocess.check_output([sys.executable, "-c", look], text=True).split()
+
+    assert loaded == [str(len(list(TOP.actions())))]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.prog)

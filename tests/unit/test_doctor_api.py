@@ -11,6 +11,7 @@ import pytest
 
 import holdfast
 from holdfast_cli.api import http
+from holdfast_cli.api.response import Response
 from holdfast_cli.bucket.stack import Stack
 from holdfast_cli.config import cloud_config
 from holdfast_cli.doctor import api_probe
@@ -21,11 +22,11 @@ from holdfast_cli.errors import CommandError
 ADA = api_probe.Credentials("ada", "secret of ada")
 STACK = Stack("payments", "https://api.example.com", "holdfast-payments", "123456789012")
 
-Change = Callable[[str, str, http.Response], http.Response]
+Change = Callable[[str, str, Response], Response]
 """Takes verb, path and response of a request, and returns the response that is sent instead."""
 
 
-def as_it_is(method: str, path: str, response: http.Response) -> http.Response:  # noqa: ARG001
+def as_it_is(method: str, path: str, response: Response) -> Response:  # noqa: ARG001
     return response
 
 
@@ -39,7 +40,7 @@ class Api:
         self.written: list[str] = []
         self.authorized: list[str] = []
 
-    def send(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"") -> http.Response:
+    def send(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"") -> Response:
         """Respond to a request, in place of `http.send`."""
         path, query = urlsplit(url).path, urlsplit(url).query
         if "Authorization" in headers:
@@ -51,7 +52,7 @@ class Api:
             "date": formatdate(usegmt=True),
             "tfp-api-version": "2.6",
         }
-        return self.change(method, path, http.Response(status, answer, usual))
+        return self.change(method, path, Response(status, answer, usual))
 
     def _respond(
         self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes
@@ -123,25 +124,25 @@ def problems(findings: list[Finding]) -> list[str]:
     return [finding.check for finding in found]
 
 
-def on(method: str, path: str, change: Callable[[http.Response], http.Response]) -> Change:
+def on(method: str, path: str, change: Callable[[Response], Response]) -> Change:
     """Change the responses to one verb on paths that begin so."""
 
-    def changed(asked: str, where: str, response: http.Response) -> http.Response:
+    def changed(asked: str, where: str, response: Response) -> Response:
         return change(response) if asked == method and where.startswith(path) else response
 
     return changed
 
 
-def status(number: int) -> Callable[[http.Response], http.Response]:
-    return lambda response: http.Response(number, b"{}", response.headers)
+def status(number: int) -> Callable[[Response], Response]:
+    return lambda response: Response(number, b"{}", response.headers)
 
 
-def lost(_: http.Response) -> http.Response:
+def lost(_: Response) -> Response:
     raise CommandError("api.example.com does not respond")
 
 
-def body(content: bytes) -> Callable[[http.Response], http.Response]:
-    return lambda response: http.Response(response.status, content, response.headers)
+def body(content: bytes) -> Callable[[Response], Response]:
+    return lambda response: Response(response.status, content, response.headers)
 
 
 def test_an_api_as_ours_has_no_problem(fake: Api) -> None:
@@ -156,13 +157,13 @@ def test_an_api_as_ours_has_no_problem(fake: Api) -> None:
         (on("GET", "/.well-known/", status(401)), "api.discovery"),
         (on("GET", "/.well-known/", body(b'{"tfe.v2": "/api/v2/"}')), "api.discovery"),
         (on("GET", "/api/v2/ping", status(400)), "api.cloud"),
-        (on("GET", "/api/v2/ping", lambda one: http.Response(one.status, b"", {})), "api.cloud"),
+        (on("GET", "/api/v2/ping", lambda one: Response(one.status, b"", {})), "api.cloud"),
         (on("POST", "/unlocks/", status(404)), "api.release"),
         (on("GET", "/outputs/", status(404)), "api.outputs"),
         (on("GET", "/outputs/", body(b'{"outputs": {}, "resources": []}')), "api.outputs"),
         (on("GET", "/states/", body(b"{}")), "api.read"),
         (
-            on("GET", "/states/", lambda one: http.Response(one.status, one.body, {"cache-control": ""})),
+            on("GET", "/states/", lambda one: Response(one.status, one.body, {"cache-control": ""})),
             "api.headers",
         ),
         (on("PUT", "/locks/", body(b"")), "api.held"),
@@ -175,9 +176,7 @@ def test_a_response_that_is_not_as_ours_is_found(fake: Api, change: Change, chec
 
 
 @pytest.mark.parametrize("change", [status(404), body(b"<html>"), body(b'{"version": 1}')])
-def test_what_is_not_holdfast_gets_no_credentials(
-    fake: Api, change: Callable[[http.Response], http.Response]
-) -> None:
+def test_what_is_not_holdfast_gets_no_credentials(fake: Api, change: Callable[[Response], Response]) -> None:
     fake.change = on("GET", "/health", change)
 
     assert [finding.check for finding in look()] == ["api.health"]
@@ -187,7 +186,7 @@ def test_what_is_not_holdfast_gets_no_credentials(
 
 @pytest.mark.parametrize("dropped", [["LOCK"], ["LOCK", "UNLOCK"]])
 def test_a_proxy_that_drops_a_verb_is_a_note_and_loses_no_check(fake: Api, dropped: list[str]) -> None:
-    def drop(method: str, path: str, response: http.Response) -> http.Response:  # noqa: ARG001
+    def drop(method: str, path: str, response: Response) -> Response:  # noqa: ARG001
         return lost(response) if method in dropped else response
 
     fake.change = drop
@@ -217,7 +216,7 @@ def test_nothing_is_written_to_a_deployment_that_does_not_know_the_reserved_name
 
 
 def test_a_delete_of_another_lock_that_releases_ours_is_found(fake: Api) -> None:
-    def forget(response: http.Response) -> http.Response:
+    def forget(response: Response) -> Response:
         fake.lock = None
         return response
 
@@ -250,7 +249,7 @@ def test_code_of_another_version_is_a_note_that_says_which_is_older(
 
 def test_an_api_with_another_clock_is_found(fake: Api) -> None:
     late = {"date": formatdate(time.time() - 100, usegmt=True)}
-    fake.change = on("GET", "/health", lambda one: http.Response(one.status, one.body, late))
+    fake.change = on("GET", "/health", lambda one: Response(one.status, one.body, late))
 
     assert problems(look()) == ["api.clock"]
 

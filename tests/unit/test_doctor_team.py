@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from holdfast_cli.api import http
+from holdfast_cli.api.response import Response
 from holdfast_cli.bucket import stack
 from holdfast_cli.doctor import bucket, clock, roles, s3_probe, team
 from holdfast_cli.doctor.checks import attempt
@@ -462,7 +463,7 @@ def test_the_permissions_boundary_of_a_role_is_compared(
 def look(monkeypatch: pytest.MonkeyPatch, rule: str) -> list[Finding]:
     """Return what is found of a stack whose bucket has one lifecycle rule, where AWS denies the rest."""
 
-    def refuse(*_: object, **__: object) -> http.Response:
+    def refuse(*_: object, **__: object) -> Response:
         raise CommandError("nobody responds")
 
     bucket_of_the_team = {

@@ -1,0 +1,34 @@
+"""A response of the team's API, or of whoever issues ID tokens to CI jobs."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A response of the server; the body may hold a secret.
+
+    Attributes:
+        status: of HTTP.
+        body: decompressed.
+        headers: with lower-case names.
+    """
+
+    status: int
+    body: bytes = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def json(self) -> Mapping[str, Any]:
+        """Return the body, if it is a JSON object; otherwise an empty one."""
+        try:
+            document = json.loads(self.body)
+        except (ValueError, RecursionError):
+            return {}
+        return document if isinstance(document, dict) else {}
+
+    def text(self, name: str) -> str:
+        """Return a text of the JSON object in the body; empty if there is none."""
+        value = self.json().get(name)
+        return value if isinstance(value, str) else ""
