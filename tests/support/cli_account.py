@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
@@ -15,7 +15,8 @@ from urllib.request import Request, urlopen
 import boto3
 from moto.server import ThreadedMotoServer
 
-from tests.support import forked_command
+from tests.support import forked_command, s3_fault_proxy
+from tests.support.fault_relay import Fault
 
 BIN = Path(sys.executable).parent
 HOLDFAST = BIN / "holdfast"
@@ -130,6 +131,26 @@ class Aws:
         )
         with urlopen(request):  # noqa: S310
             pass
+
+    @contextmanager
+    def faults(
+        self, key: str, *faults: Fault, before: Callable[[], object] | None = None, times: int = 1
+    ) -> Iterator[dict[str, str]]:
+        """Let writes to a key that ends so go wrong; yield the variable that leads to the bucket that way.
+
+        Args:
+            key: the end of the key.
+            faults: what happens to the next writes.
+            before: what others do just before the write after these.
+            times: how often each fault happens; more than 1 is as often as there are writes.
+        """
+        with s3_fault_proxy.running(self._endpoint) as proxy:
+            for fault in faults:
+                proxy.fail("PUT", key, fault, times=times)
+            if before:
+                proxy.before("PUT", key, before)
+            yield {"AWS_ENDPOINT_URL_S3": proxy.endpoint}
+            assert times > 1 or proxy.end_rules() == 0
 
     def run(self, *arguments: str, **environment: str | None) -> subprocess.CompletedProcess[str]:
         """Run the command; a variable that is None is not set."""

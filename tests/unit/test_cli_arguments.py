@@ -1,5 +1,6 @@
 """Values of options: what the help shows of them can be typed."""
 
+from argparse import ArgumentTypeError
 from datetime import timedelta
 
 import pytest
@@ -28,6 +29,12 @@ from holdfast_cli.config.rules import duration, shown
 def test_a_time_span_of_the_help_is_one_that_an_option_takes(span: timedelta, text: str) -> None:
     assert shown(span) == text
     assert duration(text) == span
+
+
+@pytest.mark.parametrize("text", ["-1h", "1w", "1.5h", "h", "٣h", "99999d"])
+def test_a_time_span_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ArgumentTypeError):
+        duration(text)
 
 
 def test_the_help_says_of_each_role_what_it_allows() -> None:

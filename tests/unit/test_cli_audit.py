@@ -16,27 +16,12 @@ import pytest
 
 from holdfast.audit import EVENTS, FIELDS
 from holdfast_cli.commands.audit import DETAILS, NOT_DETAILS
-from tests.support import cli_account
 from tests.support.cli_account import REGION, Aws, unread
 from tests.support.free_port import free_port
 from tests.unit.test_cli_token import ENDLESS
 
 ADA = "token:k2v9x0q7m3c1d8f5a6b4"
 NOW = datetime.now(UTC).replace(microsecond=0)  # other tests may run between here and these
-
-
-@pytest.fixture(scope="module")
-def moto() -> Iterator[str]:
-    with cli_account.running() as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def aws(moto: str, tmp_path: Path) -> Aws:
-    """An account with the stack of one team."""
-    account = cli_account.empty(moto, tmp_path)
-    account.deploy("payments")
-    return account
 
 
 def event(event_id: str, minutes_ago: float, what: str, **fields: object) -> dict[str, object]:

@@ -58,6 +58,13 @@ def test_a_page_with_the_status_of_an_error_is_the_same_line_and_not_shown() -> 
     assert str(raised.value) == NOT_OF_AWS
 
 
+def test_an_expired_session_is_one_line_that_says_to_sign_in() -> None:
+    response: Any = {"Error": {"Code": "ExpiredToken"}, "ResponseMetadata": {"HTTPStatusCode": 403}}
+
+    with pytest.raises(CommandError, match=r"session has expired: sign in again"), as_command_errors():
+        raise ClientError(response, "DescribeStacks")
+
+
 @pytest.mark.parametrize(
     "described",
     [

@@ -1,0 +1,29 @@
+"""The AWS account that tests of the command share."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import cli_account
+from tests.support.cli_account import Aws
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[str]:
+    """Address of a server that stands in for AWS."""
+    with cli_account.running() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def account(moto: str, tmp_path: Path) -> Aws:
+    """An account with nothing in it."""
+    return cli_account.empty(moto, tmp_path)
+
+
+@pytest.fixture
+def aws(account: Aws) -> Aws:
+    """An account with the stack of one team."""
+    account.deploy("payments")
+    return account
