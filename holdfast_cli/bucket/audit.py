@@ -87,10 +87,7 @@ class Log:
         found: Events = {}
         with as_command_errors():
             pages = self.client.get_paginator("filter_log_events").paginate(
-                logGroupName=name,
-                startTime=milliseconds(search.since),
-                filterPattern=_pattern(search),
-                **end,
+                logGroupName=name, startTime=milliseconds(search.since), filterPattern=_pattern(search), **end
             )
             try:
                 for page in pages:

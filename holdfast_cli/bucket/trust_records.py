@@ -1,6 +1,7 @@
 """Reads and changes the trust records in a team's bucket. One object holds all of them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -32,8 +33,8 @@ def read(session: "boto3.Session", stack: "Stack") -> Records:
         return _parse(found.body if found else None, stack.bucket)
 
 
-def add(session: "boto3.Session", stack: "Stack", record: "Trust") -> None:
-    """Add a record.
+def add(session: "boto3.Session", stack: "Stack", record: "Trust") -> "Trust":
+    """Add a record, and return it with who added it.
 
     An attempt is repeated after somebody else's change. It is not if an earlier attempt may have taken effect
     and the record is absent: somebody may have removed it, and with the same ID its sessions would be valid
@@ -45,6 +46,7 @@ def add(session: "boto3.Session", stack: "Stack", record: "Trust") -> None:
     """
     unknown = f"check with `holdfast trust list` whether {record.name} is there before you run it again."
     with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
+        record = replace(record, created_by=caller_arn(session))
         store = open_bucket(session, stack)
 
         def decide(current: bytes | None) -> bytes | None:
@@ -65,6 +67,7 @@ def add(session: "boto3.Session", stack: "Stack", record: "Trust") -> None:
                 raise CommandError(f"The record was not added: {error}.") from error
 
         change(store, KEY, decide)
+    return record
 
 
 def update(

@@ -232,10 +232,7 @@ def _without(setting: str, found: "Mapping[str, Found | None]") -> str:
 
 def _json(found: "Mapping[str, Found | None]", file: Path | None, names: list[str]) -> str:
     document = {
-        setting: {
-            "value": None if value is None else value.value,
-            "from": None if value is None or not value.source else value.source,
-        }
+        setting: {"value": value and value.value, "from": (value and value.source) or None}
         for setting, value in found.items()
     }
     return json.dumps({**document, "file": None if file is None else str(file), "profiles": names}, indent=2)

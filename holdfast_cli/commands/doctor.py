@@ -42,11 +42,7 @@ set +a. The exit code is 1 where something must be done.""",
   holdfast doctor --team payments --json
 """,
     option(
-        "state",
-        nargs="?",
-        type=rules.state,
-        metavar="STATE",
-        help="whose configuration is in this folder",
+        "state", nargs="?", type=rules.state, metavar="STATE", help="whose configuration is in this folder"
     ),
     option("--account", action="store_true", help="the AWS account, before a deployment"),
     option(

@@ -3,6 +3,7 @@
 import argparse
 import json
 import shlex
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -102,18 +103,9 @@ def _exports(session: "Session", address: str) -> str:
 
 
 def _json(session: "Session", address: str) -> str:
-    return json.dumps(
-        {
-            "id": session.id,
-            "secret": session.secret,
-            "principal": session.principal,
-            "role": session.role,
-            "scope": session.scope,
-            "trust": session.trust,
-            "expires": session.expires.isoformat(timespec="seconds"),
-            "seconds": session.seconds,
-            "address": address,
-            "cloud": cloud_config.credentials_document(address, session.id, session.secret),
-        },
-        indent=2,
-    )
+    document = asdict(session) | {
+        "expires": session.expires.isoformat(timespec="seconds"),
+        "address": address,
+        "cloud": cloud_config.credentials_document(address, session.id, session.secret),
+    }
+    return json.dumps(document, indent=2)

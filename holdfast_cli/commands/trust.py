@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.access import Role
 from holdfast.identity import trust
 from holdfast.identity.trust import AwsTrust, OidcTrust
-from holdfast_cli.bucket import aws_errors, records, stack, trust_records
+from holdfast_cli.bucket import stack, trust_records
 from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import output
@@ -114,11 +114,9 @@ def _add(asked: argparse.Namespace) -> None:
     record = _new(asked)
 
     session, found = stack.open_team(settings.resolve(asked))
-    with aws_errors.as_command_errors():
-        record = replace(record, created_by=records.caller_arn(session))
     if isinstance(record, OidcTrust) and asked.audience is None:
         record = replace(record, audience=found.api_address)
-    trust_records.add(session, found, record)
+    record = trust_records.add(session, found, record)
     done = f"Added the trust record {record.name} of the team {found.team}"
     with output.after(f"{done}."):
         text = f"""\
@@ -257,39 +255,25 @@ def _json(document: object) -> str:
 
 
 def _document(record: "Trust") -> dict[str, Any]:
+    """Return every member that any kind of record may have; those of the other kinds are null."""
+    of_kind: dict[str, Any] = dict.fromkeys(("kind", "issuer", "audience", "claims", "aws_role"))
+    match record:
+        case OidcTrust(issuer=issuer, audience=audience, claims=claims):
+            of_kind |= {"kind": "oidc", "issuer": issuer, "audience": audience, "claims": dict(claims)}
+        case AwsTrust():
+            of_kind |= {"kind": "aws", "aws_role": record.aws_role}
     return {
         "name": record.name,
         "id": record.id,
-        **_kind_and_conditions(record),
+        **of_kind,
         "role": record.role,
         "scope": record.scope,
         "description": record.description,
         "created": record.created.isoformat(timespec="seconds"),
         "created_by": record.created_by,
-        "updated": None if record.updated is None else record.updated.isoformat(timespec="seconds"),
+        "updated": record.updated and record.updated.isoformat(timespec="seconds"),
         "updated_by": record.updated_by,
     }
-
-
-def _kind_and_conditions(record: "Trust") -> dict[str, Any]:
-    """Return every member that a kind of record may have; those of the other kinds are null."""
-    match record:
-        case OidcTrust():
-            return {
-                "kind": "oidc",
-                "issuer": record.issuer,
-                "audience": record.audience,
-                "claims": dict(record.claims),
-                "aws_role": None,
-            }
-        case AwsTrust():
-            return {
-                "kind": "aws",
-                "issuer": None,
-                "audience": None,
-                "claims": None,
-                "aws_role": record.aws_role,
-            }
 
 
 def _fields(record: "Trust") -> list[tuple[str, str]]:

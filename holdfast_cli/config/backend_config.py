@@ -2,6 +2,9 @@
 
 API Gateway does not pass `LOCK` and `UNLOCK`, the client's defaults, so the methods are spelled out. No AWS
 document promises that it passes the body of a `DELETE`, so a lock is released by `POST` to its own address.
+
+`address` is always the API's base URL without a trailing slash, `name` the state, and `read_only` leaves
+locking out.
 """
 
 import re
@@ -84,11 +87,6 @@ def variable(argument: str) -> str:
 def settings(address: str, name: StateName, *, read_only: bool) -> dict[str, str]:
     """Return the arguments of the `http` backend for one state.
 
-    Args:
-        address: the API's base URL, without a trailing slash.
-        name: the state.
-        read_only: leave locking out.
-
     Returns:
         Argument to value, in the order in which they are shown.
     """
@@ -112,14 +110,8 @@ def quote_hcl(value: str) -> str:
 
 
 def to_hcl(address: str, name: StateName, *, read_only: bool) -> str:
-    """Return the `terraform` block to paste into a configuration.
-
-    Args:
-        address: the API's base URL, without a trailing slash.
-        name: the state.
-        read_only: leave locking out.
-    """
-    lines = [*_assignments(address, name, read_only=read_only), *_WHERE_CREDENTIALS_ARE]
+    """Return the `terraform` block to paste into a configuration."""
+    lines = to_tfbackend(address, name, read_only=read_only).split("\n")
     return "\n".join(["terraform {", '  backend "http" {', *(f"    {line}" for line in lines), "  }", "}"])
 
 
@@ -127,22 +119,12 @@ def to_tfbackend(address: str, name: StateName, *, read_only: bool) -> str:
     """Return a file for `init -backend-config=<file>`, for a configuration with an empty `backend "http" {}`.
 
     Terraform notes its values in `.terraform`.
-
-    Args:
-        address: the API's base URL, without a trailing slash.
-        name: the state.
-        read_only: leave locking out.
     """
     return "\n".join([*_assignments(address, name, read_only=read_only), *_WHERE_CREDENTIALS_ARE])
 
 
 def to_outputs(address: str, name: StateName) -> str:
-    """Return a data source that reads the outputs of a state.
-
-    Args:
-        address: the API's base URL, without a trailing slash.
-        name: the state.
-    """
+    """Return a data source that reads the outputs of a state."""
     label = data_source_name(name)
     return f"""\
 # An output is data.terraform_remote_state.{label}.outputs.<name>.
@@ -161,12 +143,7 @@ def to_env(address: str, name: StateName, *, read_only: bool) -> str:
     """Return the same as shell exports, for a configuration with an empty `backend "http" {}`.
 
     Credentials are never part of it: where they are set already there is nothing to export, and where
-    they are not, a comment says which two are missing.
-
-    Args:
-        address: the API's base URL, without a trailing slash.
-        name: the state.
-        read_only: leave locking out, and drop what an earlier export set.
+    they are not, a comment says which two are missing. Without the lock it drops what an earlier export set.
     """
     arguments = settings(address, name, read_only=read_only)
     lines = [f"export {variable(argument)}={shlex.quote(value)}" for argument, value in arguments.items()]

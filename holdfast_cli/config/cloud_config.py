@@ -74,10 +74,7 @@ def to_hcl(address: str, state: StateName, *, tags: Sequence[str], remote: bool)
     organization, workspace = workspace_of(state)
     if tags:
         selects = f"tags = [{', '.join(map(quote_hcl, tags))}]"
-        how = [
-            f"# `terraform workspace select -or-create {workspace}` selects the state",
-            f"# {state}.",
-        ]
+        how = [f"# `terraform workspace select -or-create {workspace}` selects the state", f"# {state}."]
     else:
         selects, how = f"name = {quote_hcl(workspace)}", []
     lines = [

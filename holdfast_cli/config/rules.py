@@ -63,24 +63,30 @@ def _refuse_secret(value: str) -> None:
         raise argparse.ArgumentTypeError(f"the value {HOLDS_NONE}")
 
 
+def _check_form(form: re.Pattern[str], value: str, rule: str) -> re.Match[str]:
+    """Return the parts of a value; `rule` says what one of another form is not, and the form."""
+    if (parts := form.fullmatch(value)) is None:
+        raise argparse.ArgumentTypeError(f"{value!r} {rule}")
+    return parts
+
+
 def profile(value: str) -> str:
     """Check a profile's name."""
     _refuse_secret(value)
-    if not _PROFILE.fullmatch(value):
-        raise argparse.ArgumentTypeError(
-            f"{value!r} is not a valid profile name: 1 to 64 letters, digits, '-' and '_', with a letter or "
-            "digit first"
-        )
+    _check_form(
+        _PROFILE,
+        value,
+        "is not a valid profile name: 1 to 64 letters, digits, '-' and '_', with a letter or digit first",
+    )
     return value
 
 
 def region(value: str) -> str:
     """Check the form of an AWS region."""
     _refuse_secret(value)
-    if not _REGION.fullmatch(value):
-        raise argparse.ArgumentTypeError(
-            f"{value!r} is not a valid AWS region: words and a number with '-' between, as eu-central-1"
-        )
+    _check_form(
+        _REGION, value, "is not a valid AWS region: words and a number with '-' between, as eu-central-1"
+    )
     return value
 
 
@@ -143,10 +149,9 @@ def beginning(value: str) -> Beginning:
     _refuse_secret(value)
     if "*" in value:
         return Beginning(value.partition("*")[0], state_or_pattern(value))
-    if not _PREFIX.fullmatch(value):
-        raise argparse.ArgumentTypeError(
-            f"{value!r} is not the beginning of any state's name: letters, digits, '.', '_', '-' and '/'"
-        )
+    _check_form(
+        _PREFIX, value, "is not the beginning of any state's name: letters, digits, '.', '_', '-' and '/'"
+    )
     return Beginning(value)
 
 
@@ -161,27 +166,21 @@ def reason(value: str) -> str:
 
 def count(value: str) -> int:
     """Parse how many to show."""
-    if not _COUNT.fullmatch(value):
-        raise argparse.ArgumentTypeError(f"{value!r} is not a valid count: a whole number from 1 on")
+    _check_form(_COUNT, value, "is not a valid count: a whole number from 1 on")
     return int(value)
 
 
 def size(value: str) -> int:
     """Parse a number of bytes such as `4MB` or `1.5GB`; a unit is a power of 1000, as in `max_state_mb`."""
-    parts = _SIZE.fullmatch(value)
-    if parts is None:
-        raise argparse.ArgumentTypeError(
-            f"{value!r} is not a valid size: a number with B, KB, MB or GB, as in 4MB"
-        )
+    parts = _check_form(_SIZE, value, "is not a valid size: a number with B, KB, MB or GB, as in 4MB")
     return int(float(parts[1]) * _BYTES[parts[2].upper()])
 
 
 def tags(value: str) -> list[str]:
     """Split a list of tags."""
-    if not _TAGS.fullmatch(value):
-        raise argparse.ArgumentTypeError(
-            f"{value!r} is not a valid list of tags: letters, digits, '-', '_' and ':', with ',' between two"
-        )
+    _check_form(
+        _TAGS, value, "is not a valid list of tags: letters, digits, '-', '_' and ':', with ',' between two"
+    )
     return value.split(",")
 
 
@@ -213,11 +212,9 @@ def unicode_text(value: str) -> str:
 
 def duration(value: str) -> timedelta:
     """Parse a time span such as `90d`, `12h`, `30m` or `0s`."""
-    parts = _DURATION.fullmatch(value)
-    if parts is None:
-        raise argparse.ArgumentTypeError(
-            f"{value!r} is not a valid duration: a whole number with d, h, m or s, as in 12h"
-        )
+    parts = _check_form(
+        _DURATION, value, "is not a valid duration: a whole number with d, h, m or s, as in 12h"
+    )
     try:
         span = timedelta(**{_UNITS[parts[2]]: int(parts[1])})
     except OverflowError:

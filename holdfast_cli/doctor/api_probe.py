@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import md5
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from holdfast import __version__, names
@@ -126,6 +126,9 @@ class _Probe:
         self._address = stack.api_address
         self._credentials = credentials
         self._state = state
+        self._states, self._locks, self._unlocks = (
+            f"/{route}/{state}" for route in ("states", "locks", "unlocks")
+        )
         self._lineage = str(uuid4())
         self.make_token = (
             f"Make a token with `holdfast token create --team {stack.team} --role writer --scope "
@@ -162,11 +165,13 @@ class _Probe:
             yield ok("api.clock", "The clocks of the API and of this machine agree.")
         else:
             yield note("api.clock", "Not checked: the API sends no Date header.")
-        yield self._judge(
+        yield self._expect(
             "api.anonymous",
-            self._send("GET", self._states, authorization=None),
             401,
             "A request without credentials gets 401.",
+            "GET",
+            self._states,
+            authorization=None,
         )
         yield state_access.discovery(self._address)
         return True
@@ -177,11 +182,13 @@ class _Probe:
         """Yield what is found, and return whether something may be written."""
         assert self._credentials is not None  # noqa: S101 the caller has looked
         wrong = Credentials(self._credentials.username, new_secret())
-        yield self._judge(
+        yield self._expect(
             "api.wrong_secret",
-            self._send("GET", self._states, authorization=wrong.authorization),
             403,
             "A wrong secret gets 403.",
+            "GET",
+            self._states,
+            authorization=wrong.authorization,
         )
         read = self._send("GET", self._states)
         if read.status in (401, 403):
@@ -194,11 +201,12 @@ class _Probe:
             return False
         yield self._judge("api.absent", read, 204, "A state that is not there reads as 204.")
         yield self._cloud()
-        yield self._judge(
+        yield self._expect(
             "api.unknown_path",
-            self._send("GET", f"/stats/{self._state}"),
             400,
             "A wrong path gets 400, which Terraform does not take for an empty state.",
+            "GET",
+            f"/stats/{self._state}",
         )
         # Functions that do not know the reserved names would keep the probe's versions for good.
         reserved = self._send("GET", f"/states/{names.RESERVED}/not-a-probe")
@@ -267,17 +275,21 @@ class _Probe:
             )
         else:
             yield self._judge("api.content_md5", damaged, 400, "A body that was damaged on its way gets 400.")
-        yield self._judge(
+        yield self._expect(
             "api.other_lock",
-            self._send("POST", self._under(other), self._document(3)),
             423,
             "A write under another lock gets 423.",
+            "POST",
+            self._under(other),
+            self._document(3),
         )
-        yield self._judge(
+        yield self._expect(
             "api.write",
-            self._send("POST", self._under(holder), self._document(4)),
             200,
             "A write under the lock is accepted.",
+            "POST",
+            self._under(holder),
+            self._document(4),
         )
 
     def _reads(self) -> Iterator[Finding]:
@@ -319,20 +331,14 @@ class _Probe:
                 "Take the unlock_address and the unlock_method from `holdfast backend-config`: they release "
                 "by POST.",
             )
-        yield self._judge(
-            "api.release",
-            self._send("POST", self._unlocks, holder),
-            200,
-            "The lock is released by POST /unlocks.",
+        yield self._expect(
+            "api.release", 200, "The lock is released by POST /unlocks.", "POST", self._unlocks, holder
         )
-        yield self._judge(
-            "api.release_again",
-            self._send("POST", self._unlocks, holder),
-            200,
-            "The release can be repeated.",
+        yield self._expect(
+            "api.release_again", 200, "The release can be repeated.", "POST", self._unlocks, holder
         )
-        yield self._judge(
-            "api.free", self._send("PUT", self._locks, other), 200, "The next run acquires the released lock."
+        yield self._expect(
+            "api.free", 200, "The next run acquires the released lock.", "PUT", self._locks, other
         )
         if arrives:
             released = self._send("DELETE", self._locks, other)
@@ -353,18 +359,6 @@ class _Probe:
             return False
 
     # --- what the steps share ------------------------------------------------------------------------
-
-    @property
-    def _states(self) -> str:
-        return f"/states/{self._state}"
-
-    @property
-    def _locks(self) -> str:
-        return f"/locks/{self._state}"
-
-    @property
-    def _unlocks(self) -> str:
-        return f"/unlocks/{self._state}"
 
     def _under(self, lock: bytes) -> str:
         return f"{self._states}?ID={json.loads(lock)['ID']}"
@@ -409,6 +403,11 @@ class _Probe:
         }
         response = http.send(method, f"{self._address}{path}", headers=sent, body=body)
         return _Reply(response.status, response.body, response.headers, f"{method} {path.partition('?')[0]}")
+
+    def _expect(
+        self, check: str, status: int, good: str, method: str, path: str, *more: Any, **how: Any
+    ) -> Finding:
+        return self._judge(check, self._send(method, path, *more, **how), status, good)
 
     def _judge(self, check: str, reply: _Reply, status: int, good: str) -> Finding:
         return ok(check, good) if reply.status == status else self._wrong(check, reply, str(status))

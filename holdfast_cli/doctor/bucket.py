@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from holdfast_cli.bucket import records, stack
 from holdfast_cli.bucket.aws_errors import code_of
 from holdfast_cli.doctor.checks import attempt, is_denied
-from holdfast_cli.doctor.findings import Finding, note, ok, problem
+from holdfast_cli.doctor.findings import REVERT, Finding, note, ok, problem
 from holdfast_cli.doctor.policies import differences
 from holdfast_cli.doctor.template import DeployedTemplate, UnresolvedError
 
@@ -31,13 +31,11 @@ class _Bucket:
         check: how its checks begin.
         words: for a sentence.
         where: the parameters of every call.
-        do: what brings a setting back that was changed past CloudFormation.
     """
 
     check: str
     words: str
     where: Mapping[str, str]
-    do: str
 
 
 def reached(client: "S3Client", found: stack.Stack) -> Iterator[Finding]:
@@ -74,19 +72,18 @@ def removes_probes(document: Mapping[str, Any]) -> bool:
     )
 
 
-def check(client: "S3Client", bucket: str, template: DeployedTemplate, do: str) -> Iterator[Finding]:
+def check(client: "S3Client", bucket: str, template: DeployedTemplate) -> Iterator[Finding]:
     """Yield what differs, and what does not.
 
     Args:
         client: with the operator's credentials.
         bucket: the team's bucket.
         template: of the team's stack.
-        do: what brings a setting back that was changed past CloudFormation.
 
     Raises:
         UnresolvedError: the template lacks the bucket, or has a reference that is not known.
     """
-    one = _Bucket("bucket", "the bucket", {"Bucket": bucket, "ExpectedBucketOwner": template.account}, do)
+    one = _Bucket("bucket", "the bucket", {"Bucket": bucket, "ExpectedBucketOwner": template.account})
     wanted = _only(
         (
             properties
@@ -105,13 +102,12 @@ def check(client: "S3Client", bucket: str, template: DeployedTemplate, do: str) 
     yield from attempt("bucket.policy", lambda: _policy(client, one, template))
 
 
-def check_staging(client: "S3Client", template: DeployedTemplate, do: str) -> Iterator[Finding]:
+def check_staging(client: "S3Client", template: DeployedTemplate) -> Iterator[Finding]:
     """Yield what differs, and what does not, in the bucket that `cloud` and `remote` upload states to.
 
     Args:
         client: with the operator's credentials.
         template: of the team's stack.
-        do: what brings a setting back that was changed past CloudFormation.
 
     Raises:
         ClientError: S3 refuses a request, or the bucket is gone.
@@ -126,7 +122,7 @@ def check_staging(client: "S3Client", template: DeployedTemplate, do: str) -> It
         )
         return
     where = {"Bucket": template.resolve({"Ref": _STAGING}), "ExpectedBucketOwner": template.account}
-    one = _Bucket("staging_bucket", "the staging bucket", where, do)
+    one = _Bucket("staging_bucket", "the staging bucket", where)
     client.head_bucket(**where)
     yield ok("staging_bucket", f"The staging bucket {where['Bucket']} is there.")
     yield from _compare(
@@ -183,28 +179,23 @@ def _setting(one: _Bucket, check: _Check) -> Iterator[Finding]:
         yield ok(f"{one.check}.{name}", f"{subject} of {one.words} is as in the template.")
     else:
         text = f"{subject} of {one.words} is {found}, in the template {wanted}."
-        yield problem(f"{one.check}.{name}", text, one.do)
+        yield problem(f"{one.check}.{name}", text, REVERT)
 
 
 def _wanted_object_lock(properties: Mapping[str, Any]) -> dict[str, Any] | None:
     if not properties.get("ObjectLockEnabled"):
         return None
-    rule = properties.get("ObjectLockConfiguration", {}).get("Rule", {})
-    return {"ObjectLockEnabled": "Enabled", "DefaultRetention": rule.get("DefaultRetention")}
+    return _lock({**properties.get("ObjectLockConfiguration", {}), "ObjectLockEnabled": "Enabled"})
 
 
 def _object_lock(client: "S3Client", where: Mapping[str, str]) -> dict[str, Any] | None:
-    def read() -> Mapping[str, Any]:
-        return client.get_object_lock_configuration(**where)["ObjectLockConfiguration"]
+    found = _unless_there_is_none(lambda: client.get_object_lock_configuration(**where))
+    return None if found is None else _lock(found["ObjectLockConfiguration"])
 
-    found = _unless_there_is_none(read)
-    if found is None:
-        return None
-    rule = found.get("Rule", {})
-    return {
-        "ObjectLockEnabled": found.get("ObjectLockEnabled"),
-        "DefaultRetention": rule.get("DefaultRetention"),
-    }
+
+def _lock(found: Mapping[str, Any]) -> dict[str, Any]:
+    retention = found.get("Rule", {}).get("DefaultRetention")
+    return {"ObjectLockEnabled": found.get("ObjectLockEnabled"), "DefaultRetention": retention}
 
 
 def _wanted_encryption(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -226,34 +217,30 @@ def _rule(by_default: Mapping[str, Any], rule: Mapping[str, Any]) -> dict[str, A
 
 
 def _wanted_lifecycle(properties: Mapping[str, Any]) -> list[dict[str, Any]]:
+    rules = properties["LifecycleConfiguration"]["Rules"]
     return [
-        {
-            "ID": rule["Id"],
-            "Status": rule["Status"],
-            "Days": rule.get("ExpirationInDays"),
-            "DaysOfUploads": rule.get("AbortIncompleteMultipartUpload", {}).get("DaysAfterInitiation"),
-            "Prefix": rule.get("Prefix", ""),
-        }
-        for rule in properties["LifecycleConfiguration"]["Rules"]
+        _lifecycle_rule(rule, "Id", rule.get("ExpirationInDays"), rule.get("Prefix", "")) for rule in rules
     ]
 
 
 def _lifecycle(client: "S3Client", where: Mapping[str, str]) -> list[dict[str, Any]]:
-    def prefix(rule: Mapping[str, Any]) -> object:
+    rules: list[Any] = client.get_bucket_lifecycle_configuration(**where)["Rules"]
+    found = []
+    for rule in rules:
         narrower = dict(rule.get("Filter", {}))  # a rule of the old form has its prefix beside it
-        only = narrower.pop("Prefix", "") or rule.get("Prefix", "")
-        return narrower or only
+        prefix = narrower.pop("Prefix", "") or rule.get("Prefix", "")
+        found.append(_lifecycle_rule(rule, "ID", rule.get("Expiration", {}).get("Days"), narrower or prefix))
+    return found
 
-    return [
-        {
-            "ID": rule.get("ID"),
-            "Status": rule["Status"],
-            "Days": rule.get("Expiration", {}).get("Days"),
-            "DaysOfUploads": rule.get("AbortIncompleteMultipartUpload", {}).get("DaysAfterInitiation"),
-            "Prefix": prefix(rule),
-        }
-        for rule in client.get_bucket_lifecycle_configuration(**where)["Rules"]
-    ]
+
+def _lifecycle_rule(rule: Mapping[str, Any], name: str, days: object, prefix: object) -> dict[str, Any]:
+    return {
+        "ID": rule.get(name),
+        "Status": rule["Status"],
+        "Days": days,
+        "DaysOfUploads": rule.get("AbortIncompleteMultipartUpload", {}).get("DaysAfterInitiation"),
+        "Prefix": prefix,
+    }
 
 
 def _policy(client: "S3Client", one: _Bucket, template: DeployedTemplate) -> Iterator[Finding]:
@@ -271,7 +258,7 @@ def _policy(client: "S3Client", one: _Bucket, template: DeployedTemplate) -> Ite
     if not clauses:
         yield ok(f"{one.check}.policy", f"The policy of {one.words} is as in the template.")
     for clause in clauses:
-        yield problem(f"{one.check}.policy", f"In the policy of {one.words} {clause}.", one.do)
+        yield problem(f"{one.check}.policy", f"In the policy of {one.words} {clause}.", REVERT)
 
 
 def _unless_there_is_none(read: Callable[[], _T]) -> _T | None:

@@ -1,6 +1,6 @@
 """Removes what a probe made in the team's bucket, whatever becomes of the probe."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -83,15 +83,11 @@ def _line(error: Exception) -> str:
 
 def _versions(client: "S3Client", bucket: str, owner: str, prefix: str) -> list[tuple[str, str]]:
     """List the key and the ID of every version and every delete marker below a prefix."""
-
-    def entries() -> Iterator[tuple[str, str]]:
-        pages = client.get_paginator("list_object_versions").paginate(
-            Bucket=bucket, Prefix=prefix, ExpectedBucketOwner=owner
-        )
-        for page in pages:
-            for version in page.get("Versions", []):
-                yield version["Key"], version["VersionId"]
-            for marker in page.get("DeleteMarkers", []):
-                yield marker["Key"], marker["VersionId"]
-
-    return list(entries())
+    pages = client.get_paginator("list_object_versions").paginate(
+        Bucket=bucket, Prefix=prefix, ExpectedBucketOwner=owner
+    )
+    return [
+        (version["Key"], version["VersionId"])
+        for page in pages
+        for version in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
+    ]

@@ -4,7 +4,7 @@ Both have the same arguments. TF_CLOUD_HOSTNAME and TF_CLOUD_ORGANIZATION fill w
 out. TF_WORKSPACE or `workspace select` names the workspace where the block does not (OpenTofu 1.12, read).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -72,21 +72,15 @@ def check(
         return
     yield _initialized(block, noted)
     used = _used(folder, environment, block, noted)
-    base: str | None = None
-    try:
-        base = _base(used, where)
-    except CommandError as error:
-        yield problem("api", str(error), "Name the API with --address.")
-    else:
-        if base is None:
-            yield note("api", "Not checked: nothing tells the API's address.", "Name it with --address.")
-    yield _hostname(used, base)
+    named = used.hostname is not None and used.hostname.text != cloud_config.STAND_IN
+    api = yield from base(where, f"https://{used.hostname.text}" if used.hostname and named else None)
+    yield _hostname(used, api)
     yield _workspace(used, state, organization, workspace)
     token = _token(used, environment, block)
     yield from _credentials(used, token, block)
-    if base is not None:
+    if api is not None:
         authorization = f"Bearer {token.text}" if token else None
-        ask = partial(state_access.check, base, state, authorization, locks=True, discovers=True)
+        ask = partial(state_access.check, api, state, authorization, locks=True, discovers=True)
         yield from attempt("api", ask)
 
 
@@ -151,20 +145,24 @@ def _selected(folder: Path, environment: Mapping[str, str]) -> Value | None:
     return None if found.text in ("", "default") else found
 
 
-def _base(used: _Configuration, where: Settings) -> str | None:
-    """Return the base URL of the API that the state is expected at; None if nothing tells it.
+def base(where: Settings, written: str | None) -> Generator[Finding, None, str | None]:
+    """Return the base URL of the API that the state is expected at. None comes with a finding that says why.
 
-    Raises:
-        CommandError: the stack of the team is not found, or the host name is none.
+    Args:
+        where: the API, by its address or team.
+        written: its address in the configuration; None if that has none.
     """
-    if where.address is not None or where.team is not None:
-        return state_access.shown(stack.api_address(where))
-    if used.hostname is None or used.hostname.text == cloud_config.STAND_IN:
-        return None
     try:
-        return state_access.shown(backend_config.check_address(f"https://{used.hostname.text}"))
+        if where.address is not None or where.team is not None:
+            return state_access.shown(stack.api_address(where))
+        if written is not None:
+            return state_access.shown(backend_config.check_address(written))
+        yield note("api", "Not checked: nothing tells the API's address.", "Name it with --address.")
+    except CommandError as error:
+        yield problem("api", str(error), "Name the API with --address.")
     except ValueError as error:
-        raise CommandError(f"The API is not known: {error}.") from error
+        yield problem("api", f"The API is not known: {error}.", "Name the API with --address.")
+    return None
 
 
 def _hostname(used: _Configuration, base: str | None) -> Finding:

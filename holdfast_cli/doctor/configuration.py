@@ -10,14 +10,12 @@ from urllib.parse import unquote
 
 from holdfast.names import StateName
 from holdfast_cli.api import http
-from holdfast_cli.bucket import stack
 from holdfast_cli.config import backend_config
 from holdfast_cli.config.profiles import Settings
 from holdfast_cli.doctor import backend_block, cloud_block, state_access
 from holdfast_cli.doctor.backend_block import Block, UnreadableError, Value
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, note, ok, problem
-from holdfast_cli.errors import CommandError
 
 _ROUTED: Final = re.compile(r"(.*?)/(states|outputs|locks|unlocks)/(.*)")
 _METHODS: Final = {"update_method": "POST", "lock_method": "LOCK", "unlock_method": "UNLOCK"}
@@ -69,14 +67,9 @@ def check(
     yield from _differing(block, noted)
     yield from _variables(values, environment)
     yield from _only_in_the_environment(values)
-    try:
-        base = _base(values, where)
-    except CommandError as error:
-        base = None
-        yield problem("api", str(error), "Name the API with --address.")
-    else:
-        if base is None:
-            yield note("api", "Not checked: nothing tells the API's address.", "Name it with --address.")
+    address = values.get("address")
+    routed = _ROUTED.fullmatch(address.text.partition("?")[0]) if address else None
+    base = yield from cloud_block.base(where, routed[1] if routed else None)
     for argument in ("address", *_LOCKING):
         if argument in values:
             yield _address(argument, values[argument], base, state)
@@ -221,23 +214,6 @@ def _only_in_the_environment(values: Mapping[str, Value]) -> Iterator[Finding]:
             "value the next command works on another state, without a word.",
             "Prefer files for -backend-config: `holdfast backend-config --tfbackend` writes them.",
         )
-
-
-def _base(values: Mapping[str, Value], where: Settings) -> str | None:
-    """Return the base URL of the API that the state is expected at; None if nothing tells it.
-
-    Raises:
-        CommandError: the stack of the team is not found, or the address is not one of an API.
-    """
-    if where.address is not None or where.team is not None:
-        return state_access.shown(stack.api_address(where))
-    address = values.get("address")
-    if address is None or not (parts := _ROUTED.fullmatch(address.text.partition("?")[0])):
-        return None
-    try:
-        return state_access.shown(backend_config.check_address(parts[1]))
-    except ValueError as error:
-        raise CommandError(f"The API is not known: {error}.") from error
 
 
 def _address(argument: str, value: Value, base: str | None, state: StateName) -> Finding:

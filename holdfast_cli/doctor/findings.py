@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+REVERT: Final = "Revert it with a drift-aware change set: docs/doctor.md has the command, under Drift."
+"""What to do where the template is right: the deployed setting was changed past CloudFormation."""
 
 
 class Level(StrEnum):

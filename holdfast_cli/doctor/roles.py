@@ -3,18 +3,17 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from holdfast_cli.doctor.findings import Finding, ok, problem
+from holdfast_cli.doctor.findings import REVERT, Finding, ok, problem
 from holdfast_cli.doctor.policies import differences
 from holdfast_cli.doctor.template import DeployedTemplate
 
 
-def check(client: Any, template: DeployedTemplate, do: str) -> Iterator[Finding]:
+def check(client: Any, template: DeployedTemplate) -> Iterator[Finding]:
     """Yield a finding for each difference, or one for all roles.
 
     Args:
         client: of IAM, with the operator's credentials.
         template: of the team's stack.
-        do: what brings a role back that was changed past CloudFormation.
 
     Raises:
         UnresolvedError: the stack lacks a role of the template, or a reference is not known.
@@ -25,7 +24,7 @@ def check(client: Any, template: DeployedTemplate, do: str) -> Iterator[Finding]
         name = template.resolve({"Ref": logical_id})
         for clause in _differences(client, name, wanted):
             found = True
-            yield problem("roles", f"In the role {name} {clause}.", do)
+            yield problem("roles", f"In the role {name} {clause}.", REVERT)
     if not found:
         yield ok("roles", f"The {len(roles)} roles have the permissions of the template and no others.")
 

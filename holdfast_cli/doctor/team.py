@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _COMPLETE: Final = frozenset({"CREATE_COMPLETE", "IMPORT_COMPLETE", "UPDATE_COMPLETE"})
-_REVERT: Final = "Revert it with a drift-aware change set: docs/doctor.md has the command, under Drift."
-"""What to do where the template is right: it was changed past CloudFormation."""
 
 
 def check(session: boto3.Session, team: str | None, address: str | None = None) -> Iterator[Finding]:
@@ -72,10 +70,10 @@ def _deployed(session: boto3.Session, s3: "S3Client", found: stack.Stack) -> Ite
     [described] = cloudformation.describe_stacks(StackName=name)["Stacks"]
     yield from stack_findings(described)
     template = _template(cloudformation, described)
-    yield from attempt("bucket", lambda: bucket.check(s3, found.bucket, template, _REVERT))
-    yield from attempt("staging_bucket", lambda: bucket.check_staging(s3, template, _REVERT))
+    yield from attempt("bucket", lambda: bucket.check(s3, found.bucket, template))
+    yield from attempt("staging_bucket", lambda: bucket.check_staging(s3, template))
     iam = session.client("iam", config=stack.CLIENT_CONFIG)
-    yield from attempt("roles", lambda: roles.check(iam, template, _REVERT))
+    yield from attempt("roles", lambda: roles.check(iam, template))
 
 
 def stack_findings(described: "StackTypeDef") -> Iterator[Finding]:

@@ -313,9 +313,7 @@ def staging(**changed: object) -> list[Finding]:
         for name, response in responses.items()
     }
     template = DeployedTemplate(STAGING, {"StagingBucket": "b"}, "aws", "eu-central-1", "123456789012")
-    found = attempt(
-        "staging_bucket", lambda: bucket.check_staging(cast("Any", Client(**calls)), template, "Do.")
-    )
+    found = attempt("staging_bucket", lambda: bucket.check_staging(cast("Any", Client(**calls)), template))
     return list(found)
 
 
@@ -380,7 +378,7 @@ def test_what_is_not_as_in_the_template_of_a_staging_bucket_is_found(
 def test_a_stack_from_before_the_staging_bucket_is_told_so() -> None:
     before = DeployedTemplate({"Resources": {}}, {}, "aws", "eu-central-1", "123456789012")
 
-    [found] = bucket.check_staging(cast("Any", Client()), before, "Do.")
+    [found] = bucket.check_staging(cast("Any", Client()), before)
 
     assert (found.check, found.level) == ("staging_bucket", Level.NOTE)
 
@@ -388,8 +386,8 @@ def test_a_stack_from_before_the_staging_bucket_is_told_so() -> None:
 @pytest.mark.parametrize(
     ("check", "says"),
     [
-        (lambda one: bucket.check(cast("Any", Client()), "another", one, "Do."), "has no bucket another"),
-        (lambda one: roles.check(Client(), one, "Do."), "has no resource Gone"),
+        (lambda one: bucket.check(cast("Any", Client()), "another", one), "has no bucket another"),
+        (lambda one: roles.check(Client(), one), "has no resource Gone"),
     ],
 )
 def test_a_template_without_what_is_deployed_is_a_problem_that_says_what_is_missing(
@@ -416,7 +414,7 @@ def test_a_reference_that_only_a_newer_command_knows_is_a_problem_that_says_so(
     }
     newer = DeployedTemplate(document, {"Role": "role"}, "aws", "eu-central-1", "123456789012")
 
-    [found] = attempt("roles", lambda: roles.check(cast("Any", Client()), newer, "Do."))
+    [found] = attempt("roles", lambda: roles.check(cast("Any", Client()), newer))
 
     assert found.level is Level.PROBLEM
     assert "use the command of the version that was deployed" in found.text
@@ -452,7 +450,7 @@ def test_the_permissions_boundary_of_a_role_is_compared(
     role = {"Role": {"AssumeRolePolicyDocument": policy(), **boundary}}
     iam = Client(get_role=lambda **_: role, get_paginator=lambda _: Pages())
 
-    [found] = roles.check(iam, one, "Do.")
+    [found] = roles.check(iam, one)
 
     if clause is None:
         assert found.level is Level.OK
