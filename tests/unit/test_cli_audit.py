@@ -4,11 +4,10 @@ import json
 import re
 import signal
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,8 @@ import pytest
 
 from holdfast.audit import EVENTS, FIELDS
 from holdfast_cli.commands.audit import DETAILS, NOT_DETAILS
+from tests.support import api_stub
+from tests.support.api_stub import Reply
 from tests.support.cli_account import REGION, Aws, unread
 from tests.support.free_port import free_port
 from tests.unit.test_cli_token import ENDLESS
@@ -268,36 +269,14 @@ def test_every_audit_field_has_its_place_in_the_table_or_is_left_to_json() -> No
 # --- what moto does not do: pages, and responses that are cut short --------------------------------
 
 
-class _Pages(BaseHTTPRequestHandler):
-    pages: list[bytes]
-    asked: list[dict[str, Any]]
-
-    def do_POST(self) -> None:
-        self.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-        body = self.pages[len(self.asked) - 1]
-        self.send_response(200)
-        self.send_header("Content-Type", "application/x-amz-json-1.1")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class names it so
-        pass
-
-
 @contextmanager
 def pages(*bodies: bytes) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:
     """A server that gives these pages; the environment that leads to it, and what it is asked."""
     asked: list[dict[str, Any]] = []
-    handler = type("Handler", (_Pages,), {"pages": list(bodies), "asked": asked})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield {"AWS_ENDPOINT_URL_CLOUDWATCH_LOGS": f"http://127.0.0.1:{server.server_port}"}, asked
-        finally:
-            server.shutdown()
-            thread.join()
+    with api_stub.running() as stub:
+        stub.reply(*map(partial(Reply, 200), bodies))
+        yield {"AWS_ENDPOINT_URL_CLOUDWATCH_LOGS": stub.address}, asked
+        asked += [json.loads(request.body) for request in stub.asked]
 
 
 def page(*events: dict[str, object], more: str | None = None) -> bytes:
@@ -316,17 +295,8 @@ def test_all_pages_are_read_also_after_an_empty_one_and_sorted(aws: Aws) -> None
 def test_the_log_is_asked_for_the_values_in_quotes_and_for_the_time(aws: Aws) -> None:
     with pages(page()) as (environment, asked):
         arguments = ("--state", "network/prod", "--principal", ADA, "--lock-id", 'odd"one')
-        aws.output(
-            "audit",
-            "--team",
-            "payments",
-            "--since",
-            "2026-11-01",
-            "--until",
-            "2026-11-02",
-            *arguments,
-            **environment,
-        )
+        span = ("--since", "2026-11-01", "--until", "2026-11-02")
+        aws.output("audit", "--team", "payments", *span, *arguments, **environment)
 
     midnight = int(datetime(2026, 11, 1, tzinfo=UTC).timestamp() * 1000)
     assert asked == [

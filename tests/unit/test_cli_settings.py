@@ -261,7 +261,6 @@ def run(file: Path | str, *arguments: str, **environment: str) -> int:
             ("HOLDFAST_ADDRESS", "put https:// before it"),
         ),
         (["--address", "localhost:4566"], {}, ("no scheme: put http:// before it",)),
-        (["--address", "me:hunter2@abc.example.com"], {}, ("no credentials", "rotate")),
         (["--address", f"https://abc.example.com/{SECRET}"], {}, ("form of a secret", "rotate")),
         (["--team", SECRET], {}, ("form of a secret", "rotate")),
         ([], {"HOLDFAST_TEAM": SECRET}, ("HOLDFAST_TEAM", "form of a secret")),
