@@ -83,11 +83,7 @@ def found(tmp_path: Path) -> Iterator[Any]:
                 stub.deactivate()
 
     def find(
-        settings: str = "",
-        *,
-        team: str | None = None,
-        region: str | None = REGION,
-        **answers: Answer,
+        settings: str = "", *, team: str | None = None, region: str | None = REGION, **answers: Answer
     ) -> list[Finding]:
         """Return the findings for the team payments with some settings, where AWS has some other answers."""
         deactivate()
@@ -138,14 +134,14 @@ SAME_NAMES = {"trailList": [{"Name": "audit", "TrailARN": f"arn:{number}"} for n
 def stack(status: str, **outputs: str) -> Answer:
     listed = [{"OutputKey": name, "OutputValue": value} for name, value in outputs.items()]
     made = datetime(2027, 1, 1, tzinfo=UTC)
-    return {
-        "Stacks": [{"StackName": "x", "CreationTime": made, "StackStatus": status, "Outputs": listed}],
-    }
+    return {"Stacks": [{"StackName": "x", "CreationTime": made, "StackStatus": status, "Outputs": listed}]}
 
 
 LIMITS: Answer = {"AccountLimit": {"ConcurrentExecutions": 10, "UnreservedConcurrentExecutions": 10}}
 RESERVED: Answer = {"AccountLimit": {"ConcurrentExecutions": 100, "UnreservedConcurrentExecutions": 40}}
 SMALL: Answer = {"throttleSettings": {"rateLimit": 2500.0, "burstLimit": 1250}}
+
+FULL: dict[str, Answer] = {"cloudtrail__describe_trails": TRAILS}
 
 FAULTS: Mapping[str, tuple[str, dict[str, Answer], str, str]] = {
     "another account": ('account = "999999999999"', {}, "account", "Sign in to 999999999999"),
@@ -164,22 +160,17 @@ FAULTS: Mapping[str, tuple[str, dict[str, Answer], str, str]] = {
         "api.throttling",
         "rate = 2500, burst = 200",
     ),
-    "no room for a trail": (
-        "token_trail = true",
-        {"cloudtrail__describe_trails": TRAILS},
-        "token_trail",
-        'token_trail = "trail-0"',
-    ),
+    "no room for a trail": ("token_trail = true", FULL, "token_trail", 'token_trail = "trail-0"'),
     "no room, with trails of one name": (
         "token_trail = true",
         {"cloudtrail__describe_trails": SAME_NAMES},
         "token_trail",
         "5 of 5",
     ),
-    "no such trail": ('token_trail = "acme"', {"cloudtrail__describe_trails": TRAILS}, "token_trail", "acme"),
+    "no such trail": ('token_trail = "acme"', FULL, "token_trail", "acme"),
     "a trail that is off": (
         'token_trail = "trail-1"',
-        {"cloudtrail__describe_trails": TRAILS, "cloudtrail__get_trail_status": {"IsLogging": False}},
+        {**FULL, "cloudtrail__get_trail_status": {"IsLogging": False}},
         "token_trail",
         "start-logging",
     ),
@@ -211,7 +202,7 @@ FINE: Mapping[str, tuple[str, dict[str, Answer], str]] = {
         "token_trail",
     ),
     "room for a trail": ("token_trail = true", {}, "token_trail"),
-    "a trail that logs": ('token_trail = "trail-1"', {"cloudtrail__describe_trails": TRAILS}, "token_trail"),
+    "a trail that logs": ('token_trail = "trail-1"', FULL, "token_trail"),
     "the bucket of its stack": (
         "",
         {

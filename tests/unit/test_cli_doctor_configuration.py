@@ -116,17 +116,13 @@ def test_a_right_folder_has_no_problem_and_its_check_changes_nothing(stub: ApiSt
     assert [bool(asked.headers.get("authorization")) for asked in stub.asked] == [False, True, True]
 
 
-FAULTS: Mapping[str, tuple[dict[str, str | None], str, str]] = {
+FAULTS: Mapping[str, tuple[Mapping[str, str | None], str, str]] = {
     "a wrong path": ({"address": "{api}/stats/network/prod"}, "backend.address", "/states/network/prod"),
     "another state": ({"address": "{api}/states/network/dev"}, "backend.address", "network/dev"),
     "the outputs": ({"address": "{api}/outputs/network/prod"}, "backend.address", "terraform_remote_state"),
     "no URL": ({"address": "api.example.com/states/x"}, "backend.address", "not an address"),
     "another lock": ({"lock_address": "{api}/locks/network/dev"}, "backend.lock_address", "network/dev"),
-    "a lock at the state": (
-        {"lock_address": "{api}/states/network/prod"},
-        "backend.lock_address",
-        "/locks/",
-    ),
+    "a lock at the state": ({"lock_address": "{api}/states/network/prod"}, "backend.lock_address", "/locks/"),
     "another unlock": ({"unlock_address": "{api}/unlocks/a"}, "backend.unlock_address", "not the state"),
     "no unlock": ({"unlock_address": None, "unlock_method": None}, "backend.unlock_address", "never unlocks"),
     "no lock": ({"lock_address": None, "lock_method": None}, "backend.lock_address", "428"),
@@ -146,27 +142,40 @@ FAULTS: Mapping[str, tuple[dict[str, str | None], str, str]] = {
         "credentials.plain_text",
         "main.tf",
     ),
+    "two methods that are mixed up": (
+        {"lock_method": "DELETE", "unlock_method": "PUT"},
+        "backend.lock_method backend.unlock_method",
+        '"PUT"',
+    ),
+    "a stale address": (
+        {"TF_HTTP_ADDRESS": "https://api.example.com/states/dev"},
+        "environment",
+        "TF_HTTP_ADDRESS contradicts address in main.tf",
+    ),
+    "a stale method": ({"TF_HTTP_LOCK_METHOD": "LOCK"}, "environment", "Unset TF_HTTP_LOCK_METHOD"),
+    "a workspace": ({"TF_WORKSPACE": "dev"}, "workspace", "workspaces not supported"),
+    "no lock by option": (
+        {"TF_CLI_ARGS_apply": "-no-color -lock=false"},
+        "environment",
+        "Unset TF_CLI_ARGS_apply, or take -lock=false out of it",
+    ),
+    "no credentials": ({"TF_HTTP_USERNAME": "", "TF_HTTP_PASSWORD": ""}, "credentials", "TF_HTTP_USERNAME"),
 }
+"""Arguments of the block and variables, the checks that find it, and words of the first."""
 
 
-@pytest.mark.parametrize(("changed", "check", "says"), FAULTS.values(), ids=FAULTS)
-def test_a_fault_of_the_block_is_found_with_what_to_do(
-    stub: ApiStub, changed: dict[str, str | None], check: str, says: str
+@pytest.mark.parametrize(("changed", "checks", "says"), FAULTS.values(), ids=FAULTS)
+def test_a_fault_of_the_block_or_the_environment_is_found_with_what_to_do(
+    stub: ApiStub, changed: Mapping[str, str | None], checks: str, says: str
 ) -> None:
     host = stub.address.removeprefix("http://")
     made = {name: value and value.format(api=stub.address, host=host) for name, value in changed.items()}
-    Path("main.tf").write_text(hcl(arguments(stub, **made)))
+    Path("main.tf").write_text(hcl(arguments(stub, **{name: made[name] for name in made if name[0] != "T"})))
 
-    done = doctor("--address", stub.address)
+    done = doctor("--address", stub.address, **{name: str(made[name]) for name in made if name[0] == "T"})
 
-    assert done.problems() == [check]
-    assert says in done.text(check)
-
-
-def test_two_methods_that_are_mixed_up_are_both_found(stub: ApiStub) -> None:
-    Path("main.tf").write_text(hcl(arguments(stub, lock_method="DELETE", unlock_method="PUT")))
-
-    assert doctor().problems() == ["backend.lock_method", "backend.unlock_method"]
+    assert done.problems() == checks.split()
+    assert says in done.text(checks.split()[0])
 
 
 def test_another_api_than_the_one_that_is_named_is_found(stub: ApiStub) -> None:
@@ -231,35 +240,6 @@ def test_the_lock_by_delete_stays_valid(stub: ApiStub) -> None:
 
     assert done.problems() == []
     assert "POST to /unlocks/" in done.text("backend.unlock_address")
-
-
-ENVIRONMENTS: Mapping[str, tuple[dict[str, str], str, str]] = {
-    "a stale address": (
-        {"TF_HTTP_ADDRESS": "https://api.example.com/states/dev"},
-        "environment",
-        "TF_HTTP_ADDRESS contradicts address in main.tf",
-    ),
-    "a stale method": ({"TF_HTTP_LOCK_METHOD": "LOCK"}, "environment", "Unset TF_HTTP_LOCK_METHOD"),
-    "a workspace": ({"TF_WORKSPACE": "dev"}, "workspace", "workspaces not supported"),
-    "no lock by option": (
-        {"TF_CLI_ARGS_apply": "-no-color -lock=false"},
-        "environment",
-        "Unset TF_CLI_ARGS_apply, or take -lock=false out of it",
-    ),
-    "no credentials": ({"TF_HTTP_USERNAME": "", "TF_HTTP_PASSWORD": ""}, "credentials", "TF_HTTP_USERNAME"),
-}
-
-
-@pytest.mark.parametrize(("environment", "check", "says"), ENVIRONMENTS.values(), ids=ENVIRONMENTS)
-def test_a_fault_of_the_environment_is_found(
-    stub: ApiStub, environment: dict[str, str], check: str, says: str
-) -> None:
-    Path("main.tf").write_text(hcl(arguments(stub)))
-
-    done = doctor(**environment)
-
-    assert done.problems() == [check]
-    assert says in done.text(check)
 
 
 def test_a_variable_that_changes_nothing_or_may_be_right_is_no_problem(stub: ApiStub) -> None:
@@ -600,28 +580,21 @@ def test_the_printed_lines_name_level_check_and_what_to_do_and_are_counted(stub:
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "says"),
     [
-        "--account network/prod",
-        "network/prod --team a --address https://api.example.com",
-        "--account --address https://api.example.com",
-        "network//prod",
+        ("--account network/prod", "--account looks at no state"),
+        ("network/prod --team a --address https://api.example.com", "both name the API"),
+        ("--account --address https://api.example.com", "--account looks at no API"),
+        ("network//prod", "is empty"),
+        ("--account", "HOLDFAST_TEAM"),
     ],
 )
-def test_options_that_do_not_go_together_are_wrong_usage(options: str) -> None:
-    done = forked_command.run(
-        ["doctor", *shlex.split(options)], {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}, timeout=60
-    )
+def test_options_that_do_not_go_together_and_a_wrong_team_are_wrong_usage(options: str, says: str) -> None:
+    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "HOLDFAST_TEAM": "A b"}
+    done = forked_command.run(["doctor", *shlex.split(options)], environment, timeout=60)
 
     assert (done.returncode, done.stdout) == (2, "")
-
-
-def test_a_wrong_team_in_the_environment_is_wrong_usage() -> None:
-    environment: dict[str, Any] = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "HOLDFAST_TEAM": "A b"}
-    done = forked_command.run(["doctor", "--account"], environment, timeout=60)
-
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "HOLDFAST_TEAM" in done.stderr
+    assert says in done.stderr
 
 
 # --- cloud and remote -------------------------------------------------------------------------------

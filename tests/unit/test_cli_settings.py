@@ -31,6 +31,7 @@ team = "payments"
 region = "eu-west-3"
 """
 A, B, DEFAULT, STAGING = (f"https://{name}.example.com" for name in ("a", "b", "default", "staging"))
+TEAM, THEIRS, REGION = "default-team", "staging-team", "eu-west-1"
 SECRET: Final = new_secret()
 
 
@@ -60,56 +61,48 @@ def of_api(**typed: str) -> Namespace:
     ("options", "environment", "expected"),
     [
         # Without more the profile `default` is used.
-        (asked(), {}, Settings(DEFAULT, "default-team", "eu-west-1")),
-        (of_stack(), {}, Settings(None, "default-team", "eu-west-1")),
+        (asked(), {}, Settings(DEFAULT, TEAM, REGION)),
+        (of_stack(), {}, Settings(None, TEAM, REGION)),
         # A profile is named by the option, or else by the variable. Profiles are not mixed.
-        (asked(profile="staging"), {}, Settings(STAGING, "staging-team", None)),
-        (asked(), {"HOLDFAST_PROFILE": "staging"}, Settings(STAGING, "staging-team", None)),
+        (asked(profile="staging"), {}, Settings(STAGING, THEIRS, None)),
+        (asked(), {"HOLDFAST_PROFILE": "staging"}, Settings(STAGING, THEIRS, None)),
         (
             asked(profile="of-a-team"),
             {"HOLDFAST_PROFILE": "staging"},
             Settings(None, "payments", "eu-west-3"),
         ),
-        (asked(), {"HOLDFAST_PROFILE": ""}, Settings(DEFAULT, "default-team", "eu-west-1")),
+        (asked(), {"HOLDFAST_PROFILE": ""}, Settings(DEFAULT, TEAM, REGION)),
         # Each setting comes from the first level that has it.
-        (asked(address=A), {"HOLDFAST_ADDRESS": B}, Settings(A, "default-team", "eu-west-1")),
-        (asked(), {"HOLDFAST_ADDRESS": B}, Settings(B, "default-team", "eu-west-1")),
-        (asked(), {"HOLDFAST_ADDRESS": ""}, Settings(DEFAULT, "default-team", "eu-west-1")),
-        (
-            asked(region="us-east-1"),
-            {"AWS_REGION": "us-east-2"},
-            Settings(DEFAULT, "default-team", "us-east-1"),
-        ),
+        (asked(address=A), {"HOLDFAST_ADDRESS": B}, Settings(A, TEAM, REGION)),
+        (asked(), {"HOLDFAST_ADDRESS": B}, Settings(B, TEAM, REGION)),
+        (asked(), {"HOLDFAST_ADDRESS": ""}, Settings(DEFAULT, TEAM, REGION)),
+        (asked(region="us-east-1"), {"AWS_REGION": "us-east-2"}, Settings(DEFAULT, TEAM, "us-east-1")),
         (
             asked(),
             {"AWS_REGION": "us-east-2", "AWS_DEFAULT_REGION": "us-west-1"},
-            Settings(DEFAULT, "default-team", "us-east-2"),
+            Settings(DEFAULT, TEAM, "us-east-2"),
         ),
-        (asked(), {"AWS_DEFAULT_REGION": "us-west-1"}, Settings(DEFAULT, "default-team", "us-west-1")),
+        (asked(), {"AWS_DEFAULT_REGION": "us-west-1"}, Settings(DEFAULT, TEAM, "us-west-1")),
         # A profile that is typed is an option.
         (
             asked(profile="staging"),
             {"HOLDFAST_ADDRESS": A, "HOLDFAST_TEAM": "x", "AWS_REGION": "us-east-1"},
-            Settings(STAGING, "staging-team", "us-east-1"),
+            Settings(STAGING, THEIRS, "us-east-1"),
         ),
         (asked(profile="of-a-team"), {"HOLDFAST_ADDRESS": A}, Settings(None, "payments", "eu-west-3")),
-        (asked(profile="staging", address=B), {"HOLDFAST_ADDRESS": A}, Settings(B, "staging-team", None)),
+        (asked(profile="staging", address=B), {"HOLDFAST_ADDRESS": A}, Settings(B, THEIRS, None)),
         # What cannot find a stack has an address, whatever names a team.
         (of_api(), {"HOLDFAST_TEAM": "x"}, Settings(DEFAULT, None, None)),
         (of_api(profile="staging"), {"HOLDFAST_TEAM": "x"}, Settings(STAGING, None, None)),
         (of_api(profile="of-a-team"), {"HOLDFAST_ADDRESS": A}, Settings(A, None, None)),
         (of_api(), {"HOLDFAST_TEAM": "x", "HOLDFAST_ADDRESS": A}, Settings(A, None, None)),
         # A team that is named with precedence has an address of its own.
-        (asked(team="x"), {"HOLDFAST_ADDRESS": B}, Settings(None, "x", "eu-west-1")),
-        (asked(), {"HOLDFAST_TEAM": "x"}, Settings(None, "x", "eu-west-1")),
-        (asked(), {"HOLDFAST_TEAM": "x", "HOLDFAST_ADDRESS": B}, Settings(B, "x", "eu-west-1")),
-        (asked(address=A), {"HOLDFAST_TEAM": "x"}, Settings(A, "x", "eu-west-1")),
+        (asked(team="x"), {"HOLDFAST_ADDRESS": B}, Settings(None, "x", REGION)),
+        (asked(), {"HOLDFAST_TEAM": "x"}, Settings(None, "x", REGION)),
+        (asked(), {"HOLDFAST_TEAM": "x", "HOLDFAST_ADDRESS": B}, Settings(B, "x", REGION)),
+        (asked(address=A), {"HOLDFAST_TEAM": "x"}, Settings(A, "x", REGION)),
         # What does not count is not checked.
-        (
-            of_stack(team="x"),
-            {"HOLDFAST_TEAM": "X", "HOLDFAST_ADDRESS": "?"},
-            Settings(None, "x", "eu-west-1"),
-        ),
+        (of_stack(team="x"), {"HOLDFAST_TEAM": "X", "HOLDFAST_ADDRESS": "?"}, Settings(None, "x", REGION)),
     ],
 )
 def test_options_go_before_variables_and_these_before_the_profile(
@@ -255,11 +248,7 @@ def run(file: Path | str, *arguments: str, **environment: str) -> int:
         (["--profile", ""], {}, ("not a valid profile name",)),
         (["--region", "Frankfurt"], {}, ("not a valid AWS region",)),
         ([], {"AWS_REGION": "eu_central_1"}, ("AWS_REGION", "not a valid AWS region")),
-        (
-            [],
-            {"HOLDFAST_ADDRESS": "abc.example.com/x"},
-            ("HOLDFAST_ADDRESS", "put https:// before it"),
-        ),
+        ([], {"HOLDFAST_ADDRESS": "abc.example.com/x"}, ("HOLDFAST_ADDRESS", "put https:// before it")),
         (["--address", "localhost:4566"], {}, ("no scheme: put http:// before it",)),
         (["--address", f"https://abc.example.com/{SECRET}"], {}, ("form of a secret", "rotate")),
         (["--team", SECRET], {}, ("form of a secret", "rotate")),

@@ -129,8 +129,7 @@ def test_team_and_region_come_from_a_profile(aws: Aws, tmp_path: Path) -> None:
 
 def test_the_only_stack_needs_no_naming_among_stacks_of_others(aws: Aws) -> None:
     aws.client("cloudformation").create_stack(
-        StackName="Other",
-        TemplateBody=json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}),
+        StackName="Other", TemplateBody=json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}})
     )
 
     assert json.loads(aws.output(*CREATE, "--json", HOLDFAST_TEAM=""))["team"] == "payments"
