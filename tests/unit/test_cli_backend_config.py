@@ -6,15 +6,13 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from holdfast_cli.config.backend_config import check_address, quote_hcl
 from holdfast_cli.config.cloud_config import credentials_document
-from local_aws import up
+from local_aws import loopback, up
 from local_aws.home import Connection
 from local_aws.terraform import Terraform, terraforms
 from tests.support import forked_command
@@ -38,41 +36,23 @@ def usage_error(*arguments: str) -> str:
     return done.stderr.splitlines()[-1]
 
 
-class EmptyBackend(BaseHTTPRequestHandler):
+class EmptyBackend(loopback.Handler):
     """Answers every read with "no state yet", takes every lock, and notes paths, with credentials if any."""
 
     paths: list[str]
 
-    def do_GET(self) -> None:
-        self.answer(204)
-
-    def do_PUT(self) -> None:
-        self.answer(200)
-
-    def do_POST(self) -> None:
-        self.answer(200)
-
-    def answer(self, status: int) -> None:
+    def respond(self) -> None:
         self.paths.append(" ".join([self.path, *self.headers.get_all("Authorization", [])]))
-        self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        self.send_response(status)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class names it so
-        pass
+        self.read_body()
+        self.answer(204 if self.command == "GET" else 200)
 
 
 @pytest.fixture
 def empty_backend() -> Iterator[tuple[str, list[str]]]:
     """Address of an API that has no states, and the paths that it was asked for."""
     paths: list[str] = []
-    handler = type("Handler", (EmptyBackend,), {"paths": paths})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", paths
-        server.shutdown()
-        thread.join()
+    with loopback.serving(type("Handler", (EmptyBackend,), {"paths": paths})) as address:
+        yield address, paths
 
 
 def run_terraform(

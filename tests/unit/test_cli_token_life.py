@@ -305,16 +305,6 @@ def test_a_rotation_for_people_shows_the_secret_and_until_when_the_old_one_works
     assert not takes(stored(aws, token), old, after=timedelta(hours=2, seconds=1))
 
 
-def test_a_secret_that_leaked_is_ended_at_once_by_keeping_it_for_no_time(aws: Aws) -> None:
-    token, old = make(aws)
-
-    made = rotate(aws, token, "--keep", "0s")
-
-    assert made["old_secret_until"] is None
-    assert not takes(stored(aws, token), old)
-    assert takes(stored(aws, token), made["secret"])
-
-
 def test_a_rotation_whose_answer_is_lost_prints_the_secret_that_works(aws: Aws) -> None:
     token, old = make(aws, days=None)
 
@@ -333,6 +323,7 @@ def test_a_revocation_wins_over_a_rotation_that_is_under_way(aws: Aws) -> None:
     with aws.faults(".json", before=lambda: put(aws, revoked(token))) as s3:
         line = aws.failure("token", "rotate", token.id, **s3)
 
+    assert "The token cannot be rotated: " in line
     assert "is revoked" in line
     assert stored(aws, token).status(datetime.now(UTC)) == "revoked"
 
@@ -386,6 +377,14 @@ def test_revoking_again_succeeds_and_changes_nothing(aws: Aws) -> None:
 
     assert (shown["status"], shown["revoked_by"]) == ("revoked", token.revoked_by)
     assert stored(aws, token) == token
+
+
+def test_an_expired_token_can_be_revoked(aws: Aws) -> None:
+    token, _ = make(aws, days=1, age=timedelta(days=2))
+
+    aws.output("token", "revoke", token.id)
+
+    assert stored(aws, token).revoked is not None
 
 
 def test_a_revocation_is_repeated_over_a_rotation_that_was_faster(aws: Aws) -> None:

@@ -69,15 +69,6 @@ def test_an_added_record_lets_tokens_with_its_claims_in(aws: Aws) -> None:
     )
 
 
-def test_the_audience_is_the_address_of_the_api_unless_another_is_named(aws: Aws) -> None:
-    added = json.loads(aws.output(*ADD, *FROM_GITHUB, "--json"))
-
-    assert added["audience"] == "https://payments.example.com"
-    [record] = stored(aws)
-    assert isinstance(record, OidcTrust)
-    assert record.audience == "https://payments.example.com"
-
-
 def test_an_added_record_for_an_aws_role_names_it(aws: Aws) -> None:
     text = aws.output(*ADD, *FROM_AWS)
 
@@ -142,6 +133,7 @@ def test_a_name_that_others_take_at_the_same_time_is_one_line(aws: Aws) -> None:
     with aws.faults(trust.KEY, before=lambda: put(aws, of_role("network-main", "Other"))) as s3:
         line = aws.failure(*ADD, *FROM_AWS, **s3)
 
+    assert line.startswith("holdfast: The record was not added: ")
     assert "'network-main' already" in line
     assert [record.created_by for record in stored(aws)] == ["bob"]
 
@@ -174,18 +166,12 @@ def test_an_addition_whose_answer_is_lost_is_not_made_again_after_others_remove_
     [
         ([*ADD], "--issuer"),
         ([*ADD, *FROM_GITHUB, *FROM_AWS], "not allowed with"),
-        ([*ADD, "--issuer", GITHUB], "at least one claim"),
-        ([*ADD, "--issuer", GITHUB, "--claim", "ref=x"], "is a shared issuer"),
-        ([*ADD, "--issuer", "http://issuer.example.com", "--claim", "a=b"], "is not an https:// address"),
-        ([*ADD, *FROM_GITHUB, "--claim", "aud=x"], "'aud'"),
         ([*ADD, *FROM_GITHUB, "--claim", "repository=acme/dns"], "named twice"),
         ([*ADD, *FROM_GITHUB, "--claim", "=x"], "not a valid claim"),
         ([*ADD, *FROM_GITHUB, "--claim", "ref"], "not a valid claim"),
-        ([*ADD, *FROM_GITHUB, "--claim", "ref=refs/heads/*"], "exactly what the token says"),
         ([*ADD, *FROM_GITHUB, "--audience", ""], "audience"),
         ([*ADD, *FROM_AWS, "--claim", "a=b"], "go with --issuer"),
         ([*ADD, *FROM_AWS, "--audience", "x"], "go with --issuer"),
-        ([*ADD, "--aws-role", "path/Developer"], "not a valid name of an IAM role"),
         (["trust", "add", "Main", *ADD[3:], *FROM_AWS], "not a valid name of a trust record"),
         ([*ADD, *FROM_AWS, "--scope", "a//b"], "scope pattern"),
         (["trust", "add"], "NAME"),
