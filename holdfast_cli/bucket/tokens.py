@@ -218,15 +218,11 @@ def _keys(store: Store, progress: "Progress") -> list[str]:
     keys: list[str] = []
     for key in store.list_keys(_PREFIX):
         store.prolong(PATIENCE)  # for each page: many tokens take long to list
-        if _is_token_key(key):
+        token_id = key.removeprefix(_PREFIX).removesuffix(".json")
+        if is_token_id(token_id) and key == token_key(token_id):
             keys.append(key)
             progress.show(f"Listing tokens: {len(keys)} so far")
     return keys
-
-
-def _is_token_key(key: str) -> bool:
-    token_id = key.removeprefix(_PREFIX).removesuffix(".json")
-    return is_token_id(token_id) and key == token_key(token_id)
 
 
 def _matching(body: bytes, key: str) -> Token:

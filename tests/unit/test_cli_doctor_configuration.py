@@ -230,6 +230,8 @@ def test_without_the_address_of_an_api_it_says_that_it_was_not_asked(stub: ApiSt
 
     assert "nothing tells the API's address" in done.text("api")
     assert stub.asked == []
+    Path("main.tf").write_text(hcl({"address": f"https://me@api.example.com/states/{STATE}"}))
+    assert "The API is not known: the address must hold no credentials" in doctor().text("api")
 
 
 def test_the_lock_by_delete_stays_valid(stub: ApiStub) -> None:
