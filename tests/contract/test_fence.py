@@ -65,16 +65,18 @@ def test_a_verb_whose_lock_s3_does_not_release_is_no_success_and_its_retry_takes
     assert team.bucket.history(LOCK_KEY) == []
 
 
+@pytest.mark.parametrize(("fault", "is_logged"), [(Fault.SLOW_DOWN, False), (Fault.DENIED, True)])
 def test_a_verb_that_fails_and_cannot_release_its_lock_keeps_its_error_and_names_the_lock(
-    team: Team, verb: tuple[str, Run]
+    team: Team, verb: tuple[str, Run], fault: Fault, is_logged: bool
 ) -> None:
     name, run = verb
     team.bucket.proxy.fail("DELETE" if name == "delete" else "PUT", KEY, Fault.DENIED)
-    team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.SLOW_DOWN, times=1000)
+    team.bucket.proxy.fail("DELETE", LOCK_KEY, fault, times=1000)
     with pytest.raises(StorageRefused) as failed:
         run(1)
     assert team.bucket.proxy.end_rules() < 1000
     assert f"lock {held_id(team)} of this {name} may be left" in told(failed.value)
+    assert ("reason" in failed.value.logged) is is_logged
     run(20)
     assert team.bucket.history(LOCK_KEY) == []
 

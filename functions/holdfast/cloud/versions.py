@@ -13,7 +13,7 @@ from holdfast.s3.store import Object, ObjectVersion, Store
 from holdfast.state import declared, document
 from holdfast.state.current_state import noted
 from holdfast.state.document import Output, Revision
-from holdfast.state.read import require_not_empty, require_read
+from holdfast.state.read import require_not_empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def current(store: Store, name: StateName, caller: Caller, *, declared_only: boo
         NoState: there is none.
         UnreadableState: the current object has zero bytes.
     """
-    require_read(name, caller)
+    caller.require(Action.READ, name)
     version = store.read_version(name.state_key)
     if version is None:
         raise _no_state(store, name, caller, declared_only=declared_only)
@@ -65,7 +65,7 @@ def describe(store: Store, version: VersionId, caller: Caller) -> Version:
     Raises:
         NoVersion: it is gone.
     """
-    require_read(version.name, caller)
+    caller.require(Action.READ, version.name)
     found = store.read_version(version.name.state_key, version.version_id)
     if found is None:
         raise _gone()
@@ -78,7 +78,7 @@ def read(store: Store, version: VersionId, caller: Caller) -> bytes:
     Raises:
         NoVersion: it is gone.
     """
-    require_read(version.name, caller)
+    caller.require(Action.READ, version.name)
     return _read(store, version).body
 
 

@@ -6,6 +6,7 @@ What is the same everywhere is said here alone:
   `NotAllowed`.
 - Where S3 does not decide in time, `OutcomeUnknown` is raised, and a retry is safe; where it refuses the
   function, `StorageRefused`.
-- `declared_only` refuses a name without a state that is not declared (`NotDeclared`). That costs one request.
+- `declared_only` refuses a name without a state that is not declared (`NotDeclared`). An acquire or a
+  create pays one request for it, without a state two; a read or a write pays one, and only without a state.
 - `retention` says how long S3 keeps a new version from being deleted; None leaves that to the bucket.
 """

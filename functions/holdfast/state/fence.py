@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
+from holdfast import audit
 from holdfast.access import Caller
-from holdfast.errors import OutcomeUnknown
+from holdfast.errors import HoldfastError, OutcomeUnknown
 from holdfast.names import StateName
 from holdfast.s3.retention import Retention
 from holdfast.s3.store import IfAbsent, IfMatch, ObjectVersion, Store, Stored
@@ -90,7 +91,7 @@ def own_lock(
 
     If S3 does not release it in time, it may be left. Then nothing is answered with success: an error of the
     verb stays the error, else that of the release is raised. Either has a note that names the lock. A retry
-    of the request has the same lock info, and takes the lock up.
+    that has the same lock info takes it up; another command does not.
 
     Args:
         info: the lock info; a retry has the same.
@@ -100,8 +101,9 @@ def own_lock(
         Locked: somebody else holds the lock, or the state is frozen.
     """
     may_be_left = (
-        f"The lock {info.id} of this {info.operation} may be left: a retry of the same request takes it up. "
-        "If it is still held before you run another command, remove it with 'holdfast lock break'."
+        f"The lock {info.id} of this {info.operation} may be left: only a retry of this very request, before "
+        "the state changes, takes it up. If the lock is still held before you run the command again, remove "
+        "it with 'holdfast lock break'."
     )
     try:
         acquired = locks.acquire_own(store, name, info, caller)
@@ -111,8 +113,11 @@ def own_lock(
     try:
         yield acquired
     except BaseException as error:  # an interrupt, too
-        if _release(store, name, acquired, seconds):
+        if failure := _release(store, name, acquired, seconds):
             error.add_note(may_be_left)
+            if isinstance(error, HoldfastError) and not isinstance(failure, OutcomeUnknown):
+                reason = failure.message if isinstance(failure, HoldfastError) else audit.failure(failure)
+                error.logged = {**error.logged, "reason": reason}  # a fault of the deployment, or of ours
         raise
     if failure := _release(store, name, acquired, seconds):
         failure.add_note(may_be_left)

@@ -30,17 +30,8 @@ def read(
             read those.
         UnreadableState: the current object has zero bytes.
     """
-    require_read(name, caller)
-    return _current(store, name, caller, memory, declared_only=declared_only)
-
-
-def require_read(name: StateName, caller: Caller) -> None:
-    """Check that the caller may read a whole state.
-
-    Raises:
-        NotAllowed: they may not.
-    """
     caller.require(Action.READ, name)
+    return _current(store, name, caller, memory, declared_only=declared_only)
 
 
 def read_outputs(
@@ -80,7 +71,7 @@ def read_version(
     Raises:
         NoState, NoSuchVersion: there is none.
     """
-    require_read(name, caller)
+    caller.require(Action.READ, name)
     found: Object | Larger | ObjectVersion | None = store.read_at_most(name.state_key, limit, version_id)
     if isinstance(found, Larger):
         found = store.read_version(name.state_key, version_id)
