@@ -565,13 +565,13 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         "a restore keeps its lock": _at("restore", _KEEPS_ITS_LOCK),
         "an undelete keeps its lock": _at("undelete", _KEEPS_ITS_LOCK),
         "a delete is answered with success though its lock may be left": _at(
-            "delete 100", Condition(_OWN_LOCK, "failure", "False")
+            "delete 100", Condition(_OWN_LOCK, "failure", "False", which=(2, 3))
         ),
         "a restore is answered with success though its lock may be left": _at(
-            "restore-alone 100", Condition(_OWN_LOCK, "failure", "False")
+            "restore-alone 100", Condition(_OWN_LOCK, "failure", "False", which=(2, 3))
         ),
         "an undelete is answered with success though its lock may be left": _at(
-            "undelete-again 100", Condition(_OWN_LOCK, "failure", "False")
+            "undelete-again 100", Condition(_OWN_LOCK, "failure", "False", which=(2, 3))
         ),
     },
     Invariant.FOLLOWED: {
