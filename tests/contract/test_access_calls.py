@@ -43,6 +43,11 @@ DECIDED_LATER = {
     f"GET {CLOUD}state-versions/{{version_id:upload}}": "a version is read, an upload is committed",
 }
 """Requests that need more than their route does, and why the library alone can tell."""
+NAMES_NO_STATE = {
+    "cursor": "tests of the lists send one from outside of the scope",
+    **dict.fromkeys(("since", "until"), "a time"),
+}
+"""Parameters that no row has to send, and why."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +185,7 @@ def test_the_routes_alone_refuse_whoever_lacks_what_they_need(
 
     assert list(access_calls.faults(call, functions.prepared, functions.send, by_route)) == []
     assert (by_route == refused) is (str(call) not in DECIDED_LATER), (
-        "its route needs less than the table says"
+        "its route needs less than the table says: change `needs`, or say why in DECIDED_LATER"
     )
 
 
@@ -192,13 +197,32 @@ def is_refused(route: Route[Any], state: str, role: Role | None) -> bool:
 
 
 def test_every_route_has_a_row_and_every_row_a_route(functions: Functions) -> None:
-    assert access_calls.unlisted(functions.routes) == set()
+    assert access_calls.unlisted(functions.routes) == set(), (
+        "add the row to TABLES of tests/support/access_calls.py, or remove it there"
+    )
     assert all(list(call.inside) == [None, *Role] for call in CALLS)
+
+
+def test_a_row_says_what_is_outside_of_the_scope_if_it_names_a_state_and_only_then() -> None:
+    for call in CALLS:
+        assert ("{" in call.address) == (None not in call.outside.values()), call
+
+
+def test_every_parameter_of_a_route_whose_path_names_nothing_is_sent_by_a_row(functions: Functions) -> None:
+    for route in functions.routes:
+        if "{" in route.path:
+            continue
+        rows = [call for call in CALLS if call.route == as_described(route.path)]
+        sent = {name for row in rows for name, _ in parse_qsl(row.address.partition("?")[2])}
+        missing = set(route.query.split()) - sent - NAMES_NO_STATE.keys()
+        assert missing == set(), f"{route.path} needs a row with each: it may name a state outside of a scope"
 
 
 def test_a_route_that_names_a_state_needs_a_right_to_it_and_tells_what_happened(functions: Functions) -> None:
     for route in functions.routes:
-        assert not (names_a_state(route) and isinstance(route.needs, Anyone)), route
+        assert not (names_a_state(route) and isinstance(route.needs, Anyone)), (
+            f"{route.path} names a state: `needs` must be an action"
+        )
         assert route.event or route.needs is Anyone.PUBLIC, route
 
 

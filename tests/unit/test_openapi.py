@@ -26,6 +26,7 @@ VERBS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 
 def described(path: str) -> dict[str, Any]:
     """The operations of a path, by their verbs."""
+    assert path in DOCUMENT["paths"], f"docs/openapi.yaml does not describe {path}"
     return {name.upper(): value for name, value in DOCUMENT["paths"][path].items() if name != "parameters"}
 
 
