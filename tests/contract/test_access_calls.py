@@ -205,7 +205,9 @@ def test_every_route_has_a_row_and_every_row_a_route(functions: Functions) -> No
 
 def test_a_row_says_what_is_outside_of_the_scope_if_it_names_a_state_and_only_then() -> None:
     for call in CALLS:
-        assert ("{" in call.address) == (None not in call.outside.values()), call
+        assert ("{" in call.address) == (None not in call.outside.values()), (
+            f"{call}: its columns outside of the scope have a status if it names a state, else '-'"
+        )
 
 
 def test_every_parameter_of_a_route_whose_path_names_nothing_is_sent_by_a_row(functions: Functions) -> None:

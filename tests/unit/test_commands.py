@@ -40,14 +40,16 @@ SECRETS: Final = (
 def test_every_module_of_commands_adds_one() -> None:
     added = {command.get_default("run").__module__.rpartition(".")[2] for command in COMMANDS}
 
-    assert added | {"table"} == {module.name for module in iter_modules(commands.__path__)}
+    assert added | {"table"} == {module.name for module in iter_modules(commands.__path__)}, (
+        "give the module a row in COMMANDS of holdfast_cli/commands/table.py"
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.prog)
 def test_the_help_of_a_command_ends_with_examples_of_it(command: argparse.ArgumentParser) -> None:
     _, _, examples = (command.epilog or "").partition("examples:\n")
 
-    assert command.prog in examples
+    assert command.prog in examples, "its help shows no example of it"
 
 
 def test_neither_help_nor_a_block_waits_for_the_aws_sdk_and_other_large_packages() -> None:
@@ -69,7 +71,7 @@ print(actions, *{"boto3", "botocore", "urllib3", "rich"} & set(sys.modules))
 def test_a_command_is_in_the_documents(command: argparse.ArgumentParser) -> None:
     documents = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
 
-    assert command.prog in documents
+    assert command.prog in documents, "no page of docs/ says what it is for"
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.prog)
