@@ -85,7 +85,11 @@ def test_the_page_of_figures_has_every_search_and_every_mutant_and_no_other(
     title: str, there: list[tuple[str, ...]]
 ) -> None:
     in_page = [tuple(row[: len(there[0])]) for row in rows(title)]
-    assert sorted(in_page) == sorted(there), "write the page again: make safety"
+    assert sorted(in_page) == sorted(there), (
+        f"the code alone has {sorted({*there} - {*in_page})}, "
+        f"the page alone {sorted({*in_page} - {*there})}; "
+        "if that is meant, write the page again: make safety"
+    )
 
 
 @pytest.mark.parametrize("exemption", Exemption)
