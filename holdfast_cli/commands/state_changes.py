@@ -49,8 +49,8 @@ A version that was never acknowledged is restored only by its ID.""",
 def _restore(asked: argparse.Namespace) -> None:
     command_id = secrets.token_hex(16)
     api = sign_in(asked)
+    current: v1.StateDescription | v1.ResolvedVersion | None
     if asked.version.is_id:  # which needs no resolving: only what is current now has to be known
-        current: v1.StateDescription | v1.ResolvedVersion | None
         current = api.get(v1.StateDescription, "states", asked.state)
         version, means = asked.version.sent, f"version {asked.version}"
     else:
@@ -61,12 +61,16 @@ def _restore(asked: argparse.Namespace) -> None:
                 f"{asked.version} of the state {asked.state} is {means}: its writer was refused. If it is "
                 f"the one that you want, name it by its ID, {version}."
             )
+    if not (current and current.version):  # the API would compare nothing
+        raise CommandError(
+            f"There is no current version of the state {asked.state}: nothing was restored. If it was "
+            f"deleted, `holdfast state undelete {asked.state}` brings it back."
+        )
+    if not asked.version.is_id:
         output.tell(f"holdfast: {asked.version} is {means}.")
-    serial = current.serial if current else None
-    now = f" The current version has serial {serial}." if serial is not None else ""
+    now = f" The current version has serial {current.serial}." if current.serial is not None else ""
     output.tell(f"holdfast: Restoring {asked.state} to {means}.{now}")
-    seen = (current.version if current else None) or None
-    wanted = v1.Restore(version=version, reason=asked.reason, id=command_id, current=seen)
+    wanted = v1.Restore(version=version, reason=asked.reason, id=command_id, current=current.version)
     restored = api.change(v1.Restored, "POST", "restore", asked.state, wanted)
     if restored.changed is False:
         done = f"The state {asked.state} has that content already: nothing was written."

@@ -144,16 +144,18 @@ def resolved(
     time: str = "2026-11-20T12:00:00Z",
     status: str | None = "acknowledged",
     next_: str | None = None,
+    *,
+    current: bool = True,
 ) -> Reply:
-    """Return what a reference means, where v-14 is current; a search that goes on has a `next_`."""
+    """Return what a reference means, where v-14 is current or nothing; `next_` is that of a longer search."""
     found = {"version": version_id, "serial": serial, "time": time, "status": status}
-    current = {"version": "v-14", "serial": 14, "time": "2026-11-20T14:00:00Z", "status": "acknowledged"}
+    newest = {"version": "v-14", "serial": 14, "time": "2026-11-20T14:00:00Z", "status": "acknowledged"}
     return answer(
         {
             "name": NAME,
             "reference": "@",
             "found": None if next_ else found,
-            "current": current,
+            "current": newest if current else None,
             "next": next_,
         }
     )

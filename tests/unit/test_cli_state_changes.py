@@ -100,6 +100,18 @@ def test_an_id_that_the_state_does_not_have_is_left_to_the_api(stub: ApiStub) ->
     assert run(stub, *RESTORE, "other", *REASON).stderr.endswith("holdfast: It is another state's.\n")
 
 
+@pytest.mark.parametrize(
+    ("named", "found"), [("@12", resolved("v-12", current=False)), ("v-12", answer(state(version=None)))]
+)
+def test_what_has_no_current_version_is_not_restored(stub: ApiStub, named: str, found: Reply) -> None:
+    stub.reply(found)
+
+    assert "nothing was restored. If it was deleted, `holdfast state undelete" in failure(
+        stub, *RESTORE, named, *REASON
+    )
+    assert {asked.method for asked in stub.asked} == {"GET"}
+
+
 def test_restoring_what_is_current_is_said_to_change_nothing(stub: ApiStub) -> None:
     stub.reply(answer(state()), answer(RESTORED | {"changed": False}))
 
