@@ -46,7 +46,7 @@ def status_words(status: str | None) -> str:
     }.get(status or "", status or "")
 
 
-def described(version: v1.ResolvedVersion) -> str:
+def described(version: v1.Version | v1.ResolvedVersion) -> str:
     """Say which version it is: by its ID, its serial and its time, and whether it was acknowledged."""
     return ", ".join(
         (

@@ -1,6 +1,8 @@
 """Which exact versions a command means: the API resolves what names them."""
 
-from holdfast.api import v1
+from contextlib import closing
+
+from holdfast.api import form, v1
 from holdfast_cli.api import state_texts
 from holdfast_cli.api.management import Api
 from holdfast_cli.api.version_reference import Reference
@@ -44,3 +46,14 @@ def exact_id(api: Api, name: object, reference: Reference | None) -> str | None:
     version, _ = resolve(api, name, reference.sent)
     output.tell(f"holdfast: {reference} is {state_texts.described(version)}.")
     return version.version
+
+
+def with_id(api: Api, name: object, version_id: str) -> v1.Version:
+    """Look a version up in the history of a state; one that the history lacks has its ID alone.
+
+    Raises:
+        ApiError, CommandError: as by `Api.pages`.
+    """
+    absent = form.read(v1.Version, {"version": version_id})
+    with closing(api.pages(v1.Version, "versions", "versions", name)) as history:
+        return next((each for each in history if each.version == version_id), absent)

@@ -50,16 +50,16 @@ def _restore(asked: argparse.Namespace) -> None:
     command_id = secrets.token_hex(16)
     api = sign_in(asked)
     current: v1.StateDescription | v1.ResolvedVersion | None
-    if asked.version.is_id:  # which needs no resolving: only what is current now has to be known
+    version: v1.Version | v1.ResolvedVersion
+    if asked.version.is_id:
         current = api.get(v1.StateDescription, "states", asked.state)
-        version, means = asked.version.sent, f"version {asked.version}"
+        version = state_versions.with_id(api, asked.state, asked.version.sent)
     else:
-        found, current = state_versions.resolve(api, asked.state, asked.version.sent)
-        version, means = found.version, described(found)
-        if found.status == v1.NEVER_ACKNOWLEDGED:
+        version, current = state_versions.resolve(api, asked.state, asked.version.sent)
+        if version.status == v1.NEVER_ACKNOWLEDGED:
             raise CommandError(
-                f"{asked.version} of the state {asked.state} is {means}: its writer was refused. If it is "
-                f"the one that you want, name it by its ID, {version}."
+                f"{asked.version} of the state {asked.state} is {described(version)}: its writer was "
+                f"refused. If it is the one that you want, name it by its ID, {version.version}."
             )
     if not (current and current.version):  # the API would compare nothing
         raise CommandError(
@@ -67,17 +67,18 @@ def _restore(asked: argparse.Namespace) -> None:
             f"deleted, `holdfast state undelete {asked.state}` brings it back."
         )
     if not asked.version.is_id:
-        output.tell(f"holdfast: {asked.version} is {means}.")
+        output.tell(f"holdfast: {asked.version} is {described(version)}.")
     now = f" The current version has serial {current.serial}." if current.serial is not None else ""
-    output.tell(f"holdfast: Restoring {asked.state} to {means}.{now}")
-    wanted = v1.Restore(version=version, reason=asked.reason, id=command_id, current=current.version)
+    output.tell(f"holdfast: Restoring {asked.state} to {described(version)}.{now}")
+    wanted = v1.Restore(version=version.version, reason=asked.reason, id=command_id, current=current.version)
     restored = api.change(v1.Restored, "POST", "restore", asked.state, wanted)
     if restored.changed is False:
         done = f"The state {asked.state} has that content already: nothing was written."
     else:
+        source = restored.restored_from or version.version
         done = (
             f"The state {asked.state} is restored: version {restored.version} with serial "
-            f"{whole(restored.serial)} has the content of version {restored.restored_from or version}, whose "
+            f"{whole(restored.serial)} has the content of version {source}, whose "
             f"serial is {whole(restored.restored_serial)}. {_PLAN}"
         )
     _tell(asked, restored, done)

@@ -16,10 +16,12 @@ from tests.support.management import (
     environment,
     failure,
     output,
+    page,
     refusal,
     resolved,
     run,
     state,
+    version,
 )
 
 MARKER = resolved("v-m", None, "2026-11-20T15:00:00Z", None)
@@ -44,18 +46,25 @@ def stub() -> Iterator[ApiStub]:
 # --- restore -------------------------------------------------------------------------------------
 
 
+V_12 = version("v-12", 12, "2026-11-20T12:00:00Z")
+NEVER = page("versions", V_12 | {"status": "never_acknowledged"})
+OTHERS = page("versions", version("v-14", 14, "2026-11-20T14:00:00Z"))
+SAID = "version v-12, serial 12, of 2026-11-20 12:00:00 UTC"
+
+
 @pytest.mark.parametrize(
-    ("named", "found", "said"),
+    ("named", "looked_up", "said"),
     [
-        ("@12", resolved("v-12"), "version v-12, serial 12, of 2026-11-20 12:00:00 UTC"),
-        ("@previous", resolved("v-12"), "version v-12, serial 12, of 2026-11-20 12:00:00 UTC"),
-        ("v-12", answer(state()), "version v-12"),
+        ("@12", (resolved("v-12"),), SAID),
+        ("@previous", (resolved("v-12"),), SAID),
+        ("v-12", (answer(state()), page("versions", next_="more"), NEVER), f"{SAID}, never acknowledged"),
+        ("v-12", (answer(state()), OTHERS), "version v-12"),
     ],
 )
-def test_a_restore_takes_two_requests_of_which_the_second_has_exact_ids(
-    stub: ApiStub, named: str, found: Reply, said: str
+def test_a_restore_says_what_it_restores_and_sends_exact_ids(
+    stub: ApiStub, named: str, looked_up: tuple[Reply, ...], said: str
 ) -> None:
-    stub.reply(found, answer(RESTORED))
+    stub.reply(*looked_up, answer(RESTORED))
 
     done = run(stub, *RESTORE, named, *REASON)
 
@@ -63,7 +72,8 @@ def test_a_restore_takes_two_requests_of_which_the_second_has_exact_ids(
     assert "version v-15 with serial 15 has the content of version v-12, whose serial is 12" in done.stdout
     assert "Infrastructure does not go back with the state: run `terraform plan`" in done.stdout
     assert f"Restoring network/prod to {said}. The current version has serial 14." in done.stderr
-    _, asked = stub.asked
+    *_, asked = stub.asked
+    assert len(stub.asked) == len(looked_up) + 1
     assert (asked.method, asked.path) == ("POST", f"/manage/v1/restore/{NAME}")
     sent = json.loads(asked.body)
     assert re.fullmatch("[0-9a-f]{32}", sent.pop("id"))
@@ -89,22 +99,25 @@ def test_what_was_never_acknowledged_is_restored_by_its_id_alone(stub: ApiStub) 
     assert "by its ID, v-13." in done.stderr
     assert {asked.method for asked in stub.asked} == {"GET"}
 
-    stub.reply(answer(state()), answer(RESTORED))
+    stub.reply(answer(state()), OTHERS, answer(RESTORED))
     assert run(stub, *RESTORE, "v-13", *REASON).returncode == 0
     assert json.loads(stub.asked[-1].body)["version"] == "v-13"
 
 
 def test_an_id_that_the_state_does_not_have_is_left_to_the_api(stub: ApiStub) -> None:
-    stub.reply(answer(state()), refusal(404, "no_such_version", "It is another state's."))
+    stub.reply(answer(state()), OTHERS, refusal(404, "no_such_version", "It is another state's."))
 
     assert run(stub, *RESTORE, "other", *REASON).stderr.endswith("holdfast: It is another state's.\n")
 
 
 @pytest.mark.parametrize(
-    ("named", "found"), [("@12", resolved("v-12", current=False)), ("v-12", answer(state(version=None)))]
+    ("named", "looked_up"),
+    [("@12", (resolved("v-12", current=False),)), ("v-12", (answer(state(version=None)), OTHERS))],
 )
-def test_what_has_no_current_version_is_not_restored(stub: ApiStub, named: str, found: Reply) -> None:
-    stub.reply(found)
+def test_what_has_no_current_version_is_not_restored(
+    stub: ApiStub, named: str, looked_up: tuple[Reply, ...]
+) -> None:
+    stub.reply(*looked_up)
 
     assert "nothing was restored. If it was deleted, `holdfast state undelete" in failure(
         stub, *RESTORE, named, *REASON
@@ -113,7 +126,7 @@ def test_what_has_no_current_version_is_not_restored(stub: ApiStub, named: str, 
 
 
 def test_restoring_what_is_current_is_said_to_change_nothing(stub: ApiStub) -> None:
-    stub.reply(answer(state()), answer(RESTORED | {"changed": False}))
+    stub.reply(answer(state()), OTHERS, answer(RESTORED | {"changed": False}))
 
     assert "nothing was written" in run(stub, *RESTORE, "v-14", *REASON).stdout
 
@@ -127,7 +140,7 @@ def test_a_reason_that_nobody_could_show_is_wrong_usage(stub: ApiStub, reason: s
 
 
 def test_a_restore_whose_output_is_lost_is_told(stub: ApiStub) -> None:
-    stub.reply(answer(state()), answer(RESTORED))
+    stub.reply(answer(state()), OTHERS, answer(RESTORED))
 
     code, lines = unread(environment(stub), *RESTORE, "v-12", *REASON)
 
