@@ -132,7 +132,11 @@ def test_of_versions_with_one_content_a_serial_means_the_newest_that_counts(
 @pytest.mark.parametrize(
     ("reference", "kind", "said"),
     [
-        ("@14", InvalidRequest, ("versions with the serial 14 and not one content", "v-14b", "v-14,")),
+        ("@14", InvalidRequest, (
+            "versions with the serial 14 and not one content",
+            "version v-14b, serial 14, of 2026-11-20 14:30:00 UTC, never acknowledged; version v-14, "
+            "serial 14, of 2026-11-20 14:00:00 UTC. Name",
+        )),
         ("@99", NoSuchVersion, ("no version with the serial 99", "its serials are 11 to 15")),
         ("@2026-11-20T12:30Z", NoSuchVersion, ("deleted at @2026-11-20T12:30Z, since 2026-11-20 12:00:00",)),
         ("@2026-11-20T10:30Z", NoSuchVersion, ("was deleted at",)),
@@ -167,6 +171,9 @@ def test_nothing_is_before_the_only_version_or_a_delete(find: Callable[..., Reso
         "no version of it has a serial"
         in refused(find, "@1", [version("v", None, "16:00:00", OTHER)]).message
     )
+    others = version("v", None, "16:00:00", OTHER)
+    message = refused(find, "@2026-11-20T11:00Z", [others]).message
+    assert message.endswith("of 2026-11-20 16:00:00 UTC, written by another program.")
     unseen = version("v", 1, "10:00:00", REFUSED)
     assert "no version that was acknowledged" in refused(find, "@2026-11-20T11:00Z", [unseen]).message
 

@@ -7,7 +7,7 @@ version that the first attempt meant.
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
@@ -30,6 +30,11 @@ _RULE: Final = (
     "@deleted. An exact ID needs no resolving."
 )
 
+_STATUSES: Final[Mapping[str, str]] = {
+    Status.NEVER_ACKNOWLEDGED: ", never acknowledged",
+    Status.OTHER_PROGRAM: ", written by another program",
+}
+"""How the description of a version ends, unless it was acknowledged."""
 _UNDELETE: Final = "undelete"
 """The operation that an undelete notes with the version that it writes."""
 _SERIAL: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
@@ -85,7 +90,7 @@ class Match:
 
     def __str__(self) -> str:
         serial = f", serial {self.serial}" if self.serial >= 0 else ""
-        return f"version {self.id}{serial}, of {_moment(self.time)}"
+        return f"version {self.id}{serial}, of {_moment(self.time)}{_STATUSES.get(self.status, '')}"
 
 
 @dataclass(frozen=True, slots=True)
