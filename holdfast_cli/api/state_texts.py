@@ -3,7 +3,8 @@
 from datetime import UTC, datetime
 from typing import Final
 
-from holdfast.api import v1
+from holdfast.api import form, v1
+from holdfast.api.form import Document
 from holdfast_cli.terminal import output
 
 _UNITS: Final = ((1000**3, "GB"), (1000**2, "MB"), (1000, "KB"))
@@ -23,14 +24,16 @@ def size(count: int | None) -> str:
     return f"{count} B"
 
 
-def word(time: datetime | None) -> str:
-    """Format a time for a table; empty if there is none."""
-    return output.word(time) if time else ""
+def word(document: Document, name: str) -> str:
+    """Format a time of a document for a table; empty if there is none, and what is not a time as it is."""
+    time = getattr(document, name)
+    return output.word(time) if time else form.text(document.raw.get(name))
 
 
-def moment(time: datetime | None) -> str:
-    """Format a time for a sentence; empty if there is none."""
-    return output.moment(time) if time else ""
+def moment(document: Document, name: str) -> str:
+    """Format a time of a document for a sentence; empty if there is none, and what is not a time as it is."""
+    time = getattr(document, name)
+    return output.moment(time) if time else form.text(document.raw.get(name))
 
 
 def whole(number: int | None) -> str:
@@ -79,10 +82,11 @@ def lock_words(lock: v1.Lock | None) -> str:
     freeze = lock.freeze
     if freeze is None:
         for_what = f" for {lock.operation}" if lock.operation else ""
-        return f"locked by {holder(lock)}{for_what} since {word(lock.since)}"
+        return f"locked by {holder(lock)}{for_what} since {word(lock, 'since')}"
+    until = word(freeze, "until")
     if freeze.ended:
-        return f"freeze ended {word(freeze.until)}: {freeze.reason}"
-    return f"frozen{f' until {word(freeze.until)}' if freeze.until else ''}: {freeze.reason}"
+        return f"freeze ended {until}: {freeze.reason}"
+    return f"frozen{f' until {until}' if until else ''}: {freeze.reason}"
 
 
 def is_frozen(lock: v1.Lock | None) -> bool:
@@ -99,23 +103,24 @@ def lock_fields(lock: v1.Lock) -> list[tuple[str, str]]:
         )
         return [
             ("frozen by", freeze.by or holder(lock)),
-            ("since", _ago(lock.since)),
-            ("until", f"{moment(freeze.until) or 'it is unfrozen'}{passed}"),
+            ("since", _ago(lock)),
+            ("until", f"{moment(freeze, 'until') or 'it is unfrozen'}{passed}"),
             ("reason", freeze.reason),
             ("lock ID", lock.id),
         ]
     return [
         ("locked by", holder(lock)),
-        ("since", _ago(lock.since)),
+        ("since", _ago(lock)),
         ("operation", lock.operation or "-"),
         *([("info", lock.info)] if lock.info else []),
         ("lock ID", lock.id),
     ]
 
 
-def _ago(since: datetime | None) -> str:
+def _ago(lock: v1.Lock) -> str:
+    since = lock.since
     if since is None:
-        return "-"
+        return word(lock, "since") or "-"
     seconds = max(0, int((datetime.now(UTC) - since).total_seconds()))
     for length, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
         if seconds >= length:

@@ -149,7 +149,7 @@ def _freeze_one(api: "Api", item: v1.StateItem, wanted: v1.Freeze, wait: timedel
 
 
 def _frozen(name: str, frozen: v1.Frozen) -> _Outcome:
-    until = moment(frozen.freeze.until)
+    until = moment(frozen.freeze, "until")
     ends = f"until {until}" if until else f"until `holdfast state unfreeze {name}`"
     return _Outcome(name, "frozen", f"{name} is frozen {ends}.", frozen.freeze)
 
@@ -157,7 +157,7 @@ def _frozen(name: str, frozen: v1.Frozen) -> _Outcome:
 def _already(name: str, lock: v1.Lock | None) -> _Outcome:
     if lock is None or lock.freeze is None:
         return _Outcome(name, "already_frozen", f"{name} was frozen already.")
-    by, since = lock.freeze.by or holder(lock), moment(lock.since) or "-"
+    by, since = lock.freeze.by or holder(lock), moment(lock, "since") or "-"
     said = f"{name} was frozen already by {by}, since {since}: {lock.freeze.reason}."
     return _Outcome(name, "already_frozen", said, lock.freeze)
 

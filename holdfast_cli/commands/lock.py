@@ -48,7 +48,7 @@ def _list(asked: argparse.Namespace) -> None:
     if asked.older_than is not None:
         before = datetime.now(UTC) - asked.older_than
         locks = [lock for lock in locks if lock.since and lock.since <= before]
-    locks.sort(key=lambda lock: word(lock.since))
+    locks.sort(key=lambda lock: word(lock, "since"))
     if asked.json:
         output.write(json.dumps([lock.raw for lock in locks], indent=2))
         return
@@ -62,7 +62,7 @@ def _list(asked: argparse.Namespace) -> None:
     rows = [
         [
             lock.name,
-            word(lock.since),
+            word(lock, "since"),
             holder(lock),
             lock_words(lock) if lock.freeze else lock.operation,
             lock.id,

@@ -116,7 +116,7 @@ def _age(moment: datetime) -> timedelta:
 
 
 def _table_of_states(states: list[v1.StateItem], *, deleted: bool) -> str:
-    rows = [[item.name, size(item.size), word(item.modified), lock_words(item.lock)] for item in states]
+    rows = [[item.name, size(item.size), word(item, "modified"), lock_words(item.lock)] for item in states]
     return output.table(("STATE", "SIZE", "DELETED" if deleted else "MODIFIED", "LOCK"), rows)
 
 
@@ -151,7 +151,7 @@ def _fields(state: v1.StateDescription) -> list[tuple[str, str]]:
             ("serial", whole(state.serial)),
             ("lineage", state.lineage),
             ("size", size(state.size)),
-            ("written", moment(state.modified)),
+            ("written", moment(state, "modified")),
             ("by", writer(state)),
             ("operation", state.operation),
             ("status", status_words(state.status)),
@@ -209,7 +209,7 @@ def _table_of_versions(versions: list[v1.Version]) -> str:
     rows = [
         [
             whole(version.serial),
-            word(version.time),
+            word(version, "time"),
             _status(version),
             version.version,
             writer(version),

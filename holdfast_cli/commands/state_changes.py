@@ -110,7 +110,7 @@ def _delete(asked: argparse.Namespace) -> None:
     if not asked.yes:
         asking.for_word(
             f"This deletes the state {asked.state}: version {state.version}, serial "
-            f"{whole(state.serial) or '-'}, of {moment(state.modified) or '-'}.{resources}",
+            f"{whole(state.serial) or '-'}, of {moment(state, 'modified') or '-'}.{resources}",
             asked.state.value,
         )
     deleted = api.change(v1.Deleted, "POST", "delete", asked.state, v1.Delete(version=state.version))
@@ -144,7 +144,7 @@ def _undelete(asked: argparse.Namespace) -> None:
     done = (
         f"The state {asked.state} is back as version {undeleted.version} with serial "
         f"{whole(undeleted.serial)}: the content of version {undeleted.from_version}, of "
-        f"{moment(undeleted.from_time)}. Run `terraform plan` to see whether it still matches what it "
+        f"{moment(undeleted, 'from_time')}. Run `terraform plan` to see whether it still matches what it "
         "describes."
     )
     _tell(asked, undeleted, done)

@@ -38,7 +38,7 @@ def _run(asked: argparse.Namespace) -> None:
         ("scope", ", ".join(caller.scope) or "-"),
         ("signed in", caller.method or "-"),
         *([("trust", caller.trust)] if caller.trust else []),
-        ("expires", moment(caller.expires) or "never"),
+        ("expires", moment(caller, "expires") or "never"),
         ("credentials", f"of {api.source}"),
         ("address", api.address),
     ]

@@ -65,6 +65,9 @@ def test_a_freeze_has_a_reason_an_end_and_an_id(stub: ApiStub) -> None:
     assert re.fullmatch("[0-9a-f]{32}", sent.pop("id"))
     assert sent == {"reason": "incident 4711", "until": "2099-01-01T00:00:00Z"}
 
+    stub.reply(frozen(until="at dusk"))  # a form that this command cannot read
+    assert output(stub, *FREEZE, NAME, *REASON) == f"{NAME} is frozen until at dusk.\n"
+
 
 def test_a_duration_ends_so_long_from_now_and_no_end_is_none(stub: ApiStub) -> None:
     stub.reply(frozen())

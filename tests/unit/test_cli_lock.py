@@ -38,14 +38,15 @@ def of_lock(held_lock: object) -> api_stub.Reply:
 
 
 def test_locks_are_a_table_the_oldest_first_over_all_pages(stub: ApiStub) -> None:
-    young, old = lock(since="2026-11-20T12:00:00Z"), freeze() | {"since": "2026-11-19T12:00:00Z"}
+    young = lock(since="2026-11-20T12:00:00Z")
+    old = freeze(until="at dusk") | {"since": "2026-11-19T12:00:00Z"}
     stub.reply(page("locks", {"name": "b", **young}, next_="more"), page("locks", {"name": "a", **old}))
 
     heading, *rows = output(stub, "lock", "list").splitlines()
 
     assert heading.split() == ["STATE", "SINCE", "HELD", "BY", "FOR", "ID"]
     assert [row.split()[0] for row in rows] == ["a", "b"]
-    assert "frozen: incident 4711" in rows[0]
+    assert "frozen until at dusk: incident 4711" in rows[0]
     assert rows[1].split()[-2:] == ["OperationTypeApply", "4fe1c2a0"]
 
 
@@ -72,6 +73,8 @@ def test_no_lock_is_said_so(stub: ApiStub) -> None:
         (lock(info="plan of 8"), ["bob@desk", "OperationTypeApply", "plan of 8", "4fe1c2a0", "days ago"]),
         (freeze(until="2099-01-01T00:00:00Z"), ["frozen by", "2099-01-01 00:00:00 UTC", "incident 4711"]),
         (lock(who="", principal=None, operation=""), ["somebody"]),
+        # A form of a time that this command cannot read is no freeze without an end.
+        (freeze(until="2099-W01") | {"since": "2026-W47"}, ["until      2099-W01", "since      2026-W47"]),
         (None, ["is not locked"]),
     ],
 )

@@ -149,18 +149,20 @@ def test_a_command_without_credentials_is_wrong_usage_and_asks_nobody(stub: ApiS
     assert stub.asked == []
 
 
-def test_whoami_shows_as_whom_the_credentials_sign_in(stub: ApiStub) -> None:
-    stub.reply(answer(WHO))
+@pytest.mark.parametrize(("expires", "said"), [(None, "never"), ("at dusk", "at dusk")])
+def test_whoami_shows_as_whom_the_credentials_sign_in(stub: ApiStub, expires: str | None, said: str) -> None:
+    who = WHO | {"expires": expires}
+    stub.reply(answer(who))
 
     shown = dict(line.split(maxsplit=1) for line in output(stub, "whoami").splitlines())
 
     assert shown["principal"] == f"token:{ID}"
-    assert (shown["role"], shown["scope"], shown["expires"]) == ("reader", "network/*", "never")
+    assert (shown["role"], shown["scope"], shown["expires"]) == ("reader", "network/*", said)
     assert shown["address"] == stub.address
     [asked] = stub.asked
     assert (asked.method, asked.path) == ("GET", "/manage/v1/whoami")
     assert asked.headers["authorization"] == BASIC
-    assert json.loads(output(stub, "whoami", "--json")) == {**WHO, "address": stub.address}
+    assert json.loads(output(stub, "whoami", "--json")) == {**who, "address": stub.address}
 
 
 def test_no_aws_setting_is_needed_or_looked_at(stub: ApiStub) -> None:

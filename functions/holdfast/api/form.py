@@ -67,6 +67,13 @@ def time(moment: datetime) -> str:
     return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
+def text(value: object) -> str:
+    """Return a text as it is; JSON for something else, so that it can be shown."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 def write(document: Document) -> dict[str, Any]:
     """Return the JSON object of a document."""
     values = ((member, getattr(document, member.attribute)) for member in members(type(document)))
@@ -160,23 +167,16 @@ def _reader(type_: Any) -> Callable[[object], object]:
     return _READERS[get_origin(type_) or type_]
 
 
-def _text(value: object) -> str:
-    """Return a text as it is; JSON for something else, so that it can be shown."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value)
-
-
 def _time(value: object) -> datetime | None:
     try:
-        found = datetime.fromisoformat(_text(value))
+        found = datetime.fromisoformat(text(value))
         return found.astimezone(UTC) if found.tzinfo else None
     except (ValueError, OverflowError):
         return None
 
 
 _READERS: Final[Mapping[Any, Callable[[object], object]]] = {
-    str: _text,
+    str: text,
     datetime: _time,
     int: lambda value: value if type(value) is int else None,
     bool: lambda value: value if isinstance(value, bool) else None,
