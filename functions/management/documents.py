@@ -48,17 +48,10 @@ def error(raised: HoldfastError) -> tuple[int, Payload]:
     return raised.status, answer(v1.Error(error=raised.code, message=raised.text))
 
 
-def lock(held: HeldLock, *, name: StateName | None = None, longest: int | None = None) -> v1.Lock:
-    """Return a lock.
-
-    Args:
-        held: the lock.
-        name: of the state, for a list of locks.
-        longest: the most characters of each text of the client.
-    """
+def lock(held: HeldLock, *, longest: int | None = None) -> v1.Lock:
+    """Return a lock, with so many characters of each text of the client at most."""
     since = held.version.last_modified
     return v1.Lock(
-        name=name.value if name else None,
         id=held.info.id[:longest],
         version=held.identity.version_id,
         who=held.info.who[:longest],
@@ -104,9 +97,13 @@ def states(page: catalog.Page) -> v1.StatePage:
 def locks(page: catalog.Page) -> v1.LockPage:
     """Return a page of locks."""
     locked = ((item.name, item.lock) for item in page.items if item.lock)
-    return v1.LockPage(
-        locks=tuple(lock(held, name=name, longest=_OF_CLIENT) for name, held in locked), next=page.next
-    )
+    return v1.LockPage(locks=tuple(_listed(name, held) for name, held in locked), next=page.next)
+
+
+def _listed(name: StateName, held: HeldLock) -> v1.ListedLock:
+    short = lock(held, longest=_OF_CLIENT)
+    of_lock = {each.attribute: getattr(short, each.attribute) for each in form.members(v1.Lock)}
+    return v1.ListedLock(name=name.value, **of_lock)
 
 
 def state(name: StateName, found: Description, *, has_record: bool) -> v1.StateDescription:

@@ -43,8 +43,8 @@ COMMAND = Command(
     arguments.as_json("one JSON array"),
 )
 def _list(asked: argparse.Namespace) -> None:
-    listed = sign_in(asked).pages(v1.Lock, "locks", "locks", prefix=asked.states.prefix)
-    locks = [lock for lock in listed if asked.states.covers(lock.name or "")]
+    listed = sign_in(asked).pages(v1.ListedLock, "locks", "locks", prefix=asked.states.prefix)
+    locks = [lock for lock in listed if asked.states.covers(lock.name)]
     if asked.older_than is not None:
         before = datetime.now(UTC) - asked.older_than
         locks = [lock for lock in locks if lock.since and lock.since <= before]

@@ -18,6 +18,8 @@ _TYPES: Final[Mapping[Any, Mapping[str, str]]] = {
     datetime: {"type": "string", "format": "date-time"},
     Mapping: {"type": "object"},
 }
+_MAY_BE_MISSING: Final = {Presence.LEFT_OUT, Presence.OPTIONAL}
+_NEVER_NULL: Final = {Presence.NEVER_NULL, Presence.LEFT_OUT}
 _WIDTH: Final = 120
 
 
@@ -54,7 +56,7 @@ def _lines(name: str, kind: type[Document]) -> Iterator[str]:
     yield f"  description: {json.dumps((kind.__doc__ or '').partition(chr(10))[0])}"
     yield "  type: object"
     yield "  required:"
-    yield from (f"    - {each.name}" for each in members if Presence.LEFT_OUT not in each.notes)
+    yield from (f"    - {each.name}" for each in members if not _MAY_BE_MISSING & {*each.notes})
     yield "  additionalProperties: false"
     yield "  properties:"
     for member in members:
@@ -69,7 +71,7 @@ def _lines(name: str, kind: type[Document]) -> Iterator[str]:
 
 
 def _schema(member: Member) -> dict[str, Any]:
-    schema = _of_type(member.type, is_nullable=not {*Presence} & {*member.notes})
+    schema = _of_type(member.type, is_nullable=not _NEVER_NULL & {*member.notes})
     for rule in member.notes:
         if isinstance(rule, Rule):
             if rule.words:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
 
 from holdfast import names
 from holdfast.access import Role
@@ -36,6 +37,16 @@ def test_the_schemas_are_made_from_the_documents(generated_file: GeneratedFile) 
     generated_file(OPENAPI, f"{before}{BEGIN}{api_schemas.yaml()}{end}{after}")
 
 
+def test_a_schema_requires_what_is_always_there_and_nothing_else() -> None:
+    schemas = yaml.safe_load(api_schemas.yaml())
+
+    assert schemas["Freeze"]["required"] == ["reason", "id"]
+    assert schemas["Freeze"]["properties"]["until"]["type"] == ["string", "null"]
+    assert schemas["Restore"]["required"] == ["version", "reason", "id"]
+    assert schemas["LockPage"]["properties"]["locks"]["items"]["$ref"].endswith("/ListedLock")
+    assert {*schemas["ListedLock"]["required"]} - {*schemas["Lock"]["properties"]} == {"name"}
+
+
 @pytest.mark.parametrize("kind", api_schemas.documents().values())
 def test_each_member_has_a_meaning_and_no_other_is_told_of(kind: type[Document]) -> None:
     assert list(api_schemas.meanings(kind)) == [member.name for member in form.members(kind)]
@@ -50,7 +61,9 @@ def test_words_and_limits_are_those_of_the_library() -> None:
     assert tuple(Role) == rules(v1.Principal, "role").words
     assert tuple(Change) == rules(v1.ResourceChange, "change").words
     assert rules(v1.Freeze, "reason").max_length == operator.MAX_REASON
-    assert rules(v1.Restore, "version").max_length == operator.LONGEST_VERSION_ID
+    for kind, name in ((v1.Restore, "version"), (v1.Delete, "version"), (v1.Undelete, "marker")):
+        rule = rules(kind, name)
+        assert (rule.min_length, rule.max_length) == (1, operator.LONGEST_VERSION_ID)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +74,7 @@ def test_words_and_limits_are_those_of_the_library() -> None:
             v1.VersionPage,
             {"name": sent.NAME, "versions": [sent.version("v", 1, "2026-11-20T12:00:00Z")], "next": None},
         ),
-        (v1.LockPage, {"locks": [{"name": sent.NAME, **sent.lock()}], "next": "more"}),
+        (v1.LockPage, {"locks": [{**sent.lock(), "name": sent.NAME}], "next": "more"}),
     ],
 )
 def test_an_answer_is_read_and_written_as_it_was(kind: type[Document], answered: dict[str, object]) -> None:

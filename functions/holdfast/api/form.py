@@ -21,6 +21,8 @@ class Presence(Enum):
     """The API always sends a value; None stands for that of an API that does not send the member."""
     LEFT_OUT = auto()
     """The member is left out where there is no value."""
+    OPTIONAL = auto()
+    """The member may be missing or null, which means the same."""
 
 
 @dataclass(frozen=True, slots=True)

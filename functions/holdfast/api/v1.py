@@ -18,7 +18,7 @@ _Change = Annotated[str, Rule(words=("added", "removed", "moved", "replaced", "c
 _Reason = Annotated[str, Rule(min_length=1, max_length=200)]
 _CommandId = Annotated[str, Rule(pattern="^[0-9a-f]{32}$")]
 _LeftOut = Annotated[str | None, Presence.LEFT_OUT]
-_VersionId = Annotated[str, Rule(max_length=128)]
+_VersionId = Annotated[str, Rule(min_length=1, max_length=128)]
 
 # --- what the API responds -----------------------------------------------------------------------
 
@@ -45,7 +45,6 @@ class FreezeOfLock(PlacedFreeze):
 class Lock(Document):
     """A lock. A list shows the first 200 characters of each text."""
 
-    name: _LeftOut  # of the state; only in a list of locks
     id: str  # as the client chose it
     version: str  # the ID of the lock's object version, which names this very lock
     who: str  # the user and the machine, as the client says
@@ -54,6 +53,13 @@ class Lock(Document):
     info: str  # what else the client says
     since: Time  # when it was acquired
     freeze: FreezeOfLock | None  # the freeze, if the lock is one
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ListedLock(Lock):
+    """A lock in a list of locks, with its state."""
+
+    name: str  # of the state
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -269,7 +275,7 @@ class Declared(Document):
 class LockPage(Document):
     """A page of locks."""
 
-    locks: tuple[Lock, ...]  # the oldest of the page first
+    locks: tuple[ListedLock, ...]  # the oldest of the page first
     next: str | None  # the cursor of the next page
 
 
@@ -349,14 +355,14 @@ class Restore(Document):
 class Delete(Document):
     """What the operator saw."""
 
-    version: str  # the ID of the current version; another one is not deleted
+    version: _VersionId  # the ID of the current version; another one is not deleted
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Undelete(Document):
     """What the operator saw."""
 
-    marker: str  # the version ID of the delete marker that is undone
+    marker: _VersionId  # the version ID of the delete marker that is undone
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -364,5 +370,5 @@ class Freeze(Document):
     """Why a state is frozen, and until when."""
 
     reason: _Reason  # one line
-    until: datetime | None  # in the future
+    until: Annotated[datetime | None, Presence.OPTIONAL]  # in the future
     id: _CommandId  # random for each command; a retry has the same
