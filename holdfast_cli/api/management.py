@@ -24,7 +24,7 @@ HOW_TO_SIGN_IN: Final = (
     'eval "$(holdfast login)" signs in; or export TF_HTTP_USERNAME and TF_HTTP_PASSWORD, as `make up` and '
     "`holdfast token create` print them"
 )
-_MOST_PAGES: Final = 100_000
+MOST_PAGES: Final = 100_000
 """Of one list. A server whose pages have no end is not listened to for ever."""
 
 
@@ -160,7 +160,7 @@ class Api:
         cursor, count, seen = None, 0, set[str]()
         shown = Progress()
         try:
-            for _ in range(_MOST_PAGES):
+            for _ in range(MOST_PAGES):
                 page = self.get(Document, route, name, cursor=cursor, **query).raw
                 listed = page.get(items)
                 if not isinstance(listed, list):

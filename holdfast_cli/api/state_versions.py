@@ -3,7 +3,7 @@
 from contextlib import closing
 
 from holdfast.api import form, v1
-from holdfast_cli.api import state_texts
+from holdfast_cli.api import management, state_texts
 from holdfast_cli.api.management import Api
 from holdfast_cli.api.version_reference import Reference
 from holdfast_cli.errors import CommandError
@@ -23,10 +23,10 @@ def resolve(api: Api, name: object, reference: str) -> tuple[v1.ResolvedVersion,
     cursor, seen = None, set[str | None]()
     progress = output.Progress()
     try:
-        while cursor not in seen:
+        while cursor not in seen and len(seen) < management.MOST_PAGES:
             seen.add(cursor)
             resolved = api.get(v1.Resolved, "resolve", name, version=reference, cursor=cursor)
-            if resolved.found:
+            if resolved.found and resolved.found.version:
                 return resolved.found, resolved.current
             cursor = resolved.next
             progress.show(f"Searching the history of {name}")

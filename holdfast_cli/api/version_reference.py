@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from holdfast.api import form
 from holdfast_cli.terminal import output
 
 HELP: Final = """\
@@ -71,7 +72,7 @@ def reference(value: str) -> Reference:
     at = local_time(named)
     if at > datetime.now(UTC):
         raise ArgumentTypeError(f"{value!r} is in the future: it is {output.moment(at)}")
-    return Reference(value, f"@{output.word(at)}")
+    return Reference(value, f"@{form.time(at)}")
 
 
 def local_time(value: str) -> datetime:

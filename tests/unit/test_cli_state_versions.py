@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from holdfast_cli.api import management, state_versions
+from holdfast_cli.errors import CommandError
 from tests.support import api_stub
 from tests.support.api_stub import ApiStub
 from tests.support.management import NAME, answer, failure, refusal, resolved, run
@@ -46,6 +48,7 @@ def test_an_id_is_used_as_it_is_and_nothing_is_searched(stub: ApiStub) -> None:
         ("@2026-11-20t14:45z", "@2026-11-20T14:45:00Z"),
         ("@2026-11-20T15:30+01:00", "@2026-11-20T14:30:00Z"),
         ("@2026-11-20 11:30:00.5Z", "@2026-11-20T11:30:00Z"),
+        ("@0999-05-05T00:00Z", "@0999-05-05T00:00:00Z"),
     ],
 )
 def test_a_reference_is_sent_as_it_is_and_a_time_in_utc(stub: ApiStub, named: str, asked: str) -> None:
@@ -77,6 +80,24 @@ def test_a_search_without_an_end_ends(stub: ApiStub) -> None:
 
     assert "finds no version @12" in failure(stub, "state", "diff", NAME, "@12")
     assert len(stub.asked) == 2
+
+
+def test_a_search_whose_cursors_never_repeat_ends(stub: ApiStub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(management, "MOST_PAGES", 3)
+    stub.reply(*(resolved("", next_=str(number)) for number in range(9)))
+
+    with pytest.raises(CommandError, match="finds no version @12"):
+        state_versions.resolve(management.Api(stub.address, "", ""), NAME, "@12")
+    assert len(stub.asked) == 3
+
+
+@pytest.mark.parametrize("found", [{}, {"serial": 12}, {"version": ""}, {"version": None}, 7])
+def test_a_version_without_an_id_is_none(stub: ApiStub, found: object) -> None:
+    stub.reply(answer({"name": NAME, "found": found, "next": None}))
+
+    for command in (("diff", NAME, "@12"), ("get", NAME, "--version", "@12")):
+        assert "finds no version @12" in failure(stub, "state", *command)
+    assert {asked.path for asked in stub.asked} == {f"{RESOLVE}%4012"}
 
 
 @pytest.mark.parametrize(
