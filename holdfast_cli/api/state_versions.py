@@ -35,17 +35,20 @@ def resolve(api: Api, name: object, reference: str) -> tuple[v1.ResolvedVersion,
     raise CommandError(f"The API finds no version {reference} of the state {name}, and does not say why.")
 
 
-def exact_id(api: Api, name: object, reference: Reference | None) -> str | None:
-    """Return the ID of a version; None if none is named. What a reference means is told on standard error.
+def exact_id(api: Api, name: object, reference: Reference | None) -> tuple[str | None, str | None]:
+    """Resolve what may name a version. What a reference means is told on standard error.
+
+    Returns:
+        Its ID, None if none is named; and the ID of the version that was current, None if nothing told it.
 
     Raises:
         ApiError, CommandError: as by `resolve`.
     """
     if reference is None or reference.is_id:
-        return reference.sent if reference else None
-    version, _ = resolve(api, name, reference.sent)
+        return (reference.sent if reference else None), None
+    version, current = resolve(api, name, reference.sent)
     output.tell(f"holdfast: {reference} is {state_texts.described(version)}.")
-    return version.version
+    return version.version, current.version if current else None
 
 
 def with_id(api: Api, name: object, version_id: str) -> v1.Version:

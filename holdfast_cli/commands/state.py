@@ -263,9 +263,12 @@ sensitive.
 )
 def _diff(asked: argparse.Namespace) -> None:
     api = sign_in(asked)
-    older, newer = (state_versions.exact_id(api, asked.state, each) for each in (asked.from_, asked.to))
+    older, current = state_versions.exact_id(api, asked.state, asked.from_)
+    newer, _ = state_versions.exact_id(api, asked.state, asked.to)
     values = "true" if asked.show_values else None
-    differences = api.get(v1.Differences, "diff", asked.state, **{"from": older, "to": newer}, values=values)
+    differences = api.get(
+        v1.Differences, "diff", asked.state, **{"from": older, "to": newer or current}, values=values
+    )
     if asked.json:
         output.write(json.dumps(differences.raw, indent=2))
     else:
@@ -302,7 +305,7 @@ def _get(asked: argparse.Namespace) -> None:
         raise CommandError(f"{asked.output} is there already: remove it, or name another file.")
 
     api = sign_in(asked)
-    version = state_versions.exact_id(api, asked.state, asked.version)
+    version, _ = state_versions.exact_id(api, asked.state, asked.version)
     progress = output.Progress()
     try:
         progress.show(f"Reading {asked.state}")

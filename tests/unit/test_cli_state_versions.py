@@ -8,7 +8,7 @@ import pytest
 from holdfast_cli.api import management, state_versions
 from holdfast_cli.errors import CommandError
 from tests.support import api_stub
-from tests.support.api_stub import ApiStub
+from tests.support.api_stub import ApiStub, Reply
 from tests.support.management import NAME, answer, failure, refusal, resolved, run
 
 DIFF = {"name": NAME, "resources": []}
@@ -28,7 +28,7 @@ def sent(stub: ApiStub, named: str, **environment: str) -> str:
     assert done.returncode == 0, done.stderr
     assert done.stderr == f"holdfast: {named} is version v-12, serial 12, of 2026-11-20 12:00:00 UTC.\n"
     asked, compared = (request.path for request in stub.asked[-2:])
-    assert compared == f"/manage/v1/diff/{NAME}?from=v-12"
+    assert compared == f"/manage/v1/diff/{NAME}?from=v-12&to=v-14"  # what was current then
     return asked.removeprefix(RESOLVE).replace("%40", "@").replace("%3A", ":")
 
 
@@ -98,6 +98,23 @@ def test_a_version_without_an_id_is_none(stub: ApiStub, found: object) -> None:
     for command in (("diff", NAME, "@12"), ("get", NAME, "--version", "@12")):
         assert "finds no version @12" in failure(stub, "state", *command)
     assert {asked.path for asked in stub.asked} == {f"{RESOLVE}%4012"}
+
+
+@pytest.mark.parametrize(
+    ("named", "replies", "query"),
+    [
+        (["@12", "@13"], (resolved("v-12"), resolved("v-13")), "from=v-12&to=v-13"),
+        (["@12", "b"], (resolved("v-12"),), "from=v-12&to=b"),
+        (["@12"], (resolved("v-12", current=False),), "from=v-12"),
+    ],
+)
+def test_what_was_current_is_compared_only_where_nothing_else_is_named(
+    stub: ApiStub, named: list[str], replies: tuple[Reply, ...], query: str
+) -> None:
+    stub.reply(*replies, answer(DIFF))
+
+    assert run(stub, "state", "diff", NAME, *named, "--json").returncode == 0
+    assert stub.asked[-1].path == f"/manage/v1/diff/{NAME}?{query}"
 
 
 @pytest.mark.parametrize(
