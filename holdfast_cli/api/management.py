@@ -170,9 +170,9 @@ class Api:
                     yield form.read(kind, item)
                 shown.show(f"{count} {items} read")
                 cursor = page.get("next")
-                if not isinstance(cursor, str) or not cursor:
+                if cursor in (None, ""):
                     return
-                if cursor in seen:
+                if not isinstance(cursor, str) or cursor in seen:
                     break
                 seen.add(cursor)
         finally:
@@ -236,7 +236,7 @@ class Api:
     def _holder(self, response: Response, name: object) -> str:
         """Return since when the lock that is in the way is held, and what to do."""
         info = form.read(v1.LockedError, response.json()).lock
-        operation, lock_id = (plain(str(info.get(member, ""))) for member in ("Operation", "ID"))
+        operation, lock_id = (plain(form.text(info.get(member))) for member in ("Operation", "ID"))
         lock = None
         with suppress(CommandError):  # what the response says has to do
             lock = self.get(v1.LockOfState, "locks", name).lock

@@ -147,7 +147,7 @@ def _deleted_by(base: str, state: StateName, headers: Mapping[str, str], at: dat
         return " (the role maintainer sees by whom)"
     for event in form.read(v1.Activity, asked.json()).events:
         if version and event.get("version_id") == version and event.get("event") == Event.STATE_DELETED:
-            return f" by {output.plain(str(event.get('principal', '')))}"
+            return f" by {output.plain(form.text(event.get('principal')) or 'somebody')}"
     return " (the audit trail does not say by whom)"
 
 

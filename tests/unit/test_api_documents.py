@@ -104,6 +104,9 @@ def test_a_reader_takes_what_another_version_sends() -> None:
     assert form.read(v1.StatePage, {"states": None}).states == ()
     assert form.read(v1.StatePage, {"states": ["x"]}).states[0].name == ""
     assert form.read(v1.LockOfState, []).lock is None
+    no_locks: list[object] = [{}, 7, [sent.lock()], "x", True]
+    for nothing in no_locks:
+        assert form.read(v1.LockOfState, {"lock": nothing}).lock is None
 
 
 def test_every_metadata_field_of_a_version_is_shown_or_says_why_not() -> None:

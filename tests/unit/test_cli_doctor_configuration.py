@@ -453,6 +453,8 @@ EVENTS: Mapping[str, object] = {
     ]
 }
 
+NOBODY = {"events": [{"event": "state.deleted", "principal": None, "version_id": "v-14"}]}
+
 
 def said(document: object) -> Reply:
     return Reply(200, json.dumps(document).encode())
@@ -463,12 +465,21 @@ def said(document: object) -> Reply:
     [
         ([said(DELETED), said(EVENTS)], "problem", "deleted at 2026-11-20 12:00:00 UTC by token:ada: a plan"),
         ([said(DELETED), said({"events": []})], "problem", "does not say by whom"),
+        ([said(DELETED), said(NOBODY)], "problem", "deleted at 2026-11-20 12:00:00 UTC by somebody: a plan"),
         ([said(DELETED), READER], "problem", "the role maintainer sees by whom"),
         ([refused(404, "no_state", "There is no state.")], "ok", "does not exist yet"),
         ([Reply(404, b"{}")], "note", "404"),
         ([said({"versions": [7]})], "note", "is not known"),
     ],
-    ids=["deleted", "by another program", "for a writer", "never there", "an older stack", "nonsense"],
+    ids=[
+        "deleted",
+        "by another program",
+        "by nobody that is told",
+        "for a writer",
+        "never there",
+        "an older stack",
+        "nonsense",
+    ],
 )
 def test_a_state_that_is_not_there_is_told_from_one_that_was_deleted(
     stub: ApiStub, replies: list[Reply], level: str, says: str

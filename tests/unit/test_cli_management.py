@@ -249,6 +249,13 @@ def test_a_locked_state_is_told_with_who_since_when_and_what_to_do(stub: ApiStub
     assert stub.asked[-1].path == f"/manage/v1/locks/{NAME}"
 
 
+def test_what_a_lock_info_lacks_is_not_told(stub: ApiStub) -> None:
+    info = held() | {"Operation": None, "Info": None}
+    stub.reply(refusal(423, "locked", "The state is locked by bob@desk.", info), answer({"lock": lock()}))
+
+    assert "It is held since 2026-11-20 12:00:00 UTC. Wait" in failure(stub, "state", "create", NAME)
+
+
 def test_what_a_holder_writes_into_its_lock_cannot_forge_the_line(stub: ApiStub) -> None:
     stub.reply(refusal(423, "locked", "locked by a\n\x1b[31mholdfast: done", held("$(rm -rf ~)")), Reply(500))
 
@@ -297,6 +304,13 @@ def test_a_redirect_is_not_followed_but_for_content(stub: ApiStub) -> None:
     stub.reply(Reply(307, headers={"Location": f"http://127.0.0.1:{free_port()}"}))
 
     assert "never followed" in failure(stub, "state", "list")
+
+
+@pytest.mark.parametrize("next_", [7, 0, False, ["a"], {}])
+def test_a_cursor_that_is_no_text_does_not_end_a_list(stub: ApiStub, next_: object) -> None:
+    stub.reply(answer({"states": [], "next": next_}))
+
+    assert "something else" in failure(stub, "state", "list")
 
 
 def test_pages_without_an_end_are_given_up(stub: ApiStub) -> None:

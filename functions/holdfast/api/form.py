@@ -160,6 +160,8 @@ def _reader(type_: Any) -> Callable[[object], object]:
     if get_origin(type_) is UnionType:
         [given] = [each for each in get_args(type_) if each is not NoneType]
         read_given = _reader(given)
+        if isinstance(given, type) and issubclass(given, Document):
+            return lambda value: read_given(value) if value and isinstance(value, dict) else None
         return lambda value: None if value is None else read_given(value)
     if get_origin(type_) is tuple:
         read_item = _reader(get_args(type_)[0])
