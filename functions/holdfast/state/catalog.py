@@ -135,7 +135,7 @@ def page_of_names(
     try:
         check_pattern(pattern)
     except ValueError as broken:
-        raise InvalidRequest(f"'pattern' is not valid: {broken}.") from None
+        raise InvalidRequest(str(broken).replace("the scope pattern", "The 'pattern'", 1)) from None
     prefix = pattern.partition("*")[0]
     after = _begin("names", prefix, cursor, caller)
     walked = _walk_keys(store, prefix, after, caller, page_size, pattern)
