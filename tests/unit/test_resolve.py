@@ -67,7 +67,7 @@ def find(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cal
         while requests == 0 or resolution.next is not None:
             resolution = resolve.resolve(STORE, NAME, resolve.parse(reference), resolution.next, ADA)
             requests += 1
-            current = pages[0][0] if pages[0] else None
+            current = next((versions[0] for versions in pages if versions), None)
             is_current = current is not None and not current.entry.is_delete_marker
             assert (resolution.current is not None) is is_current
             assert resolution.current is None or (current and resolution.current.id == current.entry.id)
@@ -159,6 +159,14 @@ def test_the_newest_marker_is_undone_or_the_one_beneath_an_undelete(find: Callab
     for pages in ([deleted("m", "15:30:00")], PAGES[0]), ([undeleted], [deleted("m", "15:30:00")], PAGES[0]):
         assert meant(find, "@deleted", *pages) == "m"
     assert isinstance(refused(find, "@deleted", [undeleted], PAGES[0]), NoVersions)
+
+
+def test_a_page_whose_versions_s3_has_removed_meanwhile_does_not_end_a_search(
+    find: Callable[..., Resolution],
+) -> None:
+    assert meant(find, "@previous", [], [], *PAGES) == "v-14"
+    assert "is not deleted" in refused(find, "@deleted", [], *PAGES).message
+    assert isinstance(refused(find, "@1", [], []), NoState)
 
 
 def test_nothing_is_before_the_only_version_or_a_delete(find: Callable[..., Resolution]) -> None:

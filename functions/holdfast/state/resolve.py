@@ -178,16 +178,18 @@ def resolve(
     """
     ends = time.monotonic() + SECONDS
     search, place = _begin(name, reference, cursor)
+    has_begun = place is not None
     while True:
         page = history.page(store, name, place, caller)
-        if place is None:
+        if not has_begun and (page.versions or page.next is None):  # S3 may have removed a whole page
             _look_at_newest(search, page.versions[0] if page.versions else None)
+            has_begun = True
         if found := _look(search, iter(page.versions)):
             return Resolution(found, search.current)
         place = page.next
         if place is None:
             return Resolution(_at_end(search), search.current)
-        if time.monotonic() >= ends:
+        if has_begun and time.monotonic() >= ends:
             return Resolution(None, search.current, _cursor(search, place))
 
 
