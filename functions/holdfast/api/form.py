@@ -94,7 +94,8 @@ def read(kind: type[_D], value: object) -> _D:
         value: the JSON value; another one than an object has no members.
 
     Returns:
-        The document. A member that is missing or has another type is None, a text empty, a list empty.
+        The document. A member that is missing is None, a text or a list empty. One of another type is the
+        same; where a text is expected, it is the JSON of what is there.
     """
     raw = value if isinstance(value, dict) else {}
     return kind(**{each.attribute: each.read(raw.get(each.name)) for each in members(kind)}, raw=raw)
