@@ -6,19 +6,19 @@ from typing import Final
 from urllib.parse import quote
 
 VALUE_LIMIT: Final = 200
-"""The most bytes of one metadata value, encoded; all of an object's metadata must fit in S3's 2 KB."""
+"""Bytes of a metadata value, encoded; all of an object's metadata must fit in S3's 2 KB."""
 REASON_LIMIT: Final = 500
-"""The same of the one value that people write as a sentence: a space takes three bytes."""
+"""Bytes of the one value that people write as a sentence: a space takes three."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What there is to know of a metadata field of a state version.
+    """A metadata field of a state version.
 
     Attributes:
-        shown_as: the member of the API's document of a version that shows it; None if nothing does.
-        hidden_because: why nothing shows it.
-        limit: the most bytes of its value, encoded.
+        shown_as: the member of a version's document in the API; None if nothing shows the field.
+        hidden_because: why nothing does.
+        limit: bytes of the value, encoded.
     """
 
     shown_as: str | None = None

@@ -1,4 +1,4 @@
-"""Addresses that are signed in advance: their bearer may read or write one object for some time."""
+"""Presigned addresses: their bearer may read or write one object for some time."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,19 +14,17 @@ if TYPE_CHECKING:
 
 
 ENOUGH_LIFE: Final = 20 * 60
-"""Seconds that credentials should live on when they sign: an address ends with them, and the longest-lived
-one is valid for 15 minutes."""
+"""Seconds that credentials should live on when they sign: an address ends with them, and the longest-lived is
+valid for 15 minutes.
+"""
 
 
 class Signer:
-    """Makes S3 clients that sign addresses, with credentials that live long enough where that is known.
+    """Makes S3 clients that sign addresses, with credentials that live long enough where their end is known.
 
-    The SDK renews what ends within 15 minutes by itself, which is less than an address and a slow client
-    need. That something ends is known of credentials that come from an endpoint, as under Lambda's SnapStart.
-    Those in the environment, as in Lambda without it, do not tell their end, and nothing can renew them.
-
-    Args:
-        endpoint_url: where the clients find S3; by default what the environment says, else AWS.
+    The SDK by itself renews what ends within 15 minutes: too late for an address and a slow client.
+    Credentials from an endpoint, as under Lambda's SnapStart, tell their end. Those in the environment, as in
+    Lambda without it, do not, and nothing can renew them.
     """
 
     def __init__(self, *, endpoint_url: str | None = None) -> None:
@@ -38,7 +36,7 @@ class Signer:
     def client(self) -> "S3Client":
         """Return a client for the addresses that are signed now.
 
-        How long its credentials live can be less than wanted, if the endpoint has no others yet.
+        Its credentials can end sooner than wanted, if the endpoint has no others yet.
         """
         if _ends_soon(self._credentials):
             session = sdk_session()
@@ -68,12 +66,8 @@ def _client(session: "Session", endpoint_url: str | None) -> "S3Client":
 class Presigned:
     """Signs addresses of one bucket. No request is sent.
 
-    An address holds what it needs to be used, so it is never logged. It ends with the credentials that
-    signed it, if those end first.
-
-    Args:
-        client: an S3 client that a `Signer` made.
-        bucket: the bucket's name.
+    An address holds all that it takes to use it, so it is never logged. It ends with the credentials that
+    signed it, if those end first. The client is a `Signer`'s.
     """
 
     def __init__(self, client: "S3Client", bucket: str) -> None:

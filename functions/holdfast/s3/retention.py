@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal, cast
 
 MAX_DAYS: Final = 36_500
-"""A hundred years, which is what S3 takes at most."""
+"""A hundred years, the most that S3 takes."""
 
 _TEXT: Final = re.compile(r"(governance|compliance) ([1-9][0-9]{0,4})", re.ASCII)
 
@@ -16,7 +16,7 @@ class Retention:
     """What a write asks of S3 Object Lock for its version.
 
     Attributes:
-        mode: as S3 spells it; `GOVERNANCE` gives way to who may bypass it, `COMPLIANCE` to nobody.
+        mode: `GOVERNANCE` gives way to who may bypass it, `COMPLIANCE` to nobody.
         days: from the write on.
     """
 
@@ -24,7 +24,7 @@ class Retention:
     days: int
 
     def until(self, written: datetime) -> datetime:
-        """Return when the protection of a version that is written at that time ends."""
+        """Return when a version that is written at that time loses its protection."""
         return written + timedelta(days=self.days)
 
     def __str__(self) -> str:
@@ -34,8 +34,7 @@ class Retention:
 def parse(text: str) -> Retention:
     """Parse mode and days, as a stack passes them to its functions (`HOLDFAST_RETENTION`) and to the command.
 
-    Raises:
-        ValueError: with what to write instead.
+    The message of the `ValueError` says what to write instead.
 
     >>> parse("governance 30")
     Retention(mode='GOVERNANCE', days=30)

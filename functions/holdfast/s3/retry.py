@@ -60,7 +60,7 @@ _TRANSIENT: Final = frozenset(
         "TooManyRequestsException",
     }
 )
-"""Error codes of transient errors that S3 and the services behind it send with a final status."""
+"""Codes of transient errors that S3 and the services behind it send with a final status."""
 
 # From the system: a snapshot's copies would all draw the same numbers from a seed.
 _JITTER = random.SystemRandom()
@@ -74,21 +74,12 @@ def until_decided(
     before_each: Callable[[], None],
     unconfirmed: Callable[[], None],
 ) -> _T:
-    """Make a request until S3 has decided it.
+    """Make a request until S3 has decided it; return what `call` returned, or the outcome of S3's status.
 
     Args:
         call: sends the request once.
-        outcomes: what the statuses mean that are decisions too, such as `412`.
-        deadline: `time.monotonic()` seconds after which no request starts any more.
-        before_each: called before each attempt.
+        outcomes: what those statuses mean that are decisions too, such as `412`.
         unconfirmed: called after each attempt that may have taken effect, although no response said so.
-
-    Returns:
-        What the call returned, or the outcome of the status with which S3 answered.
-
-    Raises:
-        OutcomeUnknown: S3 did not decide in time; the request may have taken effect.
-        StorageRefused: S3 refuses the function.
     """
     pause = _FIRST_PAUSE
     reason = "no time was left to ask"
@@ -122,7 +113,7 @@ def until_decided(
 def is_decision(status: int, code: str) -> bool:
     """Return whether an error response of S3 is whole and no transient error.
 
-    The SDK uses the status as the code where the body, which has the code, did not come whole.
+    Where the body, which has the code, did not come whole, the SDK uses the status as the code.
 
     >>> is_decision(412, "PreconditionFailed"), is_decision(503, "SlowDown"), is_decision(404, "404")
     (True, False, False)

@@ -26,15 +26,13 @@ def prepare(
 ) -> None:
     """Where Lambda takes a snapshot of this process, load into it what the first request will need.
 
-    One object is read, so that the SDK loads all that a request needs and goes all the way to S3. What S3
-    responds does not matter, nor whether it does: the function's first request meets the same fault and says
+    One object is read, so that the SDK loads all that a request needs and goes all the way to S3. S3's
+    response, or the lack of one, does not matter: the function's first request meets the same fault and says
     so. No connection stays open, because every restored copy would have it.
 
     Args:
-        client: made by `connect`; the one that the function will use.
-        bucket: the bucket's name.
-        owner: the ID of the AWS account that the bucket must belong to.
-        key: a key that the function may read; there need not be an object.
+        client: the one that the function will use.
+        key: one that the function may read; there need not be an object.
         load: loads what the function otherwise loads when it needs it.
     """
     # https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime
@@ -54,8 +52,8 @@ def prepare(
 def _reseed() -> None:
     """Seed anew what was seeded before the snapshot: all restored copies would draw the same numbers.
 
-    Those are the generator of the module `random` and OpenSSL's, of which TLS makes its keys. OpenSSL's
-    takes entropy of the system, too, whenever something is added.
+    These are the generator of the module `random` and OpenSSL's, of which TLS makes its keys. OpenSSL's takes
+    entropy of the system, too, whenever something is added.
     """
     random.seed()
     ssl.RAND_add(os.urandom(32), 32.0)

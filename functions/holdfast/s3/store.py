@@ -5,12 +5,12 @@ could have it by now: S3 then refuses the request, and no state goes to a strang
 
 Every write says what it expects to find. A failed precondition is an outcome (`PreconditionFailed`), not an
 error: the caller looks again and decides. A request whose response was lost is retried with the same
-condition until S3 decides or the deadline passes. So a failed precondition can mean "your own first attempt
-took effect": the caller compares what it finds.
+condition. So a failed precondition can mean "your own first attempt took effect": the caller compares what it
+finds.
 
-A response of which only the beginning came is a lost one. The SDK does not notice: it takes the end of the
-connection for the end of the headers. So every response is checked here, and nothing is read by a HEAD,
-whose response ends with its headers and could lack any of them.
+A response that came only in part is a lost one. The SDK does not notice: it takes the end of the connection
+for the end of the headers. So every response is checked here, and nothing is read by a HEAD, whose response
+ends with its headers and could lack any of them.
 """
 
 import base64
@@ -64,7 +64,7 @@ https://docs.aws.amazon.com/sdk-for-kotlin/api/latest/s3/aws.sdk.kotlin.services
 _BUDGET = 15.0
 
 _LISTED_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z", re.ASCII)
-"""How lists of S3 have a time."""
+"""A time in S3's lists."""
 
 _T = TypeVar("_T")
 
@@ -75,9 +75,7 @@ class ObjectVersion:
 
     Attributes:
         etag: opaque; the condition of the next write.
-        version_id: which of the key's versions this is; empty in a bucket without versioning.
-        size: bytes.
-        last_modified: when S3 took it, in whole seconds.
+        version_id: empty in a bucket without versioning.
         metadata: user metadata, decoded.
         has_own_etag: whether no other version of the key ever has this ETag. Under a KMS key an ETag is no
             digest of the bytes; otherwise equal bytes have equal ETags.
@@ -93,13 +91,7 @@ class ObjectVersion:
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """An object with its body.
-
-    Attributes:
-        version: what S3 tells about it.
-        body: its bytes.
-        read_at: S3's clock when it responded, in whole seconds.
-    """
+    """An object with its body; `read_at` is S3's clock when it responded, in whole seconds."""
 
     version: ObjectVersion
     body: bytes
@@ -108,26 +100,14 @@ class Object:
 
 @dataclass(frozen=True, slots=True)
 class Larger:
-    """An object that was not read, because it has more bytes than the reader takes.
-
-    Attributes:
-        size: bytes.
-    """
+    """An object that was not read, because it has more bytes than the reader takes."""
 
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One entry in the history of a key: a version or a delete marker.
-
-    Attributes:
-        id: which version it is.
-        last_modified: when S3 took it; AWS tells whole seconds.
-        is_current: whether it is the newest entry.
-        is_delete_marker: whether it says that the key was deleted; it then has no body.
-        size: bytes; None for a delete marker.
-    """
+    """One entry in the history of a key: a version, or a delete marker, which has neither body nor size."""
 
     id: str
     last_modified: datetime
@@ -138,13 +118,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class ListedKey:
-    """A current object, as a list of keys tells of it.
-
-    Attributes:
-        key: which object.
-        size: bytes.
-        last_modified: when S3 took it; AWS tells whole seconds.
-    """
+    """A current object in a list of keys."""
 
     key: str
     size: int
@@ -153,10 +127,9 @@ class ListedKey:
 
 @dataclass(frozen=True, slots=True)
 class KeysPage:
-    """A page of keys.
+    """A page of keys, in order of their UTF-8 bytes.
 
     Attributes:
-        keys: in order of their UTF-8 bytes.
         last: the key after which the next page begins; None if there is none.
     """
 
@@ -169,8 +142,8 @@ class VersionsPage:
     """A page of the versions and delete markers of several keys.
 
     Attributes:
-        entries: with their keys, in order of the keys; of each key the newest first, as far as the times
-            tell. The current one always comes first.
+        entries: in order of their keys; of each key the current one first, then the newest, as far as times
+            tell.
         last: the key and the version ID after which the next page begins; None if there is none.
     """
 
@@ -194,21 +167,17 @@ class IfMatch:
 class Stored:
     """The write took effect.
 
-    Attributes:
-        version: as a read will tell it. Its time is S3's clock when it responded, which can be later than
-            the one that a read will tell.
+    The version's time is S3's clock when it responded, which can be later than the one that a read tells.
     """
 
     version: ObjectVersion
 
     @property
     def etag(self) -> str:
-        """The ETag of the new version."""
         return self.version.etag
 
     @property
     def version_id(self) -> str:
-        """The ID of the new version."""
         return self.version.version_id
 
 
@@ -238,11 +207,8 @@ class _Empty:
 def connect(session: "boto3.Session | None" = None, *, endpoint_url: str | None = None) -> "S3Client":
     """Make an S3 client that leaves retries to `Store`; keep it as long as the process lives.
 
-    No connection is opened before the first request.
-
-    Args:
-        session: whose credentials and region; by default those of the environment.
-        endpoint_url: where S3 is; by default what the environment says, else AWS.
+    Credentials and region are the session's; by default those of the environment. No connection is opened
+    before the first request.
     """
     config = Config(
         connect_timeout=CONNECT_TIMEOUT,
@@ -260,7 +226,7 @@ def connect(session: "boto3.Session | None" = None, *, endpoint_url: str | None 
 def sdk_session() -> botocore.session.Session:
     """Return a new session of the SDK, with credentials of its own.
 
-    The sessions of a process share the SDK's description of S3. To read it takes longer than all else that
+    The sessions of a process share the SDK's description of S3: reading it takes longer than all else that
     another client needs.
     """
     session = botocore.session.get_session()
@@ -275,8 +241,7 @@ def _description_of_s3() -> Any:
 
 
 def _timestamp(value: Any) -> datetime:
-    """Parse a time as the SDK does. A list of 1,000 keys has as many, and the SDK's own way takes two thirds
-    of all that it does with such a list."""
+    """Parse a time as the SDK does, whose own way takes two thirds of its time for a list of 1,000 keys."""
     if isinstance(value, str) and _LISTED_TIME.fullmatch(value):
         return datetime.fromisoformat(value)
     parsed: datetime = parse_timestamp(value)
@@ -293,17 +258,16 @@ def _send_at_once(request: "AWSPreparedRequest", **_: Any) -> None:
 def is_unique(version_id: str) -> bool:
     """Return whether a version ID names one object alone, for ever.
 
-    Not where the bucket's versioning is off or suspended: there every object has none, or is the version
-    `null`.
+    Where the bucket's versioning is off or suspended, an object has no version ID, or `null`.
     """
     return version_id not in ("", "null")
 
 
 def deadline(remaining_milliseconds: int) -> float:
-    """Return the `time.monotonic()` second after which a function with this much time left starts no request.
+    """Return the deadline of a function with this much time left.
 
-    Early enough for the last one to time out before the function is stopped: no write lands long after it
-    was responded to.
+    It is early enough for the last request to time out before the function is stopped: no write lands long
+    after its response.
     """
     last_request = CONNECT_TIMEOUT + READ_TIMEOUT
     return time.monotonic() + min(_BUDGET, remaining_milliseconds / 1000 - last_request - 1)
@@ -311,12 +275,6 @@ def deadline(remaining_milliseconds: int) -> float:
 
 class Store:
     """One bucket, for the time of one request. Several threads may use it at the same time.
-
-    Args:
-        client: an S3 client made by `connect`.
-        bucket: the bucket's name.
-        owner: the ID of the AWS account that the bucket must belong to.
-        deadline: `time.monotonic()` seconds after which no request starts any more.
 
     Attributes:
         requests: the name of every request that was sent to S3, retries included.
@@ -339,14 +297,8 @@ class Store:
     def read(self, key: str, version_id: str | None = None) -> Object | None:
         """Read an object, or None if there is none.
 
-        Args:
-            key: which object.
-            version_id: which of its versions; the current one by default. A delete marker reads as None, and
-                what is no version ID of S3.
-
-        Raises:
-            OutcomeUnknown: S3 did not respond in time.
-            StorageRefused: S3 refuses the function.
+        Without a version ID the current version is read. A delete marker reads as None, and so does a version
+        ID that S3 cannot have given.
         """
         which = _which(version_id)
 
@@ -356,17 +308,7 @@ class Store:
         return self._decided("GetObject", _none_if_invalid(get, which), _absent(version_id))
 
     def read_at_most(self, key: str, limit: int, version_id: str | None = None) -> Object | Larger | None:
-        """Read an object, or None if there is none.
-
-        Args:
-            key: which object.
-            limit: bytes; of an object with more, only the length is read.
-            version_id: as for `read`.
-
-        Raises:
-            OutcomeUnknown: S3 did not respond in time.
-            StorageRefused: S3 refuses the function.
-        """
+        """Read an object as `read` does; of one with more bytes than the limit, only the length."""
         which = _which(version_id)
 
         def get() -> Object | Larger | None:
@@ -383,16 +325,8 @@ class Store:
     def read_version(self, key: str, version_id: str | None = None) -> ObjectVersion | None:
         """Read what S3 tells about a version of an object, or None if there is none.
 
-        By reading its first byte: that the byte came tells that all headers before it did. An object of zero
-        bytes has none, and costs a second request.
-
-        Args:
-            key: which object.
-            version_id: as for `read`.
-
-        Raises:
-            OutcomeUnknown: S3 did not respond in time.
-            StorageRefused: S3 refuses the function.
+        It reads the first byte: if that came, so did all headers. An object of zero bytes has none, and costs
+        a second request.
         """
         which = _which(version_id)
 
@@ -406,7 +340,6 @@ class Store:
         return found.version if found else None
 
     def _get(self, key: str, **which: Any) -> Object:
-        """Read an object, or the part of it that is asked for."""
         return _object(self._begun(key, **which))
 
     def _begun(self, key: str, **which: Any) -> "GetObjectOutputTypeDef":
@@ -427,13 +360,7 @@ class Store:
         of a version and a marker of the same second is unknown, except for the current one.
 
         Args:
-            key: which object.
-            after: the ID of the version after which the list begins; all of the history by default.
-            page_size: entries that one request asks for.
-
-        Raises:
-            OutcomeUnknown: S3 did not respond in time.
-            StorageRefused: S3 refuses the caller.
+            after: the ID of the version after which the list begins.
         """
         where = {"KeyMarker": key, "VersionIdMarker": after} if after else {}
         while True:
@@ -455,17 +382,11 @@ class Store:
         """List the versions and delete markers of the keys that begin with a prefix, by one request.
 
         Args:
-            prefix: what the keys begin with.
-            after: key and version ID after which the page begins: `last` of the page before, or of one of
-                its entries; without a version ID, after all entries of the key, which need not exist.
-            page_size: entries that the page has at most.
+            after: key and version ID after which the page begins: `last` of the page before, or of one of its
+                entries; without a version ID, after all entries of the key, which need not exist.
 
         Returns:
             The page; None if S3 does not take `after`, which it then did not give.
-
-        Raises:
-            OutcomeUnknown: S3 did not respond in time.
-            StorageRefused: S3 refuses the caller.
         """
         markers = zip(("KeyMarker", "VersionIdMarker"), after or ("", ""), strict=True)
         where = {name: value for name, value in markers if value}
@@ -501,16 +422,7 @@ class Store:
         return self._decided("ListObjectVersions", list_versions, {})
 
     def list_keys(self, prefix: str, *, page_size: int = 1000) -> Iterator[str]:
-        """List the keys of the current objects that begin with a prefix, page by page.
-
-        Args:
-            prefix: what the keys begin with.
-            page_size: keys that one request asks for.
-
-        Raises:
-            OutcomeUnknown: S3 did not respond in time.
-            StorageRefused: S3 denies the caller access.
-        """
+        """List the keys of the current objects that begin with a prefix, page by page."""
         after: dict[str, str] = {}
         while True:
             page = self._list_objects(Prefix=prefix, MaxKeys=page_size, **after)
@@ -524,13 +436,7 @@ class Store:
         """List the current objects whose keys begin with a prefix, by one request.
 
         Args:
-            prefix: what the keys begin with.
             after: the key after which the page begins; there need not be an object.
-            page_size: keys that the page has at most.
-
-        Raises:
-            OutcomeUnknown: S3 did not respond in time.
-            StorageRefused: S3 denies the caller access.
         """
         where = {"StartAfter": after} if after else {}
         while True:
@@ -568,16 +474,9 @@ class Store:
         """Write an object under a condition.
 
         Args:
-            key: where to.
-            body: the object.
-            condition: what must lie there.
             metadata: user metadata; values are encoded and cut.
             tags: for lifecycle rules.
             retention: how long S3 keeps this version from being deleted; None leaves that to the bucket.
-
-        Raises:
-            OutcomeUnknown: S3 did not decide in time; the write may have taken effect.
-            StorageRefused: S3 refuses the function.
         """
         encoded = {name: object_metadata.encode_named(name, value) for name, value in metadata.items()}
         request: dict[str, Any] = {
@@ -614,12 +513,7 @@ class Store:
         return self._decided("PutObject", put, outcomes)
 
     def delete(self, key: str, condition: IfMatch) -> Deleted | PreconditionFailed:
-        """Delete an object under a condition; one that is gone already counts as deleted.
-
-        Raises:
-            OutcomeUnknown: S3 did not decide in time; the delete may have taken effect.
-            StorageRefused: S3 refuses the function.
-        """
+        """Delete an object under a condition; one that is gone already counts as deleted."""
 
         def delete() -> Deleted:
             self._client.delete_object(**self._where, Key=key, IfMatch=condition.etag)
@@ -631,11 +525,7 @@ class Store:
     def discard(self, key: str) -> Deleted:
         """Delete an object of a bucket without versioning, whatever it is by now.
 
-        Only for objects whose keys are random, which nobody writes a second time.
-
-        Raises:
-            OutcomeUnknown: S3 did not decide in time; the delete may have taken effect.
-            StorageRefused: S3 refuses the function.
+        Only for objects with random keys, which nobody writes a second time.
         """
 
         def delete() -> Deleted:
@@ -649,10 +539,6 @@ class Store:
 
         Every other version of the key stays as it is, whenever and however often the request arrives. If the
         version is the current one, the one before it becomes current.
-
-        Raises:
-            OutcomeUnknown: S3 did not decide in time; the removal may have taken effect.
-            StorageRefused: S3 refuses the function for another reason than the version's protection.
         """
         if not is_unique(version_id):
             raise ValueError("without versioning there is no version to remove")  # it would be any object
@@ -687,7 +573,7 @@ def _absent(version_id: str | None) -> dict[int, None]:
 def _none_if_invalid(get: Callable[[], _T | None], which: Mapping[str, str]) -> Callable[[], _T | None]:
     """Return a call that takes a version ID which S3 cannot have given for one of no version.
 
-    S3 says 400 of such a one, and 404 of one that it could have given.
+    S3 says 400 of such an ID, and 404 of one that it could have given.
     """
 
     def get_or_none() -> _T | None:
@@ -706,7 +592,7 @@ def _is_invalid_argument(error: ClientError) -> bool:
 
 
 def _object(response: "GetObjectOutputTypeDef") -> Object:
-    """Return what a response tells, once its body has come to its end."""
+    """Return the object of a response, once its body has come to its end."""
     try:
         body = response["Body"].read()
         read_at = _require_whole(response, body)
@@ -721,16 +607,10 @@ def _object(response: "GetObjectOutputTypeDef") -> Object:
 
 
 def _require_whole(response: Mapping[str, Any], body: bytes) -> datetime:
-    """Check that a response has come to its end.
+    """Check that a response has come to its end, and return S3's clock when it responded.
 
-    A response with a body has if the body has, which comes last. Of one without a body, only the fields that
-    S3 always sends can be checked: a field that comes after all of them can still be missing or cut.
-
-    Returns:
-        S3's clock when it responded, in whole seconds.
-
-    Raises:
-        ResponseCutShortError: it has not.
+    A response with a body is whole if its body is, which comes last. Of one without a body, only the fields
+    that S3 always sends can be checked: a field that comes after all of them can still be missing or cut.
     """
     headers = response["ResponseMetadata"]["HTTPHeaders"]
     date = headers.get("date", "")
