@@ -31,8 +31,8 @@ def prepare(
     so. No connection stays open, because every restored copy would have it.
 
     Args:
-        client: the one that the function will use.
-        key: one that the function may read; there need not be an object.
+        client: the function's own.
+        key: the function may read it; there need not be an object.
         load: loads what the function otherwise loads when it needs it.
     """
     # https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime

@@ -167,7 +167,7 @@ class IfMatch:
 class Stored:
     """The write took effect.
 
-    The version's time is S3's clock when it responded, which can be later than the one that a read tells.
+    The version's time is S3's clock when it responded, which can be later than the time that a read tells.
     """
 
     version: ObjectVersion
