@@ -10,7 +10,7 @@ from holdfast.access import Caller
 
 
 class AuthMethod(StrEnum):
-    """How somebody proved who they are. Logs, session records and the authorizer's context have the value."""
+    """How a caller proved who they are. Logs, session records and the authorizer's context have the value."""
 
     TOKEN = "token"  # noqa: S105 the name of a method, not a secret
     SESSION = "session"
@@ -41,14 +41,10 @@ LOGGED: Final = ("principal", "role", "source", "trust", "subject")
 
 @dataclass(frozen=True, slots=True)
 class Authenticated:
-    """Somebody who proved who they are.
+    """A caller who proved who they are.
 
     Attributes:
-        caller: who they are, with role and scope.
-        method: how they proved it.
-        trust: the name of the trust record that gave role and scope; empty for a token.
-        trust_id: the ID of that record.
-        subject: who they are in full: `<issuer>#<subject>` or an ARN; empty for a token.
+        trust: empty for a token, like `trust_id` and `subject`.
         ends: when an ID token ends, in seconds since 1970, as API Gateway may cache this for longer; else 0.
         expires: when the credentials end, in seconds since 1970; 0 if they do not, or nobody knows.
     """
@@ -77,10 +73,6 @@ class Authenticated:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """Somebody who did not prove who they are.
-
-    Attributes:
-        reason: for the log.
-    """
+    """A caller who did not prove who they are. The reason is for the log."""
 
     reason: DenialReason

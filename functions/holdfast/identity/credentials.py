@@ -54,7 +54,6 @@ class SessionCredentials:
     secret: str = field(repr=False)
 
     def log_fields(self) -> dict[str, str]:
-        """Return what the log may say of these credentials."""
         return {"session": self.session_id}
 
 
@@ -65,7 +64,7 @@ class IdToken:
     jwt: str = field(repr=False)
 
     def log_fields(self) -> dict[str, str]:
-        """Return what the log may say of these credentials: nothing before they are verified."""
+        """Return nothing: the log may say nothing of it before it is verified."""
         return {}
 
 
@@ -73,13 +72,10 @@ Credentials = TokenCredentials | SessionCredentials | IdToken
 
 
 def parse(authorization: str) -> Credentials | None:
-    """Parse an `Authorization` header: Basic (RFC 7617) or Bearer (RFC 6750).
+    """Parse an `Authorization` header: Basic (RFC 7617) or Bearer (RFC 6750); None if it has no known form.
 
-    Bearer brings an ID token, which has three parts, or an ID and a secret, which `bearer` joins to two.
-
-    Returns:
-        The credentials, or None if they have no known form. An ID among them is valid, so that it can be part
-        of an S3 key.
+    Bearer brings an ID token, which has three parts, or an ID and a secret, which `bearer` joins to two. An
+    ID that is returned is valid, so that it can be part of an S3 key.
     """
     header = _HEADER.fullmatch(authorization)
     if header is None:
@@ -120,27 +116,24 @@ def _id_token(text: str) -> IdToken | None:
 
 
 def is_record_id(text: str) -> bool:
-    """Return whether a text is a valid ID of a record: twenty lower-case letters and digits."""
+    """Return whether a text is the ID of a token or a trust record: twenty lower-case letters and digits."""
     return _ID.fullmatch(text) is not None
 
 
 def is_token_id(text: str) -> bool:
-    """Return whether a text is a valid token ID."""
     return is_record_id(text)
 
 
 def is_session_id(text: str) -> bool:
-    """Return whether a text is a valid session ID."""
     return text.startswith(_SESSION_PREFIX) and is_record_id(text.removeprefix(_SESSION_PREFIX))
 
 
 def new_id() -> str:
-    """Return a new random ID of a token or of a trust record."""
+    """Return a new ID of a token or of a trust record."""
     return "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
 
 
 def new_session_id() -> str:
-    """Return a new random ID of a session."""
     return _SESSION_PREFIX + new_id()
 
 
@@ -161,7 +154,6 @@ def is_secret(text: str) -> bool:
 
 
 def secret_sha256(secret: str) -> str:
-    """Return what is stored of a secret: its SHA-256, hexadecimal."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

@@ -8,8 +8,9 @@ from holdfast.s3 import object_metadata
 def principal(identity: str) -> str:
     """Return the principal of an identity that others assign: `arn:…` or `oidc:<issuer>#<subject>`.
 
-    It is the identity itself if S3's metadata keeps it whole. A cut one could stand for several callers, and
-    one could release another's lock. So a longer one becomes its digest, with as much of its end as has room.
+    It is the identity itself if S3's metadata keeps that whole. A cut one could stand for several callers,
+    and one could release another's lock. So a longer one becomes its digest, with as much of its end as has
+    room.
 
     >>> principal("arn:aws:sts::123456789012:assumed-role/Deployer/ada")
     'arn:aws:sts::123456789012:assumed-role/Deployer/ada'

@@ -1,5 +1,7 @@
 """The fields of stored records, parsed strictly: a record that was edited by hand must fail closed.
 
+A member of another type than expected raises `TypeError`, a wrong value `ValueError`.
+
 Every record has a schema version, as the member `schema`; one without has version 1. The version tells a
 person which release wrote a record. No reader refuses a higher one, and this rule makes that safe:
 
@@ -22,18 +24,13 @@ from holdfast import json_object
 from holdfast.access import check_pattern
 
 SCHEMA: Final = 1
-"""The schema version of the records that this release writes."""
+"""The schema version that this release writes."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 def check_schema(document: Mapping[str, Any]) -> None:
-    """Check the schema version of a record; any whole number from 1 is valid.
-
-    Raises:
-        TypeError: the version is not a whole number.
-        ValueError: the version is below 1.
-    """
+    """Check the schema version of a record; any whole number from 1 is valid."""
     version = document.get("schema", 1)
     if type(version) is not int:  # True is an int to isinstance
         raise TypeError("expected a whole number as 'schema'")
@@ -45,7 +42,6 @@ def newer(document: Mapping[str, Any], known: Collection[str]) -> Mapping[str, A
     """Return what a newer release stored in a record: unknown members, and a higher schema version.
 
     Args:
-        document: the record, with a valid schema version.
         known: the names of the members that this release stores.
     """
     return {
@@ -65,47 +61,28 @@ def is_newer(body: bytes) -> bool:
 
 
 def text(value: object) -> str:
-    """Return a text unchanged.
-
-    Raises:
-        TypeError: the value is not a text.
-    """
+    """Return a text unchanged."""
     if not isinstance(value, str):
         raise TypeError("expected text")
     return value
 
 
 def sha256(value: object) -> str:
-    """Return a SHA-256 in hexadecimal unchanged.
-
-    Raises:
-        TypeError: the value is not a text.
-        ValueError: it is not a SHA-256.
-    """
+    """Return a SHA-256 in hexadecimal unchanged."""
     if not _SHA256.fullmatch(text(value)):
         raise ValueError("expected a SHA-256 in hexadecimal")
     return text(value)
 
 
 def scope(value: object) -> tuple[str, ...]:
-    """Return scope patterns.
-
-    Raises:
-        TypeError: the value is not a list of them, or an empty one.
-        ValueError: a pattern is malformed.
-    """
+    """Return scope patterns; an empty list is a `TypeError`."""
     if not isinstance(value, list | tuple) or not value:
         raise TypeError("expected a list of scope patterns")
     return tuple(check_pattern(text(pattern)) for pattern in value)
 
 
 def time(value: object) -> datetime:
-    """Parse a time.
-
-    Raises:
-        TypeError: the value is not a text.
-        ValueError: it is not a time, has no zone, or is not of the years 1 to 9999 in UTC.
-    """
+    """Parse a time, which must have a zone and be of the years 1 to 9999 in UTC."""
     read = datetime.fromisoformat(text(value))
     if read.tzinfo is None:
         raise ValueError("expected a time with its zone")
@@ -116,12 +93,7 @@ def time(value: object) -> datetime:
 
 
 def optional_time(value: object) -> datetime | None:
-    """Parse a time that may be null.
-
-    Raises:
-        TypeError: the value is neither null nor a text.
-        ValueError: it is not a time, or has no zone.
-    """
+    """Parse a time that may be null."""
     return None if value is None else time(value)
 
 
@@ -131,5 +103,5 @@ def whole_seconds(moment: datetime) -> datetime:
 
 
 def written(moment: datetime | None) -> str | None:
-    """Return the text of a time that may be missing."""
+    """Return a time as a record has its text; None if it is missing."""
     return None if moment is None else moment.isoformat(timespec="seconds")

@@ -29,7 +29,6 @@ def for_id_token(bearer: Authenticated, *, now: datetime) -> Authenticated:
 
     Args:
         bearer: the caller that the authorizer authenticated.
-        now: the time.
 
     Raises:
         NotAllowed: they authenticated in another way, or their ID token has ended.
@@ -54,9 +53,9 @@ def for_aws_role(arn: str | None, account: str, read_records: Callable[[], Recor
     AWS's, may let through a request that AWS never saw: the ARN is the only proof.
 
     Args:
-        arn: of the caller, as AWS verified it; None if it verified nobody.
+        arn: the caller's, as AWS verified it; None if it verified nobody.
         account: the team's AWS account.
-        read_records: reads the trust records; called only for a role of the account.
+        read_records: called only for a role of the account.
 
     Raises:
         NotSigned: AWS verified nobody.
@@ -86,11 +85,7 @@ def for_aws_role(arn: str | None, account: str, read_records: Callable[[], Recor
 def create(store: Store, bearer: Authenticated, *, now: datetime, seconds: int) -> tuple[Session, str]:
     """Create and store a session for a caller that `for_id_token` or `for_aws_role` returned.
 
-    Returns:
-        The record, and the secret to show once.
-
-    Raises:
-        OutcomeUnknown: S3 did not say whether the record was stored.
+    `OutcomeUnknown` may also mean that the record was stored.
     """
     session, secret = sessions.create(bearer, now=now, seconds=seconds)
     # The function may not read sessions: it cannot tell its own lost attempt from somebody else's record.

@@ -1,4 +1,4 @@
-"""Sessions: credentials for some hours, for somebody who proved in another way who they are."""
+"""Sessions: credentials for some hours, for a caller who proved in another way who they are."""
 
 import hmac
 import json
@@ -22,7 +22,7 @@ from holdfast.identity.records import whole_seconds, written
 from holdfast.identity.trust import Records
 
 DEFAULT_SECONDS: Final = 3600
-"""How long a session lasts unless the request for it says otherwise."""
+"""How long a session lasts unless its request says otherwise."""
 MIN_SECONDS: Final = 300
 MAX_SECONDS: Final = 43_200
 
@@ -34,20 +34,10 @@ _NO_SECRET = secret_sha256("")  # compared with where there is no other; it neve
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session's record, as it lies in the bucket; it holds the secret's hash, never the secret.
+    """A session's record.
 
-    The trust record says what the bearer may do, so that the session ends with it.
-
-    Attributes:
-        id: the user name of HTTP Basic.
-        secret_sha256: SHA-256 of the secret, hexadecimal.
-        principal: who its bearer is, the same in all of their sessions.
-        subject: the same in full: `<issuer>#<subject>`, or the caller's ARN.
-        trust: the name of the trust record that grants it.
-        trust_id: the ID of that record.
-        source: how its bearer proved who they are.
-        created: when.
-        expires: when it ends.
+    The trust record says what the bearer may do, so that the session ends with it. The ID is the user name of
+    HTTP Basic.
     """
 
     id: str
@@ -62,21 +52,15 @@ class Session:
 
     @property
     def key(self) -> str:
-        """The S3 key of the record."""
         return session_key(self.id)
 
     def to_json(self) -> bytes:
-        """Return the record as it is stored."""
         times = {"created": written(self.created), "expires": written(self.expires)}
         return json.dumps({"schema": records.SCHEMA, **asdict(self), **times}, indent=2).encode()
 
     @classmethod
     def from_json(cls, body: bytes) -> "Session":
-        """Parse a stored record, also one of a newer schema (see `records`).
-
-        Raises:
-            ValueError: the body is not a valid session record.
-        """
+        """Parse a stored record, also one of a newer schema (see `records`)."""
         try:
             document = json_object.parse(body)
             records.check_schema(document)
@@ -109,11 +93,7 @@ def _source(value: object) -> Source:
 
 
 def source_of(method: AuthMethod) -> Source:
-    """Return a method of authentication if it may become a session.
-
-    Raises:
-        ValueError: it may not.
-    """
+    """Return a method of authentication if it may become a session, else raise `ValueError`."""
     match method:
         case AuthMethod.OIDC | AuthMethod.AWS:
             return method
@@ -127,18 +107,9 @@ def session_key(session_id: str) -> str:
 
 
 def create(bearer: Authenticated, *, now: datetime, seconds: int) -> tuple[Session, str]:
-    """Create a session.
+    """Create a session that lasts so many seconds.
 
-    Args:
-        bearer: who gets it, authenticated by an ID token or by AWS.
-        now: the time.
-        seconds: how long it lasts.
-
-    Returns:
-        The record to store, and the secret to show once.
-
-    Raises:
-        ValueError: the bearer authenticated in another way.
+    Its bearer is authenticated by an ID token or by AWS; another one is a `ValueError`.
     """
     secret = new_secret()
     session = Session(
@@ -160,15 +131,11 @@ def authenticate(
 ) -> Authenticated | Denied:
     """Decide whether credentials are those of a valid session whose trust record still exists.
 
-    Args:
-        credentials: what the request brought.
-        session: the record of that ID, if there is one.
-        trusted: the team's trust records.
-        now: the time.
+    The caller has the role and scope that the trust record has now. A session whose trust record was removed
+    or re-created is denied.
 
-    Returns:
-        The caller, with the role and scope that the trust record has now. A session whose trust record was
-        removed or re-created is denied.
+    Args:
+        session: the record of the credentials' ID, if there is one.
     """
     has_secret = _has_secret(credentials, session)
     if session is None or not has_secret:
@@ -195,13 +162,9 @@ def _has_secret(credentials: SessionCredentials, session: Session | None) -> boo
 
 
 def seconds(body: bytes) -> int:
-    """Return how long a session shall last, by the body of a request for one.
+    """Return how long a session shall last, by its request's body: empty, or as `{"seconds": 3600}`.
 
-    Args:
-        body: empty, or as `{"seconds": 3600}`.
-
-    Raises:
-        InvalidBody: with the rule that the body broke.
+    `InvalidBody` says which rule the body broke.
     """
     if not body:
         return DEFAULT_SECONDS

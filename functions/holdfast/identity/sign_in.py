@@ -1,9 +1,9 @@
 """Sign-in: decide who the caller is, by the credentials of a request.
 
 API Gateway caches the outcome for 60 seconds. A denial is an outcome. A fault of S3 or of an issuer is
-raised, and nothing is cached then. The cache's key
-is the `Authorization` header alone, so whatever ends meanwhile (a token, a session, an ID token or the trust
-record behind it) may stay valid for at most 60 seconds.
+raised, and nothing is cached then. The cache's key is the `Authorization` header alone, so whatever ends
+meanwhile (a token, a session, an ID token or the trust record behind it) may stay valid for at most 60
+seconds.
 """
 
 from collections.abc import Callable
@@ -20,17 +20,13 @@ from holdfast.s3.store import Store
 def sign_in(
     credentials: Credentials | None, store: Store, seconds_left: Callable[[], float]
 ) -> Authenticated | Denied:
-    """Decide who the caller is, by the credentials.
+    """Decide who the caller is, by the credentials; None stands for a header of no known form.
 
     Args:
-        credentials: what the request brought, or None for a header of no known form.
-        store: has the records.
         seconds_left: returns how long the invocation may still take.
 
     Raises:
-        HoldfastError: S3 did not respond, or refuses the function.
         IssuerUnreachable: the keys of an ID token's issuer could not be fetched.
-        ValueError: the record that decides is damaged.
     """
     match credentials:
         case TokenCredentials():
@@ -58,7 +54,7 @@ def _with_session(credentials: SessionCredentials, store: Store) -> Authenticate
 
 
 def load_for_id_tokens() -> None:
-    """Load what is otherwise loaded when the first ID token comes: the JWT library, most of all."""
+    """Load what otherwise the first ID token loads: the JWT library, most of all."""
     from holdfast.identity.oidc import fetch, keys, verify  # noqa: F401 to have them loaded
 
 

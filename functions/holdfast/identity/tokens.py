@@ -26,12 +26,7 @@ _NO_SECRET = secret_sha256("")  # compared with where there is no other; it neve
 
 @dataclass(frozen=True, slots=True)
 class Previous:
-    """The secret that a rotation replaced.
-
-    Attributes:
-        secret_sha256: SHA-256 of the secret, hexadecimal.
-        until: when it ends.
-    """
+    """The secret that a rotation replaced, and when it ends."""
 
     secret_sha256: str
     until: datetime
@@ -39,23 +34,12 @@ class Previous:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """An access token's record, as it lies in the bucket; it holds the secret's hash, never the secret.
+    """An access token's record.
 
     Attributes:
         id: the user name of HTTP Basic.
-        secret_sha256: SHA-256 of the secret, hexadecimal.
-        role: what the bearer may do.
-        scope: to which states.
-        description: the operator's note.
-        created: when.
-        created_by: the AWS identity that created it.
-        expires: when it ends, or None for never.
         rotated: when it got its secret, if that is not the first one.
-        rotated_by: the AWS identity that gave it.
         previous: the secret before that, while it may be valid.
-        revoked: when it was revoked, or None.
-        revoked_by: the AWS identity that revoked it.
-        newer: what a newer release stored in the record; a change of the record keeps it.
     """
 
     id: str
@@ -75,12 +59,10 @@ class Token:
 
     @property
     def key(self) -> str:
-        """The S3 key of the record."""
         return token_key(self.id)
 
     @property
     def caller(self) -> Caller:
-        """The caller that this token stands for."""
         return Caller(f"token:{self.id}", self.role, self.scope)
 
     def status(self, now: datetime) -> Status:
@@ -92,7 +74,6 @@ class Token:
         return "active"
 
     def to_json(self) -> bytes:
-        """Return the record as it is stored."""
         return json.dumps({**self._members(), **self.newer}, indent=2).encode()
 
     def _members(self) -> dict[str, Any]:
@@ -117,11 +98,7 @@ class Token:
 
     @classmethod
     def from_json(cls, body: bytes) -> "Token":
-        """Parse a stored record, also one of a newer schema (see `records`).
-
-        Raises:
-            ValueError: the body is not a valid token record.
-        """
+        """Parse a stored record, also one of a newer schema (see `records`)."""
         try:
             document = json_object.parse(body)
             records.check_schema(document)
@@ -174,19 +151,7 @@ def create(
 ) -> tuple[Token, str]:
     """Create an access token.
 
-    Args:
-        role: what the bearer may do.
-        scope: to which states.
-        description: the operator's note.
-        created_by: the AWS identity that creates it.
-        now: the time.
-        expires: when it ends, or None for never.
-
-    Returns:
-        The record to store, and the secret to show once.
-
-    Raises:
-        ValueError: the scope is empty, a pattern is malformed, or `expires` has passed.
+    An empty scope, a malformed pattern or an `expires` that has passed is a `ValueError`.
     """
     if not scope:
         raise ValueError("a token needs at least one scope pattern; '*' is every state")
@@ -209,18 +174,11 @@ def rotate(
 ) -> tuple[Token, str]:
     """Replace a token's secret. The one before it stays valid for a while, an older one does not.
 
+    A token that is revoked or expired is a `ValueError`, and so is an `expires` that has passed.
+
     Args:
-        token: its record.
-        rotated_by: the AWS identity that asks for it.
-        now: the time.
-        keep: how long the old secret stays valid; it ends with the token at the latest.
-        expires: when the token ends from now on, or None for never.
-
-    Returns:
-        The record to store, and the new secret to show once.
-
-    Raises:
-        ValueError: the token is revoked or expired, `expires` has passed, or `keep` is negative.
+        keep: how long the old secret stays valid, not negative; it ends with the token at the latest.
+        expires: when the token ends from now on.
     """
     status = token.status(now)
     if status != "active":
@@ -250,7 +208,7 @@ def _end(expires: datetime | None, now: datetime) -> datetime | None:
 
 
 def lifetime(token: Token) -> timedelta | None:
-    """Return for how long a token was created or last rotated, or None for ever.
+    """Return how long a token lasts from when it was created or last rotated; None for ever.
 
     A rotation renews it by that.
     """
@@ -272,9 +230,7 @@ def authenticate(
     An unknown ID costs the same comparisons as a wrong secret, so the two cannot be told apart.
 
     Args:
-        credentials: what the request brought.
-        token: the record of that ID, if there is one.
-        now: the time.
+        token: the record of the credentials' ID, if there is one.
     """
     has_secret = _has_secret(credentials, token, now)
     if token is None or not has_secret:

@@ -1,6 +1,6 @@
 """Trust records: who gets which role and scope without a stored secret.
 
-All records of a team lie in one object, so that one request finds the one that matches.
+All records of a team lie in one object, so that one request finds the matching record.
 """
 
 import json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.s3.store import Store
 
 KEY: Final = "trust/records.json"
-"""The S3 key of the object that holds all records."""
+"""The S3 key of all records."""
 
 MAX_RECORDS: Final = 500
 MAX_BYTES: Final = 256 * 1024
@@ -71,20 +71,7 @@ _OWNER_CLAIMS: Final[Mapping[str, frozenset[str]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Trust:
-    """What every trust record has.
-
-    Attributes:
-        name: unique within the team.
-        id: random; a record that is re-created under the same name has another one.
-        role: what the bearer may do.
-        scope: to which states.
-        description: the operator's note.
-        created: when.
-        created_by: the AWS identity that created it.
-        updated: when it was changed last, or None.
-        updated_by: the AWS identity that changed it.
-        newer: what a newer release stored in the record; a change of the records keeps it.
-    """
+    """What every trust record has. Its name is unique within the team."""
 
     name: str
     id: str
@@ -123,11 +110,7 @@ class OidcTrust(_Trust):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwsTrust(_Trust):
-    """Role and scope for callers with an IAM role of the team's AWS account.
-
-    Attributes:
-        aws_role: the IAM role's name, without a path.
-    """
+    """Role and scope for callers with an IAM role of the team's AWS account, named without a path."""
 
     aws_role: str
 
@@ -137,12 +120,7 @@ Trust = OidcTrust | AwsTrust
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """All trust records of a team.
-
-    Attributes:
-        records: in the order in which they were added.
-        newer: what a newer release stored beside them; a change of the records keeps it.
-    """
+    """All trust records of a team, in the order in which they were added; `newer` was stored beside them."""
 
     records: tuple[Trust, ...] = ()
     newer: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
@@ -154,17 +132,15 @@ class Records:
         return len(self.records)
 
     def named(self, name: str) -> Trust | None:
-        """Return the record of that name, if there is one."""
         return next((record for record in self if record.name == name), None)
 
     def oidc(self, issuer: str) -> tuple[OidcTrust, ...]:
-        """Return the records for an issuer."""
         return tuple(record for record in self if isinstance(record, OidcTrust) and record.issuer == issuer)
 
     def for_claims(self, claims: Mapping[str, Any]) -> OidcTrust | None:
         """Return the record that matches a verified token.
 
-        Of several that match, the one with most claims counts, then the first by name.
+        Of several, the one with most claims counts, then the first by name.
         """
         matching = [record for record in self if isinstance(record, OidcTrust) and record.matches(claims)]
         return min(matching, key=lambda record: (-len(record.claims), record.name), default=None)
@@ -178,8 +154,7 @@ class Records:
     def added(self, record: Trust) -> "Records":
         """Return these records and one more.
 
-        Raises:
-            ValueError: the name or the IAM role has a record already, or the limits are reached.
+        It is a `ValueError` if the name or the IAM role has a record already, or the limits are reached.
         """
         if self.named(record.name):
             raise ValueError(
@@ -197,8 +172,7 @@ class Records:
     def updated(self, record: Trust) -> "Records":
         """Return these records with this one in the place of the one that has its ID.
 
-        Raises:
-            ValueError: the reserve for updates is used up.
+        It is a `ValueError` if the reserve for updates is used up.
         """
         changed = replace(self, records=tuple(record if one.id == record.id else one for one in self))
         most = MAX_BYTES + UPDATE_RESERVE
@@ -207,21 +181,15 @@ class Records:
         return changed
 
     def without(self, name: str) -> "Records":
-        """Return these records without the one of that name."""
         return replace(self, records=tuple(record for record in self if record.name != name))
 
     def to_json(self) -> bytes:
-        """Return the records as they are stored."""
         documents = [{**_document(record), **record.newer} for record in self]
         return json.dumps({"schema": records.SCHEMA, "records": documents, **self.newer}, indent=2).encode()
 
 
 def parse(body: bytes) -> Records:
-    """Parse the stored records, also those of a newer schema (see `records`).
-
-    Raises:
-        ValueError: one of them is damaged; then none counts.
-    """
+    """Parse stored records, also those of a newer schema (see `records`). If one is damaged, none counts."""
     try:
         document = json_object.parse(body)
         records.check_schema(document)
@@ -237,12 +205,7 @@ def parse(body: bytes) -> Records:
 
 
 def read(store: "Store") -> Records:
-    """Read a team's records, with one request to S3; a team may have none.
-
-    Raises:
-        HoldfastError: S3 did not respond, or refuses the caller.
-        ValueError: one of the records is damaged.
-    """
+    """Read a team's records, with one request to S3; a team may have none."""
     found = store.read(KEY)
     return parse(found.body) if found else Records()
 
@@ -260,21 +223,11 @@ class Granted(TypedDict):
 def new_oidc(
     name: str, *, issuer: str, audience: str, claims: Mapping[str, str], **granted: Unpack[Granted]
 ) -> OidcTrust:
-    """Create a trust record for the ID tokens of an issuer.
-
-    Raises:
-        ValueError: with the rule that the record would break.
-    """
     common = _new(name, granted)
     return _checked_oidc(OidcTrust(issuer=issuer, audience=audience, claims=dict(claims), **common))
 
 
 def new_aws(name: str, *, aws_role: str, **granted: Unpack[Granted]) -> AwsTrust:
-    """Create a trust record for an IAM role of the team's account.
-
-    Raises:
-        ValueError: with the rule that the record would break.
-    """
     return _checked_aws(AwsTrust(aws_role=aws_role, **_new(name, granted)))
 
 
@@ -293,23 +246,14 @@ def update(
     updated_by: str,
     now: datetime,
 ) -> Trust:
-    """Change what a trust record grants. It keeps its ID, so its sessions go on, and have the change.
+    """Change what a trust record grants, or return the same one if that is no change.
 
-    Who is granted it cannot change: a session would outlive the condition that it was granted under.
+    It keeps its ID, so its sessions go on, and have the change. Who is granted it cannot change: a session
+    would outlive the condition that it was granted under.
 
     Args:
-        record: as it is.
-        role: the new one; None leaves it as it is, here and below.
+        role: None leaves it as it is, and so for scope and description.
         scope: the whole new scope.
-        description: the new note.
-        updated_by: the AWS identity that changes it.
-        now: the time.
-
-    Returns:
-        The changed record, or the same one if that is no change.
-
-    Raises:
-        ValueError: with the rule that the record would break.
     """
     changed = replace(
         record,
@@ -345,7 +289,6 @@ def is_web_address(url: str) -> bool:
 
 
 def is_name(text: str) -> bool:
-    """Return whether a text is a valid name of a trust record."""
     return _NAME.fullmatch(text) is not None
 
 

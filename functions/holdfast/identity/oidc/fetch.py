@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from holdfast import __version__
 
 BUDGET: Final = 5.0
-"""Seconds that it may take to get an issuer's keys."""
+"""Seconds that getting an issuer's keys may take."""
 MAX_BYTES: Final = 256 * 1024
 """Of each of an issuer's two documents."""
 
@@ -24,11 +24,7 @@ class IssuerUnreachable(Exception):  # noqa: N818 named by what happened, as the
 
 
 def get(address: str) -> bytes:
-    """Fetch a document; redirects are not followed.
-
-    Raises:
-        IssuerUnreachable: the document did not arrive in time, or is too large.
-    """
+    """Fetch a document; one that is late or too large is `IssuerUnreachable`. Redirects are not followed."""
     parts = urlsplit(address)
     connection_to = HTTPConnection if parts.scheme == "http" else HTTPSConnection
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")

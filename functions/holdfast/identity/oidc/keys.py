@@ -57,8 +57,7 @@ class Issuers:
 
         Args:
             issuer: its address, as in a token's `iss`.
-            key_id: that a token names; None if it names none.
-            seconds: that it may take to ask the issuer.
+            key_id: None if the token names none.
 
         Raises:
             IssuerUnreachable: no keys are cached, or not that one, and the issuer could not be asked.

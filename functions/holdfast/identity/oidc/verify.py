@@ -38,15 +38,6 @@ def verify(jwt: str, records: Records, issuers: Issuers, seconds: float = BUDGET
 
     No issuer is asked for its keys before a trust record matches what the token says of itself, and their
     address never comes from the token.
-
-    Args:
-        jwt: the token.
-        records: the team's trust records.
-        issuers: their keys.
-        seconds: that it may take to ask the issuer for its keys.
-
-    Raises:
-        IssuerUnreachable: the issuer's keys could not be fetched.
     """
     try:
         header, claims = (_part(part) for part in jwt.split(".")[:2])
@@ -120,14 +111,13 @@ def _verified(jwt: str, issuer: str, algorithm: str, jwk: Jwk, records: Records)
 def _part(encoded: str) -> dict[str, Any]:
     """Parse a part of a token; nothing of it is verified.
 
-    Raises:
-        ValueError: the part is not a JSON object, or has a member twice, so that readers may differ on it.
+    A member that is there twice is a `ValueError`: readers may differ on it.
     """
     return json_object.parse_unique(urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)))
 
 
 def _matches(jwk: Jwk, algorithm: str, key_id: str | None) -> bool:
-    """Return whether a key makes such signatures, and is the one that a token names, if it names one."""
+    """Return whether a key makes such signatures, and has the key ID that a token names, if it names any."""
     kind, curve = _KEY_KINDS[algorithm]
     return (
         jwk.get("kty") == kind
