@@ -32,7 +32,7 @@ class WorkspaceId:
     """The ID of a workspace, minted for every read by name: one command of a client has one.
 
     Attributes:
-        lock_id: 128 random bits, hexadecimal; the ID of the lock that is acquired with this ID.
+        lock_id: 128 random bits; the ID of the lock that is acquired with this ID.
         minted_at: seconds since 1970.
         seen_lock: the version ID of the lock object that was there; empty if none was, or nobody looked.
     """
@@ -44,7 +44,6 @@ class WorkspaceId:
 
     @classmethod
     def mint(cls, name: StateName, seen_lock: str = "") -> "WorkspaceId":
-        """Return a new ID."""
         now = int(datetime.now(UTC).timestamp())
         return cls(name, secrets.token_hex(16), now, seen_lock)
 
@@ -53,23 +52,13 @@ class WorkspaceId:
 
     @classmethod
     def parse(cls, text: str) -> "WorkspaceId":
-        """Parse an ID.
-
-        Raises:
-            InvalidId: this API did not make it.
-        """
         name, lock_id, minted_at, seen_lock = _decode("ws-", text, 4)
         return cls(_name(name), _random(lock_id), _integer(minted_at, _TIME_END), _text(seen_lock))
 
 
 @dataclass(frozen=True, slots=True)
 class VersionId:
-    """The ID of a version of a state.
-
-    Attributes:
-        version_id: which of its versions.
-        size: bytes.
-    """
+    """The ID of a version of a state."""
 
     name: StateName
     version_id: str
@@ -80,25 +69,15 @@ class VersionId:
 
     @classmethod
     def parse(cls, text: str) -> "VersionId":
-        """Parse an ID.
-
-        Raises:
-            InvalidId: this API did not make it.
-        """
         name, version_id, size = _decode("sv-", text, 3)
         return cls(_name(name), _version_id(version_id), _integer(size, 2**63))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadId(Upload):
-    """The ID of an upload: what its creation found and was told, for the commit to compare.
+    """The ID of an upload: what its creation found, and what was announced, for the commit to compare.
 
-    The key of the upload names the staged objects as well.
-
-    Attributes:
-        serial: as announced.
-        lineage: as announced; empty if it was not.
-        md5: as announced, hexadecimal.
+    An empty lineage was not announced. The key of the upload names the staged objects as well.
     """
 
     name: StateName
@@ -108,7 +87,6 @@ class UploadId(Upload):
 
     @staticmethod
     def new_key() -> str:
-        """Return new random bits."""
         return secrets.token_hex(16)
 
     def __str__(self) -> str:
@@ -117,11 +95,6 @@ class UploadId(Upload):
 
     @classmethod
     def parse(cls, text: str) -> "UploadId":
-        """Parse an ID.
-
-        Raises:
-            InvalidId: this API did not make it.
-        """
         name, lock_id, lock_version, base, serial, lineage, md5, force, key = _decode("upload-", text, 9)
         if not isinstance(force, bool) or not isinstance(base, list) or len(base) not in (0, 2):
             raise _invalid()
@@ -140,19 +113,13 @@ class UploadId(Upload):
 
 @dataclass(frozen=True, slots=True)
 class OutputId:
-    """The ID of an output value.
-
-    Attributes:
-        version: of the state that has it.
-        output: its name.
-    """
+    """The ID of an output value of a version."""
 
     version: VersionId
     output: str
 
     @property
     def name(self) -> StateName:
-        """The name of the state."""
         return self.version.name
 
     def __str__(self) -> str:
@@ -161,11 +128,6 @@ class OutputId:
 
     @classmethod
     def parse(cls, text: str) -> "OutputId":
-        """Parse an ID.
-
-        Raises:
-            InvalidId: this API did not make it.
-        """
         name, version_id, size, output = _decode("wsout-", text, 4)
         return cls(VersionId(_name(name), _version_id(version_id), _integer(size, 2**63)), _text(output))
 

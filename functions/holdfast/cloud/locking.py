@@ -15,10 +15,7 @@ OPERATION: Final = "cloud"
 
 
 def lock_info(workspace: WorkspaceId, caller: Caller) -> LockInfo:
-    """Return the lock info of a workspace's lock.
-
-    It is a function of its arguments alone, so a retry meets its own lock.
-    """
+    """Return a workspace's lock info: a function of its arguments alone, so a retry meets its own lock."""
     return LockInfo(
         {
             "ID": workspace.lock_id,
@@ -36,9 +33,6 @@ def lock(
     store: Store, workspace: WorkspaceId, caller: Caller, *, declared_only: bool = False
 ) -> LockIdentity:
     """Acquire the lock.
-
-    Args:
-        workspace: whose.
 
     Raises:
         Locked: somebody else holds it.

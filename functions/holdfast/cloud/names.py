@@ -18,13 +18,6 @@ _BETWEEN_SEGMENTS: Final = ":"
 def state_name(organization: str, workspace: str) -> StateName:
     """Return the name of a workspace's state.
 
-    Args:
-        organization: as the gateway has decoded it.
-        workspace: as the gateway has decoded it.
-
-    Raises:
-        InvalidName: one of them breaks a rule; the message says which.
-
     >>> state_name("network", "eu:prod").value
     'network/eu/prod'
     """
@@ -35,11 +28,7 @@ def state_name(organization: str, workspace: str) -> StateName:
 
 
 def check_organization(organization: str) -> None:
-    """Check the name of an organization.
-
-    Raises:
-        InvalidName: it is not the first segment of any state that a workspace can have.
-    """
+    """Check that a name is the first segment of some state that a workspace can have."""
     segments = names.split(organization)
     if len(segments) != 1:
         raise InvalidName(
@@ -64,12 +53,7 @@ def organization_and_workspace(name: StateName) -> tuple[str, str] | None:
 
 
 def require_organization(organization: str, caller: Caller) -> None:
-    """Check that the scope of a caller covers a state of an organization, whichever.
-
-    Raises:
-        InvalidName: it is no organization.
-        NotAllowed: the scope covers none of its states.
-    """
+    """Check that the caller's scope covers some state of an organization."""
     check_organization(organization)
     if not any(_covers_some(pattern, organization) for pattern in caller.scope):
         raise NotAllowed(

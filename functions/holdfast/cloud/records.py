@@ -13,7 +13,6 @@ from holdfast.names import RECORDS, StateName
 from holdfast.s3.store import IfAbsent, IfMatch, Object, PreconditionFailed, Store
 
 MAX_TAGS: Final = 50
-"""How many tags a workspace may have."""
 
 _SCHEMA: Final = 1
 _SUFFIX: Final = StateName("").record_key.removeprefix(RECORDS)
@@ -24,20 +23,13 @@ _VALUE: Final = re.compile(r"[A-Za-z0-9_.:@=+/\- ]{0,256}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is stored of a workspace.
-
-    Attributes:
-        tags: value by key; a tag without a value has an empty one.
-        created_by: the principal of its creator.
-        created_at: in whole seconds.
-    """
+    """The record of a workspace; `created_by` is a principal, and `created_at` has whole seconds."""
 
     tags: Mapping[str, str]
     created_by: str
     created_at: datetime
 
     def to_json(self) -> bytes:
-        """Return the record as it is stored."""
         document = {
             "schema": _SCHEMA,
             "tags": dict(sorted(self.tags.items())),
@@ -48,11 +40,7 @@ class Record:
 
     @classmethod
     def from_json(cls, body: bytes) -> "Record":
-        """Parse a stored record.
-
-        Raises:
-            ValueError: it is none.
-        """
+        """Parse a stored record; a `ValueError` says that it is none."""
         document: Mapping[str, Any] = json_object.parse(body)
         try:
             tags = check_tags(document["tags"])
@@ -67,23 +55,14 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A record as it was read.
-
-    Attributes:
-        record: what it says.
-        etag: the condition of the next change.
-    """
+    """A record as it was read, with the ETag as the condition of the next change."""
 
     record: Record
     etag: str
 
 
 def check_tags(tags: object) -> Mapping[str, str]:
-    """Return tags unchanged.
-
-    Raises:
-        InvalidDocument: with the rule that they broke.
-    """
+    """Return tags unchanged."""
     if not isinstance(tags, Mapping) or len(tags) > MAX_TAGS:
         raise InvalidDocument(f"A workspace has at most {MAX_TAGS} tags.")
     for key, value in tags.items():
@@ -101,8 +80,7 @@ def check_tags(tags: object) -> Mapping[str, str]:
 def listed(store: Store, prefix: str) -> Iterator[str]:
     """List the names of the states whose workspaces have a record.
 
-    Args:
-        prefix: what the names begin with, such as `network/`.
+    The prefix is what the names begin with, such as `network/`.
     """
     for key in store.list_keys(RECORDS + prefix):
         if key.endswith(_SUFFIX):
@@ -137,7 +115,7 @@ def create(store: Store, name: StateName, tags: Mapping[str, str], principal: st
 
 
 def change(store: Store, name: StateName, found: StoredRecord, tags: Mapping[str, str]) -> Record | None:
-    """Replace the tags of a record; None if somebody else changed it since it was read."""
+    """Replace the tags of a record; None if another request changed it since it was read."""
     record = Record(tags, found.record.created_by, found.record.created_at)
     stored = store.write(name.record_key, record.to_json(), IfMatch(found.etag), metadata={})
     return None if isinstance(stored, PreconditionFailed) else record
@@ -146,7 +124,7 @@ def change(store: Store, name: StateName, found: StoredRecord, tags: Mapping[str
 def delete(store: Store, name: StateName, found: Object) -> None:
     """Delete the record that was read.
 
-    One that was changed since then stays: somebody works with the workspace.
+    If it was changed since then, it stays: somebody works with the workspace.
     """
     store.delete(name.record_key, IfMatch(found.version.etag))
 

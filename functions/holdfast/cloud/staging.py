@@ -15,18 +15,12 @@ from holdfast.s3.presigned import Presigned
 from holdfast.s3.store import Larger, Object, Store
 
 UPLOAD_SECONDS: Final = 900
-"""How long an upload may begin after it was created."""
+"""How long after its creation an upload may begin."""
 
 _PRINCIPAL_DIGITS: Final = 32
 
 
 def state_key(name: str, principal: str, key: str) -> str:
-    """Return the key of a staged state document.
-
-    Args:
-        principal: who uploads it.
-        key: the upload's random bits, hexadecimal.
-    """
     return f"uploads/{_place(name, principal, key)}"
 
 
@@ -49,13 +43,7 @@ def addresses(presigned: Presigned, name: StateName, caller: Caller, key: str) -
 
 
 def read(staging: Store, name: StateName, caller: Caller, key: str, limit: int) -> Object | Larger | None:
-    """Read a staged state document, or None if there is none.
-
-    Args:
-        staging: the staging bucket.
-        key: the upload's random bits, hexadecimal.
-        limit: bytes; of a larger one only the length is read.
-    """
+    """Read a staged state document, or None if there is none; of one above the limit only the length."""
     return staging.read_at_most(state_key(name.value, caller.principal, key), limit)
 
 

@@ -37,9 +37,8 @@ def create(
     """Decide whether a write may be uploaded, and return what its commit has to know. Nothing is changed.
 
     Args:
-        workspace: whose lock is held.
-        announced: serial and lineage of the document; an empty lineage was not announced.
-        md5: of the document, hexadecimal.
+        announced: of the document; an empty lineage was not announced.
+        md5: of the document.
         force: whether serial and lineage need not follow the current state.
         body: the document, if it came with the request.
 
@@ -81,11 +80,6 @@ def commit(
 ) -> Written:
     """Write what was uploaded, fenced; success also if it was written already. A retry is safe.
 
-    Args:
-        staged: the staging bucket.
-        upload_id: what the creation of the upload found and was told.
-        limit: bytes of the largest document.
-
     Raises:
         As `write`, and:
         UploadMissing: nothing was uploaded.
@@ -124,8 +118,7 @@ def write_at_once(
 ) -> Written:
     """Write a document that came with the creation of its upload, as clients before Terraform 1.6 send it.
 
-    Raises:
-        As `commit`, but UploadMissing.
+    It raises what `commit` raises, but UploadMissing.
     """
     if len(body) > limit:
         raise too_large(len(body), limit)
@@ -158,12 +151,12 @@ def _write(
 def _may_be_current(
     announced: Revision, body: bytes | None, current: CurrentState | None, lock: HeldLock | None
 ) -> bool:
-    """Return whether the document that was announced may be the current one, so that only the write tells.
+    """Return whether the announced document may be the current one, which only the write can decide.
 
     A retry sends it once more. So does a client whose first apply is interrupted: it saves the state, reads
     it back, and saves that under the same lock. If it is refused, it never unlocks. A document that did not
-    come along is told by its revision alone, and only under the lock under which that was written: the
-    write compares the bytes, and refuses another document of the same serial.
+    come along is known by its revision alone, and only under the lock under which that was written: the write
+    compares the bytes, and refuses another document of the same serial.
     """
     if current is None or current.revision is None or announced.serial != current.revision.serial:
         return False
@@ -173,7 +166,6 @@ def _may_be_current(
 
 
 def too_large(size: int, limit: int) -> TooLarge:
-    """Return the error for a document above the limit."""
     return TooLarge(
         f"The state has {size} bytes; this team accepts {limit // _MEGABYTE} MB. Nothing was written. Split "
         "the state, or have 'max_state_mb' raised in the team's settings."
@@ -181,12 +173,7 @@ def too_large(size: int, limit: int) -> TooLarge:
 
 
 def _compare(body: bytes, announced: UploadId) -> StateDocument:
-    """Parse a document, and check that it is the one that was announced.
-
-    Raises:
-        UploadAltered: it is another one.
-        InvalidState: it is not a state document.
-    """
+    """Parse a document, and check that it was announced."""
     if hashlib.md5(body, usedforsecurity=False).hexdigest() != announced.md5:
         raise UploadAltered(
             "What was uploaded has another MD5 than was announced: it was cut, altered, or is another file. "

@@ -1,4 +1,4 @@
-"""Versions of a workspace's state, and their outputs."""
+"""Versions of a workspace's state, and their outputs. One that is gone raises `NoVersion`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,13 +18,7 @@ from holdfast.state.read import require_not_empty
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a state.
-
-    Attributes:
-        id: which one.
-        revision: its serial and lineage; None if its metadata does not tell.
-        created_at: when it was written.
-    """
+    """A version of a state; its revision is None if its metadata does not tell."""
 
     id: VersionId
     revision: Revision | None
@@ -33,12 +27,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """The outputs of a version.
-
-    Attributes:
-        version: which one.
-        values: by name; None if the client encrypted the state.
-    """
+    """The outputs of a version by name; None if the client encrypted the state."""
 
     version: VersionId
     values: Mapping[str, Output] | None
@@ -60,11 +49,6 @@ def current(store: Store, name: StateName, caller: Caller, *, declared_only: boo
 
 
 def describe(store: Store, version: VersionId, caller: Caller) -> Version:
-    """Return what is known of a version.
-
-    Raises:
-        NoVersion: it is gone.
-    """
     caller.require(Action.READ, version.name)
     found = store.read_version(version.name.state_key, version.version_id)
     if found is None:
@@ -73,20 +57,13 @@ def describe(store: Store, version: VersionId, caller: Caller) -> Version:
 
 
 def read(store: Store, version: VersionId, caller: Caller) -> bytes:
-    """Read a version, byte for byte.
-
-    Raises:
-        NoVersion: it is gone.
-    """
+    """Read a version, byte for byte."""
     caller.require(Action.READ, version.name)
     return _read(store, version).body
 
 
 def outputs(store: Store, workspace: WorkspaceId, caller: Caller, *, declared_only: bool = False) -> Outputs:
     """Read the outputs of the current version.
-
-    Args:
-        workspace: whose.
 
     Raises:
         NoState: there is no state.
@@ -102,10 +79,9 @@ def outputs(store: Store, workspace: WorkspaceId, caller: Caller, *, declared_on
 
 
 def output(store: Store, output_id: OutputId, caller: Caller) -> Output:
-    """Read one output of a version.
+    """Read one output of a version; an output that it does not have raises `NoVersion`, too.
 
     Raises:
-        NoVersion: the version is gone, or has no such output.
         UnreadableState: it is not a state document.
     """
     version = output_id.version

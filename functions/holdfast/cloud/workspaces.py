@@ -46,9 +46,8 @@ class Workspace:
 
     Attributes:
         id: made for this reading; what follows of the same command carries it.
-        tags: value by key.
         created_at: when its record was; None if it has none, or nobody looked.
-        lock: the lock that is held on its state, None if none is, or nobody looked.
+        lock: the lock that is held on its state; None if none is, or nobody looked.
     """
 
     id: WorkspaceId
@@ -67,13 +66,12 @@ class Workspace:
 
     @property
     def name(self) -> StateName:
-        """The name of its state."""
         return self.id.name
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which workspaces a list shows.
+    """The workspaces that a list shows.
 
     Attributes:
         part: what the name of the workspace holds; empty for all.
@@ -88,11 +86,9 @@ class Wanted:
     excluded: frozenset[str] = frozenset()
 
     def has_name(self, workspace: str) -> bool:
-        """Return whether a workspace of this name is shown."""
         return self.part in workspace and (not self.pattern or _matches(self.pattern, workspace))
 
     def has_tags(self, tags: Mapping[str, str]) -> bool:
-        """Return whether a workspace with these tags is shown."""
         return self.excluded.isdisjoint(tags) and all(
             key in tags and value in (None, tags[key]) for key, value in self.tags
         )
@@ -101,9 +97,7 @@ class Wanted:
 def read(store: Store, organization: str, workspace: str, caller: Caller) -> Workspace:
     """Read a workspace by name.
 
-    Raises:
-        InvalidName: it can have no state.
-        NoWorkspace: there is none. The client creates it.
+    If there is none, `NoWorkspace` is raised, and the client creates it.
     """
     name = state_name(organization, workspace)
     caller.require(Action.READ_OUTPUTS, name)
@@ -132,16 +126,9 @@ def create(
 ) -> Workspace:
     """Create a workspace, which has no state yet. A retry is safe.
 
-    Args:
-        organization: as the gateway has decoded it.
-        workspace: as the gateway has decoded it.
-        tags: value by key.
-        declared_only: whether a name that is not declared is refused. Clients create what they do not find:
-            otherwise each would declare its own typing error.
+    Clients create what they do not find: without `declared_only`, each would declare its own typing error.
 
     Raises:
-        InvalidName: it can have no state.
-        InvalidDocument: a tag breaks a rule.
         WorkspaceExists: it exists.
     """
     name = state_name(organization, workspace)
@@ -156,14 +143,10 @@ def create(
 def declare(store: Store, name: StateName, caller: Caller) -> bool:
     """Declare the name of a state, by a record without tags. A retry is safe.
 
-    Args:
-        name: of the state, which may also have one segment.
+    The name may also have one segment; a probe's raises `InvalidName`.
 
     Returns:
         Whether the name was declared just now: False if it has a state or a record.
-
-    Raises:
-        InvalidName: it is a probe's.
     """
     caller.require(Action.WRITE, name)
     if name.is_probe:
@@ -182,14 +165,12 @@ def change_tags(
     change: Callable[[Mapping[str, str]], Mapping[str, str]],
     caller: Caller,
 ) -> Workspace:
-    """Change the tags of a workspace; one that has only a state gets a record.
+    """Change the tags of a workspace; a workspace that has only a state gets a record.
 
     Args:
-        workspace: which.
-        change: the tags that there are -> those that there will be. It may be called more than once.
+        change: returns the new tags for those that there are. It may be called more than once.
 
     Raises:
-        InvalidDocument: a tag breaks a rule.
         RacedWriter: somebody else kept changing them, or deleted the workspace.
     """
     name = workspace.name
@@ -215,11 +196,8 @@ def change_tags(
 def listed(store: Store, organization: str, wanted: Wanted, caller: Caller) -> list[Workspace]:
     """List the workspaces of an organization that the caller's scope covers, by name.
 
-    The IDs are for reading: nobody looked at the locks.
-
-    Raises:
-        InvalidName: it is no organization.
-        NotAllowed: the scope covers none of its states.
+    The IDs are for reading: nobody looked at the locks. A scope that covers none of its states raises
+    `NotAllowed`.
     """
     require_organization(organization, caller)
     prefix = f"{organization}/"
@@ -236,13 +214,12 @@ def listed(store: Store, organization: str, wanted: Wanted, caller: Caller) -> l
 def delete(store: Store, organization: str, workspace: str, caller: Caller) -> Removed:
     """Delete a workspace and its state by name, whatever the state tracks. The versions stay.
 
-    The request names no version, so a retry could mean what was made since. So for some minutes after it was
-    deleted, a workspace that was re-created is not.
+    The request names no version, so a retry could mean what was made since. So for some minutes after a
+    delete, a workspace that was re-created stays.
 
     Raises:
-        InvalidName: it can have no state.
         JustDeleted: it was deleted moments ago, and was re-created.
-        Locked, RacedWriter, DeleteOutcomeUnknown, OutcomeUnknown: as `holdfast.state.delete`.
+        Locked, RacedWriter, DeleteOutcomeUnknown: as `holdfast.state.delete`.
     """
     return _delete(store, state_name(organization, workspace), caller)
 
@@ -255,9 +232,9 @@ def safe_delete(store: Store, workspace: WorkspaceId, caller: Caller) -> Removed
     state to compare with: with a record nobody has read it, and every plan would pay for that request.
 
     Raises:
+        As `delete`, and:
         ResourcesTracked: it tracks some, or its client encrypted it.
-        JustDeleted: it was deleted moments ago, or since the ID was minted, and was re-created.
-        Locked, RacedWriter, DeleteOutcomeUnknown, OutcomeUnknown: as `holdfast.state.delete`.
+        JustDeleted: it was deleted and re-created since the ID was minted.
     """
 
     def check(current: Object) -> None:
@@ -309,21 +286,13 @@ def _found(store: Store, name: StateName, record: records.Record | None) -> Work
 
 
 def _check_not_locked(store: Store, name: StateName) -> None:
-    """Check that nobody is about to write the first state of a workspace that had none to delete.
-
-    Raises:
-        Locked: somebody holds the lock.
-    """
+    """Raise `Locked` if somebody is about to write the first state of a workspace that had none to delete."""
     if lock := locks.read(store, name):
         raise locks.refusal(lock)
 
 
 def _check_record(store: Store, name: StateName, record: Object, since: datetime) -> None:
-    """Check that the record of a workspace without a state was not created after a delete.
-
-    Raises:
-        JustDeleted: it was.
-    """
+    """Check that the record of a workspace without a state was not created after a delete."""
     # One that is older than the delete of the state was left by a delete that did not come to its end.
     until = record.version.last_modified
     if _was_deleted(store, name.state_key, since, until) or _was_deleted(
@@ -335,7 +304,7 @@ def _check_record(store: Store, name: StateName, record: Object, since: datetime
 def _since(current: Object, minted_at: datetime | None) -> datetime:
     """Return from when on a delete may have been an earlier attempt of this request.
 
-    S3's clock tells for as long as a client retries, so that for a retry the time in its ID does not matter.
+    S3's clock covers the time for which a client retries, so for a retry the time in its ID does not matter.
     """
     moments_ago = current.read_at - JUST_DELETED
     return min(moments_ago, minted_at) if minted_at else moments_ago
