@@ -9,8 +9,6 @@ from holdfast.names import StateName, split
 
 
 class Action(Enum):
-    """An operation on a state."""
-
     READ_OUTPUTS = auto()
     READ = auto()
     LOCK = auto()
@@ -43,7 +41,6 @@ _MAINTAINER = _WRITER | {
 
 
 def allowed(role: Role) -> frozenset[Action]:
-    """Return what a role allows."""
     match role:
         case Role.OUTPUTS:
             return _OUTPUTS
@@ -58,10 +55,8 @@ def allowed(role: Role) -> frozenset[Action]:
 def check_pattern(pattern: str) -> str:
     """Return a scope pattern unchanged if a state can have a name that it covers.
 
-    `*` alone covers every state, a trailing `/*` everything below; elsewhere `*` stays within a segment.
-
-    Raises:
-        ValueError: with the rule that the pattern broke.
+    `*` alone covers every state, a trailing `/*` everything below; elsewhere `*` stays within a segment. The
+    message of the `ValueError` says which rule the pattern broke.
     """
     try:
         # Not `parse`: a scope such as 'holdfast-doctor/*' may cover reserved names.
@@ -91,12 +86,10 @@ def matches(pattern: str, name: StateName) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """An authenticated caller.
+    """An authenticated caller, who may do what the role allows to states that a pattern of the scope covers.
 
     Attributes:
-        principal: who they are, stable over retries, such as `token:3f9a…`.
-        role: what they may do.
-        scope: the patterns of the states that they may do it to.
+        principal: stable over retries, such as `token:3f9a…`.
     """
 
     principal: str
@@ -104,15 +97,12 @@ class Caller:
     scope: tuple[str, ...]
 
     def may(self, action: Action, name: StateName) -> bool:
-        """Return whether this caller may do this to that state."""
         return action in allowed(self.role) and any(matches(pattern, name) for pattern in self.scope)
 
     def require(self, action: Action, name: StateName) -> None:
-        """Check that the caller may do this.
+        """Raise `NotAllowed` if the role or the scope does not cover this.
 
-        Raises:
-            NotAllowed: the role or the scope does not cover it. The message says where the outputs of a state
-                are that only its outputs may be read of.
+        If the caller may read only the outputs of a state, the message says where those are.
         """
         if action is Action.READ and not self.may(action, name) and self.may(Action.READ_OUTPUTS, name):
             raise NotAllowed(
@@ -126,11 +116,7 @@ class Caller:
             )
 
     def require_role(self, action: Action) -> None:
-        """Check that this caller may do this to some state, whichever their scope covers.
-
-        Raises:
-            NotAllowed: the role does not cover it.
-        """
+        """Raise `NotAllowed` if the role does not allow this, whichever states the scope covers."""
         if action not in allowed(self.role):
             enough = next(role for role in Role if action in allowed(role))
             verb = action.name.lower().replace("_", " ")

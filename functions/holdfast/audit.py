@@ -64,11 +64,10 @@ class Event(StrEnum):
 
 
 EVENTS: Final = tuple(Event)
-"""The events of the audit trail."""
 
 
 def changed_a_state(event: Event) -> bool:
-    """Return whether an event says that a state's current version is another one than before, or gone."""
+    """Return whether an event says that a state's current version is another than before, or gone."""
     match event:
         case Event.STATE_WRITTEN | Event.STATE_DELETED | Event.STATE_RESTORED | Event.STATE_UNDELETED:
             return True
@@ -109,7 +108,6 @@ def changed_a_state(event: Event) -> bool:
 
 
 WRITES: Final = tuple(filter(changed_a_state, Event))
-"""The events of the audit trail that changed a state."""
 
 FIELDS: Final = (
     *("principal", "subject", "source", "role", "trust"),
@@ -129,7 +127,6 @@ def function_log_group(team: str, function: str) -> str:
 
 
 def audit_log_group(team: str) -> str:
-    """Return the name of the log group of a team's audit trail."""
     return function_log_group(team, "audit")
 
 

@@ -13,12 +13,11 @@ GROWTH: Final = 4
 
 
 class Line(NamedTuple):
-    """An event of the audit log.
+    """An event of the audit log, with its fields.
 
     Attributes:
-        id: of the event. It is delivered at least once, and a duplicate has the same ID.
+        id: an event is delivered at least once, and a duplicate has the same ID.
         timestamp: in milliseconds since 1970.
-        event: its fields.
     """
 
     id: str

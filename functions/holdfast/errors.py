@@ -38,7 +38,7 @@ class HoldfastError(Exception):
     Attributes:
         status: the HTTP status of the response.
         code: a stable word for programs, the `error` of the response's body.
-        message: what happened and what to do, for people.
+        message: for people.
         logged: what the log says of it beside these; never content or a secret. A `reason` makes it an error
             of the deployment and not of the request.
     """
@@ -59,7 +59,7 @@ class HoldfastError(Exception):
 
     @property
     def text(self) -> str:
-        """Return the message and its notes: an error that leaves something behind has one that says so."""
+        """Return the message and its notes: an error that leaves something behind has a note that says so."""
         return " ".join((self.message, *getattr(self, "__notes__", ())))
 
     def headers(self) -> dict[str, str]:
@@ -252,7 +252,6 @@ class Locked(Conflict, status=423, code="locked"):
 
     Attributes:
         is_released: whether waiting helps, because somebody will release the lock.
-        holder: the lock info.
     """
 
     is_released: ClassVar[bool] = True

@@ -1,4 +1,7 @@
-"""Parse a JSON object strictly, as Go's decoder does: UTF-8 only, no NaN, no other top level."""
+"""Parse a JSON object strictly, as Go's decoder does: UTF-8 only, no NaN, no other top level.
+
+A body that is not one raises a `ValueError` whose message completes "The body …".
+"""
 
 import codecs
 import json
@@ -23,11 +26,6 @@ _SHALLOW: Final = json.JSONDecoder(object_pairs_hook=bool, parse_constant=_refus
 
 
 def parse(body: bytes) -> dict[str, Any]:
-    """Parse a JSON object.
-
-    Raises:
-        ValueError: it is not one; the message completes "The body …".
-    """
     if not body:
         raise ValueError("is empty")
     try:
@@ -41,11 +39,7 @@ def parse(body: bytes) -> dict[str, Any]:
 
 
 def parse_unique(body: bytes) -> dict[str, Any]:
-    """Parse a JSON object in which no object has a member twice and every text is Unicode.
-
-    Raises:
-        ValueError: it is not one; the message completes "The body …".
-    """
+    """Parse a JSON object in which no object has a member twice and every text is Unicode."""
     document = parse(body)  # from here on it is well formed
     try:
         json.loads(body.decode(), object_pairs_hook=_unique)
@@ -58,11 +52,7 @@ def parse_unique(body: bytes) -> dict[str, Any]:
 
 
 def check_unicode(document: object) -> None:
-    """Check that every text of a document has a UTF-8 form.
-
-    Raises:
-        ValueError: one has not; the message completes "The body …".
-    """
+    """Check that every text of a document has a UTF-8 form."""
     left = [document]
     while left:
         match left.pop():
@@ -100,9 +90,6 @@ def members(body: bytes) -> dict[str, Member]:
     Beside the body it takes the memory of one text with a byte for each of the body's, and of the largest
     text and the longest array within.
 
-    Raises:
-        ValueError: as `parse`.
-
     >>> members(b'{"serial": 7, "outputs": {"a": {}}, "resources": []}')["outputs"].value
     True
     """
@@ -126,11 +113,8 @@ def members(body: bytes) -> dict[str, Member]:
 def elements(array: bytes) -> Iterator[bytes]:
     """Return the elements of a JSON array one after the other, as the text writes them.
 
-    Args:
-        array: a well-formed one, such as `Member.written` returns.
-
-    Raises:
-        ValueError: it is another value than an array, or nested too deeply.
+    The array is well formed, such as `Member.written` returns it. Another value than an array, or a deeply
+    nested one, raises `ValueError`.
 
     >>> list(elements(b'[{"a": 1}, 2.0]'))
     [b'{"a": 1}', b'2.0']

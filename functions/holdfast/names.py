@@ -32,12 +32,10 @@ class StateName:
 
     @property
     def is_probe(self) -> bool:
-        """Return whether the state is a probe."""
         return self.value.startswith(_PROBE_FOLDER)
 
     @property
     def state_key(self) -> str:
-        """Return the key of the current state."""
         if self.is_probe:
             return f"probes/{self.value.removeprefix(_PROBE_FOLDER)}"
         return f"states/{self.value}.tfstate"
@@ -59,8 +57,7 @@ class StateName:
 def parse(raw: str) -> StateName:
     """Parse a state name as it is in the path, already decoded.
 
-    Raises:
-        InvalidName: the name breaks a rule or is reserved; the message says which.
+    The message of `InvalidName` says which rule the name breaks, or that it is reserved.
 
     >>> parse("network/prod").state_key
     'states/network/prod.tfstate'
@@ -75,11 +72,7 @@ def parse(raw: str) -> StateName:
 
 
 def split(raw: str) -> list[str]:
-    """Split a state name, or a pattern without its wildcards, into its segments; reserved ones, too.
-
-    Raises:
-        InvalidName: it breaks a rule; the message says which.
-    """
+    """Split a state name, or a pattern without its wildcards, into its segments; reserved ones, too."""
     if len(raw) > MAX_LENGTH:
         raise InvalidName(f"The state name has {len(raw)} characters; at most {MAX_LENGTH} are allowed.")
     segments = raw.split("/")

@@ -1,4 +1,4 @@
-"""What a team is called, and what the command knows of its CloudFormation stack."""
+"""The name of a team, and what the command knows of its CloudFormation stack."""
 
 import re
 from datetime import timedelta
@@ -8,7 +8,7 @@ NAME_RULE: Final = "1 to 25 lower-case letters, digits and '-', with a letter fi
 """The rule of `is_name`, for messages and documents."""
 
 STACK_PREFIX: Final = "Holdfast-"
-"""What the name of every team's stack begins with; the team's name follows."""
+"""The beginning of every stack's name; the team's name follows."""
 TAG: Final = "holdfast:team"
 """The tag of a stack and of everything in it; its value is the team's name."""
 
@@ -43,10 +43,8 @@ def is_name(text: str) -> bool:
 
 
 def stack_name(team: str) -> str:
-    """Return the name of a team's stack."""
     return f"{STACK_PREFIX}{team}"
 
 
 def bucket_name(team: str, account: str, region: str) -> str:
-    """Return the name of a team's bucket in an account and region of AWS."""
     return f"holdfast-{team}-{account}-{region}"
