@@ -43,8 +43,7 @@ class Team:
 
     Attributes:
         name: None where no team is named yet.
-        account: where it is to be deployed; None for that of the credentials.
-        region: likewise.
+        account, region: where it is to be deployed; None for those of the credentials.
         settings: its table in `teams.toml`.
     """
 
@@ -65,9 +64,9 @@ def check(sign_in: Callable[[], boto3.Session], folder: Path, team: str | None) 
     """Yield what is found in the account of the credentials.
 
     Args:
-        sign_in: `stack.sign_in`; it may fail, which stops only what talks to AWS.
+        sign_in: may fail, which stops only what talks to AWS.
         folder: may hold `teams.toml`, `cdk.json` and `cdk.context.json`.
-        team: looks at this team only; None for all of `teams.toml`.
+        team: the only one to look at; None for all of `teams.toml`.
     """
     teams: list[Team] = []
     yield from attempt("teams", partial(_read_teams, folder, team, teams))

@@ -35,12 +35,7 @@ _PADDING: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What Terraform sends as user name and password.
-
-    Attributes:
-        username: such as a token's ID.
-        password: its secret.
-    """
+    """What Terraform sends as user name and password, such as a token's ID and its secret."""
 
     username: str
     password: str = field(repr=False)
@@ -59,13 +54,9 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Where the probe's state lies, to remove it.
+    """The bucket of the probe's state, to remove it.
 
-    Attributes:
-        client: with the operator's credentials.
-        name: of the bucket.
-        owner: the account that owns it.
-        keeps_everything: whether it puts every object under retention, so that nothing can be removed.
+    With `keeps_everything` it puts every object under retention, so that nothing can be removed.
     """
 
     client: "S3Client"
@@ -77,13 +68,7 @@ class Bucket:
 def check(stack: Stack, credentials: Credentials | None, bucket: Bucket) -> Iterator[Finding]:
     """Try the API of a stack, and remove everything that it wrote.
 
-    Args:
-        stack: whose API.
-        credentials: of a writer or a maintainer of the reserved names; None to try only what needs none.
-        bucket: the stack's.
-
-    Raises:
-        CommandError: the API does not respond, or with a redirect.
+    The credentials are of a writer or a maintainer of the reserved names; None tries only what needs none.
     """
     state = names.parse(f"{names.RESERVED}/{secrets.token_hex(16)}")
     probe = _Probe(stack, credentials, state)
@@ -385,14 +370,9 @@ class _Probe:
         headers: Mapping[str, str] | None = None,
         authorization: str | None = "",
     ) -> _Reply:
-        """Send a request as Terraform does.
+        """Send a request as Terraform does, to a path below the API's address.
 
-        Args:
-            method: the verb.
-            path: below the API's address.
-            body: JSON.
-            headers: instead of those that Terraform sends.
-            authorization: of another caller; None for no credentials.
+        Other headers take the place of Terraform's. `authorization` is of another caller; None sends none.
         """
         if authorization == "" and self._credentials:
             authorization = self._credentials.authorization

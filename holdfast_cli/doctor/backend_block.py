@@ -29,17 +29,14 @@ NOTES: Final = "terraform.tfstate"
 
 
 class UnreadableError(Exception):
-    """A file cannot be read; the message names it."""
+    """A file is not HCL or JSON, or not what Terraform writes, or cannot be read; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A backend block.
+    """A backend block and its type, such as `http`.
 
-    Attributes:
-        file: that it stands in.
-        type: such as `http`.
-        arguments: those with a literal value; numbers and `true` as text, a list or a map as its JSON.
+    `arguments` has those with a literal value: numbers and `true` as text, a list or a map as its JSON.
     """
 
     file: Path
@@ -54,12 +51,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value that the backend uses.
-
-    Attributes:
-        text: the value; it may be a secret.
-        source: where it comes from, for a sentence.
-    """
+    """A value that the backend uses, which may be a secret, and where it comes from, for a sentence."""
 
     text: str = field(repr=False)
     source: str
@@ -71,11 +63,7 @@ def data_folder(folder: Path, environment: Mapping[str, str]) -> Path:
 
 
 def noted(data: Path) -> Block | None:
-    """Return the backend that `init` noted, with what `-backend-config` told; None if there is none.
-
-    Raises:
-        UnreadableError: the file is not what Terraform writes.
-    """
+    """Return the backend that `init` noted, with what `-backend-config` told; None if there is none."""
     path = data / NOTES
     try:
         backend = json.loads(path.read_text(encoding="utf-8")).get("backend")
@@ -91,9 +79,6 @@ def blocks(folder: Path) -> list[Block]:
 
     OpenTofu reads x.tofu and not x.tf beside it, Terraform only x.tf. Where both have a block, that of x.tofu
     is returned.
-
-    Raises:
-        UnreadableError: a file that may have one is not HCL, or not JSON.
     """
     files = (path for path in folder.iterdir() if path.name.endswith(_SUFFIXES) and path.is_file())
     found: list[Block] = []

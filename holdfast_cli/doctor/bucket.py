@@ -25,13 +25,7 @@ _STAGING: Final = "StagingBucket"
 
 @dataclass(frozen=True, slots=True)
 class _Bucket:
-    """A bucket that is compared.
-
-    Attributes:
-        check: how its checks begin.
-        words: for a sentence.
-        where: the parameters of every call.
-    """
+    """A bucket: how its checks begin, words for a sentence, and the parameters of every call."""
 
     check: str
     words: str
@@ -39,15 +33,7 @@ class _Bucket:
 
 
 def reached(client: "S3Client", found: stack.Stack) -> Iterator[Finding]:
-    """Yield whether the bucket is there, in the account of its stack.
-
-    Args:
-        client: with the operator's credentials.
-        found: the team's stack.
-
-    Raises:
-        ClientError: an error other than that S3 refuses the request.
-    """
+    """Yield whether the bucket is there, in the account of its stack."""
     try:
         client.head_bucket(Bucket=found.bucket, ExpectedBucketOwner=found.account)
     except ClientError as error:
@@ -73,16 +59,7 @@ def removes_probes(document: Mapping[str, Any]) -> bool:
 
 
 def check(client: "S3Client", bucket: str, template: DeployedTemplate) -> Iterator[Finding]:
-    """Yield what differs, and what does not.
-
-    Args:
-        client: with the operator's credentials.
-        bucket: the team's bucket.
-        template: of the team's stack.
-
-    Raises:
-        UnresolvedError: the template lacks the bucket, or has a reference that is not known.
-    """
+    """Yield what differs, and what does not."""
     one = _Bucket("bucket", "the bucket", {"Bucket": bucket, "ExpectedBucketOwner": template.account})
     wanted = _only(
         (
@@ -103,16 +80,7 @@ def check(client: "S3Client", bucket: str, template: DeployedTemplate) -> Iterat
 
 
 def check_staging(client: "S3Client", template: DeployedTemplate) -> Iterator[Finding]:
-    """Yield what differs, and what does not, in the bucket that `cloud` and `remote` upload states to.
-
-    Args:
-        client: with the operator's credentials.
-        template: of the team's stack.
-
-    Raises:
-        ClientError: S3 refuses a request, or the bucket is gone.
-        UnresolvedError: the template has a reference that is not known.
-    """
+    """Yield the same for the bucket that `cloud` and `remote` upload states to."""
     wanted = dict(template.resources("AWS::S3::Bucket")).get(_STAGING)
     if wanted is None:
         yield note(
@@ -163,11 +131,7 @@ def _only(found: Iterator[_T], what: str) -> _T:
 
 
 def default_retention(client: "S3Client", bucket: str, owner: str) -> bool:
-    """Return whether the bucket puts every new object under retention.
-
-    Raises:
-        ClientError: AWS denies the call, or another error.
-    """
+    """Return whether the bucket puts every new object under retention."""
     found = _object_lock(client, {"Bucket": bucket, "ExpectedBucketOwner": owner})
     return found is not None and found["DefaultRetention"] is not None
 

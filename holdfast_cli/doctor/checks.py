@@ -16,14 +16,10 @@ RUN_AGAIN: Final = "Mend the cause and run the command again."
 
 
 def attempt(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
-    """Yield the findings of a check; if it fails, yield why as its last finding.
+    """Yield the findings of `look`; if it fails, yield why as its last finding, named `check`.
 
     A check that may not be made (AWS denies the call, or what stands in for AWS does not have it) is a note.
     Every other failure is a problem.
-
-    Args:
-        check: the name of that last finding.
-        look: makes the check.
     """
     try:
         yield from look()

@@ -25,19 +25,8 @@ def cleaned(
     Nothing is yielded before everything is removed, so that an interrupted reader leaves nothing behind.
     Ctrl-C stops the probe or the removal, and then everything is removed; a second one stops that, too.
 
-    Args:
-        client: with the operator's credentials.
-        bucket: the team's bucket.
-        owner: the account that owns it.
-        prefix: what the keys begin with that the probe may have written.
-        probe: yields what it finds.
-        check: the name of the finding that says whether everything was removed.
-
-    Returns:
-        What the probe found, and whether everything was removed.
-
-    Raises:
-        BaseException: what the probe raised, Ctrl-C among it, with a note on what could not be removed.
+    The last finding, named `check`, says whether everything was removed. What the probe raises, Ctrl-C among
+    it, gets a note on what could not be removed.
     """
     try:
         return [*probe(), _remove(client, bucket, owner, prefix, check)]

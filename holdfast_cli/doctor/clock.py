@@ -16,13 +16,9 @@ DO: Final = (
 def seconds_off(date: str, sent: float, received: float) -> float | None:
     """Return by how many seconds this machine is ahead of a server; negative if it is behind.
 
-    Args:
-        date: the `Date` header of the response, in whole seconds.
-        sent: this machine's time when the request left, in seconds since 1970.
-        received: when its response was there.
-
-    Returns:
-        The least difference that explains the header, 0.0 if none is needed; None if it is not a date.
+    It is the least difference that explains the `Date` header, which has whole seconds: 0.0 if none is
+    needed, None if that is not a date. This machine sent the request and received the response at
+    these times, in seconds since 1970.
 
     >>> seconds_off("Thu, 01 Jan 1970 00:01:40 GMT", 100.2, 100.4)
     0.0

@@ -35,8 +35,6 @@ class _Configuration:
     """What Terraform uses.
 
     Attributes:
-        hostname: of the API.
-        organization: of the workspace.
         workspace: its name in the organization; None while none is selected.
         clash: a sentence on names that contradict each other, or empty.
     """
@@ -57,13 +55,7 @@ def check(
 ) -> Iterator[Finding]:
     """Yield what is found in a folder whose block is one of `TYPES`, and at the API. Nothing is changed.
 
-    Args:
-        folder: with the configuration.
-        state: whose configuration it is.
-        where: the API, by its address or team; where it has neither, it is that of the block's host name.
-        environment: the variables of the process.
-        block: of the configuration.
-        noted: what `terraform init` noted, if anything.
+    Where `where` has neither address nor team, the API is that of the block's host name.
     """
     try:
         organization, workspace = cloud_config.workspace_of(state)
@@ -148,9 +140,7 @@ def _selected(folder: Path, environment: Mapping[str, str]) -> Value | None:
 def base(where: Settings, written: str | None) -> Generator[Finding, None, str | None]:
     """Return the base URL of the API that the state is expected at. None comes with a finding that says why.
 
-    Args:
-        where: the API, by its address or team.
-        written: its address in the configuration; None if that has none.
+    `written` is its address in the configuration; None if that has none.
     """
     try:
         if where.address is not None or where.team is not None:

@@ -35,11 +35,7 @@ def check(
 ) -> Iterator[Finding]:
     """Yield what is found in a folder, and at the API with its credentials. Nothing is changed.
 
-    Args:
-        folder: with the configuration.
-        state: whose configuration it is.
-        where: the API, by its address or team; where it has neither, it is that of the backend's address.
-        environment: the variables of the process.
+    Where `where` has neither address nor team, the API is that of the backend's address.
     """
     yield from _flags(environment)
     try:

@@ -24,8 +24,7 @@ class Finding:
     """One thing that was looked at.
 
     Attributes:
-        check: which check found it: stable, for scripts, such as `bucket.versioning`.
-        level: how much it matters.
+        check: stable, for scripts, such as `bucket.versioning`.
         text: what is so, in one sentence, without any secret.
         do: what to do about it, in one sentence; empty where nothing is to be done.
     """

@@ -12,10 +12,6 @@ def differences(wanted: Policy, found: Policy) -> Iterator[str]:
 
     Statements with a Sid are compared with the one of the same Sid. One without is there or is not.
 
-    Args:
-        wanted: what was synthesized.
-        found: what is deployed.
-
     >>> allow = {"Sid": "A", "Effect": "Allow", "Action": ["s3:GetObject", "s3:PutObject"], "Resource": "*"}
     >>> list(differences({"Statement": [allow]}, {"Statement": allow | {"Action": "s3:GetObject"}}))
     ['the statement A lacks Action s3:PutObject']

@@ -9,15 +9,7 @@ from holdfast_cli.doctor.template import DeployedTemplate
 
 
 def check(client: Any, template: DeployedTemplate) -> Iterator[Finding]:
-    """Yield a finding for each difference, or one for all roles.
-
-    Args:
-        client: of IAM, with the operator's credentials.
-        template: of the team's stack.
-
-    Raises:
-        UnresolvedError: the stack lacks a role of the template, or a reference is not known.
-    """
+    """Yield a finding for each difference, or one for all roles. The client is of IAM."""
     roles = list(template.resources("AWS::IAM::Role"))
     found = False
     for logical_id, wanted in roles:

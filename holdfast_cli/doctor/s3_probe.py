@@ -44,15 +44,10 @@ _VERSIONING: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """S3's response to one request that it decided.
+    """S3's response to one request that it decided, about what was written or read.
 
-    Attributes:
-        status: of HTTP.
-        etag: of what was written or read; empty if nothing was.
-        version_id: of what was written or read; empty if S3 named none.
-        body: of what was read.
-        metadata: of what was read, as S3 keeps it.
-        code: of an error.
+    `etag` is empty if nothing was, `version_id` if S3 named none. `metadata` is as S3 keeps it. `code` is of
+    an error.
     """
 
     status: int
@@ -66,10 +61,7 @@ class Reply:
 def check(client: "S3Client", bucket: str, owner: str) -> list[Finding]:
     """Try the conditions of a bucket on keys of the probe's own, and remove everything that it wrote.
 
-    Args:
-        client: sends each request once, as `holdfast.s3.store.connect` makes it.
-        bucket: the bucket to try.
-        owner: the account that owns it.
+    The client sends each request once, as `holdfast.s3.store.connect` makes it.
     """
     # Where a lifecycle rule of the bucket removes what is left.
     prefix = f"{names.parse(f'{names.RESERVED}/{secrets.token_hex(16)}').state_key}/"
@@ -229,11 +221,7 @@ class _Probe:
             yield f"S3 did not return the current version after {after}, but {found.status}."
 
     def _make(self, key: str, body: bytes = b"1", **more: Any) -> Reply:
-        """Create the object that a trial is about.
-
-        Raises:
-            CommandError: S3 refused it, so that there is nothing to try.
-        """
+        """Create the object that a trial is about. If S3 refuses it, there is nothing to try."""
         made = self._put(key, body, IfNoneMatch="*", **more)
         if made.status != 200:
             raise CommandError(

@@ -56,17 +56,10 @@ def is_unencrypted(address: str) -> bool:
 def check(
     base: str, state: StateName, authorization: str | None, *, locks: bool, discovers: bool
 ) -> Iterator[Finding]:
-    """Ask the API who these credentials are and what they may do. No request has an effect.
+    """Ask the API who these credentials are and what they may do.
 
-    Args:
-        base: the API's base URL.
-        state: whose configuration it is.
-        authorization: the header that the backend sends; None if there are no credentials.
-        locks: whether the backend locks.
-        discovers: whether the backend finds the API by its host name.
-
-    Raises:
-        CommandError: the API does not respond, or with a redirect.
+    `authorization` is the header that the backend sends, None without credentials. A backend that `discovers`
+    finds the API by its host name.
     """
     if is_unencrypted(base):
         yield note("api", f"Not checked: {base} is not encrypted.", "Name it with https://.")
@@ -186,14 +179,7 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
 
 
 def discovery(base: str) -> Finding:
-    """Return whether `cloud` and `remote` find the API: its document names the services that they use.
-
-    Args:
-        base: the API's base URL.
-
-    Raises:
-        CommandError: the API does not respond, or with a redirect.
-    """
+    """Return whether `cloud` and `remote` find the API: its document names the services that they use."""
     response = http.send("GET", f"{base}{_DOCUMENT}", headers={})
     missing = [service for service in cloud_config.SERVICES if not response.text(service)]
     if response.status == 200 and not missing:

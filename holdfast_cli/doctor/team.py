@@ -27,16 +27,7 @@ _COMPLETE: Final = frozenset({"CREATE_COMPLETE", "IMPORT_COMPLETE", "UPDATE_COMP
 
 
 def check(session: boto3.Session, team: str | None, address: str | None = None) -> Iterator[Finding]:
-    """Yield what is found in the stack of a team.
-
-    Args:
-        session: from `stack.sign_in`.
-        team: the team; None for the only one that is deployed.
-        address: where clients reach the API, without a slash at its end; None for the stack's own.
-
-    Raises:
-        CommandError: there is no such stack, or AWS does not respond.
-    """
+    """Yield what is found in a team's stack. Clients reach its API at `address`; None for its own."""
     try:
         found = stack.find(session, team)
     except CommandError as error:
@@ -101,11 +92,7 @@ def stack_findings(described: "StackTypeDef") -> Iterator[Finding]:
 
 
 def _template(cloudformation: "CloudFormationClient", described: "StackTypeDef") -> DeployedTemplate:
-    """Read the template that a stack was deployed with.
-
-    Raises:
-        CommandError: it is not JSON, as CDK writes it.
-    """
+    """Read the template that a stack was deployed with: JSON, as CDK writes it."""
     name = described["StackName"]
     document = _document(cloudformation, name)
     physical_ids = {

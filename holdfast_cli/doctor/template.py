@@ -22,14 +22,9 @@ class UnresolvedError(CommandError):
 
 @dataclass(frozen=True, slots=True)
 class DeployedTemplate:
-    """What a stack was deployed with.
+    """What a stack was deployed with, and the `partition`, such as `aws`, that it is in.
 
-    Attributes:
-        document: the template.
-        physical_ids: logical ID to physical ID of every resource that exists.
-        partition: such as `aws`.
-        region: of the stack.
-        account: that owns it.
+    `physical_ids` has every resource that exists, by its logical ID.
     """
 
     document: Mapping[str, Any]
@@ -39,21 +34,13 @@ class DeployedTemplate:
     account: str
 
     def resources(self, resource_type: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield logical ID and properties of the resources of a type, with their references resolved.
-
-        Raises:
-            UnresolvedError: a property has a reference that is not known.
-        """
+        """Yield logical ID and properties of the resources of a type, with their references resolved."""
         for logical_id, resource in self.document["Resources"].items():
             if resource["Type"] == resource_type:
                 yield logical_id, self.resolve(resource.get("Properties", {}))
 
     def resolve(self, value: Any) -> Any:
-        """Return a value of the template with every reference replaced by what it stands for.
-
-        Raises:
-            UnresolvedError: a reference is not known.
-        """
+        """Return a value of the template with every reference replaced by what it stands for."""
         match value:
             case {"Ref": str(name)}:
                 return self._pseudo_parameter(name) or self._physical_id(name)
