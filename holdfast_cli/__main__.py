@@ -9,14 +9,7 @@ from types import TracebackType
 
 
 def main() -> int:
-    """Run the command.
-
-    Returns:
-        The exit code.
-
-    Raises:
-        SystemExit: as by `holdfast_cli.main.main`.
-    """
+    """Return the command's exit code. SystemExit is raised as by `holdfast_cli.main.main`."""
     sys.excepthook = _uncaught
     sys.unraisablehook = _unraisable
     from holdfast_cli.main import main as run  # it takes a while, and an interrupt may come meanwhile

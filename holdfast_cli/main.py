@@ -17,13 +17,10 @@ from holdfast_cli.terminal.parser import hidden
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command.
+    """Run the command, and return its exit code.
 
     Args:
         argv: the arguments without the program's name; None for those of the process.
-
-    Returns:
-        The exit code: 0, 1, 2 or 130.
 
     Raises:
         SystemExit: with 2 for wrong usage, with 0 after --help and --version.

@@ -1,4 +1,4 @@
-"""Sends HTTP requests to the team's API and to whoever issues ID tokens to CI jobs. AWS has its own SDK."""
+"""Sends HTTP requests to the team's API and to issuers of ID tokens for CI jobs. AWS has its own SDK."""
 
 import base64
 import os
@@ -52,24 +52,14 @@ def send(
 ) -> Response:
     """Send a request. Retry it if its response is lost or says that the server has a transient error.
 
-    The server's certificate is verified with the bundle that AWS_CA_BUNDLE names, or else with the one that
-    the AWS SDK uses: so the command trusts the same authorities in all its requests. Proxies are those of
-    HTTP_PROXY, HTTPS_PROXY and NO_PROXY. No redirect is followed.
+    The certificate is verified with the bundle of AWS_CA_BUNDLE, or else with the AWS SDK's: the command
+    trusts the same authorities in all its requests. HTTP_PROXY, HTTPS_PROXY and NO_PROXY name proxies.
+    No redirect is followed: it is an error, or with `redirects` it is returned.
 
     Args:
-        method: of HTTP; may be carried out more than once.
-        url: where to.
+        method: may be carried out more than once.
         headers: beside those that HTTP demands.
-        body: what to send.
         sign: adds a signature; called for each attempt, because a signature holds the time.
-        redirects: return a redirect as it is, for the caller to judge.
-
-    Returns:
-        The last response.
-
-    Raises:
-        CommandError: no response comes, the certificate is not accepted, or the response is a redirect that
-            the caller does not want.
     """
     host = urlsplit(url).netloc
     response: Response | None = None
@@ -117,14 +107,7 @@ def send(
 
 
 def version_skew(address: str) -> str:
-    """Say which is older, the command or the deployed code, if the API tells its version and they differ.
-
-    Args:
-        address: the API's base URL.
-
-    Returns:
-        Sentences with a space before them; empty if there is nothing to say.
-    """
+    """Say, after a space, which is older: command or deployed code. Empty if neither is, or unknown."""
     try:
         health = send("GET", f"{address}/health", headers={})
     except CommandError:
@@ -147,7 +130,7 @@ def _attempt(method: str, url: str, headers: Mapping[str, str], body: bytes, sig
 
 
 def _connections(url: str) -> PoolManager:
-    """Make what opens the connection to a URL: directly, or through the proxy that the environment names."""
+    """Return connections for a URL: direct ones, or through the proxy that the environment names."""
     certificates = os.environ.get("AWS_CA_BUNDLE") or get_cert_path(True)
     target = urlsplit(url)
     proxy = None if proxy_bypass(target.netloc) else getproxies().get(target.scheme)

@@ -19,14 +19,9 @@ _REQUEST_TOKEN = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"  # noqa: S105 the name of a va
 
 
 def find(file: Path | None, audience: str) -> IdToken:
-    """Find the ID token: in a file, in HOLDFAST_ID_TOKEN, or by asking GitHub for one.
+    """Find the ID token: in the file, or without one in HOLDFAST_ID_TOKEN, or by asking GitHub for one.
 
-    Args:
-        file: holds it; None to look elsewhere.
-        audience: what GitHub puts into its `aud`.
-
-    Raises:
-        CommandError: there is none, or what was found does not have the form of one.
+    GitHub puts `audience` into its `aud`.
     """
     if file is not None:
         try:
@@ -46,7 +41,7 @@ def find(file: Path | None, audience: str) -> IdToken:
 
 
 def describe(token: IdToken) -> str:
-    """Describe a token by its own claims, which nobody has verified, for a line about why it was refused."""
+    """Describe a token for an error line, by its own claims, which nobody has verified."""
     payload = token.jwt.split(".")[1]
     try:
         claims = json_object.parse(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

@@ -1,4 +1,4 @@
-"""A response of the team's API, or of whoever issues ID tokens to CI jobs."""
+"""A response of the team's API, or of an issuer of ID tokens for CI jobs."""
 
 import json
 from collections.abc import Mapping
@@ -8,20 +8,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response of the server; the body may hold a secret.
-
-    Attributes:
-        status: of HTTP.
-        body: decompressed.
-        headers: with lower-case names.
-    """
+    """A response; its decompressed body may hold a secret. The names of its headers are in lower case."""
 
     status: int
     body: bytes = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def json(self) -> Mapping[str, Any]:
-        """Return the body, if it is a JSON object; otherwise an empty one."""
+        """Return the body if it is a JSON object, else an empty object."""
         try:
             document = json.loads(self.body)
         except (ValueError, RecursionError):

@@ -1,4 +1,7 @@
-"""Requests sessions from the team's API, with AWS credentials or with an ID token."""
+"""Requests sessions from the team's API, with AWS credentials or with an ID token.
+
+`seconds` is the lifetime to ask for; None leaves it to the API.
+"""
 
 import json
 import re
@@ -38,16 +41,11 @@ _AWS_HOST = re.compile(r"[a-z0-9]+\.execute-api\.([a-z0-9-]+)\.amazonaws\.com(\.
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session that the API created.
+    """A session that the API created; `id` and `secret` are user name and password of HTTP Basic.
 
     Attributes:
-        id: the user name of HTTP Basic.
-        secret: the password.
-        principal: who signed in.
-        role: what it may do.
-        scope: the patterns of the states that it may do it to.
+        scope: patterns of states.
         trust: the name of the trust record that matched.
-        expires: when it ends.
         seconds: its lifetime when it was created.
     """
 
@@ -64,14 +62,7 @@ class Session:
 def for_aws(session: "boto3.Session", address: str, seconds: int | None) -> Session:
     """Request a session with AWS credentials.
 
-    Args:
-        session: holds credentials and region. An address that AWS made names the region, and that one wins;
-            an address on this machine needs none.
-        address: the API's base URL.
-        seconds: its lifetime; None leaves that to the API.
-
-    Raises:
-        CommandError: there are no credentials, or the API denies them a session or does not respond.
+    An address that AWS made names the region, before `session`; an address on this machine needs none.
     """
     host = urlsplit(address).hostname or ""
     of_aws = _AWS_HOST.fullmatch(host)
@@ -92,16 +83,7 @@ def for_aws(session: "boto3.Session", address: str, seconds: int | None) -> Sess
 
 
 def for_id_token(token: "IdToken", address: str, seconds: int | None) -> Session:
-    """Request a session with an ID token.
-
-    Args:
-        token: the ID token.
-        address: the API's base URL.
-        seconds: its lifetime; None leaves that to the API.
-
-    Raises:
-        CommandError: the API does not accept the token or does not respond.
-    """
+    """Request a session with an ID token."""
     response = _post(f"{address}/sessions", {"Authorization": f"Bearer {token.jwt}"}, seconds, None)
     if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         raise CommandError(
@@ -193,7 +175,7 @@ def _session(body: bytes) -> Session:
 
 
 def _message(response: Response) -> str | None:
-    """Return the message of an error response of Holdfast's own, or None for other responses."""
+    """Return the message of Holdfast's own error response; None for another response."""
     try:
         document = json_object.parse(response.body)
         record_fields.text(document["error"])

@@ -18,15 +18,7 @@ _STATES: Final = "/states/"
 
 
 def sign_in(asked: Namespace, environment: Mapping[str, str] = os.environ) -> Api:
-    """Find the API and the credentials. Nothing is asked of AWS, and nothing is stored.
-
-    Args:
-        asked: the options of the command.
-        environment: the variables.
-
-    Raises:
-        UsageError: a setting is not valid, or nothing tells the address or the credentials.
-    """
+    """Find the API and the credentials. Nothing is asked of AWS, and nothing is stored."""
     address = settings.resolve(asked, environment).address or _of_backend(environment)
     if address is None:
         address = _of_tokens(environment)
@@ -37,7 +29,7 @@ def sign_in(asked: Namespace, environment: Mapping[str, str] = os.environ) -> Ap
 
 
 def _of_backend(environment: Mapping[str, str]) -> str | None:
-    """Return the API of the state that the variables of `backend "http"` name, if they name one."""
+    """Return the API of the state that the variables of `backend "http"` name, if any."""
     value = environment.get("TF_HTTP_ADDRESS", "")
     base, found, _ = value.partition(_STATES)
     if not found:
@@ -49,7 +41,7 @@ def _of_backend(environment: Mapping[str, str]) -> str | None:
 
 
 def _of_tokens(environment: Mapping[str, str]) -> str:
-    """Return the API of the only host that there is a token of Holdfast for."""
+    """Return the API of the only host with a token of Holdfast."""
     hosts = sorted(host for host, (_, token) in _tokens(environment).items() if _is_of_holdfast(token))
     hosts = [host for host in hosts if host != cloud_config.STAND_IN]
     if len(hosts) == 1:

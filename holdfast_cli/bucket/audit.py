@@ -1,4 +1,4 @@
-"""Reads a team's audit log."""
+"""Reads a team's audit log. Reading raises `AwsUnavailableError` if AWS does not respond, for now."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -44,8 +44,7 @@ class Search:
 
     Attributes:
         fields: name to the value that an event must have there.
-        since: the beginning of the time span, included.
-        until: its end, excluded; None for no end.
+        until: excluded, while `since` is included; None for no end.
         kinds: the values of `event` to find; None for all.
     """
 
@@ -63,25 +62,14 @@ class LogsClient(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The audit log of a team.
-
-    Attributes:
-        client: sends the requests.
-        team: whose log it is.
-        region: of the client.
-    """
+    """The audit log of a team; `region` is the client's."""
 
     client: LogsClient
     team: str
     region: str | None
 
     def read(self, search: Search, progress: "Progress | None" = None) -> Events:
-        """Find events.
-
-        Raises:
-            AwsUnavailableError: AWS does not respond, for now.
-            CommandError: there is no such log, or AWS does not allow it.
-        """
+        """Find events."""
         name = audit_log_group(self.team)
         end = {} if search.until is None else {"endTime": milliseconds(search.until) - 1}
         found: Events = {}
@@ -114,11 +102,7 @@ class Log:
         return _ordered(found)
 
     def newest(self, search: Search, count: int, progress: "Progress") -> Events:
-        """Find the newest events, so many at most, without reading all that are older.
-
-        Raises:
-            AwsUnavailableError, CommandError: as by `read`.
-        """
+        """Find the newest events, `count` at most, without reading all that are older."""
         # Time spans, from the end backwards. Each ends where the one before begins, so that no event is in
         # none of them. FilterLogEvents itself can begin with the newest since June 2026; the local AWS and
         # older SDKs cannot.
@@ -134,11 +118,7 @@ class Log:
 
 
 def of_team(session: "boto3.Session", team: str) -> Log:
-    """Return the audit log of a team.
-
-    Raises:
-        CommandError: the AWS settings are not valid.
-    """
+    """Return the audit log of a team."""
     with as_command_errors():
         return Log(session.client("logs", config=CLIENT_CONFIG), team, session.region_name)
 
@@ -147,30 +127,17 @@ class Following:
     """New events of a log, each once.
 
     An event can come after others that happened later. So each look begins some time before the last one, and
-    leaves out what that one found: no more than the IDs of this time are remembered.
+    leaves out what that one found: only the IDs of this time are remembered.
     """
 
     def __init__(self, log: Log, search: Search) -> None:
-        """Follow a log.
-
-        Args:
-            log: the log.
-            search: for the events; without an end.
-        """
+        """Follow a log; the search has no end."""
         self._log = log
         self._search = search
         self._known: Collection[str] = frozenset()
 
     def begin(self, count: int | None, progress: "Progress") -> Events:
-        """Find events that are there already; what `new` finds comes after these.
-
-        Args:
-            count: how many of the newest, None for all.
-            progress: shows that it takes long.
-
-        Raises:
-            AwsUnavailableError, CommandError: as by `Log.read`.
-        """
+        """Find the newest `count` events that are there, all for None. `new` finds what comes after them."""
         whole = self._search
         self._search = replace(whole, since=max(whole.since, datetime.now(UTC) - LATEST))
         recent = self.new()  # before the others, so that nothing comes in between
@@ -179,11 +146,7 @@ class Following:
         return begun
 
     def new(self) -> Events:
-        """Find events that have come since the last look. If it fails, the next one makes up for it.
-
-        Raises:
-            AwsUnavailableError, CommandError: as by `Log.read`.
-        """
+        """Find events that have come since the last look. If it fails, the next one makes up for it."""
         now = datetime.now(UTC)
         found = self._log.read(self._search)
         new = {name: event for name, event in found.items() if name not in self._known}
@@ -224,5 +187,5 @@ def _matches(event: Event, search: Search) -> bool:
 
 
 def _tried(event: Event, name: str, value: str) -> bool:
-    """Return whether somebody was refused with a token's ID: such an event has no principal."""
+    """Return whether a caller was refused with a token's ID: such an event has no principal."""
     return name == "principal" and event.get(name) is None and value == f"{_TOKEN}{event.get('token')}"

@@ -110,12 +110,7 @@ def _one_line(error: Exception) -> str:
 
 @contextmanager
 def as_command_errors() -> Iterator[None]:
-    """Turn whatever AWS or its SDK raises inside into one helpful line.
-
-    Raises:
-        AwsUnavailableError: instead of the SDK's errors that may be over soon.
-        CommandError: instead of its other errors.
-    """
+    """Turn errors of AWS and its SDK into one line: an AwsUnavailableError if they may be over soon."""
     try:
         yield
     except (BotoCoreError, ClientError) as error:

@@ -1,4 +1,8 @@
-"""Reads and changes records in a team's bucket, by conditional writes that are retried after a race."""
+"""Reads and changes records in a team's bucket, by conditional writes that are retried after a race.
+
+A write raises `OutcomeUnknown` if S3 did not respond in time, and it may have taken effect; and
+`StorageRefused` if S3 denies the caller access.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -42,13 +46,8 @@ def as_lines(stack: "Stack", *, outcome_unknown: str, interrupted: str = "") -> 
     """Turn errors of the store and the SDK into one line that says what to do.
 
     Args:
-        stack: the team's.
         outcome_unknown: what to do if the bucket did not respond; a write may have taken effect then.
-        interrupted: what to check after Ctrl-C, where that matters.
-
-    Raises:
-        CommandError: instead of the errors of the store and the SDK.
-        KeyboardInterrupt: with `interrupted` as a note.
+        interrupted: what to check after Ctrl-C, where that matters; a note on the KeyboardInterrupt.
     """
     with as_command_errors():
         try:
@@ -66,15 +65,7 @@ def as_lines(stack: "Stack", *, outcome_unknown: str, interrupted: str = "") -> 
 
 
 def create(store: Store, key: str, body: bytes) -> bool:
-    """Store a record where there is none.
-
-    Returns:
-        Whether it is stored now; False if there is another one.
-
-    Raises:
-        OutcomeUnknown: S3 did not respond in time; the write may have taken effect.
-        StorageRefused: S3 denies the caller access.
-    """
+    """Store a record where there is none. Return whether it is stored now; False if there is another one."""
     match store.write(key, body, IfAbsent(), metadata={}):
         case Stored():
             return True
@@ -88,16 +79,7 @@ def change(store: Store, key: str, decide: Callable[[bytes | None], bytes | None
     """Replace a record, on the condition that it is still the one that the new record was derived from.
 
     If somebody else changes the record at the same time, the new record is derived again, from theirs.
-
-    Args:
-        store: the bucket.
-        key: of the record.
-        decide: derives the new record from the current one, which is None if there is none. Returns None to
-            leave the current one as it is.
-
-    Raises:
-        OutcomeUnknown: S3 did not respond in time; the write may have taken effect.
-        StorageRefused: S3 denies the caller access.
+    `decide` gets the current record, None if there is none. It returns None to leave that as it is.
     """
     sent = None
     while True:

@@ -23,14 +23,7 @@ CLIENT_CONFIG = Config(
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A deployed Holdfast stack.
-
-    Attributes:
-        team: the team's name.
-        api_address: the API's base URL, without a trailing slash.
-        bucket: the bucket's name.
-        account: the ID of the AWS account that the stack and the bucket are in.
-    """
+    """A deployed Holdfast stack, its bucket's name, and the ID of the AWS account that has both."""
 
     team: str
     api_address: str
@@ -41,32 +34,20 @@ class Stack:
 def sign_in(settings: Settings) -> boto3.Session:
     """Return a session with the AWS settings of the environment and its profiles.
 
-    Args:
-        settings: have the region, if it is not the one of the AWS profile.
-
-    Raises:
-        CommandError: the AWS profile does not exist.
+    A region of `settings` takes the place of the AWS profile's.
     """
     with as_command_errors():
         return boto3.Session(region_name=settings.region)
 
 
 def open_team(settings: Settings) -> tuple[boto3.Session, Stack]:
-    """Return a session with AWS, and the stack of the team that the settings name.
-
-    Raises:
-        CommandError: as by `sign_in` and `find`.
-    """
+    """Return a session with AWS, and the stack of the team that the settings name."""
     session = sign_in(settings)
     return session, find(session, settings.team)
 
 
 def api_address(settings: Settings) -> str:
-    """Return the API's base URL that the settings have, or else the one of the stack that they name.
-
-    Raises:
-        CommandError: as by `open_team`.
-    """
+    """Return the API's base URL of the settings, or else of the stack that they name."""
     if settings.address is not None:
         return settings.address
     _, found = open_team(settings)
@@ -74,15 +55,7 @@ def api_address(settings: Settings) -> str:
 
 
 def find(session: boto3.Session, team: str | None) -> Stack:
-    """Find the stack of a team.
-
-    Args:
-        session: from `sign_in`.
-        team: the team; None for the only one that is deployed.
-
-    Raises:
-        CommandError: there is none, there are several, or AWS does not respond.
-    """
+    """Find the stack of a team."""
     with as_command_errors():
         cloudformation: CloudFormationClient = session.client("cloudformation", config=CLIENT_CONFIG)
         try:

@@ -35,12 +35,7 @@ _READ: Final = "run the command again."
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The tokens of a team.
-
-    Attributes:
-        tokens: sorted by ID.
-        unreadable: a line about each object that holds no valid token record, sorted by key.
-    """
+    """A team's tokens, sorted by ID, and a line about each object without a valid record, sorted by key."""
 
     tokens: Sequence[Token]
     unreadable: Sequence[str]
@@ -54,14 +49,7 @@ def create(
     description: str,
     expiry: "Expiry | None",
 ) -> tuple[Token, str]:
-    """Create an access token and store its record in a team's bucket.
-
-    Returns:
-        The record, and the secret, which is stored nowhere.
-
-    Raises:
-        CommandError: AWS does not allow it or does not respond.
-    """
+    """Create a token in a team's bucket. Return its record, and the secret, which is stored nowhere."""
     unknown = "run the command again. A record that was stored all the same is of no use without its secret."
     interrupted = (
         "`holdfast token list` shows whether a token was created. Its secret is lost then: revoke the token."
@@ -86,22 +74,14 @@ def create(
 
 
 def read(session: "boto3.Session", stack: "Stack", token_id: str) -> Token:
-    """Read a token's record.
-
-    Raises:
-        CommandError: there is none, it is not valid, or AWS does not allow it or does not respond.
-    """
+    """Read a token's record."""
     with as_lines(stack, outcome_unknown=_READ):
         found = open_bucket(session, stack).read(token_key(token_id))
         return _parse(found.body if found else None, stack.bucket, token_id)
 
 
 def read_all(session: "boto3.Session", stack: "Stack", progress: "Progress") -> Listing:
-    """Read every token's record.
-
-    Raises:
-        CommandError: AWS does not allow it or does not respond.
-    """
+    """Read every token's record."""
     with as_lines(stack, outcome_unknown=_READ):
         try:
             found, others = _read_all(connect(session), stack, progress)
@@ -147,21 +127,14 @@ def _read_all(
 def rotate(
     session: "boto3.Session", stack: "Stack", token_id: str, keep: timedelta, expiry: "Expiry | None"
 ) -> tuple[Token, str]:
-    """Give a token a new secret.
+    """Give a token a new secret, unless it is revoked or expired.
 
     Args:
-        session: has the credentials.
-        stack: the team's.
-        token_id: which token.
         keep: how long the old secret stays valid.
         expiry: of the token from now on; None renews the lifetime that the token was created with.
 
     Returns:
         The record, and the secret, which is stored nowhere.
-
-    Raises:
-        CommandError: there is no such token, it is revoked or expired, or AWS does not allow it or does not
-            respond.
     """
     look = (
         f"`holdfast token show {token_id}` says when the token was rotated last. If that was now, the new "
@@ -191,14 +164,7 @@ def rotate(
 
 
 def revoke(session: "boto3.Session", stack: "Stack", token_id: str) -> Token:
-    """Revoke a token for good; one that is revoked already stays as it is.
-
-    Returns:
-        The record.
-
-    Raises:
-        CommandError: there is no such token, or AWS does not allow it or does not respond.
-    """
+    """Revoke a token for good, and return its record; a token that is revoked already stays as it is."""
     again = "run the command again until it says that the token is revoked."
     with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
         identity = caller_arn(session)

@@ -1,4 +1,4 @@
-"""Reads and changes the trust records in a team's bucket. One object holds all of them."""
+"""Reads and changes the trust records in a team's bucket. One object of limited size holds all of them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,26 +23,18 @@ _INTERRUPTED: Final = "`holdfast trust list` shows whether it took effect."
 
 
 def read(session: "boto3.Session", stack: "Stack") -> Records:
-    """Read all trust records.
-
-    Raises:
-        CommandError: AWS does not allow it or does not respond, or the records are not valid.
-    """
+    """Read all trust records."""
     with as_lines(stack, outcome_unknown="run the command again."):
         found = open_bucket(session, stack).read(KEY)
         return _parse(found.body if found else None, stack.bucket)
 
 
 def add(session: "boto3.Session", stack: "Stack", record: "Trust") -> "Trust":
-    """Add a record, and return it with who added it.
+    """Add a record, unless its name or its AWS role has one already. Return it with who added it.
 
     An attempt is repeated after somebody else's change. It is not if an earlier attempt may have taken effect
     and the record is absent: somebody may have removed it, and with the same ID its sessions would be valid
     again.
-
-    Raises:
-        CommandError: its name or its AWS role has one already, somebody may have removed it at the same time,
-            there is no room, or AWS does not allow it or does not respond.
     """
     unknown = f"check with `holdfast trust list` whether {record.name} is there before you run it again."
     with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
@@ -79,17 +71,10 @@ def update(
     scope: Sequence[str] | None,
     description: str | None,
 ) -> "tuple[Trust, Trust]":
-    """Change what a record grants; None leaves it as it is.
+    """Change what a record grants; None leaves it as it is. Return it before and after, even if unchanged.
 
     An attempt is repeated after a change of other records only: over another update of the same record it
     could grant again what that one took away.
-
-    Returns:
-        The record before and after; the same if that is no change.
-
-    Raises:
-        CommandError: there is none of that name, somebody updated, removed or re-created it at the same time,
-            there is no room, or AWS does not allow it or does not respond.
     """
     unknown = f"check with `holdfast trust list` what {name} grants before you run it again."
     with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
@@ -133,16 +118,7 @@ def update(
 
 
 def remove(session: "boto3.Session", stack: "Stack", name: str) -> "Trust":
-    """Remove a record.
-
-    A record that somebody else re-creates under that name at the same time stays.
-
-    Returns:
-        The record that was removed.
-
-    Raises:
-        CommandError: there is none of that name, or AWS does not allow it or does not respond.
-    """
+    """Remove a record, and return it. A record that somebody re-creates under that name meanwhile stays."""
     again = "run the command again until it says that there is none of that name."
     with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
         removed: list[Trust] = []

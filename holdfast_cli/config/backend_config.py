@@ -36,10 +36,7 @@ NOTHING_IS_REMEMBERED: Final = (
 
 
 def check_address(address: str) -> str:
-    """Check the base URL of a Holdfast API and return it without a trailing slash.
-
-    Raises:
-        ValueError: with what is wrong with it.
+    """Return the base URL of an API without a trailing slash. A ValueError says what is wrong with it.
 
     >>> check_address("https://abc.execute-api.eu-central-1.amazonaws.com/")
     'https://abc.execute-api.eu-central-1.amazonaws.com'
@@ -85,11 +82,7 @@ def variable(argument: str) -> str:
 
 
 def settings(address: str, name: StateName, *, read_only: bool) -> dict[str, str]:
-    """Return the arguments of the `http` backend for one state.
-
-    Returns:
-        Argument to value, in the order in which they are shown.
-    """
+    """Return the arguments of the `http` backend for one state, in the order in which they are shown."""
     arguments = {"address": f"{address}/states/{name}"}
     if not read_only:
         lock, unlock = f"{address}/locks/{name}", f"{address}/unlocks/{name}"

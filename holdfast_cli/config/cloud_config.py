@@ -27,9 +27,6 @@ def hostname(address: str) -> str:
 
     No variable can name an address with a port, and no client finds one with a path, or without TLS.
 
-    Args:
-        address: the API's base URL, without a trailing slash.
-
     >>> hostname("https://API.example.com"), hostname("https://api.example.com/states-of-all")
     ('api.example.com', 'holdfast.local')
     """
@@ -59,16 +56,11 @@ def credentials_document(address: str, record_id: str, secret: str) -> dict[str,
 
 
 def to_hcl(address: str, state: StateName, *, tags: Sequence[str], remote: bool) -> str:
-    """Return the `terraform` block to paste into a configuration.
+    """Return the `terraform` block to paste into a configuration. A name of one segment is a UsageError.
 
     Args:
-        address: the API's base URL, without a trailing slash.
-        state: that the block is for.
         tags: of the workspaces that the configuration has; empty for one workspace, which is the state.
         remote: print the older `backend "remote"`, which knows no tags.
-
-    Raises:
-        UsageError: the name of the state has one segment.
     """
     host = hostname(address)
     organization, workspace = workspace_of(state)
@@ -112,11 +104,7 @@ def _host_block(address: str) -> str:
 
 
 def workspace_of(state: StateName) -> tuple[str, str]:
-    """Return the organization and the workspace of a state.
-
-    Raises:
-        UsageError: its name has one segment.
-    """
+    """Return the organization and the workspace of a state. A name of one segment is a UsageError."""
     found = organization_and_workspace(state)
     if found is None:
         raise UsageError(

@@ -49,10 +49,8 @@ class Settings:
     """What a command is for.
 
     Attributes:
-        address: the API's base URL, without a trailing slash; None where a team that the command takes was
-            named with precedence.
-        team: the team; None for the only one that is deployed.
-        region: of AWS; None leaves it to the AWS profile.
+        address: None where a team that the command takes was named with precedence.
+        region: None leaves it to the AWS profile.
     """
 
     address: str | None
@@ -79,20 +77,12 @@ def path(environment: Mapping[str, str]) -> Path | None:
 
 
 def read(file: Path | None) -> Profiles:
-    """Return all profiles of a file; none if there is no file.
-
-    Raises:
-        UsageError: the file cannot be read, or something in it is not a valid profile.
-    """
+    """Return all profiles of a file; none if there is no file."""
     return _parse(_content(file), file) if file is not None else {}
 
 
 def named(name: str, found: Profiles, file: Path | None) -> Mapping[str, str]:
-    """Return the settings of a profile.
-
-    Raises:
-        UsageError: there is no such profile.
-    """
+    """Return the settings of a profile that must exist."""
     if name in found:
         return found[name]
     if not found:
@@ -109,11 +99,9 @@ def named(name: str, found: Profiles, file: Path | None) -> Mapping[str, str]:
 
 
 def change(file: Path, name: str, values: Mapping[str, str | None]) -> None:
-    """Set values of a profile, or remove those that are None. All else in the file stays, comments too.
+    """Set values of a profile, or remove those that are None and must be there.
 
-    Raises:
-        UsageError: as by `read`; or there is nothing to remove. The file is left as it is.
-        CommandError: the file cannot be written.
+    All else in the file stays, comments too. An error leaves the file as it is.
     """
     content = _content(file)
     profiles = dict(_parse(content, file))
@@ -141,12 +129,7 @@ def change(file: Path, name: str, values: Mapping[str, str | None]) -> None:
 
 
 def remove(file: Path, name: str) -> None:
-    """Remove a profile. The comments below its last value stay.
-
-    Raises:
-        UsageError: as by `read` and `named`.
-        CommandError: the file cannot be written.
-    """
+    """Remove a profile that must exist. The comments below its last value stay."""
     content = _content(file)
     profiles = _parse(content, file)
     named(name, profiles, file)
@@ -167,13 +150,13 @@ def _lines(content: str) -> list[str]:
 
 
 def _header(lines: Sequence[str], name: str) -> int | None:
-    """Return where the line is that a profile begins with, or None."""
+    """Return the index of the line that a profile begins with."""
     header = re.compile(rf"\s*\[\s*{_TABLE}\s*\.\s*([\"']?){name}\1\s*\]")
     return next((at for at, line in enumerate(lines) if header.match(line)), None)
 
 
 def _end(lines: Sequence[str], start: int) -> int:
-    """Return where the line after the last value of a profile is. Comments below may be the next one's."""
+    """Return the index after the last value of a profile. Comments below may be the next one's."""
     end = start + 1
     for at in range(end, len(lines)):
         if lines[at].lstrip().startswith("["):
@@ -214,8 +197,7 @@ def _content(file: Path) -> str:
 def _replace(file: Path, before: str, lines: Sequence[str], meant: Profiles) -> None:
     """Write the file at once, with the line ends that it had: readers see the old one or the new one.
 
-    Raises:
-        CommandError: it cannot be written, or the lines are not what is meant; the file is as it was.
+    If the lines are not what is meant, the file stays as it was.
     """
     content = "".join(f"{line}{_line_end(before)}" for line in lines)
     try:
@@ -264,11 +246,7 @@ def _parse(content: str, file: Path | None) -> Profiles:
 
 
 def _check(document: Mapping[str, Any]) -> Profiles:
-    """Return the profiles of a document.
-
-    Raises:
-        ArgumentTypeError: what is wrong; without a value that may be secret.
-    """
+    """Return the profiles of a document. The text of an ArgumentTypeError has no value that may be secret."""
     for key in document:
         _check_outside(key)
         _check_key(key, "the file", (_TABLE,))

@@ -36,12 +36,7 @@ HOLDS_NONE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Which states a list shows.
-
-    Attributes:
-        prefix: how their names begin.
-        pattern: what they match, too; None for all that begin so.
-    """
+    """Which states a list shows: names that begin with `prefix` and match `pattern`; None for any."""
 
     prefix: str
     pattern: str | None = None

@@ -26,12 +26,7 @@ _RULES: Final = {"profile": rules.profile, **profiles.RULES}
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A value of a setting.
-
-    Attributes:
-        value: the value, which follows the rule of its setting.
-        source: the option, the variable or the profile that it comes from, for a sentence.
-    """
+    """A setting's valid value, and the option, variable or profile that it comes from, for a sentence."""
 
     value: str
     source: str
@@ -47,17 +42,12 @@ def resolve(
 
     Options have precedence over a profile that is typed, this one over variables, and these over a profile
     that is not typed. One line on standard error names the variables that are used instead of what a profile
-    has, if it is named or they hide its address; and another one the variable that the command cannot use.
+    has, if it is named or they hide its address. Another line names the variable that the command cannot use.
 
     Args:
-        asked: the command's options; of `--address`, `--team` and `--region` those that it uses. Without
-            `--team` it cannot find a stack, and no team takes the place of an address.
-        environment: the variables.
+        asked: of `--address`, `--team` and `--region` has those that the command uses. Without `--team` it
+            cannot find a stack, and no team takes the place of an address.
         default: whether address and team of the profile `default` are used if no profile is named.
-
-    Raises:
-        UsageError: a value that counts breaks the rule of its setting, the file of profiles is not valid, or
-            it does not have the profile that is named.
     """
     profile, values = _profile(asked, environment)
     if not (default or profile.source):
@@ -75,21 +65,13 @@ def resolve(
 def sources(
     asked: argparse.Namespace, environment: Mapping[str, str] = os.environ
 ) -> Mapping[str, Found | None]:
-    """Return profile, address, team and region as `resolve` finds them, with where each comes from.
-
-    Raises:
-        UsageError: as by `resolve`.
-    """
+    """Return profile, address, team and region as `resolve` finds them, with where each comes from."""
     profile, values = _profile(asked, environment)
     return {"profile": profile, **_find(asked, environment, profile, values)}
 
 
 def profile_name(asked: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Found:
-    """Return which profile is used, whether or not it exists; it has no source if nothing names one.
-
-    Raises:
-        UsageError: the variable holds what is not a name.
-    """
+    """Return which profile is used, whether or not it exists; it has no source if nothing names one."""
     if asked.profile is not None:
         return Found(asked.profile, "--profile")
     return _of_variable("profile", environment) or Found(profiles.DEFAULT, "")

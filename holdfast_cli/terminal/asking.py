@@ -10,16 +10,9 @@ _NOTHING = "Nothing was changed."
 
 
 def for_word(question: str, word: str) -> None:
-    """Ask the user to type a word to confirm.
+    """Ask the user to type a word to confirm. Another answer is a CommandError, no terminal a UsageError.
 
-    Args:
-        question: one or more sentences about what will happen.
-        word: what must be typed.
-
-    Raises:
-        UsageError: there is no terminal to ask on.
-        CommandError: another word was typed, or none.
-        KeyboardInterrupt: with a note that nothing was changed.
+    `question` says in sentences what will happen. Ctrl-C gets a note that nothing was changed.
     """
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
         raise UsageError(f"{question} Without a terminal to ask on, --yes says that it is meant. {_NOTHING}")

@@ -39,10 +39,7 @@ class Command:
     def __init__(self, description: str = "", examples: str = "", *options: Option) -> None:
         """Declare a group, or begin a command that `define` completes.
 
-        Args:
-            description: the beginning of the help.
-            examples: its end.
-            options: options and arguments in their order.
+        The help begins with `description` and ends with `examples`. `options` stand in their order.
         """
         self._description, self._examples, self._options = description, examples, options
         self._run: Run | None = None

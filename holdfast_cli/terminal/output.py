@@ -2,6 +2,7 @@
 
 A pipe gets every row and every sentence in one line. On a terminal lines break at spaces only, so that an ID,
 a secret or a command in backquotes can be copied. The terminal itself wraps a word that is wider than it is.
+Printing raises `OutputClosedError` if nobody reads any more, else `CommandError`.
 """
 
 import os
@@ -30,12 +31,7 @@ _PROGRESS_AFTER = 2.0
 
 
 def write(text: str) -> None:
-    """Print a text on standard output.
-
-    Raises:
-        OutputClosedError: nobody reads it any more.
-        CommandError: standard output does not take it.
-    """
+    """Print a text on standard output."""
     with checked():
         print(text)
 
@@ -44,12 +40,8 @@ def write(text: str) -> None:
 def after(done: str) -> Iterator[None]:
     """Ensure that a change is told even if what is printed inside is not: it is rendered inside, too.
 
-    Args:
-        done: one or more sentences about the change, and what to do if its output is lost.
-
-    Raises:
-        CommandError: what was raised inside, followed by these sentences.
-        KeyboardInterrupt: with them as a note.
+    `done` has sentences about the change, and what to do if its output is lost. They follow the text of a
+    CommandError that is raised inside, and are a note on a KeyboardInterrupt.
     """
     try:
         yield
@@ -74,12 +66,7 @@ def complain(message: object) -> None:
 
 @contextmanager
 def checked() -> Iterator[None]:
-    """Ensure that what is printed inside has left this process at the end.
-
-    Raises:
-        OutputClosedError: nobody reads it any more.
-        CommandError: standard output does not take it.
-    """
+    """Ensure that what is printed inside has left this process at the end."""
     was_closed = sys.stdout is None  # before the command was started
     if was_closed:
         # argparse would print the help on standard error.
@@ -140,10 +127,7 @@ def word(time_: datetime) -> str:
 def coloured(text: str, colour: str, stream: TextIO | None = None) -> str:
     """Colour a text for a terminal that has colours, unless NO_COLOR is set (https://no-color.org).
 
-    Args:
-        text: what to colour; it must say the same without the colour.
-        colour: one of rich's names.
-        stream: where it is printed; standard output by default.
+    The text must say the same without the colour, which is one of rich's.
     """
     stream = stream or sys.stdout
     if not stream.isatty():
@@ -164,7 +148,6 @@ def wrapped(text: str, *, head: str = "", hanging: int = 0, stream: TextIO | Non
         text: one or more lines. An indented one stays as it is, because it is code.
         head: what the first line begins with; the others are indented by its width.
         hanging: cells by which the others are indented in addition.
-        stream: where it is printed; standard output by default.
     """
     stream = stream or sys.stdout
     if not stream.isatty():
@@ -189,11 +172,7 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str | Sequence[str] |
     """Lay out a table: in a pipe one line a row, on a terminal as wide as that.
 
     There texts are wrapped in their columns, and the last columns stand below their row if they do not fit.
-
-    Args:
-        headings: of the columns.
-        rows: the cells. An empty one is shown as `-`, so that columns can be counted. One of several texts
-            is shown with commas.
+    An empty cell is shown as `-`, so that columns can be counted; one of several texts has commas.
     """
     if not sys.stdout.isatty():
         lines = [[_cell(cell, ",") for cell in row] for row in (headings, *rows)]

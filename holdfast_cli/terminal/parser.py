@@ -33,12 +33,7 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, fill: Callable[["Parser"], None] | None = None, **settings: Any) -> None:
-        """Create a parser.
-
-        Args:
-            fill: adds options and commands, once they are needed; None if they are added without it.
-            settings: of argparse.
-        """
+        """Create a parser. `fill` adds options and commands, once they are needed."""
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
         self._fill = fill
         self._words: Sequence[str] = ()
@@ -50,11 +45,7 @@ class Parser(argparse.ArgumentParser):
             fill(self)
 
     def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
-        """Parse the words of this level. None is left over.
-
-        Raises:
-            SystemExit: with 2 for wrong usage, with 0 after --help and --version.
-        """
+        """Parse the words of this level; none is left over. SystemExit is raised as by `main`."""
         self.load()
         self._words = words = sys.argv[1:] if args is None else list(args)
         self._check_options(words)
@@ -200,10 +191,7 @@ class Parser(argparse.ArgumentParser):
 def hidden(message: str, words: Iterable[str], longest: int | None = _LONGEST_SHOWN) -> str:
     """Return a message without those of the typed words, and of their parts, that may be secret.
 
-    Args:
-        message: may repeat words, or parts of them.
-        words: of the command line.
-        longest: of a word with more characters only the beginning is left; None leaves it.
+    Of a word with more characters than `longest` only the beginning is left; None leaves it.
     """
     typed = {part for word in words for part in (word, word.partition("=")[2], *SEPARATORS.split(word))}
     for word in sorted(typed, key=len, reverse=True):

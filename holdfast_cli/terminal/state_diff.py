@@ -31,14 +31,7 @@ _Item = Mapping[str, Any]
 
 
 def text(document: Mapping[str, Any]) -> str:
-    """Return what differs, as it is printed on standard output.
-
-    Args:
-        document: the response of the management API.
-
-    Raises:
-        CommandError: it lacks what is shown.
-    """
+    """Return what differs, by a response of the management API, as it is printed on standard output."""
     try:
         return "\n".join(_lines(document))
     except (KeyError, TypeError, ValueError, AttributeError):

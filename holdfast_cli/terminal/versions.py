@@ -18,10 +18,7 @@ def newer_record(where: str) -> str:
 
 
 def compare(deployed: str, command: str = __version__) -> tuple[str, str] | None:
-    """Compare the version of the deployed code with the command's.
-
-    Returns:
-        Which of both is older, and what to do; None if they are the same.
+    """Return which is older, the deployed code or the command, and what to do; None if they are the same.
 
     >>> compare("0.10.0+1a2b3c", "0.9.1")
     ('This command, 0.9.1, is older than the deployed code, 0.10.0+1a2b3c.', 'Upgrade the command.')
