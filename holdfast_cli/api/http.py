@@ -30,7 +30,7 @@ _TIMEOUT: Final = Timeout(connect=5.0, read=35.0)
 _PAUSES: Final = (0.5, 1.5)
 """Seconds before each retry."""
 _CONNECTION: Final = re.compile(r"^(<[^>]*>|HTTPS?Connection(Pool)?\([^)]*\)): ")
-"""How urllib3 begins the text of an error. Its class need not be that of the address."""
+"""The beginning of urllib3's error texts. Its class need not be that of the address."""
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
 
 

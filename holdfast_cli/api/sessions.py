@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from holdfast.identity.credentials import IdToken
 
 _LOCAL_REGION: Final = "us-east-1"
-"""Whatever region a request is signed for, the local AWS accepts it."""
+"""The local AWS accepts a signature for any region."""
 _AWS_HOST = re.compile(r"[a-z0-9]+\.execute-api\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?", re.ASCII)
 
 
@@ -62,7 +62,7 @@ class Session:
 def for_aws(session: "boto3.Session", address: str, seconds: int | None) -> Session:
     """Request a session with AWS credentials.
 
-    An address that AWS made names the region, before `session`; an address on this machine needs none.
+    The region of an address that AWS made wins over the session's. An address on this machine needs none.
     """
     host = urlsplit(address).hostname or ""
     of_aws = _AWS_HOST.fullmatch(host)

@@ -34,7 +34,7 @@ _TOKEN: Final = "token:"  # noqa: S105 the prefix of a token's principal
 
 
 LATEST: Final = timedelta(minutes=10)
-"""How late an event may come to be noticed as a new one. Lambda retries a delivery that failed after one
+"""An event that comes no later is noticed as a new one. Lambda retries a delivery that failed after one
 minute and after two more. The rest is for clocks that differ: AWS accepts five minutes in a signature."""
 
 

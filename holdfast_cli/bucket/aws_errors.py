@@ -29,7 +29,7 @@ _THROTTLED = frozenset(
 NOT_OF_AWS: Final = (
     "The response is not one of AWS: check AWS_ENDPOINT_URL, and whether a proxy is in between."
 )
-"""What is said of the response of a proxy or of a portal."""
+"""Said of the response of a proxy or of a portal."""
 
 _LOCAL = "for the local AWS run `set -a; . .local/aws.env; set +a`"
 SIGN_IN: Final = "sign in again (`aws sso login`, or however you get credentials) and run the command again"

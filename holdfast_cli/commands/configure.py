@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast_cli.config.settings import Found
 
 _WORDS: Final = {"address": "API address", "team": "Team", "region": "AWS region"}
-"""What each setting is called where it is asked for."""
+"""The names of settings in questions."""
 _NOTHING_CHANGED: Final = "Nothing was changed."
 
 COMMAND = Command()
@@ -220,7 +220,7 @@ def _region_of_aws() -> "Found | None":
 
 
 def _without(setting: str, found: "Mapping[str, Found | None]") -> str:
-    """Say what takes the place of a setting that has no value."""
+    """Say what takes the place of a setting without a value."""
     match setting:
         case "address":
             return f"the team's stack ({team.source})" if (team := found["team"]) else "the team's stack"

@@ -82,7 +82,7 @@ PREFIX: Final = option(
     metavar="PREFIX|PATTERN",
     help="only states whose names begin so, as network/, or match, as '*/prod'",
 )
-"""The beginning of the names of states, or a pattern; it may be left out."""
+"""The beginning of states' names, or a pattern; optional."""
 REASON: Final = option(
     "--reason",
     required=True,

@@ -3,8 +3,7 @@
 API Gateway does not pass `LOCK` and `UNLOCK`, the client's defaults, so the methods are spelled out. No AWS
 document promises that it passes the body of a `DELETE`, so a lock is released by `POST` to its own address.
 
-`address` is always the API's base URL without a trailing slash, `name` the state, and `read_only` leaves
-locking out.
+`name` is the state, and `read_only` leaves locking out.
 """
 
 import re

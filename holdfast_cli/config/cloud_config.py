@@ -14,7 +14,7 @@ from holdfast_cli.config.backend_config import quote_hcl
 from holdfast_cli.errors import UsageError
 
 STAND_IN: Final = "holdfast.local"
-"""The host name of an API whose address is more than one. The CLI configuration leads it there."""
+"""Stands for an API whose address is more than a host name. The CLI configuration leads it there."""
 
 SERVICES: Final = ("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2")
 """The services that clients look for in the discovery document."""

@@ -26,7 +26,7 @@ RULES: Final[Mapping[str, Callable[[str], str]]] = {
 }
 """The settings of a profile, and what checks the value of each."""
 DEFAULT: Final = "default"
-"""The profile of those who name none; it need not exist."""
+"""The profile that counts if none is named; it need not exist."""
 NO_FILE: Final = "Neither XDG_CONFIG_HOME nor HOME says where the profiles are: set HOLDFAST_CONFIG_FILE."
 
 _TABLE: Final = "profiles"

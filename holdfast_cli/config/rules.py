@@ -31,7 +31,7 @@ _TAGS = re.compile(r"[A-Za-z0-9_:-]+(,[A-Za-z0-9_:-]+)*", re.ASCII)
 HOLDS_NONE: Final = (
     "has the form of a secret, and no setting holds one: remove it, and rotate it if others may have read it"
 )
-"""What is said of such a value; it is never shown."""
+"""Said of such a value, which is never shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def state_or_pattern(value: str) -> str:
 
 
 def covers(pattern: str, name: str) -> bool:
-    """Return whether a pattern matches a name of the API; what is no name of a state matches none."""
+    """Return whether a pattern matches a name of the API; a text that is no state's name matches none."""
     try:
         return matches(pattern, names.parse(name))
     except HoldfastError:  # what another program put there

@@ -102,7 +102,7 @@ def check_staging(client: "S3Client", template: DeployedTemplate) -> Iterator[Fi
 
 
 _Check = tuple[str, str, object, Callable[[], object]]
-"""The end of a check's name, the subject of its sentence, what is wanted, and what reads what is so."""
+"""The end of a check's name, the subject of its sentence, the wanted value, and what reads the real one."""
 
 
 def _of_every_bucket(

@@ -10,7 +10,7 @@ from holdfast_cli.doctor.findings import Finding, note, problem
 from holdfast_cli.errors import CommandError
 
 _NO_SUCH_CALL: Final = frozenset({"InvalidAction", "UnknownOperation", "UnknownOperationException"})
-"""Codes with which a stand-in for AWS refuses a call that it does not have; others do with status 501."""
+"""A stand-in for AWS refuses a call that it lacks with one of these codes, or with status 501."""
 RUN_AGAIN: Final = "Mend the cause and run the command again."
 """What to do about a check that could not be made."""
 

@@ -1,4 +1,4 @@
-"""Removes what a probe made in the team's bucket, whatever becomes of the probe."""
+"""Removes what a probe made in the team's bucket, even if the probe fails or is interrupted."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING

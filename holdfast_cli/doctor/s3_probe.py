@@ -30,7 +30,7 @@ _AT_ONCE: Final = 8
 _METADATA: Final = {"who": "doctor%40laptop", "lock-id": "0f4e-1"}
 
 _NOT_TRIED: Final = ("KMS.", "NoSuchBucket")
-"""What the codes of errors begin with that are no word on a condition, such as `KMS.DisabledException`."""
+"""Error codes that begin so say nothing about a condition, such as `KMS.DisabledException`."""
 
 _NOT_S3: Final = (
     "Do not keep states in this bucket: Holdfast is safe only on a store that honours S3's conditional "

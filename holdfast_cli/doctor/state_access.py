@@ -17,7 +17,7 @@ from holdfast_cli.terminal import output
 
 _PORTS: Final = {"https": 443, "http": 80}
 _AROUND: Final = timedelta(minutes=1)
-"""How far apart S3's clock and that of the audit trail may be."""
+"""The most by which S3's clock and the audit trail's may differ."""
 _DOCUMENT: Final = "/.well-known/terraform.json"
 
 
@@ -112,7 +112,7 @@ def check(
 
 
 def _absent(base: str, state: StateName, headers: Mapping[str, str]) -> Finding:
-    """Say whether a state that is not there never was, or was deleted: a plan takes both for an empty one."""
+    """Say whether an absent state never was there, or was deleted: a plan takes both for an empty one."""
     asked = http.send("GET", f"{base}/manage/v1/versions/{state}", headers=headers)
     if asked.text("error") == "no_state":
         return ok("api.state", f"The state {state} does not exist yet: the first apply creates it.")

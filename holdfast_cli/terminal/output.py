@@ -95,7 +95,7 @@ def _to_standard_error(text: str) -> None:
 
 
 def _give_up(stream: TextIO) -> None:
-    """Let what is left of a stream go nowhere.
+    """Discard the rest of a stream.
 
     At its end Python writes it once more (note on SIGPIPE in the documentation of `signal`).
     """

@@ -1,4 +1,4 @@
-"""Parses the command line. A mistake is told where it stands, with the word that was probably meant."""
+"""Parses the command line. Each level reports its own mistakes, with the word that was probably meant."""
 
 import argparse
 import difflib
@@ -14,7 +14,7 @@ from holdfast_cli.terminal.secrets import SEPARATORS, has_secret
 
 _NUMBER: Final = re.compile(r"-[.0-9]+", re.ASCII)
 _ADD_UP: Final = (argparse._AppendAction, argparse._ExtendAction)  # noqa: SLF001 the types have no other names
-"""What an option is that may be repeated."""
+"""The actions of options that may be repeated."""
 
 _LONGEST_SHOWN: Final = 30
 """Characters of a word that a message repeats in full. A longer one may be a secret in the wrong place."""
@@ -232,7 +232,7 @@ def _shown(word: str, sentence: str) -> str:
 
 
 def _hint(word: str, known: Iterable[str]) -> str:
-    """Return what was probably meant: what the word is the beginning of, or else what is most like it."""
+    """Ask about the known word that was probably meant: the only one that begins so, or the most like it."""
     known = list(known)
     begun = [one for one in known if one.startswith(word)]
     near = begun if len(begun) == 1 else difflib.get_close_matches(word, known, 1)
