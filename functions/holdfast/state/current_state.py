@@ -36,9 +36,7 @@ class CurrentState:
     """The current state, as far as a write is compared with it.
 
     Attributes:
-        version: the object version.
-        sha256: of its bytes, hexadecimal.
-        revision: its serial and lineage; None if it is not a state document.
+        revision: None if it is not a state document.
         superseded: the last acknowledged revision that it replaced, if its writer noted one.
         over_refused: whether it was written over a version that was never acknowledged.
         lock_id: the lock under which it was written; empty for an unlocked write.
@@ -117,10 +115,6 @@ def version_metadata(
     """Return the user metadata of a new state version, without empty values.
 
     Args:
-        new: the document that is written.
-        sha256: of its bytes, hexadecimal.
-        superseded: the last acknowledged revision.
-        lock: the lock under which it is written, None for an unlocked write.
         notes: what the verb notes beside: `upload`, or `restored-from` and `reason`.
     """
     metadata = {

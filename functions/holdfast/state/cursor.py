@@ -1,6 +1,6 @@
 """Cursors: where the next page of a list begins, as a text that clients send back unchanged.
 
-A cursor grants nothing: what it leads to is read with the rights of whoever sends it.
+A cursor grants nothing: what it leads to is read with the rights of its sender.
 """
 
 import base64

@@ -1,7 +1,8 @@
 """Names that must be declared: a name without a state and without a record is refused.
 
 So a typing error in an address finds no empty state, for which a plan would create everything. A name is
-declared by the record that a workspace has, too; a state declares its name without one.
+declared by the record that a workspace has, too; a state declares its name without one. A probe needs no
+declaration. That the caller may ask about the state is checked before.
 """
 
 from collections.abc import Callable
@@ -27,29 +28,13 @@ _SIMILAR: Final = 0.7
 
 
 def require(store: Store, name: StateName, caller: Caller) -> None:
-    """Check that a name is declared: one request if it has a state, else two.
-
-    Args:
-        name: of the state; a probe needs no declaration.
-        caller: who asks, and may ask about this state.
-
-    Raises:
-        NotDeclared: it has neither a state nor a record.
-    """
+    """Check that a name is declared: one request if it has a state, else two."""
     if not name.is_probe and store.read_version(name.state_key) is None:
         require_record(store, name, caller)
 
 
 def require_record(store: Store, name: StateName, caller: Caller) -> None:
-    """Check that a name without a state is declared: one request if it is.
-
-    Args:
-        name: of the state; a probe needs no declaration.
-        caller: who asks, and may ask about this state.
-
-    Raises:
-        NotDeclared: it has no record.
-    """
+    """Check that a name without a state is declared: one request if it is."""
     if not name.is_probe and store.read_version(name.record_key) is None:
         raise _not_declared(name, nearest(store, name, caller))
 
@@ -59,9 +44,6 @@ def nearest(store: Store, name: StateName, caller: Caller) -> list[str]:
 
     Of many names not all are looked at: some, and some that begin with the same segment. Which ones depends
     on names within the scope alone, as in a list, so that the answer tells nothing of others.
-
-    Args:
-        name: the name.
     """
     # Here, because who writes a name right never needs it.
     from difflib import SequenceMatcher

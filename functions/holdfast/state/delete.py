@@ -39,7 +39,6 @@ def delete(
         check: raises if what is read may not be deleted. Nothing else than what it saw is deleted.
 
     Raises:
-        Locked: somebody holds the lock.
         RacedWriter: somebody wrote at the same time; nothing was deleted.
         DeleteOutcomeUnknown: the lock was released or broken meanwhile.
     """

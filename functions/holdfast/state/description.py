@@ -23,10 +23,8 @@ class Current:
     """The current version of a state.
 
     Attributes:
-        version: what S3 tells about it.
         noted: what Holdfast noted with it; None for another program's.
-        summary: what its document tells; None if that was not read, or is not a state document.
-        status: what became of its write.
+        summary: None if the document was not read, or is not a state document.
     """
 
     version: ObjectVersion
@@ -37,12 +35,7 @@ class Current:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A state as it is now.
-
-    Attributes:
-        current: the current version, None if there is none.
-        lock: the lock that is held, None if none is.
-    """
+    """A state as it is now."""
 
     current: Current | None
     lock: HeldLock | None

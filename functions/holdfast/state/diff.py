@@ -58,7 +58,6 @@ class Attribute:
 
     Attributes:
         path: such as `tags["env"]` or `ingress[0].port`.
-        change: added, removed or changed.
         before: the value as JSON; None if there was none, or it is not told.
         after: the same of the newer document.
         is_sensitive: whether either document marks it, so that it is never told.
@@ -77,9 +76,7 @@ class ResourceChange:
 
     Attributes:
         address: as clients print it.
-        change: what happened to it.
         moved_from: its address in the older document if it was moved.
-        type: of the resource.
         tainted: whether it became tainted; None if it is as tainted as before.
         attributes: those that differ. Of a resource that was added or removed they are told with values only.
     """
@@ -94,15 +91,7 @@ class ResourceChange:
 
 @dataclass(frozen=True, slots=True)
 class OutputChange:
-    """An output that differs.
-
-    Attributes:
-        name: of the output.
-        change: added, removed or changed.
-        before: the value as JSON; None if there was none, or it is not told.
-        after: the same of the newer document.
-        is_sensitive: whether either document marks it, so that it is never told.
-    """
+    """An output that differs; its values are as those of an `Attribute`."""
 
     name: str
     change: Change
@@ -116,11 +105,9 @@ class Diff:
     """What differs between two state documents.
 
     Attributes:
-        before: revision and writer of the older document.
-        after: the same of the newer one.
         encrypted: whether the client encrypted either: then nothing can be told of their content.
-        resources: those that differ, by address.
-        outputs: those that differ, by name.
+        resources: by address.
+        outputs: by name.
     """
 
     before: StateDocument
@@ -145,8 +132,6 @@ def compare(before: bytes, after: bytes, *, values: bool = False, max_told: int 
     """Compare two state documents.
 
     Args:
-        before: the older one.
-        after: the newer one.
         values: whether values are told that neither document marks as sensitive.
         max_told: characters of all that is told, about.
 
@@ -182,11 +167,7 @@ def compare(before: bytes, after: bytes, *, values: bool = False, max_told: int 
 
 @contextmanager
 def _reading(side: str) -> Iterator[None]:
-    """Say which of the documents it is that cannot be read.
-
-    Raises:
-        UnreadableVersion: for what is raised inside.
-    """
+    """Say in `UnreadableVersion` which of the documents cannot be read."""
     try:
         yield
     except InvalidState as error:
@@ -206,7 +187,7 @@ def _once(resources: Sequence[bytes]) -> frozenset[bytes]:
 
 
 class _Absent:
-    """What is where nothing is."""
+    """Stands where a document has nothing."""
 
 
 _ABSENT: Final = _Absent()
@@ -214,12 +195,7 @@ _ABSENT: Final = _Absent()
 
 @dataclass(slots=True)
 class _Telling:
-    """What is told of differences, and how much it is already.
-
-    Attributes:
-        values: whether values are told.
-        left: characters that may still be told.
-    """
+    """What is told of differences. `left` is how many characters may still be told."""
 
     values: bool
     left: int
@@ -373,13 +349,7 @@ class _Part:
     """A part of the attributes, in both documents.
 
     Attributes:
-        path: where it is.
-        before: what the older document has there.
-        after: what the newer one has.
-        old_marks: what is sensitive of it in the older one.
-        new_marks: the same in the newer one.
         secrets: texts that are sensitive elsewhere in these attributes. A provider copies some, unmarked.
-        telling: what is told.
     """
 
     path: _Path

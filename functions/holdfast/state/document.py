@@ -46,8 +46,7 @@ class StateDocument:
     """A state document.
 
     Attributes:
-        revision: its serial and lineage.
-        terraform_version: who wrote it; empty if it does not say.
+        terraform_version: which client wrote it; empty if it does not say.
     """
 
     revision: Revision
@@ -59,9 +58,6 @@ class Source:
     """A state document that is to be written again with another serial.
 
     Attributes:
-        body: the document.
-        document: its revision and writer.
-        is_encrypted: whether its client encrypted it.
         serial: where its serial stands.
     """
 
@@ -72,11 +68,7 @@ class Source:
 
     @classmethod
     def parse(cls, body: bytes) -> "Source":
-        """Parse a document.
-
-        Raises:
-            InvalidState: it is not a state document.
-        """
+        """Parse a document."""
         members = _members(body)
         return cls(body, _read(_values(members)), "encrypted_data" in members, members["serial"])
 
@@ -109,8 +101,6 @@ class Summary:
     """What is told of a state document without its content.
 
     Attributes:
-        document: revision and writer.
-        is_encrypted: whether its client encrypted it.
         counts: None if it is encrypted, or its resources are not where version 4 has them.
     """
 
@@ -135,11 +125,7 @@ class Output:
 
 
 def parse(body: bytes) -> StateDocument:
-    """Parse a state document of any size, without holding all that it contains.
-
-    Raises:
-        InvalidState: with the rule that it broke.
-    """
+    """Parse a state document of any size, without holding all that it contains."""
     if len(body) > _SMALL:
         return _read(_values(_members(body)))
     return _read(_parsed(json_object.parse, body))
@@ -149,7 +135,7 @@ def require_nothing_tracked(body: bytes) -> None:
     """Check that a state document has no resources and no outputs, and nothing else that could be lost.
 
     Raises:
-        InvalidState: it has some, or it is not a state document.
+        InvalidState: it has some.
     """
     if any(member.value for name, member in _members(body).items() if name not in _HEAD):
         raise InvalidState(
@@ -184,11 +170,7 @@ def is_encrypted(body: bytes) -> bool:
 
 
 def summary(body: bytes) -> Summary:
-    """Return what is told of a state document without its content, and hold little of that.
-
-    Raises:
-        InvalidState: it is not a state document.
-    """
+    """Return what is told of a state document without its content, and hold little of that."""
     members = _members(body)
     parsed = _read(_values(members))
     encrypted = "encrypted_data" in members
@@ -236,11 +218,7 @@ def is_lineage(text: str) -> bool:
 
 
 def outputs(body: bytes) -> Mapping[str, Output] | None:
-    """Return the outputs of a state document by name; None if its client encrypted it.
-
-    Raises:
-        InvalidState: it is not a state document.
-    """
+    """Return the outputs of a state document by name; None if its client encrypted it."""
     document = _members(body)
     _read(_values(document))
     if "encrypted_data" in document:
@@ -263,7 +241,6 @@ def outputs_only(body: bytes) -> bytes:
     """Reduce a state document to version, terraform_version, serial, lineage and outputs.
 
     Raises:
-        InvalidState: it is not a state document.
         NotAllowed: it is encrypted, so its outputs cannot be told from the rest.
     """
     document = _members(body)

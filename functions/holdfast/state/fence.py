@@ -56,13 +56,9 @@ def put_fenced(
     """Put a version over the one that was seen, then read the lock again.
 
     Args:
-        new: what the body says.
-        body: the state document.
         seen: what `look` returned.
         check_lock: raises if that is another lock, so that the version does not count.
-        sha256: of the body, hexadecimal.
-        retention: how long S3 keeps the version; never asked for a probe, which is removed.
-        notes: further metadata.
+        retention: never asked for a probe, which is removed.
 
     Returns:
         The version; None if another one than was seen is current. That may be our own first attempt, whose
@@ -94,11 +90,7 @@ def own_lock(
     that has the same lock info takes it up; another command does not.
 
     Args:
-        info: the lock info; a retry has the same.
         seconds: the least time that there is for the release, however long the rest took.
-
-    Raises:
-        Locked: somebody else holds the lock, or the state is frozen.
     """
     may_be_left = (
         f"The lock {info.id} of this {info.operation} may be left: only a retry of this very request, before "

@@ -24,15 +24,12 @@ def freeze(
     """Freeze a state: nobody acquires its lock until it is unfrozen or the freeze has ended.
 
     Args:
-        name: of the state, which need not exist yet.
-        freeze_id: 32 hexadecimal digits, random; a retry has the same.
-        reason: why, one line. Clients show it.
+        name: of a state that need not exist yet.
         until: when it ends, in whole seconds and with a time zone; None if it does not.
         now: only to refuse a time that has passed. Whether a freeze has ended, S3's clock decides.
 
     Raises:
-        InvalidRequest: reason, time or ID break a rule, or the state is a probe.
-        Locked: somebody holds the lock.
+        InvalidRequest: also for a probe.
         Frozen: another command froze the state. A freeze is never changed: unfreeze first.
     """
     caller.require(Action.FREEZE, name)
@@ -55,8 +52,7 @@ def unfreeze(store: Store, name: StateName, freeze_id: str, caller: Caller) -> H
         The freeze; None if the state is not locked any more.
 
     Raises:
-        InvalidRequest: the ID breaks a rule.
-        NotFrozen, LockNotMatched: another lock is held. It stays.
+        NotFrozen: the lock is not a freeze. It stays.
     """
     caller.require(Action.FREEZE, name)
     return locks.unfreeze(store, name, check_id(freeze_id))

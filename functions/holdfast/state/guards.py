@@ -29,7 +29,6 @@ class Upload:
         lock_id: the ID of the lock under which it was created.
         lock_version: the version ID of that lock object.
         base: version ID and ETag of the version that was current; None if there was no state.
-        force: whether the user asked for it whatever serial and lineage say.
     """
 
     key: str
@@ -46,15 +45,8 @@ COMPARED_BY_CLIENT: Final = frozenset({"state-push", "migration destination stat
 def check_lock(lock: HeldLock | None, lock_id: str | None, caller: Caller, *, require_lock: bool) -> None:
     """Decide whether a write may go ahead under the lock that was read.
 
-    Args:
-        lock: the lock that is held, None if the state is not locked.
-        lock_id: the ID of the lock that the client says it holds, None if it names none.
-        require_lock: whether the team refuses writes without a lock.
-
     Raises:
-        Locked: somebody else holds the lock, or the client named none.
-        LockLost: the client named a lock, and none is held.
-        LockRequired: no lock is held and the team requires one.
+        Locked: also if the client named no lock.
     """
     if lock is not None:
         # The ID alone proves nothing: everybody who is refused learns it. Nobody writes under a freeze.
@@ -73,12 +65,10 @@ def check_same_lock(first: LockIdentity | None, lock: HeldLock | None, lock_id: 
     """Decide whether the lock that was read is still the very same lock object, or still none.
 
     Args:
-        first: the lock of the first reading, None for an unlocked write.
-        lock: the lock of a later reading.
-        lock_id: the ID of the lock that the client says it holds.
+        first: the lock of the first reading.
 
     Raises:
-        LockLost: it is another lock object, also one with the same document, or it is gone.
+        LockLost: also where the other lock object has the same document.
     """
     if identity(lock) != first:
         raise _lock_lost(lock_id)
@@ -88,9 +78,6 @@ def check_upload_lock(lock: HeldLock | None, upload: Upload) -> None:
     """Decide whether the lock that is held is the one under which an upload was created.
 
     One with the same ID can be another: the first was broken, and its acquire arrived once more.
-
-    Raises:
-        LockLost: it is another lock object, or none.
     """
     if lock is None or lock.identity.version_id != upload.lock_version:
         raise _lock_lost(upload.lock_id)
@@ -100,8 +87,8 @@ def check_base(current: CurrentState | None, lock: HeldLock | None, upload: Uplo
     """Decide whether an upload may be written over the current state.
 
     Raises:
-        BaseChanged: the state is another one than the one on which the upload builds, and it counts: its
-            writer was not told otherwise.
+        BaseChanged: the upload builds on another state, and the current one counts: its writer was not told
+            otherwise.
     """
     version = (current.version.version_id, current.version.etag) if current else None
     if version == upload.base or (current is not None and was_never_acknowledged(current, lock)):
@@ -141,15 +128,8 @@ def check_succession(
 ) -> None:
     """Decide whether a revision may follow the current state: same lineage, higher serial.
 
-    Args:
-        new: the revision of the write.
-        current: the current state, None if there is none.
-        lock: the lock under which the write goes ahead.
-        force: whether the user asked for it whatever serial and lineage say.
-
     Raises:
         SerialNotNewer: the serial is not higher than the last acknowledged one.
-        LineageChanged: the lineage is another one.
         UnreadableState: the current object is not a state document, so there is nothing to compare with.
     """
     if current is None or current.version.size == 0:

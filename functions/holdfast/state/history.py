@@ -45,9 +45,8 @@ class Version:
     """A version of a state, or a delete marker.
 
     Attributes:
-        entry: what the list of versions tells.
         metadata: what Holdfast noted with the version; empty for a delete marker and another program's.
-        noted: the same, parsed; None for a delete marker and another program's.
+        noted: the same, parsed; None where that is empty.
         status: None for a delete marker.
     """
 
@@ -93,15 +92,8 @@ def page(
     It takes one request for the list, one for each version on the page, and one for the lock or, on a later
     page, for the version before the page's first.
 
-    Args:
-        cursor: `next` of the page before; None for the first.
-        page_size: versions and delete markers of the page.
-
     Returns:
         The page. Versions that S3 removes meanwhile are left out.
-
-    Raises:
-        InvalidRequest: no page gave this cursor.
     """
     caller.require(Action.READ, name)
     newer, after = _begin(name, cursor)
@@ -125,8 +117,7 @@ def status_of_current(version: ObjectVersion, lock: HeldLock | None) -> Status:
     """Return what became of the write that made the current version.
 
     Args:
-        version: the current version.
-        lock: the lock that was read after it, None if none is held.
+        lock: as it was read after the version.
     """
     found = noted(version)
     if found is None:

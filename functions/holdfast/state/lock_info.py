@@ -81,11 +81,10 @@ class LockInfo:
 def of_verb(version: str, caller: Caller, *, operation: str, info: str) -> LockInfo:
     """Return the lock info of a verb that acquires a lock of its own.
 
-    It is a function of its arguments alone, so a retry of the verb meets its own lock.
+    A retry of the verb meets its own lock: the lock info is a function of the arguments alone.
 
     Args:
-        version: the state version that the verb is about, `<bucket>/<key>?versionId=<id>`.
-        operation: the verb.
+        version: what the verb is about, `<bucket>/<key>?versionId=<id>`.
         info: what a client that finds the state locked shows its user.
     """
     return LockInfo(
@@ -104,12 +103,7 @@ def of_verb(version: str, caller: Caller, *, operation: str, info: str) -> LockI
 def of_freeze(freeze_id: str, reason: str, until: datetime | None, caller: Caller) -> LockInfo:
     """Return the lock info of a freeze: every client shows its user `ID` and `Info`, older ones the ID alone.
 
-    It is a function of its arguments alone, so a retry of the freeze meets its own lock.
-
-    Args:
-        freeze_id: made by the command, the same in its retries.
-        reason: why, in one line.
-        until: when it ends, if it does.
+    A retry of the freeze meets its own lock: the lock info is a function of the arguments alone.
     """
     ends = f" until {until.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if until else ""
     # An ID that is longer than metadata takes could not be sent back by a client that unlocks.
@@ -141,8 +135,7 @@ def parse(body: bytes) -> LockInfo:
     """Parse the lock info of a request.
 
     Raises:
-        InvalidLockInfo: it is not a JSON object with an ID.
-        TooLarge: it is larger than MAX_BYTES.
+        TooLarge: it has more than MAX_BYTES.
     """
     if len(body) > MAX_BYTES:
         raise TooLarge(f"The lock info has {len(body)} bytes; at most {MAX_BYTES} are accepted.")
@@ -185,7 +178,6 @@ def read_stored(body: bytes, *, path: str, created: datetime) -> LockInfo:
     with an ID by which force-unlock can name it.
 
     Args:
-        body: the object.
         path: of the lock object, `<bucket>/<key>`.
         created: when S3 stored it.
     """

@@ -52,9 +52,6 @@ class LockIdentity:
     same document, is another version. Without versioning document and principal are all there is.
 
     Attributes:
-        version_id: of the lock object.
-        info: its lock info, as stored.
-        principal: who acquired it, or None if another program than Holdfast did.
         lifted: the ID of the freeze that had ended and was removed before; no part of the comparison.
     """
 
@@ -69,8 +66,6 @@ class Freeze:
     """What makes a lock a freeze.
 
     Attributes:
-        id: made by the command that froze, 32 hexadecimal digits.
-        reason: why, in one line.
         until: when it ends, in whole seconds; None if it does not.
     """
 
@@ -89,8 +84,6 @@ class HeldLock:
     """A lock as it was read.
 
     Attributes:
-        identity: which lock object it is.
-        version: what S3 tells about that object.
         read_at: S3's clock when it was read, in whole seconds.
     """
 
@@ -150,12 +143,7 @@ def identity(lock: HeldLock | None) -> LockIdentity | None:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """The caller's lock is no longer held.
-
-    Attributes:
-        lock_id: its ID.
-        marker_created: whether S3 did not let its version go, so that a delete marker was created over it.
-    """
+    """The caller's lock is no longer held."""
 
     lock_id: str | None
     marker_created: bool = False
@@ -166,9 +154,7 @@ class ForceUnlocked:
     """Somebody's lock was removed on behalf of a maintainer.
 
     Attributes:
-        info: the lock's, None if there was no lock.
-        principal: who held it, None if another program than Holdfast did.
-        marker_created: whether S3 did not let its version go, so that a delete marker was created over it.
+        info: None if there was no lock.
     """
 
     info: LockInfo | None
@@ -191,15 +177,7 @@ def read(store: Store, name: StateName) -> HeldLock | None:
 def acquire(
     store: Store, name: StateName, body: bytes, caller: Caller, *, declared_only: bool = False
 ) -> LockIdentity:
-    """Acquire the lock for a client.
-
-    Args:
-        body: the lock info as received.
-
-    Raises:
-        InvalidLockInfo, TooLarge: the body is not lock info.
-        Locked: somebody else holds it, or it is frozen.
-    """
+    """Acquire the lock for a client."""
     caller.require(Action.LOCK, name)
     info = lock_info.parse(body)
     if info.operation == lock_info.FREEZE:
@@ -217,11 +195,7 @@ def acquire_own(
     """Acquire the lock for a verb whose caller is allowed to. A freeze that has ended is lifted before.
 
     Args:
-        info: the lock info; a retry has the same.
         freeze: makes the lock a freeze.
-
-    Raises:
-        Locked: somebody else holds it, or it is frozen.
     """
     info = _with_path(info, store, name)
     freeze_id = freeze.id if freeze else None
@@ -270,9 +244,6 @@ def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Relea
     (Terraform's `force-unlock`), only an ID (OpenTofu's), or the ID with another document or caller is
     a force-unlock.
 
-    Args:
-        body: the body as received.
-
     Returns:
         `Released` also when somebody else has locked since: there is nothing left to release.
 
@@ -280,7 +251,6 @@ def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Relea
         NotAllowed: the caller may not unlock this state, or not force it.
         InvalidLockInfo, TooLarge: the body is neither empty nor lock info.
         LockNotMatched: a force-unlock does not mean the lock that is held now.
-        Frozen: the lock that it means is a freeze.
         UnlockOutcomeUnknown: S3 did not decide a force-unlock that names no ID.
     """
     caller.require(Action.UNLOCK, name)
@@ -314,9 +284,6 @@ def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Relea
 def release_exactly(store: Store, name: StateName, info: LockInfo, caller: Caller) -> Released:
     """Release the lock that was acquired with this very document, for a protocol that tells it from a
     force-unlock.
-
-    Raises:
-        LockNotMatched: another lock is held. It stays.
     """
     caller.require(Action.UNLOCK, name)
     held = read(store, name)
@@ -333,14 +300,13 @@ def force_unlock_version(store: Store, name: StateName, version_id: str, caller:
     """Force-unlock the lock object that the client has seen. A retry never meets another one.
 
     Args:
-        version_id: of the lock object; empty if the client saw none.
+        version_id: empty if the client saw no lock.
 
     Returns:
         `ForceUnlocked` also when that lock is gone and none is held.
 
     Raises:
-        LockNotMatched: another lock is held, or this one is too young; nothing was unlocked.
-        Frozen: it is a freeze.
+        LockNotMatched: also if this lock is too young.
     """
     caller.require(Action.FORCE_UNLOCK, name)
     if not is_unique(version_id):
@@ -370,16 +336,11 @@ def break_exactly(
 
     IDs recur: an acquire can arrive late, and some verbs make theirs of what they are about.
 
-    Args:
-        lock_id: the ID of the lock.
-        version_id: of the lock object.
-
     Returns:
         `ForceUnlocked` also when the state is not locked any more.
 
     Raises:
-        LockNotMatched: another lock is held, or the bucket does not tell them apart. Nothing was removed.
-        Frozen: it is a freeze.
+        LockNotMatched: also if the bucket does not tell locks apart.
     """
     caller.require(Action.FORCE_UNLOCK, name)
     held = read(store, name)
@@ -417,8 +378,7 @@ def unfreeze(store: Store, name: StateName, freeze_id: str) -> HeldLock | None:
         The freeze; None if the state is not locked any more.
 
     Raises:
-        NotFrozen: the lock that is held is not a freeze. It stays.
-        LockNotMatched: the state is frozen by another command. That freeze stays.
+        NotFrozen: the lock is not a freeze. It stays.
     """
     held = read(store, name)
     if held is None:
@@ -525,9 +485,7 @@ def _remove_if(
     """Remove the lock object that was read if it is meant, and no other that may lie there by now.
 
     Args:
-        held: the reading that is judged, and whose very version is removed.
         freeze_id: the freeze that is meant; None where a freeze must stay.
-        is_meant: whether this lock is the one that is meant.
 
     Returns:
         Whether a delete marker was created; None if the lock is another one, which stays.

@@ -15,11 +15,7 @@ _ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
 def check_reason(reason: str) -> str:
-    """Return a reason unchanged if every client can show it in one line.
-
-    Raises:
-        InvalidRequest: with the rule that it breaks.
-    """
+    """Return a reason unchanged if every client can show it in one line."""
     if not reason.strip():
         raise InvalidRequest("Give a reason: clients and the audit trail show it.")
     if len(reason) > MAX_REASON:
@@ -30,11 +26,7 @@ def check_reason(reason: str) -> str:
 
 
 def check_id(command_id: str) -> str:
-    """Return the ID of a command unchanged if it has the form of one.
-
-    Raises:
-        InvalidRequest: it does not.
-    """
+    """Return the ID of a command unchanged if it has the form of one."""
     if not _ID.fullmatch(command_id):
         raise InvalidRequest("'id' must be 32 hexadecimal digits in lower case, random for each command.")
     return command_id

@@ -17,13 +17,7 @@ def read(
     *,
     declared_only: bool = False,
 ) -> bytes | None:
-    """Read the current state, byte for byte.
-
-    Args:
-        memory: of this process, if it has one; it learns which version is current.
-
-    Returns:
-        The document, or None if there is no state yet. It is never empty.
+    """Read the current state, byte for byte; None if there is no state yet. It is never empty.
 
     Raises:
         NotAllowed: the caller may not read this state; the message says where its outputs are, if it may
@@ -42,17 +36,10 @@ def read_outputs(
     *,
     declared_only: bool = False,
 ) -> bytes | None:
-    """Read the current state reduced to its outputs, whoever the caller is.
-
-    Args:
-        memory: of this process, if it has one; it learns which version is current.
-
-    Returns:
-        The reduced document, or None if there is no state yet.
+    """Read the current state reduced to its outputs, for every role; None if there is no state yet.
 
     Raises:
         NotAllowed: the caller may not read its outputs, or its client encrypted it.
-        UnreadableState: the current object is not a state document, so it cannot be reduced.
     """
     caller.require(Action.READ_OUTPUTS, name)
     body = _current(store, name, caller, memory, declared_only=declared_only)
@@ -65,11 +52,7 @@ def read_version(
     """Read a version, byte for byte.
 
     Args:
-        version_id: which version; None for the current one.
-        limit: bytes; of a larger version, only what S3 tells about it is read.
-
-    Raises:
-        NoState, NoSuchVersion: there is none.
+        limit: of a larger version, only what S3 tells about it is read.
     """
     caller.require(Action.READ, name)
     found: Object | Larger | ObjectVersion | None = store.read_at_most(name.state_key, limit, version_id)
@@ -83,20 +66,10 @@ def read_version(
 def read_outputs_of_version(
     store: Store, name: StateName, version_id: str | None, caller: Caller, *, limit: int
 ) -> tuple[ObjectVersion, bytes]:
-    """Read a version reduced to its outputs.
-
-    Args:
-        version_id: which version; None for the current one.
-        limit: bytes of the largest version that is reduced.
-
-    Returns:
-        What S3 tells about the version, and the reduced document.
+    """Read a version reduced to its outputs; return also what S3 tells about it.
 
     Raises:
         NotAllowed: the caller may not read its outputs, or its client encrypted it.
-        NoState, NoSuchVersion: there is none.
-        TooLarge: it has more bytes than the limit.
-        UnreadableState: it is not a state document.
     """
     caller.require(Action.READ_OUTPUTS, name)
     found = store.read_at_most(name.state_key, limit, version_id)

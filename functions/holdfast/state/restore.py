@@ -41,8 +41,6 @@ class Restored:
     """The content of an earlier version is current.
 
     Attributes:
-        version_id: the current version.
-        revision: its serial and lineage.
         restored_from: the version whose content it has.
         restored: the revision of that one.
         superseded: the revision that was replaced; None if nothing was, or nobody can tell.
@@ -63,8 +61,7 @@ class Wanted:
 
     Attributes:
         version_id: the version whose content is to be current.
-        reason: why, one line; the new version notes it.
-        command_id: 32 hexadecimal digits, random; a retry has the same.
+        reason: the new version notes it.
         base: the version that was current when the operator looked; None if they do not say. A retry that
             finds another one is refused, so that it undoes nobody's work.
     """
@@ -88,19 +85,10 @@ def restore(
 
     An error has a note where this lock may be left.
 
-    Args:
-        wanted: which version, and why.
-        limit: bytes of the largest state that is written.
-
     Raises:
-        InvalidRequest: version, reason or ID break a rule.
-        NoSuchVersion: the state has no such version.
         TooLarge, UnreadableVersion, EncryptedState: it cannot be written again.
         StateDeleted: there is no current version.
         LineageChanged: it belongs to another lineage than the current one.
-        BaseChanged: the state has changed since the operator looked.
-        Locked: somebody holds the lock, or the state is frozen.
-        RacedWriter: somebody else kept writing.
         RestoreOutcomeUnknown: the lock was released or broken meanwhile.
     """
     caller.require(Action.RESTORE, name)

@@ -34,7 +34,6 @@ def marks(attributes: Mapping[str, Any], sensitive: object) -> Marks:
     attributes are sensitive.
 
     Args:
-        attributes: of a resource.
         sensitive: its `sensitive_attributes`, as the document has it.
     """
     found: Marks = {}

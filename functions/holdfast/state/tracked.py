@@ -34,8 +34,6 @@ class Address(NamedTuple):
     Attributes:
         module: path of the module; empty for the root.
         mode: `managed` or `data`.
-        type: of the resource.
-        name: of the resource.
         key: of the instance: its rank among keys of several types, its number, its text.
         deposed: ID of a deposed object; empty for the current one.
     """
@@ -63,9 +61,7 @@ class Identity(NamedTuple):
     """What tells that an object under another address is the same one.
 
     Attributes:
-        type: of the resource.
         provider: whose type it is.
-        id: the attribute.
     """
 
     type: str
@@ -104,12 +100,7 @@ class Tracked:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output of a state document.
-
-    Attributes:
-        value: numbers are exact.
-        is_sensitive: whether a client shows it only when asked.
-    """
+    """An output of a state document; its numbers are exact."""
 
     value: object
     is_sensitive: bool
@@ -158,7 +149,6 @@ def tracking(resources: Sequence[bytes], common: frozenset[bytes]) -> Tracking:
     """Return what the resources of a state document track.
 
     Args:
-        resources: as the document writes them.
         common: the resources that the other document writes alike, each once.
 
     Raises:

@@ -33,10 +33,8 @@ class Undeleted:
     """The state is current again: a noncurrent version was written again.
 
     Attributes:
-        revision: what is current now.
         from_version: the version that was written again.
         from_time: when S3 stored that one.
-        version_id: the version that is current now.
     """
 
     revision: Revision
@@ -50,8 +48,8 @@ def undelete(
 ) -> Undeleted:
     """Restore the newest version of a deleted state by writing it again, under a lock of its own.
 
-    It undoes the one deletion that it names, and it only ever creates: where a state is current, whoever made
-    it and whenever, it stays. A retry finds what this very undelete made.
+    It undoes the one deletion that it names, and it only ever creates: a state that is current stays, whoever
+    made it. A retry finds what this very undelete made.
 
     An error has a note where this lock may be left.
 
@@ -60,11 +58,7 @@ def undelete(
             deleted the state since is refused.
 
     Raises:
-        InvalidRequest: the ID of the marker breaks a rule.
         BaseChanged: another delete marker, or a version, is newest.
-        NoVersions: there is no version of this state.
-        UnreadableVersion: the newest version is not a state document.
-        Locked: somebody holds the lock.
         RacedWriter: somebody made and deleted a state at the same time; nothing was restored.
         UndeleteOutcomeUnknown: the lock was released or broken meanwhile.
         LockLeft: the state is restored, and the lock of the undelete may be left.
@@ -122,7 +116,6 @@ def _newest(store: Store, name: StateName, marker: str) -> HistoryEntry:
 
     Raises:
         BaseChanged: another marker, or a version, is newest.
-        NoVersions: there is no version.
     """
     history = store.versions(name.state_key)
     current = next(history, None)

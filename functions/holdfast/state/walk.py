@@ -113,10 +113,7 @@ def page(
     """Walk until a page is full, or its time is over.
 
     Args:
-        places: where the keys are.
         after: the place after which the page begins; empty for the first.
-        list_keys: lists keys below a prefix, after a place.
-        is_visible: whether the caller may see a key.
         is_cursor: whether a page can begin after a place.
         page_size: the most visible keys of a page.
         seconds: after which it ends although it has room; by default `SECONDS`.

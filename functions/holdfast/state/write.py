@@ -30,10 +30,7 @@ class Written:
     """The write is acknowledged.
 
     Attributes:
-        revision: what was written.
         superseded: the revision that it replaced, None for the first state.
-        version_id: the version that holds it.
-        lock: the lock that was held, None for an unlocked write.
         new_version: False if the current state had the same bytes already, written under this lock.
         upload: the key of the upload that the version notes; empty if it notes none.
     """
@@ -64,8 +61,6 @@ def write(
 
     Args:
         body: the state document; stored byte for byte.
-        lock_id: the ID of the lock that the client says it holds, None if it names none.
-        require_lock: whether a write without a lock is refused.
         memory: of this process, if it has one: what it remembers of the state is taken for the current
             version until S3 says otherwise.
         upload: what the write was created on, if it came in several requests.
@@ -73,12 +68,7 @@ def write(
 
     Raises:
         InvalidState: the body is not a state document, or a probe's tracks something.
-        Locked: somebody else holds the lock.
-        LockRequired: no lock is held and the team requires one.
-        LockLost: the lock that was held is gone; the write does not count.
-        BaseChanged: the state is another one than the one on which the upload builds.
         SerialNotNewer, LineageChanged, UnreadableState: it does not follow the current state.
-        RacedWriter: somebody else kept writing.
     """
     caller.require(Action.WRITE, name)
     new = parsed or document.parse(body)
@@ -152,10 +142,6 @@ def committed(store: Store, name: StateName, upload: Upload, caller: Caller) -> 
     """Return what an upload wrote, if its version is current and its lock is still held; None if it is not.
 
     For a commit that is retried when nothing of the upload is left.
-
-    Raises:
-        Locked: somebody else holds the lock.
-        LockLost: the lock under which the upload was created is gone.
     """
     caller.require(Action.WRITE, name)
     current, lock = fence.look(store, name, read_current)
