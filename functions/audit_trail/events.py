@@ -26,8 +26,8 @@ class AuditEvent:
     """One event as it is written.
 
     Attributes:
-        stream: the log stream that it belongs to, such as `backend/2026-11-20`.
-        timestamp: when it happened, in milliseconds since 1970.
+        stream: such as `backend/2026-11-20`.
+        timestamp: in milliseconds since 1970.
         message: a JSON object in ASCII.
     """
 
@@ -37,13 +37,10 @@ class AuditEvent:
 
 
 def received(event: Mapping[str, Any]) -> list[AuditEvent]:
-    """Return the events in a delivery of a subscription filter.
+    """Return the events in a delivery of a subscription filter, in their order.
 
     Args:
         event: with lines of one log group, packed, under `awslogs`.
-
-    Returns:
-        The events among the lines, in their order.
     """
     delivery = json.loads(gzip.decompress(base64.b64decode(event["awslogs"]["data"])))
     # CloudWatch also sends messages of its own, to see whether the function can be reached.

@@ -41,11 +41,7 @@ _logs = connect()
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> None:  # noqa: ARG001 Lambda's signature
-    """Write the events of one delivery.
-
-    Args:
-        event: of a subscription filter.
-        context: the invocation's.
+    """Write the events of one delivery of a subscription filter.
 
     Raises:
         ClientError: CloudWatch Logs did not accept them. Some may be written.

@@ -1,7 +1,7 @@
 """The API's authorizer: event -> library -> response. It translates and decides nothing.
 
-It uses payload format 2.0 with simple responses. API Gateway caches a response for 60 seconds. When the
-function raises, API Gateway responds with 500 and caches nothing.
+It is a REQUEST authorizer with payload format 2.0 and simple responses. API Gateway caches a response for
+60 seconds. When the function raises, API Gateway responds with 500 and caches nothing.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -23,10 +23,6 @@ _function = function.start(trust.KEY, load=load_for_id_tokens)
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     """Respond to the question who sent a request.
-
-    Args:
-        event: a REQUEST authorizer's event, payload format 2.0.
-        context: the invocation's.
 
     Raises:
         HoldfastError: S3 did not respond, or refuses the function.

@@ -1,4 +1,4 @@
-"""The function behind the routes of `cloud {}`."""
+"""The function behind the routes of `cloud {}`; `gateway` says what its words mean."""
 
 import gc
 

@@ -2,6 +2,9 @@
 
 What the clients read of an answer is in the sources of go-tfe, and how Terraform uses it in its package
 `internal/cloud`. Nothing else is sent.
+
+What the clients send raises `InvalidDocument` if a call does not take it, and a document `TooLarge` if it is
+too large. `query` has the parameters, decoded.
 """
 
 import base64
@@ -256,11 +259,7 @@ class NewVersion:
 
 
 def new_workspace(body: bytes) -> tuple[str, Mapping[str, str]]:
-    """Return name and tags of a workspace to create.
-
-    Raises:
-        InvalidDocument, TooLarge: it is not what this call takes.
-    """
+    """Return name and tags of a workspace to create."""
     data = _resource(_data(body), "workspaces")
     name = _attribute(data, "name", str)
     if name is None:
@@ -279,7 +278,7 @@ def check_change(body: bytes, found: Workspace, caller: Caller) -> None:
     Clients set that one after they have made a workspace. It stays "latest", which is theirs too.
 
     Raises:
-        InvalidDocument, TooLarge: it changes something else, or is not what this call takes.
+        InvalidDocument: it changes something else.
     """
     data = _resource(_data(body), "workspaces")
     current = workspace(found, caller)
@@ -300,20 +299,12 @@ def check_change(body: bytes, found: Workspace, caller: Caller) -> None:
 
 
 def received_bindings(body: bytes) -> Mapping[str, str]:
-    """Return tags with their values.
-
-    Raises:
-        InvalidDocument, TooLarge: they are not what this call takes.
-    """
+    """Return tags with their values."""
     return dict(map(_tag_binding, _list(_data(body))))
 
 
 def received_names(body: bytes) -> Mapping[str, str]:
-    """Return tags that come without values.
-
-    Raises:
-        InvalidDocument, TooLarge: they are not what this call takes.
-    """
+    """Return tags that come without values."""
     return dict(map(_tag_name, _list(_data(body))))
 
 
@@ -322,9 +313,6 @@ def new_version(body: bytes) -> NewVersion:
 
     The formats of the state for other programs are not looked at: they may hold in plain text what the
     client encrypts in the state.
-
-    Raises:
-        InvalidDocument: it is not what this call takes.
     """
     data = _resource(_data(body, limit=None), "state-versions")
     serial, md5 = _attribute(data, "serial", int), _attribute(data, "md5", str)
@@ -349,11 +337,7 @@ def check_parameters(query: Mapping[str, str], known: Collection[str]) -> None:
     """Check that a call knows its parameters: one that it would ignore could mean "not all".
 
     Args:
-        query: the parameters, decoded.
         known: what this call takes beside `include`, to which it never adds anything.
-
-    Raises:
-        InvalidDocument: there is another.
     """
     for name in query:
         if name != "include" and name not in known and not (TAGGED in known and _FILTER.fullmatch(name)):
@@ -363,9 +347,6 @@ def check_parameters(query: Mapping[str, str], known: Collection[str]) -> None:
 
 def wanted(query: Mapping[str, str]) -> Wanted:
     """Return which workspaces a list is to show.
-
-    Args:
-        query: the parameters, decoded.
 
     Raises:
         InvalidDocument: a filter by tags has no key.
@@ -404,11 +385,7 @@ def _keys(query: Mapping[str, str], parameter: str) -> Sequence[str]:
 
 
 def page_wanted(query: Mapping[str, str]) -> tuple[int, int]:
-    """Return number and size of the page that is asked for.
-
-    Raises:
-        InvalidDocument: they are no such numbers.
-    """
+    """Return number and size of the page that is asked for."""
     number = _number(query, "page[number]", 1)
     return number, min(_number(query, "page[size]", PAGE_SIZE), PAGE_SIZE)
 

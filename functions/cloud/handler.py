@@ -58,11 +58,7 @@ _function = function.start(function.NO_STATE, load=downloads.signer)
 
 @dataclass(slots=True)
 class Request(requests.Request):
-    """A request for a workspace, or for what is in one.
-
-    Attributes:
-        staging: the staging bucket, for the requests to S3 that this request takes.
-    """
+    """A request for a workspace, or for what is in one. `staging` is the staging bucket."""
 
     staging: Store
 
@@ -81,21 +77,12 @@ class Request(requests.Request):
         return len(self.store.requests) + len(self.staging.requests)
 
     def check_query(self, known: Collection[str]) -> None:
-        """Check that a call knows its parameters.
-
-        Raises:
-            InvalidDocument: there is another.
-        """
+        """Check that a call knows its parameters."""
         documents.check_parameters(self.query, known)
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
-    """Respond to one request to the API.
-
-    Args:
-        event: an API Gateway HTTP API event, payload format 2.0.
-        context: the invocation's.
-    """
+    """Respond to one request to the API."""
     store, staged = (_function.store(context, bucket) for bucket in (_function.bucket, _STAGING_BUCKET))
     return respond(Request(event, store, staged), _ROUTER, documents.error)
 
@@ -276,7 +263,7 @@ def _current_version(request: Request, workspace: WorkspaceId) -> Response:
 
 
 def _read_version(request: Request, version: VersionId | UploadId) -> Response:
-    """Describe a version, or commit an upload: clients describe what they have uploaded, always."""
+    """Describe a version, or commit an upload: clients always describe what they have uploaded."""
     if isinstance(version, UploadId):
         return _commit(request, version)
     found = versions.describe(request.store, version, request.caller)

@@ -1,4 +1,7 @@
-"""How the functions that use S3 start: environment, client, snapshot, and the garbage collector."""
+"""How the functions that use S3 start: environment, client, snapshot, and the garbage collector.
+
+A variable of the environment that is missing raises `KeyError`, a wrong one `ValueError`.
+"""
 
 import gc
 import os
@@ -24,8 +27,7 @@ class Function:
     """A function that has started.
 
     Attributes:
-        s3: its client.
-        bucket: the bucket of the states.
+        bucket: of the states.
         account: the AWS account that its buckets must belong to.
     """
 
@@ -45,9 +47,6 @@ def start(key: str, *, load: Callable[[], object] | None = None) -> Function:
     Args:
         key: of an object that the function may read, for the snapshot.
         load: loads what the function otherwise loads when it needs it, into a snapshot.
-
-    Raises:
-        KeyError: a variable of the environment is missing.
     """
     function = Function(connect(), os.environ["HOLDFAST_BUCKET"], os.environ["HOLDFAST_ACCOUNT"])
     snapshot.prepare(function.s3, function.bucket, function.account, key, load=load)
@@ -57,20 +56,12 @@ def start(key: str, *, load: Callable[[], object] | None = None) -> Function:
 
 
 def largest_state() -> int:
-    """Return the bytes of the largest state that is written.
-
-    Raises:
-        KeyError, ValueError: `HOLDFAST_MAX_STATE_MB` is missing, or no number.
-    """
+    """Return the bytes of the largest state that is written."""
     return int(os.environ["HOLDFAST_MAX_STATE_MB"]) * 1_000_000
 
 
 def declared_only() -> bool:
-    """Return whether a name is refused that has neither a state nor a record.
-
-    Raises:
-        KeyError, ValueError: `HOLDFAST_NEW_STATES` is missing, or neither "any" nor "declared".
-    """
+    """Return whether a name is refused that has neither a state nor a record."""
     value = os.environ["HOLDFAST_NEW_STATES"]
     if value not in _DECLARED_ONLY:
         raise ValueError(f"HOLDFAST_NEW_STATES: {value!r} is neither 'any' nor 'declared'")
@@ -78,11 +69,7 @@ def declared_only() -> bool:
 
 
 def write_retention() -> retention.Retention | None:
-    """Return what every write of a state asks S3 Object Lock for; None leaves that to the bucket.
-
-    Raises:
-        ValueError: `HOLDFAST_RETENTION` is no retention.
-    """
+    """Return what every write of a state asks S3 Object Lock for; None leaves that to the bucket."""
     value = os.environ.get("HOLDFAST_RETENTION")
     try:
         return None if value is None else retention.parse(value)

@@ -29,9 +29,6 @@ def advice(path: str) -> str:
 
     What it repeats of the path is a valid state name: short, and without control characters.
 
-    Args:
-        path: as API Gateway has decoded it; it is never decoded again.
-
     >>> advice("/stats/network/prod")
     'There is no such route. The nearest one is /states/network/prod; set the address to it.'
     >>> advice("/states/")

@@ -27,7 +27,6 @@ class Payload:
 
     Attributes:
         text: the body, base64 if `is_base64`.
-        is_base64: whether API Gateway must decode it.
         headers: what the client must know about it.
     """
 
@@ -37,11 +36,7 @@ class Payload:
 
 
 def encode(body: bytes, *, accepts_gzip: bool) -> Payload:
-    """Return a body in the form that carries it to the client.
-
-    Raises:
-        TooLarge: no form is small enough.
-    """
+    """Return a body in the form that carries it to the client."""
     if accepts_gzip and len(body) >= _WORTH_COMPRESSING and (packed := _compressed(body)):
         return Payload(_base64(packed), is_base64=True, headers={"Content-Encoding": "gzip"})
     plain = _plain(body)
@@ -54,11 +49,7 @@ def encode(body: bytes, *, accepts_gzip: bool) -> Payload:
 
 
 def require_room(body: bytes) -> None:
-    """Check that a body can be sent to every client, also to one that does not accept gzip.
-
-    Raises:
-        TooLarge: the body is too large for that.
-    """
+    """Check that a body can be sent to every client, also to one that does not accept gzip."""
     if _plain(body) is None:
         raise TooLarge(
             f"The state has {len(body)} bytes, and a read of it would exceed what the platform carries: "

@@ -21,8 +21,6 @@ class Request:
     """A request, with what the functions read of its event.
 
     Attributes:
-        event: as API Gateway sends it.
-        store: for the requests to S3 that this request takes.
         authenticated: what the authorizer decided; None if it was not invoked, or its context is garbled.
         target: what the path names, as soon as it is decoded.
     """
@@ -93,7 +91,7 @@ class Request:
 
     @property
     def signer(self) -> str | None:
-        """The ARN of whoever signed the request, as AWS verified it; None if AWS was not asked."""
+        """The ARN that signed the request, as AWS verified it; None if AWS was not asked."""
         try:
             arn = self.event["requestContext"]["authorizer"]["iam"]["userArn"]
         except (KeyError, TypeError):
@@ -115,11 +113,7 @@ class Request:
         return found
 
     def check_query(self, known: Collection[str]) -> None:
-        """Check that the query has no other parameters than these, in an API that takes no others.
-
-        Raises:
-            HoldfastError: there is another.
-        """
+        """Check that the query has no other parameters than these, in an API that takes no others."""
 
     def header(self, name: str) -> str:
         """Return a header by its lower-case name; empty if it is missing."""

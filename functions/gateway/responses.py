@@ -30,8 +30,6 @@ class Response:
 
     Attributes:
         body: None for an empty one.
-        logged: fields of the log line.
-        status: of HTTP.
         event: what happened, if it is not what the route says.
     """
 
@@ -55,14 +53,7 @@ def respond(
     error_form: ErrorForm = _plain,
     log: "logging.Logger | Logger" = gateway_log.log,
 ) -> dict[str, Any]:
-    """Return the response to a request, whatever comes of it, and log it.
-
-    Args:
-        request: as the function sees it.
-        router: finds the route.
-        error_form: renders an error.
-        log: writes the line.
-    """
+    """Return the response to a request, whatever comes of it, and log it."""
     started = time.monotonic()
     try:
         route = _admit(request, router)
@@ -99,10 +90,7 @@ def _admit(request: Request, router: Router[Response]) -> Route[Response]:
     The library decides again: what a route needs is a lower bound.
 
     Raises:
-        UnknownRoute, MethodNotAllowed: there is no such route.
-        NotAuthenticated: there is no caller.
         HoldfastError: the path cannot be decoded, or the query has an unknown parameter.
-        NotAllowed: role or scope does not cover what the route needs.
     """
     verbs, target = router.match(request.event)
     if isinstance(target, Target):

@@ -37,7 +37,7 @@ class Route(NamedTuple, Generic[_R]):
     Attributes:
         path: a template. `{name}` takes one segment of the path, `{name+}` the rest of it.
         verbs: with spaces between them.
-        handler: responds; gets the request, and what the path names beside a state.
+        handler: gets the request, and what the path names beside a state.
         event: of the audit trail, unless the handler names another; None where nothing is logged.
         needs: the least that a request needs, checked before the handler runs. The library decides again.
         query: the parameters that the query may have, with spaces between them.
@@ -51,11 +51,7 @@ class Route(NamedTuple, Generic[_R]):
     query: str = ""
 
     def check(self, caller: "Caller", name: "StateName | None") -> None:
-        """Check that a caller has the least that this route needs; the role alone if no state is named.
-
-        Raises:
-            NotAllowed: the role or the scope does not cover it.
-        """
+        """Check that a caller has the least that this route needs; the role alone if no state is named."""
         if isinstance(self.needs, Anyone):
             return
         if name is None:
@@ -68,7 +64,7 @@ class Target(NamedTuple):
     """What the path of a request names.
 
     Attributes:
-        name: the state's; None if the path names no state.
+        name: None if the path names no state.
         arguments: what the handler gets beside the request.
     """
 
@@ -81,11 +77,7 @@ Verbs = Mapping[str, Route[_R]]
 
 
 def pick(verbs: Verbs[_R], method: str) -> Route[_R]:
-    """Return the route of a verb.
-
-    Raises:
-        MethodNotAllowed: the path has no such verb.
-    """
+    """Return the route of a verb."""
     if method not in verbs:
         raise MethodNotAllowed(method, tuple(verbs))
     return verbs[method]
@@ -103,7 +95,6 @@ class Router(Generic[_R]):
     """Finds the route of a request.
 
     Args:
-        routes: of one function.
         decode: makes of a path's parameters what they name; the only place that does.
         refuse: makes of an unknown path the error that its client gets.
         prefix: the beginning of the paths of all routes.
@@ -130,10 +121,6 @@ class Router(Generic[_R]):
 
     def match(self, event: Mapping[str, Any]) -> tuple[Verbs[_R], Target | HoldfastError]:
         """Return the routes of a request's path, and what it names, or why that cannot be decoded.
-
-        Args:
-            event: of API Gateway, which has decoded the parameters of its own route: they are never decoded
-                again.
 
         Raises:
             HoldfastError: no route has this path.

@@ -3,7 +3,7 @@
 Such a client asks where the API is before it has a token, and `terraform login` opens a page that says how to
 get one.
 
-Whoever asks, and how often, decides what it costs. So it imports neither the AWS SDK nor another package,
+How often strangers ask decides what it costs. So it imports neither the AWS SDK nor another package,
 needs no permission but for its log, and logs nothing itself: API Gateway's access log has each request.
 """
 
@@ -46,12 +46,7 @@ _ROUTER: Final = Router(
 
 
 def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001 Lambda's signature
-    """Respond to one request without credentials.
-
-    Args:
-        event: an API Gateway HTTP API event, payload format 2.0.
-        context: the invocation's.
-    """
+    """Respond to one request without credentials."""
     try:
         verbs, _ = _ROUTER.match(event)
         route = pick(verbs, event["requestContext"]["http"]["method"])

@@ -1,4 +1,8 @@
-"""The function behind the routes of the management API."""
+"""The function behind the routes of the management API; `gateway` says what its words mean.
+
+`InvalidRequest` says that a parameter or a member breaks a rule. Where CloudWatch Logs throttles or does not
+respond in time, `OutcomeUnknown` is raised; where it refuses the function, `StorageRefused`.
+"""
 
 import gc
 

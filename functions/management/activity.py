@@ -78,11 +78,7 @@ class Place:
 
     @classmethod
     def parse(cls, cursor: str) -> "Place":
-        """Parse the cursor that a page ended with.
-
-        Raises:
-            InvalidRequest: no page did.
-        """
+        """Parse the cursor that a page ended with; no other is valid."""
         found = _CURSOR.fullmatch(cursor)
         place = cls(*map(int, found.groups())) if found else None
         if place is None or not place.since < place.until or not place.span:
@@ -109,11 +105,7 @@ def read(request: Request) -> Response:
 
 
 def _place(asked: Mapping[str, str], now: datetime) -> Place:
-    """Return what is to be searched: what the cursor says, or the times.
-
-    Raises:
-        InvalidRequest: cursor or times break a rule.
-    """
+    """Return what is to be searched: what the cursor says, or the times."""
     latest = now + _CLOCKS
     until = min(max(moment(asked["until"], "until"), _EPOCH), latest) if "until" in asked else latest
     since = moment(asked["since"], "since") if "since" in asked else min(until, now) - _DEFAULT_SINCE
@@ -181,12 +173,7 @@ class _Budget:
 
 
 def _between(start: int, end: int, state: StateName | None, budget: _Budget) -> list[Line] | None:
-    """Return the events of a span, each once; None if it takes more requests than are left.
-
-    Raises:
-        OutcomeUnknown: CloudWatch Logs did not respond in time, or throttles.
-        StorageRefused: it refuses the function.
-    """
+    """Return the events of a span, each once; None if it takes more requests than are left."""
     request: dict[str, Any] = {
         "logGroupName": environment.AUDIT_GROUP,
         "startTime": start,

@@ -26,10 +26,8 @@ def respond(request: Request) -> Response:
     """Respond with what differs between two versions of a state.
 
     Raises:
-        NotAllowed: the caller may not read the state.
-        InvalidRequest: a parameter breaks a rule.
         NoState, NoSuchVersion: there is no such version, or none before it.
-        TooLarge: a version is too large to be compared, or what differs is to be told.
+        TooLarge: a version is too large to be compared, or too much differs.
         UnreadableVersion: a version is not a state document of version 4 of the format.
     """
     asked = request.parameters

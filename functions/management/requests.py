@@ -24,11 +24,7 @@ class Request(requests.Request):
         return {name: value for name, value in self.query.items() if value}
 
     def check_query(self, known: Collection[str]) -> None:
-        """Check that the query has no other parameters: a misspelled one must not mean "all".
-
-        Raises:
-            InvalidRequest: it has another.
-        """
+        """Check that the query has no other parameters: a misspelled one must not mean "all"."""
         _check_known(self.query, known, "parameter")
 
     def document(self, *known: str) -> Mapping[str, Any]:
@@ -59,11 +55,7 @@ def _check_known(names: Iterable[str], known: Collection[str], kind: str) -> Non
 
 
 def text(members: Mapping[str, Any], name: str) -> str:
-    """Return a text that must be there.
-
-    Raises:
-        InvalidRequest: it is missing, empty, or not a text.
-    """
+    """Return a text that must be there and not be empty."""
     value = members.get(name, "")
     if not isinstance(value, str) or not value:
         raise InvalidRequest(f"'{name}' must be a text that is not empty.")
@@ -71,11 +63,7 @@ def text(members: Mapping[str, Any], name: str) -> str:
 
 
 def moment(value: object, name: str) -> datetime:
-    """Return a time of the form of RFC 3339, cut to whole seconds.
-
-    Raises:
-        InvalidRequest: it is not one.
-    """
+    """Return a time of the form of RFC 3339, cut to whole seconds."""
     if isinstance(value, str):
         # Of the first and the last day some offset leads out of what there is.
         with suppress(ValueError, OverflowError):

@@ -22,12 +22,7 @@ _function = function.start(trust.KEY)
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
-    """Respond to one request for a session.
-
-    Args:
-        event: an API Gateway HTTP API event, payload format 2.0.
-        context: the invocation's.
-    """
+    """Respond to one request for a session."""
     return respond(Request(event, _function.store(context)), _ROUTER)
 
 

@@ -30,12 +30,7 @@ _function = function.start(function.NO_STATE)
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
-    """Respond to one request to the API.
-
-    Args:
-        event: an API Gateway HTTP API event, payload format 2.0.
-        context: the invocation's.
-    """
+    """Respond to one request to the API."""
     return respond(Request(event, _function.store(context)), _ROUTER)
 
 
