@@ -87,11 +87,7 @@ _NOTES: Final = (
 
 
 def measure(run: Run) -> Section:
-    """Count the requests of each command, and commit states of each size.
-
-    Raises:
-        RuntimeError: a command or a commit failed.
-    """
+    """Count the requests of each command, and commit states of each size."""
     return Section("cloud {}", [*_commands(run), *_sizes(run)], _NOTES)
 
 

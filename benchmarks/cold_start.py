@@ -86,8 +86,6 @@ class Asked:
     """The first request of a process.
 
     Attributes:
-        function: that gets it.
-        event: the request.
         documents: that an issuer publishes, by address; empty if none is asked.
     """
 
@@ -100,9 +98,6 @@ def measure(run: Run) -> Section:
     """Start the functions, each from the bundle that is deployed, and the bare client, all in turn.
 
     S3 is in this process and speaks TLS: the functions load the certificates that they load on AWS.
-
-    Raises:
-        RuntimeError: the functions could not be bundled.
     """
     folder = run.folder / "cold"
     certificates = create_certificates(folder / "tls")

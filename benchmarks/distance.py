@@ -43,7 +43,6 @@ class _Done:
     """A command that has run.
 
     Attributes:
-        ms: how long it took.
         lines: milliseconds of these in round trips, by count.
         to_aws: the client's requests.
         to_s3: those of the functions.
@@ -56,11 +55,7 @@ class _Done:
 
 
 def measure(run: Run) -> Section:
-    """Plan and apply with both backends in turn, with every Terraform that this machine has.
-
-    Raises:
-        RuntimeError: a command failed.
-    """
+    """Plan and apply with both backends in turn, with every Terraform that this machine has."""
     with run.stack.relayed("backend", "authorizer", to_aws=_TO_AWS, to_s3=_TO_S3) as relays:
         done = {terraform.client: _measure(run, terraform, *relays) for terraform in one_of_each_version()}
     figures = [

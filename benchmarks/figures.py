@@ -18,7 +18,6 @@ class Figure:
     Attributes:
         name: unique in its section; figures of one thing follow one another as `thing: aspect`.
         unit: `s`, `ms`, `ratio`, `requests`, `connections` or another word.
-        median: of the rounds.
         lower: the lower quartile; the least where it was counted.
         upper: the upper quartile; the most where it was counted.
         n: how many rounds.
@@ -64,13 +63,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What belongs together.
-
-    Attributes:
-        title: above the table.
-        figures: the rows of the table.
-        notes: sentences below it.
-    """
+    """A table, with its title and the sentences below it."""
 
     title: str
     figures: Sequence[Figure]

@@ -41,7 +41,6 @@ def measure(run: Run) -> Section:
     """List states, read a history and compare two versions.
 
     Raises:
-        RuntimeError: a request was refused.
         subprocess.SubprocessError: a command failed.
     """
     return Section("The management API", [*_lists(run), *_history(run), *_diff(run)], _NOTES)
@@ -86,11 +85,7 @@ def _list(s3: "S3Client", run: Run, prefix: str, after: str) -> float:
 
 
 def _pages(client: Client, prefix: str, expected: int) -> tuple[float, list[str]]:
-    """Read all pages of a list.
-
-    Returns:
-        How long it took, in milliseconds, and the key after which each page began.
-    """
+    """Read all pages of a list; return milliseconds, and the key after which each page began."""
     asked = {"prefix": prefix}
     after, listed, took = [""], 0, 0.0
     while True:

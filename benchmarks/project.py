@@ -42,17 +42,7 @@ def one_of_each_version() -> list[Terraform]:
 
 
 def projects(run: Run, section: str, terraform: Terraform, endpoint: str) -> tuple["Project", "Project"]:
-    """Set the same configuration up with Holdfast and with Terraform's own `s3` backend.
-
-    Args:
-        run: whose stack has both.
-        section: for which it is.
-        terraform: what runs.
-        endpoint: where AWS is reached.
-
-    Raises:
-        RuntimeError: a command failed.
-    """
+    """Set one configuration up with Holdfast and with Terraform's own `s3` backend, AWS at the endpoint."""
     stack, folder = run.stack, run.folder / section / terraform.name
     name = names.parse(f"benchmark/{section}/{terraform.name}")
     ours = to_hcl(endpoint + urlsplit(stack.address).path, name, read_only=False)
@@ -68,13 +58,9 @@ class Project:
 
     Args:
         stack: whose credentials its commands get.
-        terraform: what runs.
         folder: for the configuration; it may not exist yet.
         backend: a configuration of a backend.
         variables: of the environment, beside those of the stack.
-
-    Raises:
-        RuntimeError: a command failed.
     """
 
     def __init__(
@@ -101,9 +87,6 @@ class Project:
         Args:
             command: `init`, `plan`, `apply` or `output`.
             variables: of the environment, beside those of the stack, such as another token.
-
-        Raises:
-            RuntimeError: it failed.
         """
         self._applied += command == "apply"
         arguments = {

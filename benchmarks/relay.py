@@ -33,10 +33,6 @@ class Relay:
 
     Every byte arrives half a round trip later, in order. A large body is not slowed piece by piece. A new
     connection costs two round trips, one of TCP and one of TLS 1.3, before its first request goes.
-
-    Args:
-        upstream: the server's base URL.
-        round_trip: seconds.
     """
 
     def __init__(self, upstream: str, round_trip: float) -> None:

@@ -15,7 +15,6 @@ class Run:
     """What a section gets.
 
     Attributes:
-        rounds: how often to measure.
         folder: for files; removed at the end. A section makes a folder of its own in it.
         beside: a checkout of another version, to be measured in turn; None = measure no other.
     """
@@ -28,11 +27,7 @@ class Run:
 
     @cached_property
     def stack(self) -> Stack:
-        """A team, deployed when it is asked for first; the sections share it.
-
-        Raises:
-            LocalAwsError: it could not be deployed.
-        """
+        """A team, deployed when it is asked for first; the sections share it."""
         tell("starting a local AWS and deploying a team")
         return self._at_end.enter_context(deployed(free_port(), self.folder / "aws"))
 
@@ -46,5 +41,5 @@ def started(rounds: int, beside: Path | None = None) -> Iterator[Run]:
 
 
 def tell(text: str) -> None:
-    """Tell whoever waits what goes on."""
+    """Tell on the terminal what goes on."""
     print(f"... {text}", file=sys.stderr, flush=True)

@@ -23,11 +23,7 @@ _NOTES: Final = (
 
 
 def measure(run: Run) -> Section:
-    """Write and read states of each size, through Holdfast and past it, in turn.
-
-    Raises:
-        RuntimeError: a request was refused.
-    """
+    """Write and read states of each size, through Holdfast and past it, in turn."""
     return Section("States of several sizes", [*_figures(run)], _NOTES)
 
 

@@ -28,9 +28,6 @@ class Stack:
     """A deployed team.
 
     Attributes:
-        aws: where it is deployed.
-        address: the API's base URL.
-        bucket: its bucket's name.
         username: a maintainer token's ID.
         password: its secret.
     """
@@ -72,8 +69,6 @@ class Stack:
 
         Args:
             functions: whose requests to S3 take the second relay.
-            to_aws: seconds of a round trip through the first.
-            to_s3: the same of the second.
         """
         names = [function_name(self.aws, f"Holdfast-{TEAM}", function) for function in functions]
         with Relay(self.aws.endpoint, to_aws) as aws, Relay(self.aws.endpoint, to_s3) as s3:
@@ -107,7 +102,6 @@ class Response:
 
     Attributes:
         seconds: from the request to the last byte of the response.
-        body: its body, as it came.
     """
 
     seconds: float
@@ -124,11 +118,7 @@ class _Connection:
         self._headers = headers
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> Response:
-        """Send a request that has to succeed.
-
-        Raises:
-            RuntimeError: it was refused, or there was no response.
-        """
+        """Send a request that has to succeed."""
         started = time.perf_counter()
         try:
             self._connection.request(method, self._base + path, body, self._headers)

@@ -11,7 +11,6 @@ def state(serial: int, size: int) -> bytes:
     does and no better.
 
     Args:
-        serial: its serial.
         size: bytes.
     """
     drawn = random.Random(serial)  # noqa: S311 nothing is secret here

@@ -18,10 +18,9 @@ def tiny_s3(objects: Mapping[str, bytes], tls: Certificates) -> Iterator[str]:
 
     Args:
         objects: by key.
-        tls: the server's certificate.
 
     Yields:
-        The base URL, without a trailing slash.
+        The base URL.
     """
 
     class Handler(loopback.Handler):

@@ -41,11 +41,7 @@ ACCESS_LOG_LINE = {
 
 
 class Api(Construct):
-    """The API of one team.
-
-    Attributes:
-        address: its base URL, without a slash at the end.
-    """
+    """The API of one team; `address` is its base URL."""
 
     def __init__(
         self, scope: Construct, construct_id: str, team: TeamConfig, target: Target, functions: Functions

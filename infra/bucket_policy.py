@@ -29,13 +29,7 @@ _ENCRYPTION = "s3:x-amz-server-side-encryption"
 
 
 def deny_statements(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) -> list[iam.PolicyStatement]:
-    """Return the deny statements of a team's state bucket, beside those for TLS.
-
-    Args:
-        bucket: the state bucket.
-        key: its KMS key, or None where S3 manages the keys.
-        team: whose it is.
-    """
+    """Return the deny statements of a team's state bucket, beside those for TLS."""
     locks, states = bucket.arn_for_objects("*.tflock"), bucket.arn_for_objects("*.tfstate")
     records = [
         bucket.arn_for_objects(f"{keys.folder(one)}*")

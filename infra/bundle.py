@@ -42,7 +42,6 @@ class Bundle:
 
     Attributes:
         function: the name of its folder below `functions/`.
-        path: the folder.
         digest: hexadecimal SHA-256 of what it was made from, and of whether it has bytecode. It is the same
             on every machine that has a Python of the target's version, and on every one that has none, so an
             unchanged function is not deployed again.
@@ -73,11 +72,9 @@ def bundle(
     Any number of builds may run at the same time.
 
     Args:
-        function: the name of its folder.
         target: `aws` for Lambda's Python on arm64, `local` for the interpreter that runs this.
         functions: holds the function's folder, the packages that it shares with others and
             `requirements.txt`; a function may have another in its own folder, also one without a package.
-        build: where bundles are kept.
 
     Raises:
         BundleError: a source is missing or wrong, or pip failed.

@@ -335,9 +335,6 @@ def load_teams(path: Path) -> tuple[TeamConfig, ...]:
 
     Returns:
         The teams in the file's order, at least one.
-
-    Raises:
-        ConfigError: the file is missing, is not TOML, or has a wrong or unknown setting.
     """
     teams = read_teams(path)
     if not teams:
@@ -363,8 +360,6 @@ def team_named(name: str, teams: Iterable[TeamConfig], path: Path) -> TeamConfig
 
     Args:
         name: as somebody typed it.
-        teams: those there are.
-        path: the file that they stand in.
 
     Raises:
         ConfigError: there is none; the message names those there are.
@@ -431,7 +426,6 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
 
     Args:
         teams: as they stand in the file, or with the account and region of the credentials in use.
-        path: the file that they stand in.
 
     Raises:
         ConfigError: a team asks for what its region does not have, or an account for two partitions.
@@ -483,7 +477,6 @@ class Target:
         name: also decides for which interpreter the functions are bundled.
         account: overrides that of every team, or None.
         region: overrides that of every team, or None.
-        termination_protection: whether the stacks refuse to be deleted.
         api_address: of an API, with `{api}` for its ID, or None where each has a host name of its own.
         presign_endpoint: presigned addresses of S3 begin with it, or None for S3's own.
         cloudtrail: whether CloudFormation makes trails there.

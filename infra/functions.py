@@ -29,9 +29,6 @@ class Grant:
     """A statement of a role's policy.
 
     Attributes:
-        sid: its ID.
-        actions: that it allows.
-        on: each of these places.
         when: the setting of the team without which the statement is left out; empty for every team.
     """
 

@@ -42,7 +42,6 @@ class Functions(Construct):
 
     Attributes:
         live: the alias of each function by its name, which callers use.
-        audit: the log group of the audit trail.
     """
 
     def __init__(
@@ -224,9 +223,7 @@ def audit_log(scope: Construct, logical_id: str, name: str, *, days: int) -> log
     """Make a log group that outlives the stack, because it says who did what.
 
     Args:
-        scope: where it belongs.
-        logical_id: its name in the template. It does not change: a new stack imports a kept log group by it.
-        name: of the log group.
+        logical_id: stays the same: a new stack imports a kept log group by it.
         days: how long a line is kept.
     """
     log_group = logs.LogGroup(

@@ -64,9 +64,6 @@ def setting(
     """Declare a field of a dataclass that is a table of settings; see `Setting`.
 
     Args:
-        kind: what it takes.
-        sentence: what it is for.
-        deployed: what can be done with it once the team is deployed.
         unset: what holds without it, where the default value does not say so.
         default: `default` or `default_factory`, as for any field; neither where it must be given.
     """
@@ -92,7 +89,6 @@ def read_settings(
 
     Args:
         table: a dataclass whose fields are declared with `setting`.
-        values: as TOML has them.
         name: of the table, empty for the outermost one.
         more: fields that are not settings.
 

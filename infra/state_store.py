@@ -23,7 +23,6 @@ class StateStore(Construct):
     Object Lock is enabled even without retention, so that a team may ask for it later.
 
     Attributes:
-        key: encrypts every object of the bucket; None for a team that leaves the keys to S3.
         bucket: named after team, account and region. A name of its own is a safeguard: a stack that is
             re-created beside a kept bucket fails, where it would otherwise start with an empty history and
             let Terraform create everything a second time.
@@ -88,11 +87,6 @@ class Staging(Construct):
 
     Clients put states here by presigned addresses. The commit of an upload writes the state and deletes
     what was uploaded; the lifecycle rule deletes what nobody committed.
-
-    Args:
-        scope: the team's stack.
-        construct_id: of the construct within the stack.
-        key: encrypts every object, as in the state bucket; None for a team that leaves the keys to S3.
 
     Attributes:
         bucket: named by CloudFormation: a name like the state bucket's would be longer than S3 takes.
@@ -182,10 +176,6 @@ def private_bucket(
     """Make an encrypted bucket that is reached over TLS only and that nothing makes public.
 
     Args:
-        scope: where it belongs.
-        construct_id: of the construct within the scope.
-        logical_id: its name in the template, which does not depend on its place in the tree.
-        key: encrypts every object; None to leave the keys to S3.
         settings: the other properties of `s3.Bucket`.
     """
     bucket = s3.Bucket(

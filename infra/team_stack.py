@@ -17,14 +17,7 @@ from infra.token_trail import record_selector, token_trails
 
 
 class TeamStack(Stack):
-    """Composes a team's state store, functions and API.
-
-    Args:
-        scope: the app.
-        team: whose stack it is.
-        target: where it is deployed.
-        bundles: the code of the functions, bundled for that target.
-    """
+    """Composes a team's state store, functions and API."""
 
     def __init__(self, scope: Construct, team: TeamConfig, target: Target, bundles: Bundles) -> None:
         team = target.place(team)
@@ -63,12 +56,6 @@ def team_stacks(
     scope: Construct, teams: Sequence[TeamConfig], target: Target, bundles: Bundles
 ) -> list[TeamStack]:
     """Make the stack of each team, and the stack of each trail that teams share.
-
-    Args:
-        scope: the app.
-        teams: those to deploy.
-        target: where they are deployed.
-        bundles: the code of the functions, bundled for that target.
 
     Returns:
         The teams' stacks. Each depends on the trail that it needs, so that its deployment deploys that too.

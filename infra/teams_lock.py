@@ -27,9 +27,6 @@ class TeamsLock:
 
     Args:
         teams_file: it has the same name with the ending `.lock`.
-
-    Raises:
-        ConfigError: it cannot be read.
     """
 
     def __init__(self, teams_file: Path) -> None:
@@ -58,9 +55,6 @@ class TeamsLock:
 
         Returns:
             Whether the file was written.
-
-        Raises:
-            ConfigError: the file cannot be written.
         """
         now = _recorded(teams, self._known)
         if now == self._known:
@@ -79,10 +73,6 @@ def placed(teams: Iterable[TeamConfig], environment: Mapping[str, str]) -> tuple
     A team that leaves them open is deployed to those of the credentials in use, and `cdk` tells its app which
     these are. Without credentials nothing can be deployed, and they stay open; those of the local AWS are not
     recorded.
-
-    Args:
-        teams: as they stand in the teams file.
-        environment: of the app.
     """
     account = environment.get("CDK_DEFAULT_ACCOUNT") or None
     if account in (None, LOCAL_ACCOUNT):

@@ -33,10 +33,7 @@ class TokenTrailStack(Stack):
     """The trail of the teams of one account and region, and the bucket that CloudTrail writes it to.
 
     Args:
-        scope: the app.
-        construct_id: of the stack within the app.
         teams: those whose records it covers, all with the same account and region; at least one.
-        target: where it is deployed.
     """
 
     def __init__(
@@ -97,11 +94,6 @@ class TokenTrailStack(Stack):
 
 def token_trails(scope: Construct, teams: Sequence[TeamConfig], target: Target) -> dict[str, TokenTrailStack]:
     """Make a trail for each account and region that has teams with `token_trail = true`.
-
-    Args:
-        scope: the app.
-        teams: those to deploy.
-        target: where they are deployed.
 
     Returns:
         The stack of its trail for the name of each such team; nothing where the target has no CloudTrail.

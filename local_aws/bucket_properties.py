@@ -23,9 +23,7 @@ def apply(template: Template, physical_ids: Mapping[str, str], s3: "S3Client") -
     """Give every bucket of a stack the properties that its template asks for.
 
     Args:
-        template: the synthesized template.
         physical_ids: the deployed stack's resources, logical ID to physical ID.
-        s3: a client of the local AWS.
 
     Raises:
         UnsupportedTemplateError: the template asks for something unknown; nothing was changed.

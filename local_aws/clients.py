@@ -50,11 +50,7 @@ def cloudformation_client(aws: LocalAws) -> "CloudFormationClient":
 
 @contextmanager
 def said_plainly(aws: LocalAws) -> Iterator[None]:
-    """Turn what the SDK raises meanwhile into one line for people.
-
-    Raises:
-        LocalAwsError: instead of the SDK's errors.
-    """
+    """Turn what the SDK raises meanwhile into one line for people, a `LocalAwsError`."""
     try:
         yield
     except (BotoCoreError, ClientError) as error:

@@ -24,11 +24,7 @@ _KEPT = ("TF_CLI_CONFIG_FILE", "TF_PLUGIN_CACHE_DIR")
 
 
 def demo(home: Home) -> None:
-    """Run init, plan, apply and a second plan, and show the lock and the versions of the state.
-
-    Raises:
-        LocalAwsError: nothing is up, or a step did not do what it should.
-    """
+    """Run init, plan, apply and a second plan, and show the lock and the versions of the state."""
     connection = home.connection()
     deployment = home.deployment()
     teams = deployment.teams if deployment and connection else ()

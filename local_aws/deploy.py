@@ -23,11 +23,7 @@ _TIME_LIMIT = 600
 
 
 def bootstrap(aws: LocalAws) -> None:
-    """Run `cdk bootstrap`, which every account needs once.
-
-    Raises:
-        LocalAwsError: it failed; the message has the end of its output.
-    """
+    """Run `cdk bootstrap`, which every account needs once."""
     # Away from cdk.json: the account is prepared for any app, so ours need not be synthesized for it.
     _cdk(aws, ["bootstrap", f"aws://{ACCOUNT}/{REGION}"], folder=aws.data_dir)
 
@@ -38,12 +34,8 @@ def deploy(
     """Run `cdk deploy`, then set what CloudFormation left out of the buckets' properties.
 
     Args:
-        aws: a local AWS that runs and was bootstrapped.
-        teams: names of `teams.toml`.
-        teams_file: read instead of it.
-
-    Raises:
-        LocalAwsError: it failed; the message has the end of its output.
+        aws: was bootstrapped.
+        teams_file: read instead of `teams.toml`.
     """
     stacks = {team: f"Holdfast-{team}" for team in teams}
     outputs = aws.data_dir / "outputs.json"

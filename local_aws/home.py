@@ -26,8 +26,6 @@ class DeployedTeam:
     """A team's stack, as it was deployed.
 
     Attributes:
-        name: the team.
-        api_address: the API's base URL, without a trailing slash.
         bucket_name: the bucket with states, locks and tokens.
     """
 
@@ -56,7 +54,6 @@ class Connection:
     """How Terraform gets in.
 
     Attributes:
-        address: the API's base URL, without a trailing slash.
         username: the token's ID.
         password: its secret.
     """
@@ -70,11 +67,7 @@ class Home:
     """The folder and what lies in it. Nothing is made before it is written."""
 
     def __init__(self, folder: Path) -> None:
-        """Describe it.
-
-        Args:
-            folder: `.local/`, or another one to work beside it.
-        """
+        """Describe it; nothing is made."""
         self.folder = folder.resolve()
         self.aws_data = self.folder / "aws"
         """The local AWS's own folder."""
@@ -94,7 +87,7 @@ class Home:
     def finished(self) -> bool:
         """Whether a `make up` ever came so far that there can be a state worth keeping.
 
-        The data themselves are asked too: whoever tidies up removes a record more easily than a folder.
+        The data themselves are asked too: tidying up removes a record more easily than a folder.
         """
         return (
             self._deployment.exists()

@@ -69,9 +69,6 @@ class Installer:
 
         Returns:
             None, or a line for the user that says why uv did not do it.
-
-        Raises:
-            LocalAwsError: pip did not do it either, or its settings cannot be read.
         """
         said = None
         if (self.venv / "bin" / "uv").exists():  # else `get_uv` said why
@@ -99,11 +96,7 @@ class Installer:
 
 @cache
 def pip_settings(python: Path) -> Mapping[str, str]:
-    """Return the settings that `pip install` goes by; each place overrides those before it, as in pip.
-
-    Raises:
-        LocalAwsError: they cannot be read.
-    """
+    """Return the settings that `pip install` goes by; each place overrides those before it, as in pip."""
     listed = start(python, "-m", "pip", "config", "list")
     check(listed)
     sections: dict[str, dict[str, str]] = {"global": {}, "install": {}, ":env:": {}}
@@ -119,8 +112,7 @@ def uv_environment(settings: Mapping[str, str], environment: Mapping[str, str]) 
     """Say to uv what pip's settings say to pip.
 
     Args:
-        settings: of pip.
-        environment: of this process. Whoever named an index for uv there means that one, and not pip's.
+        environment: of this process. An index that is named for uv there is meant, and not pip's.
 
     Returns:
         Variables of uv's environment, beside those that are there.
@@ -154,11 +146,7 @@ def start(
 
 
 def check(ended: "subprocess.CompletedProcess[str]") -> None:
-    """Do nothing if a command succeeded.
-
-    Raises:
-        LocalAwsError: it failed.
-    """
+    """Do nothing if a command succeeded, else raise `LocalAwsError`."""
     if ended.returncode:
         raise LocalAwsError(f"{ended.stdout.strip()}\n\n{' '.join(ended.args)} failed; see above.")
 

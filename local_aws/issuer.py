@@ -39,11 +39,7 @@ class Algorithm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SigningKeys:
-    """The issuer's keys.
-
-    Attributes:
-        current: what it signs with, by algorithm.
-    """
+    """The issuer's keys: `current` has those that it signs with, by algorithm."""
 
     current: Mapping[Algorithm, RSAKey | ECKey] = field(repr=False)
 
@@ -97,14 +93,9 @@ def id_token(
     """Sign an ID token (OpenID Connect Core 1.0 section 2). No two are the same.
 
     Args:
-        keys: one of them signs.
-        issuer: the claim `iss`.
-        subject: the claim `sub`: whom the token is about.
-        audience: the claim `aud`: whom it is for.
-        claims: any others; they take the place of those above.
+        claims: beside `iss`, `sub` and `aud`, or in their place.
         lifetime: from now; a negative one makes a token that has ended.
         now: the claims `iat` and `nbf`.
-        algorithm: of the signature.
     """
     key = keys.current[algorithm]
     body = {
@@ -128,8 +119,6 @@ class Answer:
     """What a client gets.
 
     Attributes:
-        status: of HTTP.
-        body: its bytes.
         headers: beside length and type, which is JSON.
     """
 
@@ -139,13 +128,7 @@ class Answer:
 
 
 def answer(issuer: str, keys: SigningKeys, path: str) -> Answer:
-    """Answer a request to an issuer with these keys (OpenID Connect Discovery 1.0 section 4).
-
-    Args:
-        issuer: its URL.
-        keys: that it has now.
-        path: that was asked for.
-    """
+    """Answer a request to an issuer with these keys (OpenID Connect Discovery 1.0 section 4)."""
     if path == DISCOVERY:
         return as_json(
             {
@@ -167,15 +150,7 @@ def as_json(document: Any, *, status: int = 200) -> Answer:
 
 
 def serving(answering: Callable[[str], Answer], *, port: int = 0) -> AbstractContextManager[str]:
-    """Serve an issuer on 127.0.0.1 for as long as the context lasts, which is its URL.
-
-    Args:
-        answering: what to answer to a GET of a path.
-        port: to listen on, 0 for any free one.
-
-    Raises:
-        OSError: the port is taken.
-    """
+    """Serve an issuer on 127.0.0.1 for as long as the context lasts, which is its URL."""
 
     class Handler(loopback.Handler):
         def respond(self) -> None:
@@ -208,11 +183,8 @@ def serve(home: Home, port: int | None) -> None:
     """Run the issuer until it is interrupted.
 
     Args:
-        home: where its keys and its port are kept, as trust records and tokens name them.
+        home: keeps its keys and its port, as trust records and tokens name them.
         port: of 127.0.0.1; None for the one used last, or else 4570.
-
-    Raises:
-        LocalAwsError: the port is taken.
     """
     address, wanted = _address(home, port)
     with ExitStack() as open_:
@@ -256,9 +228,6 @@ def print_id_token(home: Home, claims: Mapping[str, str]) -> str | None:
 
     Returns:
         A warning for people, None if there is nothing to say.
-
-    Raises:
-        LocalAwsError: there is no issuer yet.
     """
     address, port = _address(home)
     print(

@@ -57,15 +57,10 @@ def serving(
     """Serve, each connection in a thread of its own.
 
     Args:
-        handler: of requests.
-        port: to listen on, 0 for any free one.
         tls: serve HTTPS with this.
 
     Yields:
-        The base URL, without a trailing slash.
-
-    Raises:
-        OSError: the port is taken.
+        The base URL.
     """
     with _Server((HOST, port), handler) as server:
         if tls:

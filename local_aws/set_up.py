@@ -49,11 +49,7 @@ class Part:
 
 
 def set_up(parts: Sequence[Part]) -> None:
-    """Make those parts that are not there as they should be, in order.
-
-    Raises:
-        LocalAwsError: a part could not be made; the next run makes it again.
-    """
+    """Make the parts that are not there as they should be, in order; the next run makes what failed."""
     for part in parts:
         digest = _digest(part.inputs)
         if part.stamp.exists() and part.stamp.read_text() == digest:
@@ -156,11 +152,7 @@ def _run(*command: str | Path) -> None:
 
 
 def main() -> int:
-    """Set up everything.
-
-    Returns:
-        The exit code.
-    """
+    """Set up everything."""
     # Two at once would tear each other's parts down: the second waits for the first.
     lock = os.open(__file__, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)

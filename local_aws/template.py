@@ -31,11 +31,7 @@ def resolve(
     """Replace the CloudFormation functions in a part of a template.
 
     Args:
-        value: the part.
-        template: the synthesized template.
         name: returns the physical name of a resource by its logical ID.
-        account: where it is deployed.
-        region: where it is deployed.
 
     Raises:
         UnsupportedTemplateError: a function, or an attribute of a resource, is not known here.

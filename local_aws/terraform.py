@@ -58,11 +58,7 @@ class Terraform:
 
     @property
     def client(self) -> Client:
-        """What it says that it is.
-
-        Raises:
-            LocalAwsError: it does not say so.
-        """
+        """What it says that it is; `LocalAwsError` if it does not say so."""
         return _ask(self.argv)
 
 

@@ -97,7 +97,6 @@ def asked_teams(asked: str | None, teams: Sequence[TeamConfig]) -> frozenset[str
 
     Args:
         asked: names with blanks or commas in between, or `all`; None or nothing for none in particular.
-        teams: those of teams.toml.
 
     Raises:
         LocalAwsError: one is not there; the message names those that are.
@@ -116,8 +115,6 @@ def teams_to_deploy(known: Sequence[str], deployed: Iterable[str], asked: Iterab
 
     Args:
         known: the teams of teams.toml, at least one.
-        deployed: the teams that are deployed here.
-        asked: by `asked_teams`.
 
     Returns:
         The teams in the order of teams.toml, the first of which comes first.
@@ -139,12 +136,8 @@ def up(home: Home, port: int | None, teams: str | None = None) -> None:
     """Bring everything up, say what to do next, and leave the server running.
 
     Args:
-        home: where everything is kept.
         port: None for the one used last, or else 4566.
         teams: deployed beside the first of teams.toml and those that are already; see `asked_teams`.
-
-    Raises:
-        LocalAwsError: with what to do.
     """
     configured = _configured_teams()
     asked = asked_teams(teams, configured)
@@ -170,23 +163,12 @@ def up(home: Home, port: int | None, teams: str | None = None) -> None:
 
 
 def takes_declared_names_alone(team: str) -> bool:
-    """Return whether teams.toml says that names without a state must be declared for a team.
-
-    Raises:
-        LocalAwsError: the file cannot be read.
-    """
+    """Return whether teams.toml says that names without a state must be declared for a team."""
     return any(one.name == team and one.new_states == "declared" for one in _configured_teams())
 
 
 def holdfast(*arguments: str, environment: dict[str, str] | None = None) -> str:
-    """Run the `holdfast` command.
-
-    Returns:
-        What it printed.
-
-    Raises:
-        LocalAwsError: it failed.
-    """
+    """Run the `holdfast` command; return what it printed."""
     command = f"holdfast {' '.join(arguments[:2])}"
     try:
         ended = subprocess.run(
