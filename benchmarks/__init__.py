@@ -4,7 +4,7 @@ What is the same everywhere is said here alone:
 
 - `measure` measures a section. `run` is the run that the section belongs to.
 - `terraform` is the program that commands run.
-- Where a command, a request or a bundle fails, `RuntimeError` is raised; where the stack could not be deployed,
+- A command, a request or a bundle that fails raises `RuntimeError`, a stack that could not be deployed
   `LocalAwsError`.
 - Addresses are base URLs, without a slash at the end. Round trips are in seconds.
 """

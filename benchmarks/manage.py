@@ -38,11 +38,7 @@ _NOTES: Final = (
 
 
 def measure(run: Run) -> Section:
-    """List states, read a history and compare two versions.
-
-    Raises:
-        subprocess.SubprocessError: a command failed.
-    """
+    """List states, read a history and compare two versions; `SubprocessError` where a command failed."""
     return Section("The management API", [*_lists(run), *_history(run), *_diff(run)], _NOTES)
 
 

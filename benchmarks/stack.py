@@ -98,11 +98,7 @@ def deployed(port: int, folder: Path) -> Iterator[Stack]:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What came back.
-
-    Attributes:
-        seconds: from the request to the last byte of the response.
-    """
+    """What came back, and the seconds from the request to the last byte of the response."""
 
     seconds: float
     body: bytes

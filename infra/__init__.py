@@ -2,8 +2,8 @@
 
 What is the same everywhere is said here alone:
 
-- `scope` and `construct_id` place a construct in the CDK's tree. `logical_id` names its resource in the template
-  and does not depend on that place.
+- `scope` and `construct_id` place a construct in the CDK's tree. `logical_id` names its resource in the
+  template and does not depend on that place.
 - `team` has something made for it, `teams` are those to deploy, and `path` is the file that they stand in.
 - `target` is where they are deployed, `bundles` the code of the functions, bundled for that target.
 - `key` is the KMS key that encrypts every object; None where S3 manages the keys.

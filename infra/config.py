@@ -331,11 +331,7 @@ class TeamConfig:
 
 
 def load_teams(path: Path) -> tuple[TeamConfig, ...]:
-    """Read the teams file.
-
-    Returns:
-        The teams in the file's order, at least one.
-    """
+    """Read the teams file, which has at least one team, in its order."""
     teams = read_teams(path)
     if not teams:
         raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each")

@@ -38,11 +38,7 @@ Bundles = Mapping[str, Bundle]
 
 
 class Functions(Construct):
-    """The functions of one team.
-
-    Attributes:
-        live: the alias of each function by its name, which callers use.
-    """
+    """The functions of one team; `live` has the alias of each by its name, which callers use."""
 
     def __init__(
         self,

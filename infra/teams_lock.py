@@ -23,11 +23,7 @@ _REMEMBERED = ("account", "region", "key")
 
 
 class TeamsLock:
-    """The lock file beside a teams file.
-
-    Args:
-        teams_file: it has the same name with the ending `.lock`.
-    """
+    """The lock file beside a teams file: the same name with the ending `.lock`."""
 
     def __init__(self, teams_file: Path) -> None:
         self.path = teams_file.with_suffix(".lock")
@@ -36,11 +32,7 @@ class TeamsLock:
         self._known = _read(self.path)
 
     def check(self, teams: Sequence[TeamConfig]) -> None:
-        """Compare the teams with what the file records; nothing is written.
-
-        Raises:
-            ConfigError: a team is gone, renamed or moved, or gave up its key.
-        """
+        """Check that no team is gone, renamed or moved, or gave up its key; nothing is written."""
         named = {team.name: team for team in teams}
         new = [team for team in teams if team.name not in {old.name for old in self._known}]
         for old in self._known:
@@ -51,11 +43,7 @@ class TeamsLock:
                 )
 
     def record(self, teams: Sequence[TeamConfig]) -> bool:
-        """Write where the teams are now, if that is new.
-
-        Returns:
-            Whether the file was written.
-        """
+        """Write where the teams are now, if that is new; return whether it was."""
         now = _recorded(teams, self._known)
         if now == self._known:
             return False

@@ -23,11 +23,7 @@ _KEPT = frozenset({"states", "tokens", ".ministack-keys"})
 
 @dataclass(frozen=True, slots=True)
 class DeployedTeam:
-    """A team's stack, as it was deployed.
-
-    Attributes:
-        bucket_name: the bucket with states, locks and tokens.
-    """
+    """A team's stack, as it was deployed; the bucket has states, locks and tokens."""
 
     name: str
     api_address: str
@@ -157,11 +153,7 @@ class Home:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Make the folder if need be, and keep every other command out of it meanwhile.
-
-        Raises:
-            LocalAwsError: the folder is somebody else's.
-        """
+        """Make the folder unless it is somebody else's, and keep every other command out of it meanwhile."""
         file = self._lock()
         try:
             yield

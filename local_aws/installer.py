@@ -42,20 +42,12 @@ _INDEXES: Final = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_IND
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """The programs that install packages.
-
-    Attributes:
-        venv: the virtual environment that has pip, and uv once `get_uv` could install it.
-    """
+    """The programs that install packages; `venv` has pip, and uv once `get_uv` could install it."""
 
     venv: Path
 
     def get_uv(self) -> str | None:
-        """Install uv beside pip.
-
-        Returns:
-            None, or a line for the user that says why it cannot be had.
-        """
+        """Install uv beside pip; return None, or a line for the user that says why it cannot be had."""
         # From source, it would take a Rust compiler and minutes.
         ended = self._pip("--only-binary=:all:", "--require-hashes", "--requirement", UV_REQUIREMENTS)
         return f"{_SLOWER} uv cannot be had here: {_reason(ended)}" if ended.returncode else None

@@ -63,11 +63,7 @@ class SigningKeys:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read kept keys.
-
-        Raises:
-            ValueError: these are none.
-        """
+        """Read kept keys; `ValueError` if these are none."""
         try:
             keys = [_key(each) for each in json.loads(text)["current"]]
             return cls({Algorithm(str(key.alg)): key for key in keys})
@@ -116,11 +112,7 @@ def id_token(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a client gets.
-
-    Attributes:
-        headers: beside length and type, which is JSON.
-    """
+    """What a client gets; `headers` are those beside length and type, which is JSON."""
 
     status: int
     body: bytes

@@ -128,7 +128,7 @@ def _gated(application: _App) -> _App:
 
 
 def _function_call(scope: _Message) -> dict[str, Any] | None:
-    """What is noted of a request that a function makes with its role's session, None of any other."""
+    """Return the note of a request that a function makes with its role's session; None for any other."""
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     query = urllib.parse.parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
     # MiniStack's own answer to who asks, so that nobody whom it takes for a function is left out.

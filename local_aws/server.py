@@ -60,11 +60,7 @@ class Certificates:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A server that lives now.
-
-    Attributes:
-        pid: its process, which leads a process group of its own.
-    """
+    """A server that lives now; `pid` leads a process group of its own."""
 
     pid: int
     port: int

@@ -77,11 +77,7 @@ def packaged(name: str, python: str) -> Terraform:
 
 
 def parse_version(said: str) -> Client:
-    """Read what `terraform version` or `tofu version` printed.
-
-    Raises:
-        LocalAwsError: it names neither product with a version.
-    """
+    """Read what `terraform version` or `tofu version` printed: a product and its version."""
     found = _VERSION.match(said)
     if found is None:
         raise LocalAwsError(f"`version` names neither Terraform nor OpenTofu: {said[:100]!r}")

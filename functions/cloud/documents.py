@@ -346,11 +346,7 @@ def check_parameters(query: Mapping[str, str], known: Collection[str]) -> None:
 
 
 def wanted(query: Mapping[str, str]) -> Wanted:
-    """Return which workspaces a list is to show.
-
-    Raises:
-        InvalidDocument: a filter by tags has no key.
-    """
+    """Return which workspaces a list is to show; a filter by tags needs a key."""
     tags: list[tuple[str, str | None]] = [(key, None) for key in _keys(query, "search[tags]")]
     numbered: dict[str, dict[str, str]] = {}
     for parameter, value in query.items():
@@ -369,11 +365,7 @@ def wanted(query: Mapping[str, str]) -> Wanted:
 
 
 def is_reversed(query: Mapping[str, str]) -> bool:
-    """Return whether a list of workspaces begins with the last name.
-
-    Raises:
-        InvalidDocument: it is to be sorted by something else.
-    """
+    """Return whether a list of workspaces begins with the last name; it is sorted by nothing else."""
     sort = query.get("sort") or "name"
     if sort not in ("name", "-name"):
         raise _invalid_parameter("sort", "This list is sorted by 'name' or '-name'; it knows no runs.")

@@ -11,7 +11,7 @@ _OF_CLIENT: Final = 100  # characters of each text that the client made up
 
 
 def of_lock(info: LockInfo | None) -> dict[str, str | None]:
-    """Return what is logged of a lock: not its `Info`, a free text that may hold anything."""
+    """Return a lock for the log, without its `Info`: a free text that may hold anything."""
     if info is None:
         return {"lock_id": None}
     return {
@@ -22,7 +22,7 @@ def of_lock(info: LockInfo | None) -> dict[str, str | None]:
 
 
 def of_write(written: Written) -> dict[str, Any]:
-    """Return what is logged of a write that is acknowledged."""
+    """Return an acknowledged write for the log."""
     return {
         **of_lock(written.lock),
         "serial": written.revision.serial,
@@ -32,10 +32,10 @@ def of_write(written: Written) -> dict[str, Any]:
 
 
 def of_acquired(acquired: LockIdentity) -> dict[str, str | None]:
-    """Return what is logged of a lock that was acquired, with the ended freeze that was lifted before."""
+    """Return an acquired lock for the log, with the ended freeze that was lifted before."""
     return {**of_lock(acquired.info), **({"freeze": acquired.lifted} if acquired.lifted else {})}
 
 
 def of_removed(removed: ForceUnlocked) -> dict[str, Any]:
-    """Return what is logged of a lock that somebody else than its holder may have removed."""
+    """Return a removed lock for the log; somebody else than its holder may have removed it."""
     return {**of_lock(removed.info), "held_by": removed.principal, "marker_left": removed.marker_created}

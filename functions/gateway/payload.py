@@ -59,11 +59,7 @@ def require_room(body: bytes) -> None:
 
 
 def decode(text: str, *, is_base64: bool) -> bytes:
-    """Return the body of a function's event.
-
-    Raises:
-        ValueError: the body is not valid base64.
-    """
+    """Return the body of a function's event; `ValueError` if it is not valid base64."""
     return base64.b64decode(text, validate=True) if is_base64 else text.encode()
 
 

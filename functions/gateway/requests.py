@@ -35,11 +35,7 @@ class Request:
         self.authenticated = authorizer_context.decode(authorizer.get("lambda"))
 
     def require_authenticated(self) -> Authenticated:
-        """Return the authentication by the authorizer.
-
-        Raises:
-            NotAuthenticated: the request carries no context, or a garbled one.
-        """
+        """Return the authentication; `NotAuthenticated` if the context is missing or garbled."""
         if self.authenticated is None:
             raise NotAuthenticated(
                 "The request carries no authenticated caller; send an access token, a session or an ID token."
@@ -59,11 +55,7 @@ class Request:
 
     @property
     def name(self) -> StateName:
-        """The name of the state, as the route's check saw it.
-
-        Raises:
-            LookupError: the route names no state.
-        """
+        """The name of the state, as the route's check saw it; `LookupError` if the route names none."""
         if self.target.name is None:
             raise LookupError("the route names no state")
         return self.target.name
@@ -100,11 +92,7 @@ class Request:
 
     @property
     def query(self) -> Mapping[str, str]:
-        """The parameters of the query, decoded by the gateway.
-
-        Raises:
-            InvalidRequest: one is not Unicode.
-        """
+        """The parameters of the query, decoded by the gateway; `InvalidRequest` if one is not Unicode."""
         found: Mapping[str, str] = self.event.get("queryStringParameters") or {}
         try:
             json_object.check_unicode(dict(found))

@@ -26,7 +26,7 @@ _HEADERS: Final = {"Content-Type": "application/json", "Cache-Control": "no-stor
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A success: what goes back to the client, and what is logged of it.
+    """A success: the client's response, and the fields of its log line.
 
     Attributes:
         body: None for an empty one.

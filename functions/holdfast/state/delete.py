@@ -18,7 +18,7 @@ _OPERATION: Final = "delete"
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """The state is deleted; its versions stay. `version_id` is the one that was current, None if none was."""
+    """The state is deleted; its versions stay. `version_id` was current; None if none was."""
 
     version_id: str | None
 

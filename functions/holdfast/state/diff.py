@@ -1,7 +1,7 @@
 """Compare two state documents: which resources, attributes and outputs differ.
 
-Names and kinds of change are told. Values are told if they are asked for, and never those that either
-document marks as sensitive. A state does not know everything that a provider's schema calls sensitive.
+It shows names and kinds of change. It shows values on request, and never those that either document marks as
+sensitive. A state does not know everything that a provider's schema calls sensitive.
 """
 
 import json
@@ -33,7 +33,7 @@ INSTEAD: Final = f"{INSTEAD_FILES} Without values, or between closer versions, l
 _TELLING_TEXT: Final = 4
 """Characters from which a text that is sensitive in one place is so everywhere in its resource."""
 _BESIDE: Final = 100
-"""Characters that are told of a difference beside its name and its values, about."""
+"""About how many characters a difference takes beside its name and its values."""
 _ALL: Final[Marks] = {WHOLE: {}}
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False).encode
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -78,7 +78,7 @@ class ResourceChange:
         address: as clients print it.
         moved_from: its address in the older document if it was moved.
         tainted: whether it became tainted; None if it is as tainted as before.
-        attributes: those that differ. Of a resource that was added or removed they are told with values only.
+        attributes: those that differ; of a resource that was added or removed only if values are asked for.
     """
 
     address: str
@@ -105,7 +105,7 @@ class Diff:
     """What differs between two state documents.
 
     Attributes:
-        encrypted: whether the client encrypted either: then nothing can be told of their content.
+        encrypted: whether the client encrypted either; then their content cannot be compared.
         resources: by address.
         outputs: by name.
     """
@@ -132,12 +132,12 @@ def compare(before: bytes, after: bytes, *, values: bool = False, max_told: int 
     """Compare two state documents.
 
     Args:
-        values: whether values are told that neither document marks as sensitive.
-        max_told: characters of all that is told, about.
+        values: whether to show values that neither document marks as sensitive.
+        max_told: about how many characters to show.
 
     Raises:
         UnreadableVersion: one is not a state document of version 4 of the format; the message says which.
-        TooLarge: more differs than is told.
+        TooLarge: more differs than that.
     """
     with _reading("from"):
         head_before = document.parse(before)
@@ -195,7 +195,7 @@ _ABSENT: Final = _Absent()
 
 @dataclass(slots=True)
 class _Telling:
-    """What is told of differences. `left` is how many characters may still be told."""
+    """Decides what is shown of differences, of which `left` more characters may be."""
 
     values: bool
     left: int

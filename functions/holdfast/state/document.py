@@ -43,11 +43,7 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class StateDocument:
-    """A state document.
-
-    Attributes:
-        terraform_version: which client wrote it; empty if it does not say.
-    """
+    """A state document; `terraform_version` is empty if it does not say which client wrote it."""
 
     revision: Revision
     terraform_version: str
@@ -55,11 +51,7 @@ class StateDocument:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A state document that is to be written again with another serial.
-
-    Attributes:
-        serial: where its serial stands.
-    """
+    """A state document to be written again with another serial, and where its serial stands."""
 
     body: bytes
     document: StateDocument
@@ -98,7 +90,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What is told of a state document without its content.
+    """A state document without its content.
 
     Attributes:
         counts: None if it is encrypted, or its resources are not where version 4 has them.
@@ -132,11 +124,7 @@ def parse(body: bytes) -> StateDocument:
 
 
 def require_nothing_tracked(body: bytes) -> None:
-    """Check that a state document has no resources and no outputs, and nothing else that could be lost.
-
-    Raises:
-        InvalidState: it has some.
-    """
+    """Check that a state document has no resources and no outputs, and nothing else that could be lost."""
     if any(member.value for name, member in _members(body).items() if name not in _HEAD):
         raise InvalidState(
             "A state under this name is removed by 'holdfast doctor', so it may hold no resources, no "
@@ -161,16 +149,12 @@ def tracks_resources(body: bytes) -> bool:
 
 
 def is_encrypted(body: bytes) -> bool:
-    """Return whether the client encrypted a state document.
-
-    Raises:
-        InvalidState: it is not a JSON object.
-    """
+    """Return whether the client encrypted a state document; `InvalidState` if it is not a JSON object."""
     return "encrypted_data" in _members(body)
 
 
 def summary(body: bytes) -> Summary:
-    """Return what is told of a state document without its content, and hold little of that."""
+    """Summarize a state document without its content, and hold little of that."""
     members = _members(body)
     parsed = _read(_values(members))
     encrypted = "encrypted_data" in members

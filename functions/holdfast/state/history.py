@@ -75,7 +75,7 @@ class _Newer:
 
     Attributes:
         version: the next newer version, if Holdfast wrote it; None if nothing tells.
-        version_id: of the next newer version, whoever wrote it; empty if there is none.
+        version_id: of the next newer version, also another program's; empty if there is none.
         was_deleted: whether the state may have been deleted before that version was written.
     """
 
@@ -114,11 +114,7 @@ def page(
 
 
 def status_of_current(version: ObjectVersion, lock: HeldLock | None) -> Status:
-    """Return what became of the write that made the current version.
-
-    Args:
-        lock: as it was read after the version.
-    """
+    """Return what became of the write that made the current version, by the lock that was read after it."""
     found = noted(version)
     if found is None:
         return Status.OTHER_PROGRAM

@@ -31,11 +31,7 @@ _RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\
 
 @dataclass(frozen=True, slots=True)
 class LockInfo:
-    """A lock info document with an ID.
-
-    Attributes:
-        document: the JSON object, unknown fields included.
-    """
+    """A lock info document with an ID: the JSON object, unknown fields included."""
 
     document: Mapping[str, Any]
 
@@ -132,11 +128,7 @@ def _encoded_length(text: str) -> int:
 
 
 def parse(body: bytes) -> LockInfo:
-    """Parse the lock info of a request.
-
-    Raises:
-        TooLarge: it has more than MAX_BYTES.
-    """
+    """Parse the lock info of a request, of at most `MAX_BYTES`."""
     if len(body) > MAX_BYTES:
         raise TooLarge(f"The lock info has {len(body)} bytes; at most {MAX_BYTES} are accepted.")
     try:
@@ -172,7 +164,7 @@ def _is_plain(value: object) -> bool:
 
 
 def read_stored(body: bytes, *, path: str, created: datetime) -> LockInfo:
-    """Parse a lock object as it is in the bucket, whoever wrote it.
+    """Parse a lock object as it is in the bucket, also another program's.
 
     A lock object that is not lock info is a lock all the same: it gets a made-up document that says so,
     with an ID by which force-unlock can name it.

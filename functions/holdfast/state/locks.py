@@ -63,11 +63,7 @@ class LockIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    """What makes a lock a freeze.
-
-    Attributes:
-        until: when it ends, in whole seconds; None if it does not.
-    """
+    """What makes a lock a freeze; `until` has whole seconds, None if it does not end."""
 
     id: str
     reason: str
@@ -81,11 +77,7 @@ class Freeze:
 
 @dataclass(frozen=True, slots=True)
 class HeldLock:
-    """A lock as it was read.
-
-    Attributes:
-        read_at: S3's clock when it was read, in whole seconds.
-    """
+    """A lock as it was read; `read_at` is S3's clock then, in whole seconds."""
 
     identity: LockIdentity
     version: ObjectVersion
@@ -151,11 +143,7 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class ForceUnlocked:
-    """Somebody's lock was removed on behalf of a maintainer.
-
-    Attributes:
-        info: None if there was no lock.
-    """
+    """Somebody's lock was removed on behalf of a maintainer; `info` is None if there was no lock."""
 
     info: LockInfo | None
     principal: str | None
@@ -192,11 +180,7 @@ def acquire(
 def acquire_own(
     store: Store, name: StateName, info: LockInfo, caller: Caller, freeze: Freeze | None = None
 ) -> LockIdentity:
-    """Acquire the lock for a verb whose caller is allowed to. A freeze that has ended is lifted before.
-
-    Args:
-        freeze: makes the lock a freeze.
-    """
+    """Acquire the lock for a verb whose caller is allowed to. A freeze that has ended is lifted before."""
     info = _with_path(info, store, name)
     freeze_id = freeze.id if freeze else None
     lifted = ""

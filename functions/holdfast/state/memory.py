@@ -45,5 +45,5 @@ class Memory:
             del self._known[next(iter(self._known))]  # the one that was learned first
 
     def take(self, name: StateName) -> CurrentState | None:
-        """Return what is remembered of a state, and remember it no longer; None if nothing is."""
+        """Return the remembered version of a state, and forget it; None if there is none."""
         return self._known.pop(name, None)

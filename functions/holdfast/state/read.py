@@ -49,11 +49,7 @@ def read_outputs(
 def read_version(
     store: Store, name: StateName, version_id: str | None, caller: Caller, *, limit: int
 ) -> Object | ObjectVersion:
-    """Read a version, byte for byte.
-
-    Args:
-        limit: of a larger version, only what S3 tells about it is read.
-    """
+    """Read a version, byte for byte; of one above the limit, only what S3 tells about it."""
     caller.require(Action.READ, name)
     found: Object | Larger | ObjectVersion | None = store.read_at_most(name.state_key, limit, version_id)
     if isinstance(found, Larger):

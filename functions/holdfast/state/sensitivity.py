@@ -28,7 +28,7 @@ class _MalformedError(Exception):
 
 
 def marks(attributes: Mapping[str, Any], sensitive: object) -> Marks:
-    """Return what is sensitive of the attributes of a resource.
+    """Return the sensitive parts of a resource's attributes.
 
     A path that leads to nothing marks all of the last value that it reached. If one path is malformed, all
     attributes are sensitive.

@@ -58,11 +58,7 @@ class Address(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """What tells that an object under another address is the same one.
-
-    Attributes:
-        provider: whose type it is.
-    """
+    """What tells that an object under another address is the same one; `provider` is whose type it is."""
 
     type: str
     provider: str
@@ -89,7 +85,7 @@ class Tracked:
 
     @property
     def marks(self) -> Marks:
-        """What is sensitive of the attributes."""
+        """The sensitive parts of the attributes."""
         return sensitivity.marks(self.attributes, self.sensitive)
 
     @property

@@ -112,11 +112,7 @@ def _beneath(store: Store, name: StateName) -> tuple[HistoryEntry, HistoryEntry]
 
 
 def _newest(store: Store, name: StateName, marker: str) -> HistoryEntry:
-    """Return the newest version of a state that is deleted by this very delete marker.
-
-    Raises:
-        BaseChanged: another marker, or a version, is newest.
-    """
+    """Return the newest version of a state if this very delete marker is newest; else `BaseChanged`."""
     history = store.versions(name.state_key)
     current = next(history, None)
     if current is not None and not current.is_delete_marker:
