@@ -53,17 +53,13 @@ class Bounds:
     """How much is tried.
 
     Attributes:
-        long: whether it is the long run.
         sequences: of requests, on the model and two S3 servers.
-        examples: random histories.
         steps: of one history.
         acknowledged: writes through the deployed stack.
         terraform: rounds of a real Terraform.
         tokens: sign-ins in each phase.
         restarts: times that the local AWS is killed.
-        requests: made up at random.
         load: seconds that the load has at least, if others took longer than they should.
-        minutes: that it takes.
     """
 
     long: bool
@@ -127,8 +123,6 @@ def _long(minutes: float) -> Bounds:
 
 @dataclass(slots=True)
 class _Run:
-    """A run, part by part."""
-
     bounds: Bounds
     seed: int
     only: frozenset[str]
@@ -137,7 +131,6 @@ class _Run:
     parts: list[Part] = field(default_factory=list)
 
     def wants(self, name: str) -> bool:
-        """Whether a part was asked for."""
         return not self.only or name in self.only
 
     def seconds(self, name: str) -> float:
@@ -146,7 +139,6 @@ class _Run:
 
     @property
     def left(self) -> float:
-        """Seconds until the run is to end."""
         return self.bounds.minutes * 60 - (time.monotonic() - self.started)
 
     def part(
@@ -172,7 +164,6 @@ class _Run:
 
     @property
     def figures(self) -> Figures:
-        """Of all parts together."""
         return sum((part.figures for part in self.parts), Figures())
 
 
@@ -190,11 +181,6 @@ _PARTS: Final = ("schedules", "mutants", "limits", "conformance", "histories", *
 
 
 def main() -> int:
-    """Run the command line.
-
-    Returns:
-        The exit code.
-    """
     options = _parser().parse_args()
     forget_user_settings()
     if options.command == "replay":

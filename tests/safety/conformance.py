@@ -72,17 +72,10 @@ _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 class Step:
     """A request, before anybody knows what S3 calls the versions.
 
-    Attributes:
-        operation: as the SDK names it.
-        key: of the object; for ListObjectVersions the prefix.
-        first_byte: whether a GetObject asks for no more than that.
-        version: which of the key's versions, counted from 1; one that never was has a version ID of S3's that
-            belongs to another key.
-        if_match: the ETag of which version; 0 is the current one's. Where there is none, a made-up one.
-        if_none_match: whether nothing may be current.
-        body: of a PutObject.
-        metadata: of a PutObject.
-        staged: whether it is sent to the bucket without versions.
+    `operation` is the SDK's name, `key` for ListObjectVersions the prefix. `first_byte`: a GetObject asks for
+    no more. `version` counts a key's versions from 1; one that never was has a version ID of S3's that
+    belongs to another key. `if_match` says whose ETag is sent: 0 is the current version's. Where there is
+    none, the ETag is made up. `staged`: it goes to the bucket without versions.
     """
 
     operation: str
@@ -134,13 +127,7 @@ def _sequences() -> st.SearchStrategy[list[Step]]:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """An S3 server.
-
-    Attributes:
-        name: of the program.
-        client: talks to it.
-        foreign: the version ID of an object that no sequence knows.
-    """
+    """An S3 server; `foreign` is the version ID of an object that no sequence knows."""
 
     name: str
     client: "S3Client"
@@ -153,7 +140,6 @@ class Server:
         return name
 
     def new_staging_bucket(self) -> str:
-        """Make a bucket without versions for one sequence."""
         name = f"holdfast-{uuid4().hex}"
         self.client.create_bucket(Bucket=name)
         return name
@@ -205,8 +191,6 @@ class _Side:
 
 
 class _Sequence:
-    """A sequence of requests, as it runs on the model and on a server."""
-
     def __init__(self, server: Server, carry_out: CarryOut) -> None:
         self._server = server
         self._carry_out = carry_out
@@ -361,7 +345,6 @@ def _call(client: Any, step: Step, request: Mapping[str, Any]) -> Mapping[str, A
 
 @contextmanager
 def servers() -> Iterator[tuple[Server, ...]]:
-    """Both S3 servers, for as long as the context lasts."""
     moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     log = logging.getLogger("werkzeug")  # moto's server notes every request
     level = log.level
@@ -440,13 +423,6 @@ def compare(
 
 
 def run(*, sequences: int, seconds: float, seed: int, say: Callable[[str], None]) -> Figures:
-    """Compare the model with both servers.
-
-    Args:
-        sequences: how many sequences of requests at most.
-        seconds: when no further sequence is begun.
-        seed: of their choice.
-        say: takes a line of progress.
-    """
+    """Compare the model with both servers; `sequences` is how many at most."""
     with servers() as both:
         return compare(both, sequences=sequences, seconds=seconds, seed=seed, say=say)

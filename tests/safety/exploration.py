@@ -21,12 +21,7 @@ _WORLDS_OF_A_MUTANT: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Explored:
-    """What a part of the exploration found.
-
-    Attributes:
-        figures: its numbers.
-        rows: what it did, a row for each search.
-    """
+    """What a part of the exploration found; `rows` has a row for each search."""
 
     figures: Figures
     rows: Sequence[Sequence[str]]
@@ -35,9 +30,7 @@ class Explored:
 def search(*, seconds: float | None, say: Say) -> Explored:
     """Follow every interleaving of every scenario in the code as it is.
 
-    Args:
-        seconds: that the long run has for it, None for the quick one, which is to end by itself.
-        say: is told of every search.
+    `seconds` is None in the quick run, which is to end by itself.
     """
     long = seconds is not None
     interleavings = violations = 0

@@ -7,19 +7,11 @@ from dataclasses import dataclass, fields
 class Figures:
     """What a part of the run has done and found.
 
-    Attributes:
-        schedules: distinct interleavings, orders of events that were run through.
-        mutants_caught: deliberate faults in the production code that were found.
-        mutants: deliberate faults in all.
-        operations: requests to the deployed API, but for the fuzzed ones.
-        acknowledged: writes of a state that the deployed API answered with success.
-        faults: faults that happened on a wire.
-        kills: processes that were killed: clients, Lambda workers, the local AWS.
-        requests_fuzzed: requests made up at random.
-        lost: acknowledged writes that are not in the history.
-        violations: every other violated invariant.
-        sequences: of requests, on the model and two S3 servers. The line leaves them and the histories out.
-        histories: random ones.
+    `schedules` are distinct interleavings. `operations` are requests to the deployed API, without the fuzzed
+    ones; `acknowledged` are writes of a state that it answered with success. `faults` happened on a wire.
+    `kills` are of clients, Lambda workers and the local AWS. `lost` are acknowledged writes that are not in
+    the history; `violations` are every other violated invariant. `sequences` are of requests, on the model
+    and two S3 servers; the line leaves them and the random `histories` out.
     """
 
     schedules: int = 0
@@ -36,7 +28,6 @@ class Figures:
     histories: int = 0
 
     def __add__(self, other: "Figures") -> "Figures":
-        """The figures of both parts together."""
         return Figures(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
     @property

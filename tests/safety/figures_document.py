@@ -13,12 +13,8 @@ _NO_BOUNDS: Final = Figures()
 class Part:
     """A part of a run.
 
-    Attributes:
-        name: of the part.
-        seconds: that it took.
-        figures: what it did and found.
-        rows: what it did in detail, a row each.
-        planned: the figures with which it would have ended before its time; none of them, if it has no time.
+    `seconds` is what it took. `rows` is what it did in detail. `planned` are the figures with which it would
+    have ended before its time; none of them, if it has no time.
     """
 
     name: str
@@ -58,17 +54,9 @@ def document(
     seed: int,
     seconds: float,
 ) -> str:
-    """The whole document, in Markdown.
+    """Write the document in Markdown.
 
-    Args:
-        figures: of all parts together.
-        parts: in the order in which they were done.
-        date: as in ISO 8601.
-        commit: of the code that was tried.
-        machine: on which.
-        terraforms: the clients that took part.
-        seed: of everything that was drawn.
-        seconds: that it took.
+    `figures` are of all `parts`, which are in the order in which they were done. `date` is as in ISO 8601.
     """
     lines = [
         "# Safety figures",

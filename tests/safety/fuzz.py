@@ -69,13 +69,7 @@ History = frozenset[tuple[str, str, bool]]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back.
-
-    Attributes:
-        status: of HTTP.
-        headers: lower-case names.
-        body: as it came.
-    """
+    """What came back; `headers` have lower-case names."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -96,11 +90,8 @@ class Door(Protocol):
 class Target:
     """What is fuzzed.
 
-    Attributes:
-        door: makes a door for a batch.
-        history: of everything whose key begins with a prefix.
-        tokens: values of `Authorization`, by role, for the states below a prefix.
-        prefix: of all names that the tokens cover.
+    `door` makes a door for a batch. `history` is of everything whose key begins with a prefix. `tokens` are
+    values of `Authorization` by role, for the states below `prefix`.
     """
 
     door: Callable[[], Door]
@@ -118,16 +109,7 @@ def run(
     stack: "Stack",
     only: int | None = None,
 ) -> Figures:
-    """Send made-up requests to a deployed team.
-
-    Args:
-        requests: how many.
-        seconds: after which no new batch is begun.
-        seed: the same makes the same requests.
-        say: takes a line of text.
-        stack: the team.
-        only: the number of the one batch to run.
-    """
+    """Send made-up requests to a deployed team; `only` is the number of the one batch to run."""
     prefix = f"fuzz-{seed}-{int(time.time())}"
     tokens = {role.value: stack.token(role, f"{prefix}/*").header for role in Role}
     with AwsGateway(stack.address) as gateway:
@@ -204,11 +186,8 @@ def fuzz(
 class _Outcome:
     """What a batch did and found.
 
-    Attributes:
-        number: its own.
-        prepared: requests that made its ground.
-        statuses: of the answers to its made-up requests.
-        faults: what should not have happened, in words.
+    `prepared` are requests that made its ground. `statuses` are of the answers to its made-up requests.
+    `faults` say in words what should not have happened.
     """
 
     number: int
@@ -451,11 +430,9 @@ def _validator(schema: str) -> Draft202012Validator:
 
 
 class Wire:
-    """Sends requests as they stand: through AWS's limits what AWS takes, the others to the API directly.
+    """Sends requests as they stand.
 
-    Args:
-        gateway: the address of the one.
-        direct: the address of the other.
+    What AWS takes goes to `gateway`, which has AWS's limits; the rest goes to the API, at `direct`.
     """
 
     def __init__(self, gateway: str, direct: str) -> None:
@@ -463,11 +440,9 @@ class Wire:
         self._direct = _Connection(direct)
 
     def send(self, request: Request) -> Answer | None:
-        """The answer, None if the connection ended without one."""
         return (self._gateway if request.for_gateway else self._direct).send(request)
 
     def close(self) -> None:
-        """Close both connections."""
         self._gateway.close()
         self._direct.close()
 

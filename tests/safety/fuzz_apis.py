@@ -31,13 +31,7 @@ from tests.support import documents
 
 
 def from_cloud(ground: Ground, count: int, number: int) -> list[Request]:
-    """Requests of `cloud {}` with IDs, names and documents that are cut, made up or of other states.
-
-    Args:
-        ground: what they aim at.
-        count: how many.
-        number: the same makes the same requests.
-    """
+    """Requests of `cloud {}` with IDs, names and documents that are cut, made up or of other states."""
     return drawn(_of_cloud(ground), count, number)
 
 
@@ -45,11 +39,6 @@ def from_management(ground: Ground, count: int, number: int) -> list[Request]:
     """Requests of the management API: versions, reasons, times, cursors and documents that break rules.
 
     A version that only the bucket knows is a placeholder, see `aimed`.
-
-    Args:
-        ground: what they aim at.
-        count: how many.
-        number: the same makes the same requests.
     """
     return drawn(_of_management(ground), count, number)
 
@@ -185,7 +174,6 @@ def _cloud_documents(ground: Ground) -> SearchStrategy[bytes]:
 
 
 def _paths(document: object) -> Iterator[tuple[Any, ...]]:
-    """Yield the ways to every value in a document."""
     inner: Iterable[tuple[Any, object]] = ()
     if isinstance(document, dict):
         inner = document.items()
@@ -270,12 +258,7 @@ _DOCUMENTS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
 
 
 def aimed(request: Request, versions: Mapping[str, str]) -> Request:
-    """Return a request with version IDs in place of their placeholders.
-
-    Args:
-        request: as it was made.
-        versions: placeholder -> ID.
-    """
+    """Return a request with version IDs in place of their placeholders, the keys of `versions`."""
     target, body = request.target, request.body
     for placeholder, version in versions.items():
         target = target.replace(placeholder, quote(version))

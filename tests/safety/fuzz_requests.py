@@ -33,13 +33,9 @@ Headers = tuple[tuple[str, str], ...]
 class Request:
     """A request as it goes on the wire.
 
-    Attributes:
-        method: the verb.
-        target: path and query.
-        headers: in this order, also twice.
-        body: follows the headers, whatever they say of its length.
-        whole: whether everything is sent that was announced. The rest of one that is not never comes, so
-            it has no claim to an answer.
+    `target` is path and query. `headers` keep their order, and one may come twice. `body` follows them,
+    whatever they say of its length. One that is not `whole` never sends the rest of what it announced, so it
+    has no claim to an answer.
     """
 
     method: str
@@ -61,11 +57,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Ground:
-    """What there is to destroy, and with what.
+    """What there is to destroy.
 
-    Attributes:
-        prefix: of all names that the tokens cover.
-        tokens: values of `Authorization`, by role.
+    `prefix` begins all names that the tokens cover. `tokens` are values of `Authorization`, by role.
     """
 
     prefix: str
@@ -88,24 +82,12 @@ class Ground:
 
 
 def from_schemathesis(ground: Ground, count: int, number: int) -> list[Request]:
-    """Requests by the API's description, half of them against it, on the states of the ground.
-
-    Args:
-        ground: what they aim at.
-        count: how many.
-        number: the same makes the same requests.
-    """
+    """Requests by the API's description, half of them against it, on the states of the ground."""
     return drawn(st.builds(_request, _cases(), _aims(ground)), count, number)
 
 
 def from_hypothesis(ground: Ground, count: int, number: int) -> list[Request]:
-    """Requests that break rules of HTTP, of JSON, of names, of lock info and of states.
-
-    Args:
-        ground: what they aim at.
-        count: how many.
-        number: the same makes the same requests.
-    """
+    """Requests that break rules of HTTP, of JSON, of names, of lock info and of states."""
     return drawn(_raw(ground), count, number)
 
 
@@ -136,11 +118,7 @@ def drawn(strategy: SearchStrategy[Request], count: int, number: int) -> list[Re
 class _Aim:
     """Where a case of schemathesis goes, which knows no state, no lock and no token of ours.
 
-    Attributes:
-        name: the state's; None for the one that the case has, behind `within`.
-        within: begins the name of the case.
-        token: None for what the case has.
-        lock_id: None for what the case has.
+    None leaves what the case has: its name behind `within`, its token, its lock ID.
     """
 
     name: str | None

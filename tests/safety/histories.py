@@ -89,12 +89,8 @@ class BrokenInvariantError(AssertionError):
 class _Progress:
     """What a run has done so far.
 
-    Attributes:
-        until: when it ends, in `time.monotonic()` seconds.
-        say: takes a line of progress.
-        histories: that have ended.
-        events: in them.
-        broken: the last one in which an invariant did not hold; the shortest, once hypothesis is done.
+    `until` is when it ends, in `time.monotonic()` seconds. `histories` have ended, with `events` in all.
+    `broken` is the last one in which an invariant did not hold; the shortest, once hypothesis is done.
     """
 
     until: float
@@ -105,7 +101,6 @@ class _Progress:
     _told: float = field(default_factory=time.monotonic)
 
     def ended(self, events: int) -> None:
-        """Note an interleaving that has ended."""
         self.histories += 1
         self.events += events
         if time.monotonic() > self._told + 10:
@@ -132,7 +127,6 @@ class Histories(RuleBasedStateMachine):
         protected: bool,
         digests: bool,
     ) -> None:
-        """Begin with some clients and a bucket."""
         crowd = tuple(_crowd(sessions))
         self.scenario = Scenario(
             "crowd",
@@ -172,7 +166,6 @@ class Histories(RuleBasedStateMachine):
 
     @rule()
     def wait(self) -> None:
-        """Time passes."""
         self._happen("tick")
 
     def teardown(self) -> None:
@@ -228,13 +221,7 @@ def run(
 ) -> Figures:
     """Draw interleavings and judge them.
 
-    Args:
-        examples: how many at most.
-        steps: how many rules of one at most; some stand for several events.
-        seconds: when no further one is begun.
-        seed: of everything that is drawn.
-        say: takes a line of progress.
-        functions: the production code.
+    `examples` is how many at most. `steps` is how many rules of one at most; some stand for several events.
     """
     progress = _Progress(time.monotonic() + seconds, say)
     machine = type("Machine", (Histories,), {"progress": progress, "production": Production(functions)})

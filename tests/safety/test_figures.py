@@ -67,7 +67,6 @@ def test_the_document_tells_what_was_tried() -> None:
 
 
 def rows(title: str) -> list[list[str]]:
-    """Return the cells of a table of the page of figures."""
     _, _, section = PAGE.read_text(encoding="utf-8").partition(f"\n## {title}\n")
     _, _, *lines = [line for line in section.partition("\n## ")[0].splitlines() if line.startswith("|")]
     return [line.removeprefix("| ").removesuffix(" |").split(" | ") for line in lines]

@@ -27,10 +27,8 @@ Session = Generator[HttpRequest, Reply | None, None]
 class Client:
     """Who sends requests.
 
-    Attributes:
-        name: one letter, also in its lock's ID and in the states that it writes.
-        session: what it does.
-        principal: whom the authorizer takes it for; by default it is of its own.
+    `name` is one letter, also in its lock's ID and in the states that it writes. `principal` is whom the
+    authorizer takes it for; by default it is of its own.
     """
 
     name: str
@@ -39,7 +37,6 @@ class Client:
 
     @property
     def caller(self) -> str:
-        """The principal."""
         return self.principal or f"token:{self.name}"
 
 
@@ -277,7 +274,6 @@ def manage_delete(me: Client) -> Session:
 
 
 def command_id(name: str) -> str:
-    """The ID of a command that a client gives."""
     return name.encode().hex().ljust(32, "0")
 
 

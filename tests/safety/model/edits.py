@@ -18,30 +18,18 @@ Which = tuple[int, int]
 
 
 class Edit(Protocol):
-    """A change of one function.
-
-    Attributes:
-        function: its module and qualified name, such as `holdfast.s3.store:Store.write`.
-    """
+    """A change of one function, which it names as in `holdfast.s3.store:Store.write`."""
 
     @property
     def function(self) -> str: ...
 
     def change(self, function: ast.FunctionDef) -> None:
-        """Change the function's syntax tree.
-
-        Raises:
-            ValueError: what is to change is not there exactly once.
-        """
+        """Change the syntax tree; ValueError if what is to change is not there exactly once."""
         ...
 
 
 def apply(edits: Sequence[Edit], functions: Path) -> None:
-    """Change a copy of `functions/`.
-
-    Raises:
-        ValueError: a function, or the thing in it that is to change, is not there exactly once.
-    """
+    """Change a copy of `functions/`; ValueError if a function is not there, and as `Edit.change`."""
     for edit in edits:
         module, _, name = edit.function.partition(":")
         file = functions.joinpath(*module.split(".")).with_suffix(".py")

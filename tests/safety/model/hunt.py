@@ -31,8 +31,6 @@ _LEAST_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A search."""
-
     scenario: str
     bounds: Bounds
     mutant: Mutant | None = None
@@ -42,12 +40,8 @@ class Job:
 class Found:
     """What a search found.
 
-    Attributes:
-        interleavings: how many were followed.
-        complete: whether that is all within the bounds.
-        invariant: the one that is broken, None if all hold.
-        what: what happened.
-        interleaving: the name of a shortest interleaving that shows it.
+    `complete` says whether the interleavings are all within the bounds. `invariant` is None if all hold.
+    `interleaving` names a shortest one that shows it.
     """
 
     interleavings: int
@@ -74,14 +68,9 @@ def run(
 ) -> Iterator[tuple[Job, Found]]:
     """Run searches side by side, and yield what each found when it has ended.
 
-    Args:
-        at_most: worlds that one search goes to.
-        processes: at the same time.
-        seconds: that all of them are to take. Each has an equal share of what is left when it begins; those
-            that did not end with that begin again, as long as they get more.
-
-    Raises:
-        RuntimeError: a search ended without a result.
+    `at_most` is the worlds that one search goes to. `seconds` is the time of all of them: each has an equal
+    share of what is left when it begins, and those that did not end with that begin again, as long as they
+    get more. RuntimeError: a search ended without a result.
     """
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-mutants-") as copies,

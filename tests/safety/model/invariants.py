@@ -1,4 +1,8 @@
-"""What must hold in every interleaving: the invariants of docs/design.md, checked where they can break."""
+"""What must hold in every interleaving: the invariants of docs/design.md, checked where they can break.
+
+Of what is judged, `bucket` is what is there now, `effect` what was changed, `point` where an invocation
+stands.
+"""
 
 import json
 import re
@@ -73,12 +77,7 @@ class Exemption(Enum):
 
 
 class Violation(NamedTuple):
-    """A violated invariant.
-
-    Attributes:
-        invariant: which.
-        what: what happened.
-    """
+    """A violated invariant, and what happened."""
 
     invariant: Invariant
     what: str
@@ -87,11 +86,8 @@ class Violation(NamedTuple):
 class Party(NamedTuple):
     """What an invariant is about for one client.
 
-    Attributes:
-        name: of the client.
-        holds: whether it was told that it holds the lock, has not begun to give it back, and nobody has
-            removed the lock by force.
-        seen: the state documents that it was given.
+    `holds`: it was told that it holds the lock, has not begun to give it back, and nobody has removed the
+    lock by force. `seen` are the state documents that it was given.
     """
 
     name: str
@@ -119,7 +115,6 @@ def lock_owner(entry: Entry) -> str:
 
 
 def lock_id(document: bytes) -> str:
-    """The ID of a lock info document."""
     return str(_document(document)["ID"])
 
 
@@ -275,14 +270,9 @@ def of_shared_lock(
 ) -> Iterable[Violation]:
     """Judge the removal of the lock of a restore, or by a delete of nothing: no other command works under it.
 
-    Two deletes that have found the same state share their lock, and the slower is not acknowledged.
-
-    Args:
-        effect: what was changed.
-        place: of the client whose request it was.
-        remover: where that was sent.
-        bucket: what is there now.
-        working: the places of the clients, and where their invocations are.
+    Two deletes that have found the same state share their lock, and the slower is not acknowledged. `place`
+    is of the client whose request it was, `remover` where that was sent. `working` has the places of the
+    clients, and where their invocations are.
     """
     lock = effect.removed
     if lock is None or "freeze" in dict(lock.metadata):
@@ -460,10 +450,7 @@ def lock_to_unlock(request: HttpRequest, bucket: Bucket) -> int:
 def of_released(point: Point, first: int, bucket: Bucket) -> Iterable[Violation]:
     """Judge an unlock, or a verb that takes the lock itself, that was answered with success.
 
-    Args:
-        point: where it ended.
-        first: what `lock_to_unlock` told when it began.
-        bucket: what is there now.
+    `first` is what `lock_to_unlock` told when it began.
     """
     lock = bucket.current(LOCK_KEY)
     if lock is None or not _meant(lock, point.request):
@@ -500,10 +487,7 @@ def sent_by_late_deletes(acknowledged: frozenset[bytes]) -> list[int]:
 def of_deleted(point: Point, bucket: Bucket, late: Iterable[Point]) -> Iterable[Violation]:
     """Judge a delete that was answered with success.
 
-    Args:
-        point: where it ended.
-        bucket: what is there now.
-        late: where deletes were that have landed under the next holder's lock.
+    `late` is where deletes were that have landed under the next holder's lock.
     """
     if any(
         then.request == point.request and then.answers == point.answers[: len(then.answers)] for then in late
@@ -527,12 +511,7 @@ def of_undone_delete(
 ) -> Iterable[Violation]:
     """Judge a change of the state object by a request that was sent before a delete was acknowledged.
 
-    Args:
-        effect: what was changed.
-        point: whose request it was.
-        then: where its invocation stood when the delete was acknowledged.
-        bucket: what is there now.
-        excused: what breaks no invariant.
+    `then` is where its invocation stood at that moment. `excused` breaks no invariant.
     """
     if effect.added is None or effect.added.body is None or effect.before is not None:
         return

@@ -34,11 +34,8 @@ from tests.safety.model.invariants import Invariant
 class Mutant:
     """A deliberate fault.
 
-    Attributes:
-        name: what is wrong with it.
-        scenario: where it shows; with the bounds of faults, repeats and ticks.
-        breaks: the invariant that the shortest interleaving breaks.
-        edits: how it is made.
+    `scenario` is where it shows, with the bounds of faults, repeats and ticks. `breaks` is the invariant that
+    the shortest interleaving breaks.
     """
 
     name: str
@@ -48,11 +45,6 @@ class Mutant:
     edits: tuple[Edit, ...]
 
     def apply(self, functions: Path) -> None:
-        """Change a copy of `functions/`.
-
-        Raises:
-            ValueError: what is to change is not there exactly once.
-        """
         edits.apply(self.edits, functions)
 
 
@@ -658,4 +650,3 @@ def _mutant(breaks: Invariant, name: str, where: str, changes: tuple[Edit, ...])
 MUTANTS: Final = tuple(
     _mutant(breaks, name, *made) for breaks, rows in _BY_INVARIANT.items() for name, made in rows.items()
 )
-"""Every mutant."""

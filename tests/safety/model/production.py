@@ -41,11 +41,8 @@ class HttpRequest(NamedTuple):
     """A request to the API.
 
     Attributes:
-        verb: `read`, `write`, `delete`, `lock`, `unlock`; or what `cloud {}` sends, see `CLOUD`; or what the
-            commands of an operator send, see `MANAGED`; or a request to S3 itself, see `DIRECT`.
-        state: the state's name.
-        principal: who sends it.
-        body: as sent. Of a `create` and a `commit` it is the document that the client means to write.
+        verb: `read`, `write`, `delete`, `lock`, `unlock`; or one of `CLOUD`, `MANAGED` or `DIRECT`.
+        body: of a `create` and a `commit` it is the document that the client means to write.
         lock_id: what the client sends as `ID`, or `break` as `id`.
         id: the ID in the address of a request of `cloud {}`; the version that `break` names, the freeze that
             `unfreeze` names; the key of a request to S3 itself.
@@ -75,8 +72,6 @@ class HttpRequest(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What the API answered."""
-
     status: int
     body: str
 
@@ -123,14 +118,9 @@ _ROUTES: Final = {
 class Point:
     """Where an invocation stands: it waits for an answer of S3, or it has ended.
 
-    Attributes:
-        number: of this point.
-        request: what the invocation answers.
-        answers: what S3 has answered so far, each with the seconds since the invocation began.
-        pending: what it asks S3 for, None if it has ended.
-        reply: what it answered, None if it has not ended.
-        memory: number of what its process remembered when it began.
-        leaves: number of what its process remembers after it; `NOTHING` if it has not ended.
+    `answers` come each with the seconds since the invocation began. `pending` is None if it has ended,
+    `reply` if it has not. `memory` numbers what its process remembered when it began, `leaves` what it
+    remembers afterwards: `NOTHING` if it has not ended.
     """
 
     number: int
@@ -226,7 +216,6 @@ class Production:
         return self._as_text[memory]
 
     def point(self, number: int) -> Point:
-        """The point with that number."""
         return self._points[number]
 
     def after(self, point: Point, answer: Answer, seconds: int) -> Point:
@@ -403,7 +392,6 @@ class Production:
 
 
 def _handled(handler: Any, event: Mapping[str, Any], s3: "Replay") -> Reply:
-    """What a function answers."""
     vars(handler)["_function"].s3 = s3
     lambda_context = SimpleNamespace(get_remaining_time_in_millis=lambda: FUNCTION_TIMEOUT * 1000)
     answer = handler.handle(event, lambda_context)

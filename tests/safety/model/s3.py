@@ -19,14 +19,10 @@ LOST: Final = 0
 
 
 class Entry(NamedTuple):
-    """A version of a key, or a delete marker.
+    """A version of a key, or a delete marker, whose `body` is None.
 
-    Attributes:
-        version: its number among all that the key ever had.
-        body: its bytes; None for a delete marker.
-        etag: as `Bucket.etag` makes it.
-        modified: seconds of S3's clock.
-        metadata: user metadata, in pairs.
+    `version` is its number among all that the key ever had. `etag` is as `Bucket.etag` makes it, `modified`
+    in seconds of S3's clock, `metadata` in pairs.
     """
 
     version: int
@@ -49,10 +45,7 @@ class Entry(NamedTuple):
 class Key(NamedTuple):
     """A key with its history.
 
-    Attributes:
-        name: of the key.
-        taken: how many versions and markers there ever were.
-        entries: what there is, oldest first.
+    `taken` is how many versions and markers there ever were, `entries` what there is, oldest first.
     """
 
     name: str
@@ -63,16 +56,9 @@ class Key(NamedTuple):
 class Request(NamedTuple):
     """A request, as far as the model tells requests apart.
 
-    Attributes:
-        operation: as the SDK names it.
-        key: which object; for ListObjectVersions the prefix.
-        version_id: of a GetObject or DeleteObject that names a version.
-        if_match: the ETag that must be current.
-        if_none_match: whether nothing may be current.
-        body: of a PutObject.
-        metadata: of a PutObject, in pairs.
-        first_byte: whether a GetObject asks for no more than that.
-        staged: whether it is sent to the bucket without versions.
+    `operation` is the SDK's name, `key` for ListObjectVersions the prefix. `if_match` is the ETag that must
+    be current; with `if_none_match` nothing may be. `metadata` is in pairs. `first_byte`: a GetObject asks
+    for no more. `staged`: it goes to the bucket without versions.
     """
 
     operation: str
@@ -94,12 +80,8 @@ class Request(NamedTuple):
 class Answer(NamedTuple):
     """What the client of S3 is told.
 
-    Attributes:
-        status: of HTTP, or `LOST`.
-        code: S3's error code.
-        entry: the version that was read or written.
-        history: of a listing: the keys that begin with the prefix.
-        date: seconds of S3's clock.
+    `status` is of HTTP, or `LOST`. `entry` is what was read or written. `history` has the keys that begin
+    with a listing's prefix. `date` is in seconds of S3's clock.
     """
 
     status: int
@@ -112,11 +94,8 @@ class Answer(NamedTuple):
 class Effect(NamedTuple):
     """What a request changed.
 
-    Attributes:
-        key: where.
-        added: the version or delete marker that is current now.
-        removed: the version or marker that is gone for good.
-        before: what was current, None for nothing or a delete marker.
+    `added` is current now, `removed` is gone for good. `before` was current, None for nothing or a delete
+    marker.
     """
 
     key: str
@@ -126,14 +105,11 @@ class Effect(NamedTuple):
 
 
 class Bucket(NamedTuple):
-    """A bucket, and what is staged in the other one.
+    """A bucket, and what is `staged` in the other one, which has no versions.
 
-    Attributes:
-        keys: in the order of their names.
-        digests: whether an ETag is a digest of the bytes, as with keys that S3 manages; otherwise it is
-            another for each version, as with KMS.
-        versioned: whether it keeps more than one version of a key.
-        staged: the keys of the bucket without versions.
+    `keys` are in the order of their names. `digests`: an ETag is a digest of the bytes, as with keys that S3
+    manages; otherwise it is another for each version, as with KMS. `versioned`: it keeps more than one
+    version of a key.
     """
 
     keys: tuple[Key, ...] = ()

@@ -25,10 +25,8 @@ from tests.safety.model.world import TICK, Scenario
 class Bounds:
     """How much may go wrong in an interleaving.
 
-    Attributes:
-        faults: requests to S3 that go wrong.
-        repeats: requests that a client repeats while the first still runs, and functions that die.
-        ticks: times that the clock goes on.
+    `faults` are requests to S3 that go wrong. `repeats` are requests that a client repeats while the first
+    still runs, and functions that die. `ticks` are times that the clock goes on.
     """
 
     faults: int
@@ -46,13 +44,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A scenario and how far it is searched.
-
-    Attributes:
-        scenario: who does what.
-        quick: the bounds of the quick run.
-        long: those of the long run, on top.
-    """
+    """A scenario and how far it is searched; the bounds of the long run come on top of the quick one's."""
 
     scenario: Scenario
     quick: tuple[Bounds, ...]
@@ -60,7 +52,6 @@ class Plan:
 
 
 def within(scenario: Scenario, bounds: Bounds) -> Scenario:
-    """A scenario in which so much may go wrong."""
     return replace(scenario, faults=bounds.faults, repeats=bounds.repeats, ticks=bounds.ticks)
 
 

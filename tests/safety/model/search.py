@@ -46,12 +46,7 @@ _CHANGES: Final = frozenset({"PutObject", "DeleteObject"})
 
 
 class Search:
-    """The interleavings of one scenario, run by the production code.
-
-    Args:
-        production: the code.
-        scenario: who does what.
-    """
+    """The interleavings of one scenario, run by the production code."""
 
     def __init__(self, production: Production, scenario: Scenario) -> None:
         self.scenario = scenario
@@ -72,7 +67,6 @@ class Search:
     # --- searching -----------------------------------------------------------------------------------
 
     def first(self) -> World:
-        """The world before anything has happened."""
         standings = [self._sent(self._sessions.start(client)) for client in range(len(self.scenario.clients))]
         bucket = self.scenario.before()
         return World(
@@ -105,10 +99,8 @@ class Search:
     ) -> Outcome:
         """Follow every interleaving until one breaks an invariant.
 
-        Args:
-            at_most: worlds after which the search ends incomplete.
-            seconds: after which it ends incomplete.
-            progress: is told now and then how far it is.
+        It ends incomplete after `at_most` worlds or after `seconds`. `progress` is told now and then how far
+        it is.
         """
         ends = time.monotonic() + seconds
         outcome = Outcome(worlds=1)
@@ -145,7 +137,6 @@ class Search:
         return outcome
 
     def bucket(self, world: World) -> Bucket:
-        """Return what lies in S3."""
         return self._buckets[world.bucket]
 
     def events(self, world: World) -> Iterator[str]:
@@ -197,11 +188,7 @@ class Search:
         return self._begun[known, number]
 
     def _in_process(self, known: int, number: int, memory: str) -> Point:
-        """Where an invocation stands in the process that an event names.
-
-        Raises:
-            ValueError: there is no such process.
-        """
+        """Where an invocation stands in the process that an event names; ValueError if there is none."""
         for said, point in self._beginnings(known, number):
             if said == memory:
                 return point
@@ -210,8 +197,7 @@ class Search:
     def story(self, interleaving: Sequence[str]) -> Iterator[str]:
         """Tell an interleaving, a line for each event, and last the invariant that it breaks, if it does.
 
-        Raises:
-            ValueError: an event of it cannot happen there.
+        ValueError as `after`.
         """
         world = self.first()._replace(
             faults=len(interleaving), repeats=len(interleaving), ticks=len(interleaving)
@@ -276,11 +262,7 @@ class Search:
         yield "503"
 
     def after(self, world: World, event: str) -> tuple[World, list[Violation]]:
-        """The world after an event, and the invariants that it breaks.
-
-        Raises:
-            ValueError: there is no such event now.
-        """
+        """The world after an event, and the invariants that it breaks; ValueError if it cannot happen now."""
         change = Change(
             world,
             world.bucket,

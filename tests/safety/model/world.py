@@ -21,7 +21,6 @@ class Numbered(list[_T]):
         self._numbers: dict[_T, int] = {}
 
     def number(self, thing: _T) -> int:
-        """The thing's number."""
         number = self._numbers.setdefault(thing, len(self))
         if number == len(self):
             self.append(thing)
@@ -82,17 +81,10 @@ class Late(NamedTuple):
 class World(NamedTuple):
     """What an interleaving has led to. All but the clock and the bounds are numbers of things.
 
-    Attributes:
-        bucket: what lies in S3.
-        clock: seconds.
-        clients: where each stands.
-        strays: the invocations that nobody listens to.
-        late: the requests that are on their way.
-        acknowledged: the state documents that were acknowledged, and what of a workspace came since a delete.
-        known: what there is in the memories of processes.
-        faults: faults that may still happen.
-        repeats: requests that may still be repeated or lose their function.
-        ticks: times that the clock may still go on.
+    `clock` is in seconds. `strays` are the invocations that nobody listens to, `late` the requests that are
+    on their way. `acknowledged` has the state documents that were acknowledged, and what of a workspace came
+    since a delete. `known` is what there is in the memories of processes. `faults`, `repeats` and `ticks` may
+    still happen.
     """
 
     bucket: int
@@ -109,15 +101,10 @@ class World(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Who does what, and what may go wrong.
+    """Who does what, and what may go wrong: `faults`, `repeats` and `ticks` are as in `scenarios.Bounds`.
 
     Attributes:
-        name: of the scenario.
-        clients: who takes part.
-        faults: how many requests to S3 may go wrong.
-        repeats: how often a client may repeat a request that still runs, or a function may die.
-        ticks: how often the clock may go on.
-        tick: by how many seconds.
+        tick: seconds by which the clock goes on.
         before: makes the bucket that they find.
         late: whether a request that went wrong may still arrive afterwards.
         late_acquires: whether an acquire may be carried out after its client was answered and somebody else
@@ -147,12 +134,9 @@ class Scenario:
 class Outcome:
     """What a search found.
 
-    Attributes:
-        interleavings: how many were followed.
-        worlds: how many they led to.
-        complete: whether every interleaving within the scenario's bounds was covered.
-        violation: the first one found, None if there is none.
-        interleaving: the events that lead to it.
+    `worlds` is how many the `interleavings` led to. `complete`: every one within the scenario's bounds was
+    covered. `violation` is the first one found, None if there is none; the events of `interleaving` lead to
+    it.
     """
 
     interleavings: int = 0

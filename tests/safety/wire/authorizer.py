@@ -37,12 +37,7 @@ _REFUSED: Final = (401, 403)
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """How S3 fails for the tokens.
-
-    Attributes:
-        name: for people.
-        plan: of the proxy.
-    """
+    """How S3 fails for the tokens."""
 
     name: str
     plan: Plan
@@ -68,13 +63,8 @@ def run(
 ) -> Figures:
     """Sign in with new tokens while S3 fails for them, and again as soon as it does not.
 
-    Args:
-        tokens: in each phase; the gateway remembers an answer for a token, so each is asked with once.
-        seed: of the faults.
-        say: told what goes on.
-        stack: the deployed team; its authorizer is sent through a proxy meanwhile.
-        folder: not used.
-        hanging: also with requests that last longer than the authorizer lives.
+    `tokens` are those of each phase: the gateway remembers an answer for a token, so each is asked with once.
+    `folder` is not used. `hanging`: also with requests that last longer than the authorizer lives.
     """
     del folder
     total = Figures()
@@ -131,10 +121,8 @@ def _judge(
 def wrong_with(during: int, after: int, *, is_good: bool) -> list[str]:
     """What is wrong with the answers to one caller.
 
-    Args:
-        during: the status while S3 failed.
-        after: the status as soon as it did not.
-        is_good: whether the secret is the token's.
+    `during` is the status while S3 failed, `after` as soon as it did not. `is_good`: the secret is the
+    token's.
     """
     wrong = []
     if is_good:

@@ -53,12 +53,8 @@ _EVIDENCE: Final = Path(__file__).resolve().parents[3] / ".build" / "safety"
 class Rates:
     """How many acknowledged writes there are on average to one of each; 0 = there is none.
 
-    By writes and not by seconds, so that a slow machine gets on as well.
-
-    Attributes:
-        client_kill: SIGKILL of a client, which another one replaces.
-        worker_kill: SIGKILL of a Lambda worker.
-        broken_lock: force-unlock of a lock whose holder is at work.
+    By writes and not by seconds, so that a slow machine gets on as well. The kills are SIGKILLs; another
+    client replaces one that was killed. `broken_lock` is a force-unlock of a lock whose holder is at work.
     """
 
     client_kill: float = 25
@@ -77,14 +73,9 @@ _NEVER: Final = ((Fault.LATE, "PUT", ".tflock"), (Fault.HANG, "PUT", ".tflock"))
 class Wire:
     """How often what goes wrong on the wire, per request.
 
-    Attributes:
-        to_s3: between the functions and S3.
-        to_api: between clients and the API.
-        slow: between the functions and S3, so slow that others come in between.
-        storm: as `to_s3` and `to_api`, on both sides, in a storm.
-        hang: requests that take longer than anybody waits, on both sides.
-        calm: seconds between two storms, on average.
-        storm_seconds: how long one lasts.
+    `to_s3` is between the functions and S3, `to_api` between clients and the API; `storm` is as both, in a
+    storm. `slow` is towards S3, so slow that others come in between. `hang` is longer than anybody waits, on
+    both sides. `calm` is the seconds between two storms, on average; `storm_seconds` is how long one lasts.
     """
 
     to_s3: float = 0.05
@@ -144,7 +135,6 @@ class _Process:
                 self.acknowledged += 1
 
     def kill(self) -> None:
-        """SIGKILL, whatever it does."""
         self.process.kill()
         self.process.wait()
 
@@ -154,7 +144,6 @@ class _Process:
         self.process.stdin.close()
 
     def close(self) -> None:
-        """End it, however."""
         if self.process.poll() is None:
             self.kill()
         if self.process.stdin:
@@ -212,7 +201,6 @@ class Crowd:
                     raise RuntimeError(f"a token was answered {status.status}")
 
     def add(self) -> None:
-        """One more client."""
         number = len(self.working) + len(self.gone) + 1
         token = self._tokens[number % len(self._tokens)]
         settings = self.settings(f"client-{number}", token, self.address)
@@ -240,11 +228,7 @@ class Crowd:
         self.add()
 
     def follow(self) -> int:
-        """Read all journals.
-
-        Returns:
-            The number of acknowledged writes.
-        """
+        """Read all journals; return the number of acknowledged writes."""
         for process in (*self.working, *self.operators):
             if process.process.poll() is not None:
                 raise RuntimeError(f"{process.name} ended by itself with {process.process.returncode}")
@@ -259,7 +243,6 @@ class Crowd:
         return [*self.gone, *self.working, *self.operators]
 
     def close(self) -> None:
-        """End every process, however."""
         for process in self.everybody():
             process.close()
 
@@ -292,18 +275,8 @@ def run(
 ) -> Figures:
     """Let clients count until so many writes are acknowledged, then compare their journals with the bucket.
 
-    Args:
-        acknowledged: how many writes.
-        seconds: after which it ends with what was reached.
-        seed: of the kills, the faults and the clients' choices.
-        say: gets the progress, and in full what was found.
-        stack: where.
-        clients: how many at a time.
-        slots: states at a time.
-        generation: seconds after which the clients go on to other states.
-        rates: of kills and force-unlocks.
-        wire: how often something goes wrong on the wire.
-        folder: for the journals; by default beside the local AWS's data.
+    After `seconds` it ends with what was reached. `clients` and `slots`, which are states, are at a time.
+    `generation` is as `GENERATION`. `folder` is for the journals, by default beside the local AWS's data.
     """
     name = f"load-{uuid.uuid4().hex[:8]}"
     journals = (folder or stack.data_dir / "journals") / name
@@ -347,11 +320,7 @@ def run(
 
 
 def _work(crowd: Crowd, disturber: "_Disturber", acknowledged: int, seconds: float, say: Say) -> float:
-    """Go on until enough is acknowledged or the time is up.
-
-    Returns:
-        Seconds that it took.
-    """
+    """Go on until enough is acknowledged or the time is up; return the seconds that it took."""
     began = reported = time.monotonic()
     while True:
         time.sleep(_TICK)
@@ -492,8 +461,7 @@ def keep(
 ) -> Path:
     """Save all that the verdict was reached on.
 
-    Returns:
-        The folder with the journals, and the bucket in `bucket.json`.
+    Return the folder with the journals, and the bucket in `bucket.json`.
     """
     kept = Path(shutil.copytree(journals, folder / journals.name))
     bucket = {

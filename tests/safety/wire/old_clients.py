@@ -36,14 +36,7 @@ output "input" { value = terraform_data.first.output }
 def run(*, seed: int, say: Say, stack: Stack, folder: Path) -> Figures:
     """Let each work on workspaces of its own, one after another; nothing goes wrong on the wire.
 
-    Args:
-        seed: a part of the workspaces' names.
-        say: told what goes on.
-        stack: the deployed team.
-        folder: empty, for virtual environments and configurations.
-
-    Raises:
-        RuntimeError: one could not be installed.
+    `seed` is a part of the workspaces' names. RuntimeError: one could not be installed.
     """
     total = Figures()
     for requirements in _REQUIREMENTS:

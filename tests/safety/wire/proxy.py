@@ -31,13 +31,10 @@ def _everything(method: str, path: str) -> bool:  # noqa: ARG001 the filter's si
 class Plan:
     """How often what goes wrong.
 
-    Attributes:
-        chances: of each fault, per request; together at most 1.
-        only: which requests, by method and path.
-        never: what does not happen to which requests: the fault, the method, and how the path ends.
-        latency: least and most seconds of `LATENCY`.
-        late: least and most seconds of `LATE`.
-        hang: least and most seconds of `HANG` and `TRICKLE`; the function lives for 25.
+    `chances` are of each fault, per request; together at most 1. `only` says which requests, by method and
+    path. `never` says what does not happen to which: the fault, the method, and how the path ends. `latency`,
+    `late` and `hang` are the least and most seconds of `LATENCY`, `LATE`, and of `HANG` and `TRICKLE`; the
+    function lives for 25.
     """
 
     chances: Mapping[Fault, float] = field(default_factory=dict)
@@ -53,7 +50,6 @@ class Plan:
 
     @classmethod
     def always(cls, fault: Fault, only: Callable[[str, str], bool] = _everything) -> "Plan":
-        """This fault, and always."""
         return cls({fault: 1.0}, only)
 
 
@@ -99,7 +95,6 @@ def api_faults(chance: float) -> Plan:
 
 
 NONE: Final = Plan()
-"""Everything passes."""
 S3_FAULTS: Final = s3_faults(0.05)
 API_FAULTS: Final = api_faults(0.08)
 
@@ -129,18 +124,10 @@ def _gateway_refusal(fault: Fault) -> tuple[int, str, bytes]:
 class FaultProxy:
     """The proxy, on a loopback port for as long as its context lasts.
 
-    Which requests go wrong follows from the seed and the order in which they come.
-
-    Args:
-        upstream: the server's base URL; a path in it is not the proxy's business.
-        plan: what goes wrong.
-        seed: of the choices.
-        side: which server this is.
-        heard: told about every request once its client has got all that it gets, from many threads.
-
-    Attributes:
-        plan: may be changed at any time, for the requests from then on.
-        happened: how often each fault did happen.
+    Which requests go wrong follows from the seed and the order in which they come. `upstream` is the server's
+    base URL; a path in it is not the proxy's business. `heard` is told about every request once its client
+    has got all that it gets, from many threads. `plan` may be changed at any time, for the requests from then
+    on. `happened` counts how often each fault did happen.
     """
 
     def __init__(

@@ -36,13 +36,9 @@ _SENTENCES: Final = 20
 
 
 def restart(*, rounds: int, seed: int, say: Say, stack: Stack) -> Figures:
-    """Kill the local AWS under load and start it again from its checkpoint, several times.
+    """Kill the local AWS under load and start it again from its checkpoint, `rounds` times.
 
-    Args:
-        rounds: how many kills.
-        seed: of their moments and of the clients' choices.
-        say: gets the progress, and in full what was found.
-        stack: where; its local AWS runs afterwards, too.
+    It runs afterwards, too.
     """
     choices = random.Random(seed)  # noqa: S311 reproducible, not secret
     stack.aws.stop()
@@ -60,13 +56,7 @@ def restart(*, rounds: int, seed: int, say: Say, stack: Stack) -> Figures:
 
 
 def redeploy(*, seed: int, say: Say, stack: Stack) -> Figures:
-    """Deploy new versions of both functions under load.
-
-    Args:
-        seed: of the clients' choices.
-        say: gets the progress, and in full what was found.
-        stack: where; the functions have some more memory afterwards.
-    """
+    """Deploy new versions of both functions under load; they have some more memory afterwards."""
     choices = random.Random(seed)  # noqa: S311 reproducible, not secret
     before = _live(stack)
     with _counting("redeploy", stack, choices, seed, say) as count:
@@ -120,26 +110,17 @@ def _live(stack: Stack) -> dict[str, str]:
 
 @dataclass
 class _Count:
-    """Clients that count, and what came of it.
-
-    Attributes:
-        figures: once they have ended.
-    """
+    """Clients that count, and what came of it: `figures`, once they have ended."""
 
     crowd: Crowd
     figures: Figures = field(default_factory=Figures)
 
     @property
     def acknowledged(self) -> int:
-        """Writes that were acknowledged so far."""
         return self.crowd.follow()
 
     def go_on(self, writes: int) -> None:
-        """Wait until so many more writes are acknowledged.
-
-        Raises:
-            RuntimeError: they do not come.
-        """
+        """Wait until so many more writes are acknowledged; RuntimeError if they do not come."""
         wanted = self.acknowledged + writes
         deadline = time.monotonic() + _PATIENCE
         while self.acknowledged < wanted:

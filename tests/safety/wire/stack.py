@@ -38,14 +38,11 @@ _TIME_LIMIT = 60
 
 @dataclass
 class Stack:
-    """A deployed team.
+    """A deployed team, alone on its local AWS.
 
-    Attributes:
-        aws: the local AWS on which it is deployed, and nothing else.
-        address: the API's base URL, with no proxy in front.
-        bucket: the name of the bucket with states, locks and tokens.
-        s3: a client of root's, which sees and may do everything; with no proxy in front.
-        data_dir: everything that the local AWS keeps.
+    `address` is the API's base URL. `s3` is a client of root's, which sees and may do everything. Neither has
+    a proxy in front. `bucket` has states, locks and tokens. `data_dir` is everything that the local AWS
+    keeps.
     """
 
     aws: LocalAws
@@ -82,9 +79,7 @@ class Stack:
     def route_functions_through(self, endpoint: str | None, *, functions: Collection[str] = _ROUTED) -> None:
         """Let functions send their S3 requests to another endpoint, such as that of a proxy.
 
-        Args:
-            endpoint: without a trailing slash; None = S3 itself.
-            functions: which ones.
+        `endpoint` has no trailing slash; None = S3 itself.
         """
         route_through(self.aws, map(self._function, functions), endpoint)
 
@@ -110,11 +105,7 @@ class Stack:
         return sorted(found)
 
     def kill_worker(self, pid: int) -> bool:
-        """Kill a process of those that `workers` has named (SIGKILL).
-
-        Returns:
-            Whether it still ran.
-        """
+        """Kill a process that `workers` has named (SIGKILL); return whether it still ran."""
         if pid not in self.workers():
             return False
         with suppress(ProcessLookupError):
@@ -153,9 +144,8 @@ class Stack:
 def deployed(folder: Path, *, port: int | None = None) -> Iterator[Stack]:
     """Start a local AWS and deploy the team into it, for as long as the context lasts.
 
-    Args:
-        folder: everything that the local AWS keeps and writes goes here.
-        port: of 127.0.0.1; any free one by default.
+    Everything that the local AWS keeps and writes goes to `folder`. `port` is of 127.0.0.1, any free one by
+    default.
     """
     with LocalAws(port or free_port(), folder) as aws:
         bootstrap(aws)

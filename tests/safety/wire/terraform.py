@@ -90,9 +90,7 @@ def _is_unlock(method: str, path: str) -> bool:
 class Told:
     """What a command was told of the states that it sent.
 
-    Attributes:
-        succeeded: whether it ended well.
-        writes: the requests that carried a state, in order.
+    `succeeded`: it ended well. `writes` are the requests that carried a state, in order.
     """
 
     succeeded: bool
@@ -111,13 +109,7 @@ class Told:
 
 
 def judge(before: bytes | None, told: Told, now: bytes | None) -> list[str]:
-    """What is wrong with the state in the bucket after a command; nothing = an empty list.
-
-    Args:
-        before: the current state before the command.
-        told: what the command was told.
-        now: the current state after it.
-    """
+    """What is wrong with the state in the bucket after a command, which is `now`; nothing = an empty list."""
     wrong = []
     if now not in told.allowed(before):
         wrong.append(
@@ -170,9 +162,8 @@ def holds(state: bytes | None, value: str) -> bool:
 class Checkout:
     """A configuration, the Terraform that applies it, and everything that was said between it and the API.
 
-    Attributes:
-        patient: whether it now and then waits until Terraform's own force-unlock may remove a left lock.
-        meddle: done before each look at the bucket; for a test that shows that the look notices.
+    If `patient`, it now and then waits until Terraform's own force-unlock may remove a left lock. `meddle` is
+    done before each look at the bucket; for a test that shows that the look notices.
     """
 
     stack: Stack
@@ -222,7 +213,6 @@ class Checkout:
 
     @property
     def figures(self) -> Figures:
-        """What was done and found so far."""
         return Figures(
             operations=len(self._heard),
             acknowledged=len(self.acknowledged),
@@ -245,15 +235,10 @@ class Checkout:
             self._plan(value)
 
     def carry_through(self, value: str, first: Plan, then: Plan) -> int:
-        """Apply an input, and do what a user does until it is applied.
+        """Apply an input, and do what a user does until it is applied; return how many tries it took.
 
-        Args:
-            value: the input.
-            first: what the proxy in front of the API does during the first apply.
-            then: and during what comes after it.
-
-        Returns:
-            How many tries it took.
+        `first` is what the proxy in front of the API does during the first apply, `then` during what comes
+        after it.
         """
         self.api.plan = first
         done = self._apply(value)
@@ -403,7 +388,6 @@ class Checkout:
     # --- what is there -----------------------------------------------------------------------------
 
     def current(self) -> bytes | None:
-        """The current state, read from S3."""
         return self.stack.object(self.name.state_key)
 
     def history(self) -> list[bytes]:
@@ -437,13 +421,8 @@ class Checkout:
 def run(*, rounds: int, seed: int, say: Say, stack: Stack, folder: Path, patient: bool = True) -> Figures:
     """Apply round after round with every Terraform that there is, each on a state of its own.
 
-    Args:
-        rounds: of each; from 5 on every trouble comes at least once.
-        seed: of the faults and of what is done.
-        say: told what goes on.
-        stack: the deployed team; its functions are sent through a proxy meanwhile.
-        folder: empty, for the configurations.
-        patient: whether to wait 12 s now and then, until Terraform's own force-unlock may remove a lock.
+    `rounds` are of each; from 5 on every trouble comes at least once. `patient`: wait 12 s now and then, see
+    `Checkout`.
     """
     with ExitStack() as open_:
         s3 = open_.enter_context(FaultProxy(stack.aws.endpoint, NONE, seed))

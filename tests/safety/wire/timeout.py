@@ -26,12 +26,8 @@ Say = Callable[[str], None]
 class Spot:
     """Which of the requests that a command sends to S3 hangs.
 
-    Args:
-        name: for people and for the state.
-        method: of the request.
-        lock: whether it goes to the lock or to the state.
-        times: how many of them, from the first on.
-        after_write: only those after the state was written.
+    `name` is for people and for the state. `lock`: it goes to the lock, not to the state. `times`: how many
+    of them, from the first on. `after_write`: only those after the state was written.
     """
 
     def __init__(
@@ -77,14 +73,7 @@ _FAULTS: Final = (Fault.HANG, Fault.TRICKLE)
 
 
 def run(*, seed: int, say: Say, stack: Stack, folder: Path) -> Figures:
-    """Apply while S3 hangs, once for each request and each way to hang.
-
-    Args:
-        seed: of the times.
-        say: told what goes on.
-        stack: the deployed team; its functions are sent through a proxy meanwhile.
-        folder: empty, for the configurations.
-    """
+    """Apply while S3 hangs, once for each request and each way to hang."""
     total = Figures()
     with ExitStack() as open_:
         s3 = open_.enter_context(FaultProxy(stack.aws.endpoint, NONE, seed))

@@ -23,11 +23,9 @@ _LATEST = 60.0  # seconds that a request which nobody waits for may still be und
 class Attempt:
     """One request.
 
-    Attributes:
-        asked: when it was about to be sent; `time.monotonic()` seconds, which all processes share.
-        told: when its answer was there; None if the client ended before.
-        status: of HTTP; None if there was no answer.
-        error: the answer's error code, or why there was none.
+    `asked` is when it was about to be sent, `told` when its answer was there; None if the client ended
+    before. Both are `time.monotonic()` seconds, which all processes share. `status` is None if there was no
+    answer. `error` is the answer's error code, or why there was none.
     """
 
     asked: float
@@ -46,18 +44,15 @@ class Operation:
     """A request with its repeats.
 
     Attributes:
-        client: whose.
         verb: `lock`, `read`, `write`, `unlock` or `force`; of a client of `cloud {}` also `open`, `make`,
             `current`, `create` and `upload`; over the management API `history`, `fetch`, `holder`, `restore`,
             `freeze` and `unfreeze`.
-        state: the state's name.
         lock: the lock's ID, or what journals call it; None for a force-unlock with an empty body.
         attempts: the requests, oldest first.
         written: what a write says, and a restore that is told its serial.
         over: the SHA-256 of what the writer had read before; None of no state.
         read: what a read was given; None of no state.
         holder: the ID of the lock that a refusal names.
-        cloud: whether it was sent over `cloud {}`.
         source: what a restore writes again, without the digits of the serial.
         until: when a freeze ends; `time.monotonic()` seconds.
     """
@@ -161,15 +156,11 @@ def _content(noted: Mapping[str, Any] | None) -> Content | None:
 class Findings:
     """What the journals and the bucket say together.
 
-    Attributes:
-        lost: acknowledged writes that are not in the history, one sentence each.
-        violations: every other violated invariant, one sentence each.
-        acknowledged: writes that were answered with success.
-        requests: everything that was sent.
-        unacknowledged: versions in the history whose writer was not told that they are there.
-        locks_left: locks in the bucket that somebody left who was killed or did not get an answer.
-        restored: restores that were answered with a new version.
-        frozen: freezes that were answered with success.
+    `lost` and `violations` have a sentence for each acknowledged write that is not in the history, and for
+    every other violated invariant. `acknowledged` counts writes that were answered with success, `requests`
+    everything that was sent. `unacknowledged` are versions in the history whose writer was not told that they
+    are there. `locks_left` are those of clients who were killed or did not get an answer. `restored` and
+    `frozen` count successes.
     """
 
     lost: tuple[str, ...]
@@ -190,11 +181,8 @@ def verify(
 ) -> Findings:
     """Judge what clients were told by what lies in the bucket.
 
-    Args:
-        done: every operation of every client.
-        history: the versions of each state, oldest first.
-        locks: the ID of the lock of each state that is locked.
-        killed: the names of the clients that were killed.
+    `history` has the versions of each state, oldest first. `locks` has the ID of the lock of each state that
+    is locked. `killed` names clients.
     """
     by_state: dict[str, list[Operation]] = defaultdict(list)
     acknowledged = requests = restored = frozen = 0
@@ -296,11 +284,9 @@ class _OneState:
 
     @property
     def unacknowledged(self) -> int:
-        """How many versions nobody was told of."""
         return len(self._history) - len(self._kept)
 
     def judge(self) -> None:
-        """Look at everything."""
         self._answers()
         self._nothing_is_lost()
         self._nothing_is_made_up()

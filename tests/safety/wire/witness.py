@@ -45,11 +45,8 @@ class Settings:
 
     Attributes:
         name: its own; its journal is called so.
-        address: the API's base URL.
         username: its token's ID.
         password: its token's secret.
-        journal: the file that it writes.
-        seed: of its choices.
         folder: of the states' names, such as `load`.
         slots: how many states there are at a time. The first is chosen far more often than the others.
         began: `time.monotonic()` when the run began, the same for all clients.
@@ -80,11 +77,8 @@ class Settings:
 class Content:
     """What is noted of a state document.
 
-    Attributes:
-        sha256: of its bytes, in hexadecimal.
-        serial: of the document.
-        counter: the number in it.
-        bare: the SHA-256 of its bytes without the digits of the serial, which a restore keeps.
+    `sha256` is in hexadecimal. `counter` is the number in it. `bare` is the SHA-256 without the digits of the
+    serial, which a restore keeps.
     """
 
     sha256: str
@@ -94,11 +88,7 @@ class Content:
 
 
 def content(body: bytes) -> Content:
-    """What is noted of a state document.
-
-    Raises:
-        ValueError: it is none that a witness wrote.
-    """
+    """What is noted of a state document; ValueError if no witness wrote it."""
     try:
         document = json.loads(body)
         counter = document["outputs"]["counter"]["value"]
