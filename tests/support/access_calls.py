@@ -165,11 +165,9 @@ OUTSIDE: Final = ("roles/outside/calls", "elsewhere/outside/calls")
 class Call:
     """A line of a table.
 
-    Attributes:
-        method: the verb.
-        address: with placeholders, and the query.
-        inside: the status that each role gets within its scope; None is nobody.
-        outside: the status that every role gets for each state outside of it; None where none is named.
+    `address` has placeholders, and the query. `inside` is the status that each role gets within its scope;
+    None is nobody. `outside` is the status that every role gets for each state outside of it; None where none
+    is named.
     """
 
     method: str
@@ -211,9 +209,7 @@ CALLS: Final = tuple(_calls())
 def other_verbs(routes: Iterable[Route[Any]], nobody: Callable[[Route[Any]], int]) -> Iterator[Call]:
     """Yield a request with every verb that a path does not have.
 
-    Args:
-        routes: all of them.
-        nobody: the status of a request without credentials, by the path's route.
+    `nobody` tells the status of a request without credentials, by the path's route.
     """
     paths = {route.path: route for route in routes}
     for path, route in paths.items():
@@ -238,8 +234,7 @@ def unlisted(routes: Iterable[Route[Any]]) -> set[str]:
 def prepare(s3: "S3Client", bucket: str) -> dict[str, Mapping[str, str]]:
     """Put the states of the table into a bucket, each locked and with a deleted one beside it.
 
-    Returns:
-        what stands for the placeholders, by the name of the state.
+    Return what stands for the placeholders, by the name of the state.
     """
     return {state: _prepare(s3, bucket, state) for state in (INSIDE, *OUTSIDE)}
 
@@ -298,11 +293,7 @@ def faults(
 ) -> Iterator[str]:
     """Send a request as everybody and for every state; yield what is not as the table says.
 
-    Args:
-        call: of which request.
-        prepared: what `prepare` returned.
-        send: sends it.
-        wanted: only these cells.
+    `prepared` is what `prepare` returned; None of `wanted` is all cells.
     """
     for state, role, expected in cells(call) if wanted is None else wanted:
         status, body = send(role, *request(call, prepared[state]))
@@ -321,7 +312,6 @@ def request(call: Call, values: Mapping[str, str]) -> tuple[str, str, bytes | No
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
-    """Return a text with what stands for its placeholders."""
     return re.sub(r"{([a-z_:]+)}", lambda found: values[found[1]], text)
 
 

@@ -40,12 +40,10 @@ def holdfast(team: Team, *arguments: str, environment: Mapping[str, str] | None 
 
 
 def as_json(team: Team, *arguments: str) -> Any:
-    """What a command prints with `--json`."""
     return json.loads(holdfast(team, *arguments, "--json"))
 
 
 def new_token(team: Team, role: str, *scope: str) -> Credentials:
-    """A token, made by the command."""
     patterns = [argument for pattern in scope for argument in ("--scope", pattern)]
     made = as_json(team, "token", "create", "--role", role, *patterns)
     return Credentials(made["id"], made["secret"])

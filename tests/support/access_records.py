@@ -43,7 +43,6 @@ def new_token(
 
 
 def put_token(team: Team, token: Token) -> None:
-    """Overwrite a token's record."""
     team.put(token.key, token.to_json())
 
 
@@ -76,7 +75,6 @@ def add_aws_trust(team: Team, aws_role: str, *scope: str, role: Role = Role.WRIT
 
 
 def remove_trust(team: Team, name: str) -> None:
-    """Remove a trust record."""
     team.put(trust.KEY, trust_records(team).without(name).to_json())
 
 
@@ -116,19 +114,16 @@ def alike(answer: Response) -> tuple[int, dict[str, str], bytes]:
 
 
 def exchange(team: Team, authorization: str, body: bytes | None = None) -> Response:
-    """Send `POST /sessions`."""
     return with_header(team, authorization, "/sessions", "POST", body=body)
 
 
 def session_of(answer: Response) -> Credentials:
-    """Return the session that a response has."""
     assert answer.status == 200, answer
     made = answer.json()
     return Credentials(made["id"], made["secret"])
 
 
 def session_record(team: Team, session_id: str) -> dict[str, Any]:
-    """Return a session's record as it lies in the bucket."""
     body = team.s3.get_object(Bucket=team.bucket, Key=f"sessions/{session_id}.json")["Body"].read()
     found: dict[str, Any] = json.loads(body)
     return found

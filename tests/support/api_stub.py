@@ -16,12 +16,8 @@ from local_aws import loopback
 class Reply:
     """A response of the stub.
 
-    Attributes:
-        status: of HTTP.
-        body: what the response announces, and sends except for `cut`.
-        headers: in addition to its length.
-        cut: how many bytes at the end of the body are not sent.
-        lost: whether the connection is closed without a response.
+    `headers` are in addition to its length. `cut` bytes at the end of the announced body are not sent.
+    `lost`: the connection is closed without a response.
     """
 
     status: int = 200
@@ -33,8 +29,6 @@ class Reply:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request that the stub got."""
-
     method: str
     path: str
     headers: Mapping[str, str]

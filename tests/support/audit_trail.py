@@ -9,7 +9,6 @@ from tests.support.team import Team
 
 
 def audit_group(team: Team) -> str:
-    """Return the name of the log group."""
     return f"/holdfast/{team.name}/audit"
 
 

@@ -30,13 +30,7 @@ _MAY_USE_APIS = {"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": 
 
 @dataclass(frozen=True)
 class AwsCaller:
-    """A session of an IAM role, or another caller.
-
-    Attributes:
-        role_name: of the IAM role; empty for who has none.
-        arn: of the session, or of the caller.
-        credentials: of the session, or of the caller.
-    """
+    """A session of an IAM role, or another caller; `role_name` is empty for who has none."""
 
     role_name: str
     arn: str
@@ -94,7 +88,6 @@ def user(team: Team, name: str) -> AwsCaller:
 
 
 def root(team: Team) -> AwsCaller:
-    """Be the account's root user."""
     environment = team.environment
     credentials = AwsCredentials(environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"])
     return AwsCaller("", f"arn:aws:iam::{ACCOUNT}:root", credentials)

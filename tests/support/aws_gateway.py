@@ -41,16 +41,7 @@ _CALLER: Final = {"principal": "token:" + "0" * 20, "role": "maintainer", "scope
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request as the client sent it, and what it got.
-
-    Attributes:
-        method: the verb.
-        target: path and query.
-        headers: lower-case names.
-        body: as it arrived at the gateway.
-        status: of the answer.
-        answer: its body.
-    """
+    """A request as the client sent it, and what it got; `body` is as it arrived at the gateway."""
 
     method: str
     target: str
@@ -75,10 +66,8 @@ def _is_write(method: str, target: str) -> bool:
 class Held:
     """Writes that the gateway has taken and does not pass on yet.
 
-    Attributes:
-        arrived: set once the first one is there.
-        released: set it to pass them on, whether or not their clients still live.
-        passed: set once one of them was answered.
+    `arrived` is set once the first one is there. Set `released` to pass them on, whether or not their clients
+    still live. `passed` is set once one of them was answered.
     """
 
     arrived: Event = field(default_factory=Event)
@@ -160,11 +149,8 @@ def answer_size(status: int, headers: Mapping[str, str], body: bytes) -> int:
 class AwsGateway:
     """The proxy: `https://127.0.0.1:<port>/<path>` goes to `<upstream>/<path>`.
 
-    Args:
-        port: to listen on, 0 for any free one.
-        upstream: the API's base URL, without a trailing slash.
-        cert: certificate and key files to serve TLS with, None for plain HTTP.
-        ca: the authority of the upstream's certificate.
+    A `port` of 0 is any free one. `upstream` has no trailing slash; `ca` is the authority of its certificate.
+    `cert` is certificate and key files to serve TLS with, None for plain HTTP.
 
     Attributes:
         renames_headers: whether headers get AWS's other names, in both directions.
@@ -239,11 +225,9 @@ class AwsGateway:
             vars(self).update(before)
 
     def dropping_delete_bodies(self) -> contextlib.AbstractContextManager[None]:
-        """Let every DELETE lose its body meanwhile."""
         return self._meanwhile(drops_delete_bodies=True)
 
     def refusing_chunks(self) -> contextlib.AbstractContextManager[None]:
-        """Refuse bodies that come in chunks meanwhile."""
         return self._meanwhile(refuses_chunks=True)
 
     def with_clock_ahead(self, seconds: float) -> contextlib.AbstractContextManager[None]:
@@ -262,7 +246,6 @@ class AwsGateway:
         assert self.answers_to_lose == 0
 
     def note(self, exchange: Exchange) -> None:
-        """Add to every recording that is under way."""
         with self._lock:
             for recording in self._recordings:
                 recording.append(exchange)
@@ -285,7 +268,6 @@ class AwsGateway:
     def forward(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes
     ) -> tuple[int, dict[str, str], bytes]:
-        """Pass a request on and return status, headers and body of the answer."""
         if self.drops_delete_bodies and method == "DELETE":
             body = b""
         sent = {

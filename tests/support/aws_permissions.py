@@ -35,15 +35,10 @@ class UnknownCallError(Exception):
 class Call:
     """A request that a function made, or that Lambda made with its role.
 
-    Attributes:
-        operation: as AWS names it.
-        bucket: it went to; empty for a call to another service than S3.
-        key: of the object.
-        query: the names of its query parameters.
-        headers: the names of its headers that begin with `if-` or `x-amz-`; values only of those that a
-            bucket policy compares, and of the one that names an operation.
-        status: of the answer.
-        time: when it came, in seconds since 1970.
+    `operation` is as AWS names it. `bucket` is empty for a call to another service than S3. `query` has the
+    names of its query parameters. `headers` has the names that begin with `if-` or `x-amz-`; values only of
+    those that a bucket policy compares, and of the one that names an operation. `time` is in seconds since
+    1970.
     """
 
     operation: str
@@ -101,13 +96,9 @@ WRITES_LOG: Final = Call("Lambda writes the log")
 class Reach:
     """What a function works on.
 
-    Attributes:
-        bucket: the team's.
-        key_arn: of the KMS key that encrypts the bucket, or None where S3 manages the keys.
-        log_group_arn: of the function's own log, with `:*` at its end.
-        region: of all of them.
-        audit_group_arn: of the team's audit trail, with `:*` at its end.
-        staging_bucket: the team's other bucket.
+    `bucket` is the team's, `staging_bucket` its other one. `key_arn` is of the KMS key that encrypts the
+    bucket, None where S3 manages the keys. `log_group_arn` is of the function's own log and `audit_group_arn`
+    of the team's audit trail, both with `:*` at the end.
     """
 
     bucket: str
@@ -147,17 +138,9 @@ class On(Enum):
 class Row:
     """One action that AWS demands for one kind of call.
 
-    Attributes:
-        operation: of the call.
-        action: that AWS demands.
-        on: which resource.
-        why: what needs it.
-        source: the address of AWS's document.
-        header: only with this header.
-        query: only with this query parameter.
-        without: only without this query parameter.
-        statuses: only if it is answered with one of these.
-        encrypted: only where a KMS key of the team's encrypts the bucket.
+    `why` is what needs it, `source` the address of AWS's document. It is demanded only with this `header` and
+    this `query` parameter, `without` that one, if answered with one of these `statuses`, and, if `encrypted`,
+    where a KMS key of the team's encrypts the bucket.
     """
 
     operation: str
@@ -281,12 +264,8 @@ _HARMLESS: Final[Mapping[str, Collection[str]]] = {
 class Demand:
     """A permission that one call needs.
 
-    Attributes:
-        row: of the table.
-        resource: the ARN that AWS checks.
-        pattern: the ARN that a policy should name for it: not wider, not narrower.
-        on: the same in words.
-        request: what a policy is asked.
+    `resource` is the ARN that AWS checks. `pattern` is the ARN that a policy should name for it: not wider,
+    not narrower. `on` is the same in words. `request` is what a policy is asked.
     """
 
     row: Row
@@ -297,15 +276,9 @@ class Demand:
 
 
 def demands(call: Call, reach: Reach, principal: str) -> list[Demand]:
-    """What AWS demands for a call.
+    """What AWS demands for a call; `principal` is the ARN of the function's role.
 
-    Args:
-        call: that a function made.
-        reach: what it works on.
-        principal: the ARN of its role.
-
-    Raises:
-        UnknownCallError: the table does not cover the call with all its parameters.
+    UnknownCallError: the table does not cover the call with all its parameters.
     """
     rows = [row for row in TABLE if row.operation == call.operation]
     if not rows:
@@ -414,8 +387,7 @@ def superfluous(needed: Iterable[Demand], statements: Sequence[Statement]) -> li
 def allowed(statements: Sequence[Statement]) -> Iterator[tuple[str, str]]:
     """Each action with each resource pattern that the statements allow.
 
-    Raises:
-        ValueError: a statement allows by exclusion, which is never least privilege.
+    ValueError: a statement allows by exclusion, which is never least privilege.
     """
     for statement in statements:
         if statement["Effect"] != "Allow":
@@ -428,11 +400,7 @@ def allowed(statements: Sequence[Statement]) -> Iterator[tuple[str, str]]:
 
 
 def without(statements: Sequence[Statement], action: str, resource: str) -> list[dict[str, Any]]:
-    """The statements, without this one action on this one resource.
-
-    Raises:
-        ValueError: they do not allow it.
-    """
+    """The statements, without this one action on this one resource; ValueError if they do not allow it."""
     kept: list[dict[str, Any]] = []
     if (action, resource) not in set(allowed(statements)):
         raise ValueError(f"{action} on {resource} is not allowed anyway")

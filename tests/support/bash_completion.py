@@ -19,12 +19,8 @@ def completions(
 ) -> list[str]:
     """Return what bash completes the last word of each line to, as it does when Tab is pressed.
 
-    Args:
-        bash: the program.
-        load: what loads the script, as in `~/.bashrc`.
-        lines: each begins with `holdfast`; an empty word is `''`.
-        folder: where it works.
-        environment: all of it; None for that of this process.
+    `load` is what loads the script, as in `~/.bashrc`. Each line begins with `holdfast`; an empty word is
+    `''`. `environment` is all of it; None for that of this process.
     """
     done = subprocess.run(
         [bash, "-uc", _ASK, bash, folder, load, *lines],

@@ -9,15 +9,9 @@ from local_aws.server import Certificates
 
 
 def create_certificates(folder: Path) -> Certificates:
-    """Create an authority and a certificate of it for 127.0.0.1 and localhost.
+    """Create an authority and a certificate of it for 127.0.0.1 and localhost; the folder need not exist.
 
     The authority's private key is not stored, so nothing else can be signed with it later.
-
-    Args:
-        folder: where the files go; created if it does not exist.
-
-    Returns:
-        The paths of the files.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     paths = Certificates(ca=folder / "ca.pem", cert=folder / "server.pem", key=folder / "server.key")

@@ -36,7 +36,6 @@ def running() -> Iterator[str]:
 
 
 def empty(endpoint: str, home: Path) -> "Aws":
-    """Return the account on a server, with nothing in it."""
     with urlopen(Request(f"{endpoint}/moto-api/reset", method="POST")):  # noqa: S310 http, to moto's server
         pass
     return Aws(endpoint, home)
@@ -74,9 +73,7 @@ class Aws:
     def deploy(self, team: str, **outputs: object) -> None:
         """Create a stack as the CDK app does, as far as the command looks at it.
 
-        Args:
-            team: whose.
-            outputs: the only other ones; by default those that every stack has.
+        `outputs` are the only other ones; by default those that every stack has.
         """
         outputs = outputs or {"ApiAddress": f"https://{team}.example.com", "BucketName": {"Ref": "Bucket"}}
         template = {
@@ -138,11 +135,8 @@ class Aws:
     ) -> Iterator[dict[str, str]]:
         """Let writes to a key that ends so go wrong; yield the variable that leads to the bucket that way.
 
-        Args:
-            key: the end of the key.
-            faults: what happens to the next writes.
-            before: what others do just before the write after these.
-            times: how often each fault happens; more than 1 is as often as there are writes.
+        `faults` happen to the next writes. `before` is what others do just before the write after these.
+        `times` is how often each fault happens; more than 1 is as often as there are writes.
         """
         with s3_fault_proxy.running(self._endpoint) as proxy:
             for fault in faults:
@@ -174,9 +168,7 @@ class Aws:
     def failure_of(self, allowed: str | None, *arguments: str) -> str:
         """Run the command, which must fail, and return its one line.
 
-        Args:
-            allowed: the only action of the user who runs it; None for keys that AWS does not know.
-            arguments: of the command.
+        `allowed` is the only action of the user who runs it; None for keys that AWS does not know.
         """
         environment = {}
         if allowed:
@@ -198,11 +190,7 @@ class Aws:
 
 
 def unread(environment: Mapping[str, str], *arguments: str) -> tuple[int, list[str]]:
-    """Run the command, whose output nobody reads any more.
-
-    Returns:
-        Its exit code, and the lines of its standard error.
-    """
+    """Run the command, whose output nobody reads any more; return exit code and lines of standard error."""
     reader, writer = os.pipe()
     os.close(reader)
     try:

@@ -19,13 +19,7 @@ JSON_API = "application/vnd.api+json"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What a client shows of an answer that is no success.
-
-    Attributes:
-        status: of HTTP.
-        title: what happened.
-        detail: the rest.
-    """
+    """What a client shows of an answer that is no success: what happened, and the rest."""
 
     status: int
     title: str
@@ -42,7 +36,6 @@ def refusal(response: Response) -> Refusal:
 
 
 def place(state: str) -> tuple[str, str]:
-    """Return the organization and the workspace of a state."""
     found = organization_and_workspace(names.parse(state))
     assert found, state
     return found
@@ -51,10 +44,7 @@ def place(state: str) -> tuple[str, str]:
 class CloudClient:
     """A client of the API, which keeps nothing from one call to the next: an ID comes from `open`.
 
-    Args:
-        address: the API's base URL.
-        credentials: None to send none.
-        tls: whom to trust; None where an address is plain HTTP.
+    Without `credentials` none are sent.
     """
 
     def __init__(self, address: str, credentials: Credentials | None, tls: ssl.SSLContext | None) -> None:
@@ -74,7 +64,6 @@ class CloudClient:
     # --- workspaces --------------------------------------------------------------------------------------
 
     def read(self, state: str) -> Response:
-        """`GET` the workspace of a state by name."""
         return self.call("GET", _by_name(state))
 
     def open(self, state: str) -> str:
@@ -84,7 +73,6 @@ class CloudClient:
         return _id(found)
 
     def create(self, state: str, *tags: str) -> Response:
-        """`POST` a new workspace."""
         organization, workspace = place(state)
         data: dict[str, Any] = {"type": "workspaces", "attributes": {"name": workspace}}
         if tags:
@@ -100,11 +88,9 @@ class CloudClient:
     # --- the lock ----------------------------------------------------------------------------------------
 
     def lock(self, workspace: str) -> Response:
-        """Acquire the lock."""
         return self.call("POST", f"workspaces/{workspace}/actions/lock", {"reason": "Locked by Terraform"})
 
     def unlock(self, workspace: str) -> Response:
-        """Release the lock."""
         return self.call("POST", f"workspaces/{workspace}/actions/unlock")
 
     def force_unlock(self, workspace: str) -> Response:
@@ -116,10 +102,8 @@ class CloudClient:
     def announce(self, workspace: str, body: bytes, **changes: object) -> Response:
         """Create a state version for a document, without the document.
 
-        Args:
-            workspace: the ID.
-            body: the document whose serial, lineage and MD5 are announced.
-            changes: what is announced instead, or beside it, such as `force` or `state`.
+        `changes` are announced instead of its serial, lineage and MD5, or beside them, such as `force` or
+        `state`.
         """
         document = json.loads(body)
         attributes = {
@@ -138,8 +122,7 @@ class CloudClient:
     def upload(self, announced: Response, body: bytes, json_state: bytes | None = None) -> list[int]:
         """`PUT` a document, and what goes beside it, where the answer to `announce` says.
 
-        Returns:
-            the statuses of the answers.
+        Return the statuses of the answers.
         """
         attributes = announced.json()["data"]["attributes"]
         bodies = {"hosted-state-upload-url": body}
@@ -179,7 +162,6 @@ class CloudClient:
         return self.call("GET", version)
 
     def outputs(self, workspace: str) -> Response:
-        """`GET` the outputs."""
         return self.call("GET", f"workspaces/{workspace}/current-state-version-outputs")
 
 

@@ -1,4 +1,7 @@
-"""The text of docs/cost.md: what a team's stack costs a month, by counted requests and AWS's prices."""
+"""The text of docs/cost.md: what a team's stack costs a month, by counted requests and AWS's prices.
+
+Prices are in dollars.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -84,8 +87,7 @@ class Month:
 def month(runs: int) -> Month:
     """Compute what a team's stack costs in a month at the end of its first year.
 
-    Args:
-        runs: a month; each is a plan in one CI job and an apply in another, which both sign in.
+    A run is a plan in one CI job and an apply in another, which both sign in.
     """
     team = TeamConfig(name="team")
     commands = (_PLAN, _APPLY)
@@ -107,16 +109,14 @@ def month(runs: int) -> Month:
 
 
 def api_price(requests: int) -> float:
-    """Return what API Gateway asks for requests, in dollars."""
     return requests * _API_REQUEST
 
 
 def functions_price(requests: int, *, session: bool = True) -> float:
-    """Return what Lambda asks for a command, in dollars: it signs in and finds every function cold.
+    """Return what Lambda asks for a command, which signs in and finds every function cold.
 
-    Args:
-        requests: to the API, the session's not among them.
-        session: it signs in with an ID token and gets a session; otherwise with a stored token.
+    `requests` are to the API, the session's not among them. With `session` it signs in with an ID token and
+    gets a session; otherwise with a stored token.
     """
     authorized = _AUTHORIZED if session else 1
     invocations = requests + session + authorized
@@ -125,20 +125,11 @@ def functions_price(requests: int, *, session: bool = True) -> float:
 
 
 def s3_price(requests: Mapping[str, int]) -> float:
-    """Return what S3 asks for requests, in dollars.
-
-    Args:
-        requests: how many, by kind: `PUT`, `LIST`, `GET`, `HEAD`, `DELETE`.
-    """
     return sum(count * _REQUESTS[kind] for kind, count in requests.items())
 
 
 def kms_price(requests: Mapping[str, int]) -> float:
-    """Return what KMS asks for the requests that S3 makes for others, in dollars.
-
-    Args:
-        requests: to S3, by kind.
-    """
+    """Return what KMS asks for the requests that S3 makes for others."""
     return (requests.get("PUT", 0) + requests.get("GET", 0)) * _KEY_REQUEST
 
 
@@ -200,7 +191,6 @@ def dollars(amount: float) -> str:
 
 
 def document() -> str:
-    """Return the text of docs/cost.md."""
     team = TeamConfig(name="team")
     memory = team.memory
     smaller = snap_start_price(replace(memory, authorizer=512))

@@ -31,7 +31,6 @@ ROOT: Credentials = {"AccessKeyId": "test", "SecretAccessKey": "test"}
 
 
 def client(aws: LocalAws, service: str, credentials: Credentials = ROOT, config: Any = None) -> Any:
-    """Return a client of the local AWS."""
     session: Any = _session()
     return session.client(
         service,
@@ -45,13 +44,7 @@ def client(aws: LocalAws, service: str, credentials: Credentials = ROOT, config:
 
 
 def function_name(aws: LocalAws, stack: str, name: str) -> str:
-    """Return the physical name of a function that a stack deployed.
-
-    Args:
-        aws: where it is deployed.
-        stack: the stack's name.
-        name: as the function's log group has it.
-    """
+    """Return the physical name of a function that a stack deployed; `name` is as its log group has it."""
     (found,) = (
         item["PhysicalResourceId"]
         for page in client(aws, "cloudformation")
@@ -67,12 +60,8 @@ def route_through(aws: LocalAws, functions: Iterable[str], endpoint: str | None)
     """Let functions send their S3 requests to another endpoint, such as that of a proxy.
 
     As an operator would do it: the function's environment, a new version, and the alias, which the API calls,
-    moved to it. A deployment puts the endpoint back only if it changes the function.
-
-    Args:
-        aws: where they are deployed.
-        functions: their physical names.
-        endpoint: without a trailing slash; None = S3 itself.
+    moved to it. A deployment puts the endpoint back only if it changes the function. `functions` are their
+    physical names. `endpoint` has no trailing slash; None = S3 itself.
     """
     lambda_ = client(aws, "lambda")
     for function in functions:
@@ -92,18 +81,12 @@ def _session() -> boto3.Session:
 
 
 class DeployedRole:
-    """The role of a deployed function.
+    """The role of a deployed function, which is one of `FUNCTIONS`.
 
-    Attributes:
-        function: one of `FUNCTIONS`.
-        name: of the role, in IAM.
-        principal: the ARN of the function's session, which its requests are signed as.
-        by_hand: the ARN of a session that a test makes with this role.
-        statements: of the role's policy.
-        bucket_policy: of the team's bucket.
-        key_policy: of the key that encrypts the bucket; empty where S3 manages the keys.
-        reach: what the function works on.
-        audit_group: the name of the log group of the team's audit trail.
+    `name` is the role's in IAM. `principal` is the ARN of the function's session, which its requests are
+    signed as; `by_hand` is that of a session that a test makes with this role. `key_policy` is of the key
+    that encrypts the bucket; empty where S3 manages the keys. `audit_group` is the log group of the team's
+    audit trail.
     """
 
     def __init__(self, aws: LocalAws, stack: "Stack", function: str) -> None:
@@ -138,7 +121,6 @@ class DeployedRole:
 
     @property
     def log_group(self) -> str:
-        """The name of the function's log group."""
         return self.reach.log_group_arn.split(":")[6]
 
     def calls(self) -> Iterator[Call]:
@@ -211,19 +193,13 @@ class DeployedRole:
 
 @dataclass(frozen=True)
 class Stack:
-    """A stack as it was deployed.
-
-    Attributes:
-        template: synthesized.
-        physical_ids: logical ID to physical ID.
-    """
+    """A stack as it was deployed; `physical_ids` are by logical ID."""
 
     template: Mapping[str, Any]
     physical_ids: Mapping[str, str]
 
     @property
     def bucket(self) -> str:
-        """The name of the bucket with the states."""
         return self.physical_ids["StateBucket"]
 
     @property
@@ -237,7 +213,6 @@ class Stack:
 
     @property
     def bucket_policy(self) -> list[Statement]:
-        """The statements of the policy of the bucket with the states."""
         _, properties = self.only("AWS::S3::BucketPolicy", Bucket={"Ref": "StateBucket"})
         found: list[Statement] = self.resolve(properties["PolicyDocument"])["Statement"]
         return found
@@ -267,7 +242,6 @@ class Stack:
 
 
 def stack(aws: LocalAws, team: str) -> Stack:
-    """The deployed stack of a team."""
     name = f"Holdfast-{team}"
     template = json.loads((aws.data_dir / "cdk.out" / f"{name}.template.json").read_text())
     physical_ids = {

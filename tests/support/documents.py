@@ -45,7 +45,6 @@ def only_id(lock_id: str) -> bytes:
 
 
 def lock_id(info: bytes) -> str:
-    """The ID of a lock request's body."""
     return str(json.loads(info)["ID"])
 
 

@@ -23,9 +23,7 @@ CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "tes
 def set_environment(patch: pytest.MonkeyPatch, **more: str) -> None:
     """Set the environment of a function, with made-up credentials.
 
-    Args:
-        patch: undoes it.
-        more: variables with other values than `SETTINGS`, and optional ones.
+    `more` has variables with other values than `SETTINGS`, and optional ones.
     """
     for name, value in {**SETTINGS, **CREDENTIALS, **more}.items():
         patch.setenv(name, value)

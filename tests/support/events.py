@@ -20,7 +20,6 @@ class Context:
     milliseconds: int = 25_000
 
     def get_remaining_time_in_millis(self) -> int:
-        """Return how long the invocation may still take."""
         return self.milliseconds
 
 

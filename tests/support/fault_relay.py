@@ -58,13 +58,7 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is known of a request before its body is read.
-
-    Attributes:
-        method: the verb.
-        path: without the query.
-        headers: lower-case names.
-    """
+    """What is known of a request before its body is read; `path` is without the query."""
 
     method: str
     path: str
@@ -87,11 +81,9 @@ class Request:
 class Injected:
     """A fault that shall happen to a request.
 
-    Attributes:
-        fault: which one.
-        seconds: how long, where time is what goes wrong.
-        at: where it is cut, or which side of the exchange waits; 0 = at the beginning, 1 = at the end.
-        after: where an answer is cut, as the number of bytes that come of it; None = `at` says it.
+    `seconds` is how long, where time is what goes wrong. `at` is where it is cut, or which side of the
+    exchange waits; 0 = at the beginning, 1 = at the end. `after` is where an answer is cut, as the number of
+    bytes that come of it; None = `at` says it.
     """
 
     fault: Fault
@@ -104,13 +96,9 @@ class Injected:
 class Exchange:
     """A request that came, and what became of it.
 
-    Attributes:
-        method: the verb.
-        target: path and query.
-        body: of the request, as it came; only a part of it where the connection was reset.
-        answered: the status that the server answered; None if it did not get the request whole.
-        told: the status that the client got, with a whole answer; None if it got none.
-        answer: what the server gave, from its status line on.
+    `body` is only a part of it where the connection was reset. `answered` is the status that the server
+    answered; None if it did not get the request whole. `told` is the status that the client got, with a whole
+    answer; None if it got none. `answer` is what the server gave, from its status line on.
     """
 
     method: str
@@ -152,13 +140,9 @@ class _EndedError(Exception):
 class Relay:
     """The relay, on a loopback port for as long as its context lasts.
 
-    Args:
-        upstream: the server's base URL.
-        decide: tells what shall happen to a request; None = pass it on. Called once a request, from many
-            threads.
-        refusal: what the faults look like that are an answer.
-        happened: told about every fault that did happen, from many threads.
-        heard: told about every request once its client has got all that it gets, from many threads.
+    `decide` tells, once a request, what shall happen to it; None = pass it on. `refusal` makes the faults
+    that are an answer. `happened` is told about every fault that did happen. `heard` is told about every
+    request once its client has got all that it gets. Many threads call them.
     """
 
     def __init__(
@@ -191,7 +175,6 @@ class Relay:
 
         self._server = _Server(("127.0.0.1", 0), Handler)
         self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}"
-        """Where it listens."""
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     def __enter__(self) -> Self:
@@ -227,8 +210,7 @@ class Relay:
     def settle(self, seconds: float = 60.0) -> None:
         """Wait until no request is under way, also none whose client has gone: then all that comes has come.
 
-        Raises:
-            TimeoutError: one still is.
+        TimeoutError: one still is.
         """
         with self._idle:
             if not self._idle.wait_for(lambda: self._under_way == 0, seconds):
@@ -465,7 +447,6 @@ class _Upstream:
         self._stream: BufferedIOBase | None = None
 
     def exchange(self, sent: bytes, method: str) -> _Answer:
-        """Send a request and take its answer."""
         stream = self._open()
         self._send(sent)
         head = _read_head(stream)
@@ -497,7 +478,6 @@ class _Upstream:
         self.close()
 
     def close(self) -> None:
-        """Close the connection if there is one."""
         if self._stream:
             self._stream.close()
         if self._socket:
@@ -541,7 +521,6 @@ class _Connection:
         exchange.told = answer.status
 
     def reset(self) -> None:
-        """Reset the client's connection."""
         self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)
         self.stream.close()  # the socket closes with the last that uses it
         self.client.close()

@@ -38,8 +38,7 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run the command with nothing on its standard input.
 
-    Raises:
-        subprocess.TimeoutExpired: the command has not ended; it is killed.
+    subprocess.TimeoutExpired: the command has not ended; it is killed.
     """
     if any(name.startswith(_OF_PYTHON) for name in environment):
         return subprocess.run(
@@ -105,8 +104,7 @@ def _server() -> socket.socket:
 def _serve() -> tuple[list[str], dict[str, str], str] | None:
     """Fork for each request.
 
-    Returns:
-        In the process that is to run the command what it runs; in the server None, at its end.
+    Return what is to run in the process that is to run it; in the server None, at its end.
     """
     connection = socket.socket(fileno=os.dup(0))
     waiting: list[int] = []

@@ -22,12 +22,7 @@ TIME_LIMIT = 300
 
 @dataclass
 class FrontDoor:
-    """The commands, kept in a folder of their own.
-
-    Attributes:
-        folder: instead of `.local`.
-        port: of the last `up` that named one.
-    """
+    """The commands, on a folder instead of `.local`; `port` is of the last `up` that named one."""
 
     folder: Path
     port: int = field(default_factory=free_port)

@@ -14,24 +14,18 @@ _TIME_LIMIT = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """An access token.
-
-    Attributes:
-        username: its ID.
-        password: its secret.
-    """
+    """An access token: its ID and its secret."""
 
     username: str
     password: str
 
     @property
     def header(self) -> str:
-        """The value of `Authorization`."""
         return "Basic " + base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
 
     @property
     def cloud_token(self) -> str:
-        """The same as one word, as `cloud {}` and `backend "remote"` are given it."""
+        """ID and secret as one word, as `cloud {}` and `backend "remote"` are given them."""
         return f"{self.username}.{self.password}"
 
     @property
@@ -42,20 +36,13 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer.
-
-    Attributes:
-        status: of HTTP.
-        headers: lower-case names.
-        body: as it came.
-    """
+    """An answer, whose body is as it came."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
     def json(self) -> Any:
-        """The body as JSON."""
         return json.loads(self.body)
 
     @property
@@ -68,13 +55,7 @@ class Response:
 
 
 class Client:
-    """A client of an API, with a connection for each request.
-
-    Args:
-        address: the API's base URL.
-        tls: whom to trust; None where the address is plain HTTP.
-        credentials: None to send none.
-    """
+    """A client of an API, with a connection for each request; without `credentials` none are sent."""
 
     def __init__(self, address: str, tls: ssl.SSLContext | None, credentials: Credentials | None) -> None:
         self.credentials = credentials
@@ -106,11 +87,9 @@ class Client:
     # --- Terraform's verbs, in the documented configuration ----------------------------------------
 
     def read(self, state: str) -> Response:
-        """`GET` the state."""
         return self.request("GET", f"/states/{state}")
 
     def outputs(self, state: str) -> Response:
-        """`GET` the state's outputs."""
         return self.request("GET", f"/outputs/{state}")
 
     def write(self, state: str, body: bytes, lock_id: str | None = None) -> Response:
@@ -118,11 +97,9 @@ class Client:
         return self.request("POST", f"/states/{state}" + (f"?ID={lock_id}" if lock_id else ""), body)
 
     def delete(self, state: str) -> Response:
-        """`DELETE` the state."""
         return self.request("DELETE", f"/states/{state}")
 
     def lock(self, state: str, body: bytes) -> Response:
-        """`PUT` the lock."""
         return self.request("PUT", f"/locks/{state}", body)
 
     def unlock(self, state: str, body: bytes | None) -> Response:

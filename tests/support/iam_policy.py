@@ -19,13 +19,10 @@ Value = str | list[str]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One action on one resource.
+    """One action, as in `s3:PutObject`, on one resource.
 
-    Attributes:
-        action: as in `s3:PutObject`.
-        resource: its ARN.
-        principal: the ARN of who asks, or a service's name; only a policy with principals looks at it.
-        context: condition keys that the request has; a list is a key of several values.
+    `principal` is the ARN of who asks, or a service's name; only a policy with principals looks at it.
+    `context` has the condition keys of the request; a list is a key of several values.
     """
 
     action: str
@@ -37,12 +34,7 @@ class Request:
 def evaluate(statements: Sequence[Statement], request: Request) -> Literal["allow", "deny", "nothing"]:
     """Decide what statements say of a request; one that denies outweighs all that allow.
 
-    Args:
-        statements: without CloudFormation functions, as `resolved` makes them.
-        request: what is asked for.
-
-    Raises:
-        ValueError: a statement has something that this module does not know.
+    They are as `resolved` makes them. ValueError: one has something that this module does not know.
     """
     effects = {statement["Effect"] for statement in matching(statements, request)}
     if "Deny" in effects:
@@ -53,8 +45,7 @@ def evaluate(statements: Sequence[Statement], request: Request) -> Literal["allo
 def matching(statements: Sequence[Statement], request: Request) -> list[Statement]:
     """The statements that apply to a request.
 
-    Raises:
-        ValueError: a statement has something that this module does not know, whether it applies or not.
+    ValueError: one has something that this module does not know, whether it applies or not.
     """
     # All of them are read to the end, so that what is not known raises for every request.
     return [statement for statement in statements if all([*_checks(statement, request)])]
@@ -152,13 +143,7 @@ _OPERATORS: Final[Mapping[str, Callable[[str, str], bool]]] = {
 
 
 def _condition(name: str, found: Value | None, wanted: list[str]) -> bool:
-    """One key under one operator.
-
-    Args:
-        name: the operator.
-        found: the request's value, or None if it has none.
-        wanted: the policy's values.
-    """
+    """One key under the operator `name`; what is `found` is None if the request has no value."""
     if name == "Null":
         if any(value.lower() not in ("true", "false") for value in wanted):
             raise ValueError(f"Null takes true or false: {wanted}")
@@ -186,13 +171,7 @@ def resolved(template: Mapping[str, Any], value: Any) -> Any:
     """Replace the CloudFormation functions in a part of a template, as if it were deployed.
 
     A resource that gets its name from CloudFormation has its logical ID, in lower case, as its name.
-
-    Args:
-        template: the synthesized template.
-        value: the part.
-
-    Raises:
-        UnsupportedTemplateError: a function, or an attribute of a resource, is not known.
+    UnsupportedTemplateError: a function, or an attribute of a resource, is not known.
     """
     return resolve(value, template, lambda name: _name(template, name), account=ACCOUNT, region=REGION)
 
@@ -211,12 +190,7 @@ def _name(template: Mapping[str, Any], logical_id: str) -> str:
 
 
 def bucket_policy(template: Mapping[str, Any], bucket: str = "StateBucket") -> list[dict[str, Any]]:
-    """The statements of a bucket's policy, resolved.
-
-    Args:
-        template: the synthesized template.
-        bucket: the bucket's logical ID.
-    """
+    """The statements of a bucket's policy, resolved; `bucket` is its logical ID."""
     (policy,) = (
         resource["Properties"]
         for resource in template["Resources"].values()

@@ -88,13 +88,9 @@ def hmac_over(secret: bytes, digest: str = "sha256") -> Callable[[bytes], bytes]
 
 
 class Published:
-    """What issuers publish, without a network.
+    """What issuers publish, without a network: `documents`, by address.
 
-    Attributes:
-        documents: by address.
-        asked: every address that was fetched.
-        now: the clock of `issuers`, in seconds.
-        issuers: fetches from here.
+    `asked` has every address that was fetched. `issuers` fetch from here; `now` is their clock, in seconds.
     """
 
     def __init__(self, *keys: Key, issuer: str = ISSUER) -> None:
@@ -105,7 +101,6 @@ class Published:
         self.publish(*keys, issuer=issuer)
 
     def publish(self, *keys: Key, issuer: str = ISSUER) -> None:
-        """Replace an issuer's keys."""
         self.publish_jwks([key.as_dict(private=False) for key in keys], issuer=issuer)
 
     def publish_jwks(self, jwks: object, *, issuer: str = ISSUER) -> None:
@@ -114,7 +109,6 @@ class Published:
         self.documents[f"{issuer}/keys"] = {"keys": jwks}
 
     def fetches(self) -> int:
-        """How often keys were fetched."""
         return sum(address.endswith("/keys") for address in self.asked)
 
     def _fetch(self, address: str) -> bytes:

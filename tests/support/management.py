@@ -29,7 +29,6 @@ def environment(stub: ApiStub | None, **changed: str | None) -> dict[str, str]:
 
 
 def run(stub: ApiStub | None, *arguments: str, **changed: str | None) -> subprocess.CompletedProcess[str]:
-    """Run the command as a user who has signed in to a stub."""
     return forked_command.run(arguments, environment(stub, **changed), timeout=60)
 
 
@@ -54,7 +53,6 @@ def answer(document: object, status: int = 200) -> Reply:
 
 
 def refusal(status: int, code: str, message: str, lock: Mapping[str, Any] | None = None) -> Reply:
-    """Return an error response."""
     document: dict[str, Any] = {"error": code, "message": message}
     return answer(document | ({"lock": lock} if lock else {}), status)
 
@@ -65,7 +63,6 @@ def ago(**span: float) -> str:
 
 
 def lock(**changed: object) -> dict[str, Any]:
-    """Return a lock."""
     return {
         "id": "4fe1c2a0",
         "version": "lock-version",
@@ -79,7 +76,6 @@ def lock(**changed: object) -> dict[str, Any]:
 
 
 def freeze(**changed: object) -> dict[str, Any]:
-    """Return a lock that is a freeze."""
     frozen = {
         "id": 32 * "a",
         "reason": "incident 4711",
@@ -162,12 +158,10 @@ def resolved(
 
 
 def page(member: str, *items: object, next_: str | None = None, **more: object) -> Reply:
-    """Return a page of a list."""
     return answer({member: list(items), "next": next_, **more})
 
 
 def state(**changed: object) -> dict[str, Any]:
-    """Return the document of one state."""
     return {
         "name": NAME,
         "version": "v-14",

@@ -41,12 +41,7 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request to the issuer.
-
-    Attributes:
-        path: that was asked for.
-        time: of `time.monotonic`, in seconds.
-    """
+    """A request to the issuer; `time` is of `time.monotonic`, in seconds."""
 
     path: str
     time: float
@@ -55,11 +50,8 @@ class Asked:
 class Issuer:
     """An issuer on a port of its own, for as long as its context lasts.
 
-    Attributes:
-        keys: it signs with, and publishes.
-        fault: that it has now, or None.
-        asked: every request, oldest first.
-        address: its URL, once the context was entered.
+    `keys` are what it signs with, and publishes. `asked` has every request, oldest first. `address` is its
+    URL, once the context was entered.
     """
 
     def __init__(self, keys: SigningKeys | None = None) -> None:
@@ -95,7 +87,6 @@ class Issuer:
 
     @contextmanager
     def having(self, fault: Fault) -> Iterator[None]:
-        """Have a fault meanwhile."""
         self.fault = fault
         try:
             yield

@@ -10,16 +10,12 @@ from tests.support.aws_permissions import TABLE, Demand
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Something that a function must never be allowed.
+    """Something that a function must never be allowed: each action on each resource.
 
-    Attributes:
-        functions: which of them.
-        actions: each on each of the resources.
-        on: patterns below the team's bucket, `""` for the bucket itself, or a whole ARN with `{team}`,
-            `{account}`, `{region}` and `{staging}` for those of the deployment; `KEY` is the ARN of the
-            team's key.
-        why: what it protects.
-        by_bucket: the bucket's policy denies it to everybody, whatever their own policies say.
+    `on` has patterns below the team's bucket, `""` for the bucket itself, or a whole ARN with `{team}`,
+    `{account}`, `{region}` and `{staging}` for those of the deployment; `KEY` is the ARN of the team's key.
+    `why` is what it protects. `by_bucket`: the bucket's policy denies it to everybody, whatever their own
+    policies say.
     """
 
     functions: tuple[str, ...]
@@ -224,11 +220,7 @@ state's content nor a secret.
 
 
 def text(needed: Mapping[str, Iterable[Demand]]) -> str:
-    """The whole document.
-
-    Args:
-        needed: what AWS demands for the calls that each function made, of all teams together.
-    """
+    """The whole document; `needed` is by function, of all teams together."""
     sources = list(dict.fromkeys(row.source for row in TABLE))
     numbers = {source: number for number, source in enumerate(sources, start=1)}
     parts = [_INTRODUCTION]

@@ -40,12 +40,8 @@ def retain_lock(team: Team, state: str) -> None:
 def drive(team: Team, name: str, *, require_lock: bool, locks_retained: bool, declared: bool) -> None:
     """Send every verb, as every role and into every branch that asks AWS for something else.
 
-    Args:
-        team: whose API is used.
-        name: what the names of the states begin with; nobody has used it.
-        require_lock: whether the team does.
-        locks_retained: whether its bucket puts every lock under retention.
-        declared: whether names must be declared.
+    The names of the states begin with `name`, which nobody has used. `locks_retained`: the team's bucket puts
+    every lock under retention. `declared`: names must be declared.
     """
     if declared:
         undeclared(team, f"{name}/undeclared")
@@ -84,7 +80,6 @@ def sign_in(team: Team, name: str) -> None:
 
 
 def sessions(team: Team, name: str) -> None:
-    """Ask for sessions, and use them."""
     caller = assume(team, "permissions")
     with without_trust(team):
         _expect(caller.ask_for_session(team), 403)
@@ -112,7 +107,6 @@ def without_trust(team: Team) -> Iterator[None]:
 
 
 def states(team: Team, state: str) -> None:
-    """Write, read and delete a state."""
     maintainer, info = new_client(team), documents.lock_info()
     lock_id = documents.lock_id(info)
     _expect(maintainer.lock(state, info), 200)
@@ -148,7 +142,6 @@ def locks(team: Team, state: str) -> None:
 
 
 def workspace(team: Team, state: str, *, declared: bool) -> None:
-    """Make a workspace, upload to it, and delete it."""
     client = CloudClient(team.gateway.address, new_client(team).credentials, team.tls)
     if declared:
         _expect(client.read(state), 404)
@@ -182,7 +175,6 @@ def workspace(team: Team, state: str, *, declared: bool) -> None:
 
 
 def manage(client: Client, method: str, path: str, document: Mapping[str, object] | None = None) -> Response:
-    """Send a request to the management API."""
     body = json.dumps(document).encode() if document is not None else None
     return client.request(method, f"/manage/v1/{path}", body)
 
@@ -195,7 +187,6 @@ def undeclared(team: Team, state: str) -> None:
 
 
 def management(team: Team, state: str) -> None:
-    """Send every request of an operator."""
     client, info = new_client(team), documents.lock_info()
 
     def ask(method: str, path: str, document: Mapping[str, object] | None = None) -> Any:

@@ -36,8 +36,7 @@ def unknown_callers(aws: LocalAws, roles: Iterable[DeployedRole]) -> set[str]:
 def judge(aws: LocalAws, roles: Roles) -> None:
     """Check everything that the functions have been made to do on this local AWS.
 
-    Raises:
-        AssertionError: a function's role does not allow a call of its own, or somebody unknown has called.
+    AssertionError: a function's role does not allow a call of its own, or somebody unknown has called.
     """
     assert unknown_callers(aws, roles.values()) == set()
     lacking = {key: missing(needed(aws, role), statements(role)) for key, role in roles.items()}

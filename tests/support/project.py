@@ -25,10 +25,8 @@ _TIME_LIMIT = 90
 class Done:
     """A command that has ended.
 
-    Attributes:
-        code: its exit code.
-        out: what it wrote to standard output.
-        text: everything that it wrote, on one line, without the frame that Terraform draws.
+    `out` is its standard output. `text` is everything that it wrote, on one line, without the frame that
+    Terraform draws.
     """
 
     code: int
@@ -38,18 +36,12 @@ class Done:
 
 @dataclass
 class Run:
-    """A command that runs, in a process group of its own.
-
-    Attributes:
-        process: it.
-        answers: what its user types.
-    """
+    """A command that runs, in a process group of its own; `answers` is what its user types."""
 
     process: subprocess.Popen[str]
     answers: str = ""
 
     def wait(self) -> Done:
-        """Wait until it has ended."""
         out, err = self.process.communicate(self.answers or None, timeout=_TIME_LIMIT)
         words = (out + err).replace("│", " ").replace("╷", " ").replace("╵", " ").split()
         return Done(self.process.returncode, out, " ".join(words))
@@ -62,13 +54,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Project:
-    """A configuration in a folder of its own.
-
-    Attributes:
-        terraform: which one runs.
-        folder: where.
-        environment: what it sees; nothing of the user's own settings.
-    """
+    """A configuration in a folder of its own; its `environment` has nothing of the user's own settings."""
 
     terraform: Terraform
     folder: Path
@@ -95,7 +81,6 @@ class Project:
         return Run(process, answers)
 
     def run(self, *arguments: str, answers: str = "", **environment: str) -> Done:
-        """Run a command to its end."""
         run = self.start(*arguments, answers=answers, **environment)
         try:
             return run.wait()
@@ -104,7 +89,6 @@ class Project:
             raise
 
     def ok(self, *arguments: str, answers: str = "", **environment: str) -> Done:
-        """Run a command that must succeed."""
         done = self.run(*arguments, answers=answers, **environment)
         assert done.code == 0, done.text
         return done
@@ -180,10 +164,8 @@ def backend(team: Team, state: str, *options: str) -> str:
 def cloud(team: Team, organization: str, workspaces: str) -> str:
     """A `cloud` block.
 
-    Args:
-        team: whose API it is.
-        organization: the first segment of the state's name.
-        workspaces: what its block of that name has in it, such as `name = "prod"`.
+    `organization` is the first segment of the state's name. `workspaces` is what the block of that name has
+    in it, such as `name = "prod"`.
     """
     return _block("cloud", team, organization, workspaces)
 

@@ -18,7 +18,6 @@ FUNCTIONS: Final = Path(__file__).parents[2] / "functions"
 
 @cache
 def routes() -> Sequence[Route[Any]]:
-    """Return all routes."""
     found: list[Route[Any]] = []
     with pytest.MonkeyPatch.context() as patch:
         set_environment(patch)

@@ -42,7 +42,6 @@ class S3FaultProxy:
         return unused
 
     def decide(self, request: Request) -> Injected | None:
-        """What shall happen to this request."""
         action = self._next_action(request)
         if isinstance(action, Fault):
             return Injected(action)

@@ -28,13 +28,7 @@ HOLDFAST = Path(sys.executable).with_name("holdfast")
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of a state, in the bucket.
-
-    Attributes:
-        id: S3's.
-        body: its bytes.
-        metadata: as S3 keeps it, encoded.
-    """
+    """One version of a state, in the bucket; `metadata` is as S3 keeps it, encoded."""
 
     id: str
     body: bytes
@@ -42,7 +36,6 @@ class Version:
 
     @property
     def serial(self) -> int:
-        """Of the document."""
         return int(json.loads(self.body)["serial"])
 
 
@@ -50,15 +43,9 @@ class Version:
 class Team:
     """A deployed team.
 
-    Attributes:
-        name: of the team.
-        gateway: what clients reach it through, with AWS's limits.
-        direct_address: the API itself, which also passes LOCK and UNLOCK.
-        bucket: its name.
-        staging_bucket: the name of the one for uploads.
-        s3: a client of root's, which sees and may do everything.
-        tls: trusts the gateway and the API.
-        environment: AWS settings of root's.
+    `gateway` is what clients reach it through, with AWS's limits. `direct_address` is the API itself, which
+    also passes LOCK and UNLOCK. `staging_bucket` is the one for uploads. `s3` is a client of root's, which
+    sees and may do everything. `environment` has AWS settings of root's.
     """
 
     name: str
@@ -90,7 +77,6 @@ class Team:
         return Client(self.gateway.address, self.tls, self.token(role, *scope) if role else None)
 
     def client_with(self, credentials: Credentials) -> Client:
-        """A client through the gateway with these credentials."""
         return Client(self.gateway.address, self.tls, credentials)
 
     def direct_client(self, role: str) -> Client:
@@ -124,7 +110,6 @@ class Team:
         return found
 
     def current(self, state: str) -> bytes | None:
-        """The bytes of the current state, None if there is none."""
         return self.object(f"states/{state}.tfstate")
 
     def lock(self, state: str) -> dict[str, Any] | None:
@@ -133,7 +118,6 @@ class Team:
         return json.loads(body) if body is not None else None
 
     def object(self, key: str) -> bytes | None:
-        """The bytes of an object, None if there is none."""
         try:
             return self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
         except self.s3.exceptions.NoSuchKey:

@@ -20,12 +20,7 @@ def run(
 ) -> str:
     """Run a command on a terminal of that width, and return what was printed there.
 
-    Args:
-        command: the program and its arguments.
-        environment: its variables.
-        columns: of the terminal.
-        typed: what is typed there; None for nothing on its standard input.
-        code: how it must end.
+    `typed` is what is typed there; None for nothing on its standard input. `code` is how it must end.
     """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))

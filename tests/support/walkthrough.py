@@ -45,12 +45,7 @@ done > /dev/null
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A block that is typed.
-
-    Attributes:
-        typed: the commands.
-        printed: lines that it prints, in that order and among others.
-    """
+    """A block that is typed; `printed` are lines that it prints, in that order and among others."""
 
     typed: str
     printed: tuple[str, ...]
@@ -109,27 +104,19 @@ def walk_access(front_door: FrontDoor, folder: Path) -> None:
 
 
 def walk_workspaces(front_door: FrontDoor, folder: Path) -> None:
-    """Walk through docs/workspaces.md; as `_walk`."""
     replaced = {f"{clone}/.local/": f"{front_door.folder}/" for clone in ("$PWD", "$clone")}
     _walk("workspaces", front_door, folder, {**replaced, " .local/": f" {front_door.folder}/"})
 
 
 def walk_operating(front_door: FrontDoor, folder: Path) -> None:
-    """Walk through docs/operating.md; as `_walk`."""
     _walk("operating", front_door, folder, {"$clone/.local/": f"{front_door.folder}/"})
 
 
 def _walk(name: str, front_door: FrontDoor, folder: Path, replaced: Mapping[str, str]) -> None:
     """Walk through a document.
 
-    Args:
-        name: of the document, and of the folder below /tmp that it works in and removes.
-        front_door: what `make up` has brought up.
-        folder: an empty one.
-        replaced: other words for those of the document.
-
-    Raises:
-        AssertionError: a block does not print what the document says.
+    `name` is also that of the folder below /tmp that it works in and removes. `folder` is an empty one.
+    `replaced` has other words for those of the document. AssertionError: a block does not print what it says.
     """
     up, *rest = steps(f"{name}.md")
     assert up.typed == "make up\n"
