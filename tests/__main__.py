@@ -44,12 +44,7 @@ _SET_CHILD_SUBREAPER: Final = 36  # of prctl(2)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the tests.
-
-    Attributes:
-        name: as it is printed.
-        command: what is run, in the folder of the repository.
-    """
+    """A part of the tests; its command runs in the folder of the repository."""
 
     name: str
     command: Sequence[str | Path]
@@ -75,23 +70,14 @@ PARTS: Final[Sequence[Sequence[Part]]] = (
 class Run:
     """A part that runs, or that has ended.
 
-    Attributes:
-        part: which.
-        pid: its process, which leads a process group of its own.
-        code: its exit code, or None while it runs.
-        stopped: whether it was ended because of something else.
-        wall: seconds that it took, once it has ended.
-        cpu: seconds of processor time, with those of everything that it started.
-        closing: the line with which pytest closed; empty before, and if it is not pytest's.
+    `pid` leads a process group of its own. `code` is None while it runs. `stopped`: it was ended because of
+    something else. `wall` is seconds that it took; `cpu` is seconds of processor time, with those of
+    everything that it started. `closing` is the line with which pytest closed; empty before, and if it is not
+    pytest's.
     """
 
     def __init__(self, part: Part, *, seen: bool) -> None:
-        """Start a part.
-
-        Args:
-            part: which.
-            seen: its output is printed while it is written; otherwise when the part has ended.
-        """
+        """Start a part; if it is `seen`, its output is printed while it is written, otherwise at its end."""
         self.part = part
         self.code: int | None = None
         self.stopped = False
@@ -164,14 +150,9 @@ class Run:
 
 
 def run_beside(parts: Sequence[Part], runs: list[Run]) -> bool:
-    """Run parts side by side until all have ended or one has failed.
+    """Run parts side by side until all have ended or one has failed; return whether all succeeded.
 
-    Args:
-        parts: which; the first one's output is seen while it runs.
-        runs: what was started is added here.
-
-    Returns:
-        Whether all of them succeeded.
+    The first one's output is seen while it runs. What was started is added to `runs`.
     """
     started: list[Run] = []
     try:
@@ -265,11 +246,7 @@ def _minutes(seconds: float) -> str:
 
 
 def main(parts: Sequence[Sequence[Part]] = PARTS) -> int:
-    """Run all parts.
-
-    Returns:
-        The exit code: 0 if all succeeded, 1 if one failed, 130 if it was interrupted.
-    """
+    """Run all parts; return 0 if all succeeded, 1 if one failed, 130 if it was interrupted."""
     # A shell starts a command in the background with Ctrl-C ignored, and whoever it starts ignores it, too.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)

@@ -39,10 +39,7 @@ Graph = Mapping[str, frozenset[str]]
 class Figure:
     """A measured number.
 
-    Attributes:
-        name: also that of its bound.
-        value: the number.
-        where: what has it, for the largest of its kind.
+    Its name is also that of its bound. `where` is what has it, for the largest of its kind.
     """
 
     name: str
@@ -51,7 +48,6 @@ class Figure:
 
     @property
     def is_above(self) -> bool:
-        """Whether it is above its bound."""
         return self.value > BOUNDS.get(self.name, self.value)
 
     def __str__(self) -> str:
@@ -70,12 +66,10 @@ def files(names: Iterable[str], ending: str) -> Iterator[Path]:
 
 @cache
 def text(path: Path) -> str:
-    """Return the content of a file."""
     return path.read_text(encoding="utf-8")
 
 
 def lines(paths: Iterable[Path]) -> int:
-    """Return how many lines some files have."""
     return sum(len(text(path).splitlines()) for path in paths)
 
 
@@ -162,7 +156,6 @@ def chain(graph: Graph) -> Sequence[str]:
 
 
 def figures() -> Iterator[Figure]:
-    """Yield every figure."""
     product, tests = list(files(PRODUCT, ".py")), list(files(["tests"], ".py"))
     yield Figure("product, lines", lines(product))
     yield Figure("tests, lines", lines(tests))
@@ -185,11 +178,7 @@ def figures() -> Iterator[Figure]:
 
 
 def main() -> int:
-    """Print the figures, or those above their bound.
-
-    Returns:
-        The exit code: 1 if the bounds are checked and one is exceeded.
-    """
+    """Print the figures, or those above their bound; 1 if the bounds are checked and one is exceeded."""
     parser = argparse.ArgumentParser(prog="python -m tests.figures", description="How large the house is.")
     parser.add_argument("--check", action="store_true", help="fail with the figures above their bound")
     is_check = parser.parse_args().check

@@ -51,7 +51,6 @@ def error(answer: Answer) -> tuple[int, str]:
 
 
 def created(cloud: Handle, caller: Caller = ADA, *, name: str = "prod") -> str:
-    """Create a workspace and return its ID."""
     document = {"type": "workspaces", "attributes": {"name": name}}
     return str(data(ask(cloud, "POST", f"{ORGANIZATION}/workspaces", caller, document), 201)["id"])
 
@@ -73,7 +72,6 @@ def create(cloud: Handle, workspace: str, version: object) -> Answer:
 
 
 def upload(cloud: Handle, workspace: str, body: bytes, serial: int = 1, **more: object) -> dict[str, Any]:
-    """Create an upload."""
     found: dict[str, Any] = data(create(cloud, workspace, announced(body, serial, **more)), 201)
     return found
 
@@ -119,7 +117,6 @@ def versions(moto: Server, after: int = 0) -> int:
 
 
 def write(cloud: Handle, workspace: str, body: bytes, serial: int = 1) -> None:
-    """Upload and commit."""
     assert commit(cloud, uploaded(cloud, workspace, body, serial))["statusCode"] == 200
 
 

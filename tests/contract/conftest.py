@@ -53,13 +53,7 @@ TWO = lock_info("two", who="bob@desk")
 
 @dataclass(frozen=True)
 class Server:
-    """An S3 server.
-
-    Attributes:
-        direct: talks to it, for what others do and for looking.
-        proxy: stands in front of it.
-        proxied: talks to it through the proxy.
-    """
+    """An S3 server: `direct`, for what others do and for looking, or `proxied`."""
 
     direct: "S3Client"
     proxy: S3FaultProxy
@@ -161,7 +155,6 @@ class Bucket:
 
     @property
     def s3(self) -> "S3Client":
-        """A client that talks to the server directly."""
         return self.server.direct
 
     @property
@@ -186,7 +179,6 @@ class Bucket:
         ]
 
     def delete_markers(self, key: str) -> int:
-        """How many delete markers a key has."""
         listed = self.s3.list_object_versions(Bucket=self.name, Prefix=key)
         return sum(marker["Key"] == key for marker in listed.get("DeleteMarkers", []))
 
@@ -316,7 +308,6 @@ class Team:
         return held
 
     def broken(self) -> None:
-        """Break whatever lock is held."""
         self.break_lock(self.held_lock().info.id)
 
     def broken_and_taken(self) -> None:
@@ -362,7 +353,6 @@ def unversioned(request: pytest.FixtureRequest, bucket: Bucket) -> Bucket:
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The lines that the functions log, as they are written."""
     lines: list[str] = []
 
     def record(written: Callable[..., str], formatter: logging.Formatter, entry: logging.LogRecord) -> str:
@@ -380,7 +370,6 @@ Handle = Callable[[dict[str, Any], Context], dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def cloud_function(moto: Server) -> Iterator[Handle]:
-    """The function behind `cloud {}` as Lambda starts it: from its environment."""
     moto.direct.create_bucket(Bucket=CLOUD_BUCKET, ObjectLockEnabledForBucket=True)
     Bucket(CLOUD_BUCKET, moto).encrypt_with_kms()
     moto.direct.create_bucket(Bucket=CLOUD_STAGING)

@@ -54,10 +54,7 @@ NAMES_NO_STATE = {
 class Functions:
     """The functions, and the states of the table in their bucket.
 
-    Attributes:
-        bucket: theirs.
-        prepared: what stands for the placeholders, by the name of the state.
-        handlers: their modules.
+    `prepared` is what stands for the placeholders, by the name of the state.
     """
 
     bucket: Bucket
@@ -66,11 +63,9 @@ class Functions:
 
     @property
     def routes(self) -> Sequence[Route[Any]]:
-        """All of their routes."""
         return [route for handler in self.handlers.values() for route in vars(handler)["_ROUTER"].routes]
 
     def route(self, call: Call) -> Route[Any]:
-        """The route of a request."""
         (found,) = (
             route
             for route in self.routes
@@ -107,7 +102,6 @@ class Functions:
 
 @pytest.fixture(scope="module")
 def functions(moto: Server) -> Iterator[Functions]:
-    """The functions as Lambda starts them: from their environment."""
     moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
     moto.direct.create_bucket(Bucket=STAGING)
     with pytest.MonkeyPatch.context() as environment, new_processes(*FUNCTIONS):

@@ -29,12 +29,7 @@ Answer = dict[str, Any]
 class Activity:
     """The function, and a log group to which events are written.
 
-    Attributes:
-        handle: the function.
-        module: the one that asks CloudWatch Logs.
-        logs: a client of CloudWatch Logs.
-        group: the name of the log group.
-        now: the time when the test began, in milliseconds since 1970.
+    `module` is the one that asks CloudWatch Logs. `now` is when the test began, in milliseconds since 1970.
     """
 
     handle: Callable[[dict[str, Any], Context], Answer]
@@ -82,7 +77,6 @@ def event(state: str | None = "network/prod", **more: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module", params=["ministack", "moto"])
 def started(request: pytest.FixtureRequest) -> Iterator[Activity]:
-    """The function as Lambda starts it: from its environment."""
     server: Server = request.getfixturevalue(request.param)
     settings = {"HOLDFAST_BUCKET": "holdfast-activity", "HOLDFAST_AUDIT_GROUP": "/holdfast/payments/audit"}
     endpoint = str(server.direct.meta.endpoint_url)
@@ -177,11 +171,8 @@ def test_without_a_time_the_last_24_hours_are_searched(activity: Activity) -> No
 class Logs:
     """CloudWatch Logs that returns few events of a request, and now and then none.
 
-    Attributes:
-        events: timestamp and ID, in order of time.
-        size: the most events of a response.
-        requests: how many were sent.
-        fails_at: raises an error in place of the request of this number.
+    `events` are timestamp and ID, in order of time. `size` is the most events of a response. In place of the
+    request number `fails_at` it raises an error.
     """
 
     events: list[tuple[int, str]]

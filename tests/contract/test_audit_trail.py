@@ -24,13 +24,7 @@ DAY = 86_400_000
 
 @dataclass(frozen=True)
 class Trail:
-    """The function, and the log group that it writes to.
-
-    Attributes:
-        handle: the function.
-        logs: a client of CloudWatch Logs.
-        group: the name of the log group.
-    """
+    """The function, and the log group that it writes to."""
 
     handle: Callable[[dict[str, Any], object], None]
     logs: Any

@@ -75,11 +75,8 @@ def cut_everywhere(
 ) -> Iterator[tuple[int, T]]:
     """Ask for the whole answer, then once for each place where it can end.
 
-    Args:
-        bucket: where S3 is.
-        ask: makes requests; told how many bytes come of the first answer, or of the one with `number`.
-        name: of the bucket that is asked; by default it is `bucket`.
-        number: which answer is cut.
+    `ask` is told how many bytes come of the first answer, or of the one with `number`. `name` is of the
+    bucket that is asked; by default it is `bucket`.
     """
     answers: list[bytes] = []
     faults: list[Injected | None] = []

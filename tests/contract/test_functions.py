@@ -36,7 +36,6 @@ Handle = Callable[[dict[str, Any], Context], Answer]
 
 @pytest.fixture(scope="module")
 def function(moto: Server) -> Iterator[Handle]:
-    """The function as Lambda starts it: from its environment."""
     moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
     Bucket(BUCKET, moto).encrypt_with_kms()
     with function_environment(

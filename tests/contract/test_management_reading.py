@@ -34,8 +34,6 @@ Answer = dict[str, Any]
 
 
 class Api:
-    """The function and its bucket."""
-
     def __init__(self, handle: Callable[[dict[str, Any], Context], Answer], bucket: Bucket) -> None:
         self._handle = handle
         self.bucket = bucket
@@ -69,7 +67,6 @@ class Api:
 
 @pytest.fixture(scope="module")
 def function(moto: Server) -> Iterator[Api]:
-    """The function as Lambda starts it: from its environment."""
     moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
     with (
         function_environment(

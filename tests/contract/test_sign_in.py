@@ -40,20 +40,13 @@ DENIED: Answer = {"isAuthorized": False}
 
 @dataclass(frozen=True)
 class Functions:
-    """The functions as Lambda starts them: from their environment.
-
-    Attributes:
-        server: the S3 that they use, through the proxy.
-        bucket: their bucket.
-        modules: of their handlers, by name.
-    """
+    """The functions as Lambda starts them; `server` is the S3 that they use, through the proxy."""
 
     server: Server
     bucket: str
     modules: Mapping[str, Any]
 
     def authorize(self, authorization: str, context: Context | None = None) -> Answer:
-        """Return the authorizer's response to a header."""
         answer: Answer = self.modules["authorizer"].handle(sign_in(authorization), context or Context())
         return answer
 
@@ -69,11 +62,9 @@ class Functions:
         self.server.direct.put_object(Bucket=self.bucket, Key=key, Body=body)
 
     def get(self, key: str) -> bytes:
-        """An object's body."""
         return self.server.direct.get_object(Bucket=self.bucket, Key=key)["Body"].read()
 
     def stored(self) -> list[str]:
-        """Every key in the bucket."""
         listed = self.server.direct.list_objects_v2(Bucket=self.bucket)
         return [found["Key"] for found in listed.get("Contents", [])]
 

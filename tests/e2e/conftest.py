@@ -63,13 +63,11 @@ def aws(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) ->
 
 @pytest.fixture(scope="session")
 def deployed(aws: LocalAws) -> tuple[DeployedTeam, ...]:
-    """The teams of teams.toml once they are deployed."""
     return deploy(aws, list(TEAMS), teams_file=TEAMS_FILE)
 
 
 @pytest.fixture(scope="session")
 def roles(aws: LocalAws, deployed: tuple[DeployedTeam, ...]) -> Roles:  # noqa: ARG001 it has to be done
-    """The deployed roles, by the names of team and function."""
     stacks = {team: stack(aws, team) for team in TEAMS}
     return {
         (team, function): DeployedRole(aws, stacks[team], function)

@@ -40,17 +40,10 @@ HERE: Final = "127.0.0.1"
 class Story:
     """What happened, and to whom.
 
-    Attributes:
-        alice: the ID of a writer's token, who locked, wrote twice and left the lock.
-        operator: the ID of the maintainer's token who broke it.
-        lock_id: of that lock.
-        versions: S3's IDs of what was written, by serial.
-        trust: the name of the trust record of a CI job.
-        subject: in full, of that job.
-        session: the ID of its session.
-        secrets: which no log may hold.
-        since: seconds since 1970.
-        events: the trail of it.
+    `alice` is the ID of a writer's token, who locked, wrote twice and left the lock; `operator` that of the
+    maintainer's who broke it. `versions` are S3's IDs, by serial. `trust` is the name of the trust record of
+    a CI job, `subject` the job in full, `session` the ID of its session. No log may hold `secrets`. `since`
+    is in seconds since 1970.
     """
 
     alice: str
@@ -200,13 +193,7 @@ def test_no_log_of_any_function_holds_a_secret(strict: Team, aws: LocalAws, stor
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A command of the document.
-
-    Attributes:
-        question: the heading above it.
-        number: its place under that heading.
-        text: as it stands there.
-    """
+    """A command of the document; `number` is its place under the heading above it, the `question`."""
 
     question: str
     number: int

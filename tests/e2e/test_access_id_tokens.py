@@ -39,7 +39,6 @@ def unreached(team: Team, count: int) -> int:
 
 @pytest.fixture(scope="module")
 def issuer(strict: Team) -> Iterator[Issuer]:
-    """An issuer that the team trusts for the repository acme/network, to write below `ci/`."""
     with Issuer() as running:
         add_oidc_trust(strict, running, "ci/*")
         yield running

@@ -46,12 +46,9 @@ def issuer() -> Iterator[Issuer]:
 class Watched:
     """Credentials that are good, and will be no more.
 
-    Attributes:
-        header: the `Authorization`.
-        path: what it reads.
-        ended: when they were revoked, in seconds of `time.monotonic`.
-        refused: when they were refused for the first time, or None.
-        accepted: how often they still were accepted after they had been revoked.
+    `path` is what they read. `ended` is when they were revoked, in seconds of `time.monotonic`, and `refused`
+    when they were refused for the first time, or None. `accepted` is how often they still were accepted
+    after they had been revoked.
     """
 
     header: str

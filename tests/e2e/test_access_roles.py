@@ -70,15 +70,11 @@ _NUMBERS = count(1)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the table.
+    """A line of the table; `route` is without the state's name.
 
-    Attributes:
-        method: the verb.
-        route: without the state's name.
-        bodiless: whether the request has no body although the verb could have one.
-        prepared: what lies in the bucket before.
-        inside: the status that each role gets within its scope; None is nobody.
-        outside: what each gets elsewhere.
+    `bodiless`: the request has no body although the verb could have one. `prepared` is what lies in the
+    bucket before. `inside` is the status that each role gets within its scope, `outside` elsewhere; None is
+    nobody.
     """
 
     method: str
@@ -111,13 +107,7 @@ ROWS: Final = tuple(rows())
 
 @dataclass(frozen=True)
 class Cell:
-    """A request of one role, ready to be sent.
-
-    Attributes:
-        name: for people.
-        send: sends it.
-        expected: the status.
-    """
+    """A request of one role, ready to be sent; its name is for people."""
 
     name: str
     send: Callable[[], Response]

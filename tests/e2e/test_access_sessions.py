@@ -31,7 +31,6 @@ SUBJECT = "repo:acme/network:ref:refs/heads/main"
 
 @pytest.fixture(scope="module")
 def issuer(strict: Team) -> Iterator[Issuer]:
-    """An issuer that the team trusts for the repository acme/network, to write below `ci/`."""
     with Issuer() as running:
         add_oidc_trust(strict, running, "ci/*", name="sessions-ci")
         yield running

@@ -29,7 +29,6 @@ from tests.support.team import Team
 
 @pytest.fixture(scope="module")
 def issuer(strict: Team) -> Iterator[Issuer]:
-    """An issuer that the team trusts for the repository acme/network, to write below `ci/`."""
     with Issuer() as running:
         add_oidc_trust(strict, running, "ci/*")
         yield running
@@ -124,13 +123,7 @@ def test_an_identity_in_the_request_changes_nothing(
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """Somebody whose answers the gateway remembers.
-
-    Attributes:
-        name: for people.
-        header: its `Authorization`.
-        allowed: where it may read; nowhere for a refused one.
-    """
+    """Somebody whose answers the gateway remembers; `allowed` is where it may read: nowhere if refused."""
 
     name: str
     header: str

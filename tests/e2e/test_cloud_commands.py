@@ -32,7 +32,6 @@ output "secret" {
 
 @pytest.fixture
 def state(state: str) -> str:
-    """A name of two segments: not every client takes the `:` in the workspace of a longer one."""
     return two_segments(state)
 
 

@@ -20,7 +20,6 @@ SUBNET = 'resource "terraform_data" "subnet" {}\n'
 
 @pytest.fixture
 def state(state: str) -> str:
-    """A name of two segments: not every client of `cloud` takes the `:` in the workspace of a longer one."""
     organization, _, rest = state.partition("/")
     return f"{organization}/{rest.replace('/', '-')}"
 

@@ -26,11 +26,8 @@ SESSION, TRUST, WORKSPACE = "sessions/{}.json", trust.KEY, "workspaces/{}.json"
 class S3Call:
     """A request to S3.
 
-    Attributes:
-        operation: the name of the client's method.
-        key: of the object, with `{}` for a name; empty for one of the bucket's.
-        arguments: more of the request.
-        of_version: whether it names the object's current version.
+    `operation` is the name of the client's method. `key` has `{}` for a name; it is empty for a request of
+    the bucket's. `of_version`: it names the object's current version.
     """
 
     operation: str
@@ -42,11 +39,7 @@ class S3Call:
         return f"{self.operation}-{self.key.format('x')}{'-version' if self.of_version else ''}".strip("-")
 
     def send(self, s3: Any, team: Team, name: str) -> str:
-        """Send it to a team's bucket.
-
-        Returns:
-            `allowed`, or the code of S3's refusal.
-        """
+        """Send it to a team's bucket; return `allowed`, or the code of S3's refusal."""
         arguments = {"Bucket": team.bucket, **self.arguments}
         if self.key:
             key = arguments["Key"] = self.key.format(name)

@@ -36,12 +36,7 @@ REASON = "wrong subnets, see INC-42"
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Somebody with a token and the command.
-
-    Attributes:
-        principal: the API's name for them.
-        environment: everything that the command sees.
-    """
+    """Somebody with a token and the command; `environment` is everything that the command sees."""
 
     principal: str
     environment: Mapping[str, str] = field(repr=False)
@@ -64,13 +59,11 @@ class Operator:
         return process.returncode, out, err
 
     def ok(self, *arguments: str) -> str:
-        """Run a command that must succeed, and return what it prints."""
         code, out, err = self.run(*arguments)
         assert code == 0, err
         return out
 
     def json(self, *arguments: str) -> Any:
-        """What a command prints with `--json`."""
         return json.loads(self.ok(*arguments, "--json"))
 
     def refused(self, *arguments: str) -> str:
@@ -104,7 +97,6 @@ def operator(certificates: Certificates, tmp_path: Path) -> NewOperator:
 
 @pytest.fixture
 def state(state: str) -> str:
-    """A name of two segments: not every client of `cloud` takes the `:` in the workspace of a longer one."""
     organization, _, rest = state.partition("/")
     return f"{organization}/{rest.replace('/', '-')}"
 

@@ -41,11 +41,7 @@ def delivery(
 ) -> dict[str, Any]:
     """What a subscription filter hands over.
 
-    Args:
-        messages: the lines, a millisecond apart.
-        kind: of the delivery.
-        group: the log group that they come from.
-        since: when the first was written, in milliseconds since 1970.
+    The lines are a millisecond apart; `since`, when the first was written, is in milliseconds since 1970.
     """
     document = {
         "messageType": kind,

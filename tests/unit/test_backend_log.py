@@ -36,7 +36,6 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Iterator[Handle]:
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The lines that are logged, as they are written."""
     lines: list[str] = []
     written = JsonLine.format
 

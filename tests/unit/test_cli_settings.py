@@ -222,7 +222,6 @@ def test_of_a_profile_that_nobody_named_doctor_uses_the_region_alone(file: Path)
 
 
 def run(file: Path | str, *arguments: str, **environment: str) -> int:
-    """Run the command in this process."""
     environment = {"PATH": os.environ["PATH"], "HOLDFAST_CONFIG_FILE": str(file)} | environment
     with mock.patch.dict(os.environ, environment, clear=True):
         try:

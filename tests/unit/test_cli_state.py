@@ -38,7 +38,6 @@ def stub() -> Iterator[ApiStub]:
 
 
 def item(name: str, size: int | None, **changed: object) -> dict[str, object]:
-    """A state of a list."""
     return {"name": name, "size": size, "modified": ago(days=1), "deleted": False, "lock": None} | changed
 
 

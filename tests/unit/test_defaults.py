@@ -66,7 +66,6 @@ def shown(name: str, unit: str) -> str:
 
 
 def lines(paths: Iterator[Path] | list[Path]) -> Iterator[Place]:
-    """Yield every line of some files."""
     for path in paths:
         for number, line in enumerate(text(path).splitlines(), start=1):
             yield Place(path, number, line)

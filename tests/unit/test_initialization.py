@@ -56,7 +56,6 @@ def initialize(*arguments: str, **environment: str) -> subprocess.CompletedProce
 
 
 def told(*arguments: str, **environment: str) -> dict[str, Any]:
-    """Return what the process tells."""
     ended = initialize(*arguments, **environment)
     assert ended.returncode == 0, ended.stderr
     document: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
@@ -74,12 +73,9 @@ def runtime(tmp_path: Path) -> str:
 class Aws:
     """S3, the endpoint with the function's credentials, and an OIDC issuer.
 
-    Attributes:
-        s3: the address of S3 and of the issuer, with TLS.
-        settings: what the function's environment says about them.
-        objects: the responses of S3 and the issuer, by path; everything else is missing.
-        requests: path, access key and connection of each request to S3.
-        credentials: how often the function has asked for them.
+    `s3` is the address of S3 and of the issuer, with TLS. `objects` are the responses of both, by path;
+    everything else is missing. `requests` have path, access key and connection of each request to S3.
+    `credentials` is how often the function has asked for them.
     """
 
     s3: str = ""

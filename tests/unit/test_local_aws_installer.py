@@ -22,13 +22,7 @@ UV = Path(sys.prefix, "bin", "uv")
 
 
 class Index:
-    """A package index with one package, which notes what it is asked for.
-
-    Attributes:
-        url: where it is.
-        paths: that it was asked for.
-        digest: SHA-256 of the package.
-    """
+    """A package index with one package, whose SHA-256 is `digest`; it notes the paths that are asked for."""
 
     def __init__(self, folder: Path) -> None:
         wheel = folder / WHEEL

@@ -32,7 +32,6 @@ FUNCTION = "import os\n\ndef handle(event, context):\n    return {'pid': os.getp
 
 @pytest.fixture
 def aws(tmp_path: Path) -> Iterator[LocalAws]:
-    """A local AWS that runs."""
     local_aws = LocalAws(free_port(), tmp_path / "aws")
     local_aws.start()
     try:

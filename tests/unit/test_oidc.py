@@ -590,13 +590,7 @@ Serve = Callable[[loopback.Handler], None]
 
 
 class Server:
-    """An issuer on this machine.
-
-    Attributes:
-        address: its own.
-        answers: by path, what is done with a request.
-        paths: every path that was asked for.
-    """
+    """An issuer on this machine; `answers` says by path what is done with a request."""
 
     def __init__(self) -> None:
         self.address = ""
@@ -605,7 +599,6 @@ class Server:
 
     @contextmanager
     def running(self, tls: ssl.SSLContext | None = None) -> Iterator[Self]:
-        """Serve meanwhile."""
         paths, answers = self.paths, self.answers
 
         class Handler(loopback.Handler):
@@ -628,7 +621,6 @@ def server() -> Iterator[Server]:
 
 
 def document(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Serve:
-    """Answer with a document."""
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
     return lambda handler: handler.answer(status, body, headers)
 

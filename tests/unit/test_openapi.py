@@ -25,7 +25,6 @@ VERBS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 
 
 def described(path: str) -> dict[str, Any]:
-    """The operations of a path, by their verbs."""
     assert path in DOCUMENT["paths"], f"docs/openapi.yaml does not describe {path}"
     return {name.upper(): value for name, value in DOCUMENT["paths"][path].items() if name != "parameters"}
 
@@ -147,7 +146,6 @@ def test_the_description_of_an_error_names_its_codes() -> None:
 
 
 def _codes(response: Mapping[str, Any]) -> set[str]:
-    """The error codes of a response."""
     if "$ref" not in response:
         return set()
     return set(_enums(DOCUMENT["components"]["responses"][response["$ref"].rpartition("/")[2]]))

@@ -59,13 +59,8 @@ EVERY_SETTING = TeamConfig(
 class Synthesized:
     """A stack as it would be deployed.
 
-    Attributes:
-        stack_name: as CloudFormation has it.
-        template: for CloudFormation.
-        tags: of the stack, which CloudFormation gives to everything in it.
-        termination_protection: whether it refuses to be deleted.
-        environment: account and region.
-        warnings: what the CDK command says of it.
+    CloudFormation gives `tags` to everything in it. `environment` is account and region. `warnings` is what
+    the CDK command says of it.
     """
 
     stack_name: str
@@ -84,7 +79,6 @@ class Synthesized:
         }
 
     def only(self, resource_type: str) -> dict[str, Any]:
-        """The one resource of a type."""
         (resource,) = self.resources(resource_type).values()
         return resource
 

@@ -54,12 +54,9 @@ def retained(days: int) -> dict[str, str]:
 class Case:
     """A request and what becomes of it.
 
-    Attributes:
-        request: in words.
-        action: IAM's name for it; that of parts of an upload, of copies and of deletes is another.
-        key: the object, or "" for the bucket.
-        context: the condition keys that S3 fills in.
-        refused: which statement refuses it in the buckets of which teams; no other does.
+    `action` is IAM's name for it; that of parts of an upload, of copies and of deletes is another. `key` is
+    "" for the bucket. `context` has the condition keys that S3 fills in. `refused` is which statement refuses
+    it in the buckets of which teams; no other does.
     """
 
     request: str

@@ -51,7 +51,6 @@ def contents(folder: Path) -> set[str]:
 
 @pytest.fixture(scope="session", params=FUNCTIONS)
 def function(request: pytest.FixtureRequest) -> str:
-    """Each function."""
     name: str = request.param
     return name
 

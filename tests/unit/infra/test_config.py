@@ -30,7 +30,6 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def write(folder: Path, text: str) -> Path:
-    """Write a teams file."""
     path = folder / "teams.toml"
     path.write_text(text, encoding="utf-8")
     return path

@@ -80,7 +80,6 @@ def test_a_write_asks_for_retention_unless_the_bucket_adds_it(
 
 
 def live_alias(stack: Synthesized, handler: str) -> str:
-    """The logical ID of a function's alias."""
     function_name, _ = stack.function(handler)
     ((name, alias),) = (
         (name, stack.resolve(alias["Properties"]))

@@ -7,7 +7,6 @@ from tests.unit.infra.conftest import Synthesize, Synthesized
 
 
 def bucket_of(stack: Synthesized, name: str = "StateBucket") -> dict[str, Any]:
-    """The properties of a bucket."""
     properties: dict[str, Any] = stack.resolve(stack.resources("AWS::S3::Bucket")[name]["Properties"])
     return properties
 
