@@ -610,9 +610,25 @@ def test_a_commit_on_another_base_is_refused_with_force_too(
 ) -> None:
     mine = locked(cloud)
     upload_id = uploaded(cloud, mine, state(2), serial=2, force=force)
-    write(cloud, mine, state(1))
+    moto.direct.put_object(Bucket=CLOUD_BUCKET, Key=STATE_KEY, Body=state(1))  # by another program
     assert error(commit(cloud, upload_id)) == (409, "base_changed")
     assert versions(moto, before) == 1
+
+
+def test_of_two_uploads_of_a_holder_the_newer_serial_wins_unless_it_is_forced(
+    cloud: Handle, moto: Server, before: int
+) -> None:
+    mine = locked(cloud)
+    older, newer = (uploaded(cloud, mine, state(serial), serial=serial) for serial in (1, 2))
+    forced = uploaded(cloud, mine, state(3), serial=3, force=True)
+    data(commit(cloud, older))  # one of which the holder was told nothing, and which lands late
+    data(commit(cloud, newer))
+    assert error(commit(cloud, older)) == (409, "upload_missing")
+    assert error(commit(cloud, forced)) == (409, "base_changed")
+    late = uploaded(cloud, mine, state(4), serial=4)
+    write(cloud, mine, state(5), serial=5)
+    assert error(commit(cloud, late)) == (409, "serial_not_newer")
+    assert versions(moto, before) == 3
 
 
 def test_a_version_that_was_never_acknowledged_does_not_stop_the_holder(cloud: Handle, moto: Server) -> None:

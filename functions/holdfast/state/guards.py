@@ -93,6 +93,10 @@ def check_base(current: CurrentState | None, lock: HeldLock | None, upload: Uplo
     version = (current.version.version_id, current.version.etag) if current else None
     if version == upload.base or (current is not None and was_never_acknowledged(current, lock)):
         return
+    # An earlier commit of this very holder, whose outcome they were not told, can land after this upload was
+    # created. Serials tell which of the two is newer, unless a forced write leaves them out.
+    if current is not None and not upload.force and was_written_under(current, lock):
+        return
     raise BaseChanged(
         "The state has changed since this write was begun, which was made from the version before. Nothing "
         "was written. Keep errored.tfstate, pull the current state, compare, then push or apply again."

@@ -567,6 +567,9 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         ),
     },
     Invariant.FOLLOWED: {
+        "a late commit of its own keeps the holder's next one out": _at(
+            "cloud-long-apply 210", Condition(_CHECK_BASE, "was_written_under", "False")
+        ),
         "a delete takes time of its own to release its lock": _at(
             "cloud-delete 100", WithoutKey(_DELETE, "seconds")
         ),
