@@ -247,7 +247,7 @@ PLANS: Final = (
     _plan("cloud-two-applies", [_CLOUD, Client("B", clients.cloud_apply)], "100 010", "110 200"),
     _plan("cloud-beside-http", [_CLOUD, _B], "100 010", "110 200"),
     _plan("cloud-first-state", [_CLOUD, _B], "100", "110", before=_recorded),
-    _plan("cloud-long-apply", [Client("A", clients.cloud_apply_with_two_saves)], "110", "220"),
+    _plan("cloud-long-apply", [Client("A", clients.cloud_apply_with_two_saves)], "110", "210 120 220"),
     _plan("cloud-broken-lock", [_CLOUD, _NAMING], "100 010 001", "110 101 200"),
     _plan("cloud-broken-lock-gap", [Client("A", clients.cloud_apply_with_a_gap), _NAMING], "000", "010 110"),
     _plan("cloud-broken-lock-digests", [_CLOUD, _NAMING], "000", "010 110", before=_digests),
