@@ -24,23 +24,17 @@ time = form.time
 
 
 def answer(document: Document) -> Payload:
-    """Return a document as the body of a response."""
     return Payload(json.dumps(form.write(document)), is_base64=False)
 
 
 def large(document: Document, *, accepts_gzip: bool) -> Payload:
-    """Return a document as the body of a response that can be long.
-
-    Raises:
-        TooLarge: no form of it is small enough.
-    """
+    """Return the body of a response that can be long; `TooLarge` if no form of it is small enough."""
     text = json.dumps(form.write(document), ensure_ascii=False, separators=(",", ":"))
     # A lone surrogate, which JSON can escape, has no other form.
     return payload.encode(text.encode(errors="backslashreplace"), accepts_gzip=accepts_gzip)
 
 
 def error(raised: HoldfastError) -> tuple[int, Payload]:
-    """Return the status and the document of an error."""
     if isinstance(raised, Locked):
         return raised.status, answer(
             v1.LockedError(error=raised.code, message=raised.text, lock=raised.holder)
@@ -78,7 +72,6 @@ def freeze(placed: Freeze) -> v1.PlacedFreeze:
 
 
 def states(page: catalog.Page) -> v1.StatePage:
-    """Return a page of states."""
     return v1.StatePage(
         states=tuple(
             v1.StateItem(
@@ -95,7 +88,6 @@ def states(page: catalog.Page) -> v1.StatePage:
 
 
 def locks(page: catalog.Page) -> v1.LockPage:
-    """Return a page of locks."""
     locked = ((item.name, item.lock) for item in page.items if item.lock)
     return v1.LockPage(locks=tuple(_listed(name, held) for name, held in locked), next=page.next)
 
@@ -107,7 +99,6 @@ def _listed(name: StateName, held: HeldLock) -> v1.ListedLock:
 
 
 def state(name: StateName, found: Description, *, has_record: bool) -> v1.StateDescription:
-    """Return one state as it is now."""
     current = found.current
     version = current.version if current else None
     # Holdfast noted what the document says; of another program's version the document alone tells.
@@ -146,7 +137,6 @@ def _revision(current: Current | None) -> tuple[int | None, str | None]:
 
 
 def history(name: StateName, page: History) -> v1.VersionPage:
-    """Return a page of the history of a state."""
     return v1.VersionPage(name=name.value, versions=tuple(map(_version, page.versions)), next=page.next)
 
 
@@ -168,7 +158,6 @@ def _version(version: Version) -> v1.Version:
 
 
 def resolved(name: StateName, reference: Reference, resolution: Resolution) -> v1.Resolved:
-    """Return what a reference means."""
     return v1.Resolved(
         name=name.value,
         reference=reference.text,

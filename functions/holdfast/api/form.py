@@ -27,14 +27,7 @@ class Presence(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a schema says of a member beside its type.
-
-    Attributes:
-        words: those that this version knows; another version may send others.
-        pattern: a regular expression.
-        min_length: in characters.
-        max_length: the same.
-    """
+    """What a schema says of a member beside its type: the `words` of this version, lengths in characters."""
 
     words: tuple[str, ...] = ()
     pattern: str | None = None
@@ -47,7 +40,6 @@ Number = Annotated[int | None, Presence.NEVER_NULL]
 Flag = Annotated[bool | None, Presence.NEVER_NULL]
 
 Json = Mapping[str, Any]
-"""A JSON object."""
 
 _D = TypeVar("_D", bound="Document")
 
@@ -56,8 +48,7 @@ _D = TypeVar("_D", bound="Document")
 class Document:
     """A JSON object of the API. Its members have the names of its fields, without an underscore at the end.
 
-    Attributes:
-        raw: the object that it was read from, with members that this version does not know; else empty.
+    `raw` is what it was read from, with members that this version does not know; else empty.
     """
 
     raw: Json = field(default_factory=dict, kw_only=True)
@@ -77,7 +68,6 @@ def text(value: object) -> str:
 
 
 def write(document: Document) -> dict[str, Any]:
-    """Return the JSON object of a document."""
     values = ((member, getattr(document, member.attribute)) for member in members(type(document)))
     return {
         member.name: _plain(value)
@@ -87,15 +77,10 @@ def write(document: Document) -> dict[str, Any]:
 
 
 def read(kind: type[_D], value: object) -> _D:
-    """Read a document.
+    """Read a document of this class. A JSON value that is no object has no members.
 
-    Args:
-        kind: its class.
-        value: the JSON value; another one than an object has no members.
-
-    Returns:
-        The document. A member that is missing is None, a text or a list empty. One of another type is the
-        same; where a text is expected, it is the JSON of what is there.
+    A member that is missing is None, a text or a list empty. One of another type is the same; where a text is
+    expected, it is the JSON of what is there.
     """
     raw = value if isinstance(value, dict) else {}
     return kind(**{each.attribute: each.read(raw.get(each.name)) for each in members(kind)}, raw=raw)
@@ -103,15 +88,7 @@ def read(kind: type[_D], value: object) -> _D:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a document, as its class declares it.
-
-    Attributes:
-        name: in JSON.
-        attribute: the name of the field.
-        type: without what it is annotated with.
-        notes: what it is annotated with.
-        read: reads its JSON value.
-    """
+    """A member of a document: `name` is that in JSON, `type` lacks the annotations, which are `notes`."""
 
     name: str
     attribute: str
@@ -121,13 +98,11 @@ class Member:
 
 
 def members(kind: type[Document]) -> Sequence[Member]:
-    """Return the members of a document, in their order."""
     key: Any = kind  # mypy takes a class of frozen dataclasses for one that has no hash
     return _members(key)
 
 
 def names(kind: type[Document]) -> list[str]:
-    """Return the names of the members of a document."""
     return [member.name for member in members(kind)]
 
 
@@ -157,7 +132,6 @@ def _plain(value: object) -> object:
 
 
 def _reader(type_: Any) -> Callable[[object], object]:
-    """Return what reads a value of a type."""
     if get_origin(type_) is UnionType:
         [given] = [each for each in get_args(type_) if each is not NoneType]
         read_given = _reader(given)

@@ -34,10 +34,9 @@ class Listed:
     """A state, or a lock without one, as a list shows it.
 
     Attributes:
-        size: bytes of the current version; None if there is none.
+        size: in bytes; None if there is no current version.
         modified: when that was written, or the state deleted; None if there is only a lock.
         deleted: whether the newest entry of its history is a delete marker.
-        lock: the lock that is held, None if none is.
     """
 
     name: StateName
@@ -49,11 +48,9 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of states or locks.
+    """A page of states or locks that the caller's scope covers; there may be none although pages follow.
 
-    Attributes:
-        items: those that the caller's scope covers; there may be none although pages follow.
-        next: the cursor of the next page; None if the caller may see nothing that follows.
+    `next` is None if the caller may see nothing that follows.
     """
 
     items: Sequence[Listed]
@@ -62,27 +59,16 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a list of keys told of a name.
-
-    Attributes:
-        listed: the state; without size and time if only its lock was met.
-        is_locked: whether the key of its lock was met.
-    """
+    """What a list of keys told of a name; the state is without size and time if only its lock was met."""
 
     listed: Listed
     is_locked: bool = False
 
 
 def states(store: Store, prefix: str) -> Iterator[StateName]:
-    """List the names of the current states that begin with a prefix, in order of their keys.
+    """List the names of current states that begin with a prefix, such as `network/`, in order of their keys.
 
     What another program put there under no state's name is left out.
-
-    Args:
-        prefix: what the names begin with, such as `network/`.
-
-    Raises:
-        StorageRefused: S3 denies the function access.
     """
     for key in store.list_keys(_FOLDER + prefix):
         name = _state_of(key)
@@ -99,13 +85,9 @@ def page_of_states(
     and its lock, one more on each of both pages. `walk` says when the list takes more.
 
     Args:
-        prefix: what the names begin with, such as `network/`; empty for all.
-        cursor: `next` of the page before; None for the first.
+        prefix: what the names begin with, such as `network/`; empty for all. `InvalidRequest` if none can.
         caller: only states whose outputs they may read are listed.
         page_size: the most keys of a page.
-
-    Raises:
-        InvalidRequest: prefix or cursor break a rule.
     """
     after = _begin("states", prefix, cursor, caller)
     walked = _walk_keys(store, prefix, after, caller, page_size)
@@ -116,21 +98,9 @@ def page_of_states(
 def page_of_names(
     store: Store, pattern: str, cursor: str | None, caller: Caller, *, page_size: int = PAGE
 ) -> tuple[Sequence[StateName], str | None]:
-    """List the names of states, and of locks whose state does not exist yet, that a pattern matches.
+    """List the names that a pattern matches, as in a scope: those that `page_of_states` lists.
 
-    Args:
-        store: the bucket.
-        pattern: as in a scope.
-        cursor: `next` of the page before; None for the first.
-        caller: only states whose outputs they may read are listed.
-        page_size: the most keys of a page.
-
-    Returns:
-        The names, and the cursor of the next page; None if there is none.
-
-    Raises:
-        InvalidRequest: pattern or cursor break a rule.
-        OutcomeUnknown: S3 did not respond in time.
+    With them comes the cursor of the next page; None if there is none.
     """
     try:
         check_pattern(pattern)
@@ -148,16 +118,8 @@ def page_of_deleted(
 ) -> Page:
     """List states whose newest entry is a delete marker, with the locks that are held on them.
 
-    It takes one request for each thousand versions and delete markers, and one for each lock.
-
-    Args:
-        prefix: as for `page_of_states`.
-        cursor: as for `page_of_states`.
-        caller: as for `page_of_states`.
-        page_size: as for `page_of_states`; the keys of states that are not deleted count.
-
-    Raises:
-        InvalidRequest: prefix or cursor break a rule.
+    It takes one request for each thousand versions and delete markers, and one for each lock. The arguments
+    are those of `page_of_states`; the keys of states that are not deleted count.
     """
 
     def list_newest(beginning: str, place: str) -> tuple[list[tuple[str, HistoryEntry]], str | None]:
@@ -180,18 +142,9 @@ def page_of_deleted(
 def page_of_locks(
     store: Store, prefix: str, cursor: str | None, caller: Caller, *, page_size: int = PAGE
 ) -> Page:
-    """List the locks that are held, the oldest of the page first.
+    """List the locks that are held, the oldest of the page first; arguments are as for `page_of_states`.
 
     It takes one request for the list of keys, of states and locks, and one for each lock.
-
-    Args:
-        prefix: as for `page_of_states`.
-        cursor: as for `page_of_states`.
-        caller: as for `page_of_states`.
-        page_size: as for `page_of_states`.
-
-    Raises:
-        InvalidRequest: prefix or cursor break a rule.
     """
     after = _begin("locks", prefix, cursor, caller)
     walked = _walk_keys(store, prefix, after, caller, page_size)
@@ -204,8 +157,6 @@ def page_of_locks(
 def _walk_keys(
     store: Store, prefix: str, after: str, caller: Caller, page_size: int, pattern: str = "*"
 ) -> Walked[ListedKey]:
-    """Walk the keys of current states and locks."""
-
     def list_keys(beginning: str, place: str) -> tuple[list[tuple[str, ListedKey]], str | None]:
         listed = store.keys_page(beginning, after=place, page_size=page_size + 1)
         return [(entry.key, entry) for entry in listed.keys], listed.last
@@ -256,11 +207,7 @@ def _can_continue(place: str, places: walk.Places, caller: Caller) -> bool:
 
 
 def _check_prefix(prefix: str) -> None:
-    """Check that names of states can begin so.
-
-    Raises:
-        InvalidRequest: with the rule that the prefix breaks.
-    """
+    """Check that names of states can begin so; `InvalidRequest` has the rule that the prefix breaks."""
     if not _is_beginning(prefix):
         try:
             names.split(prefix)
@@ -284,7 +231,6 @@ def _state_of(key: str) -> StateName | None:
 
 
 def _locked_by(key: str) -> StateName | None:
-    """Return the name of the state whose lock's key it is; None if the key is of anything else."""
     return _named(key, _LOCK_SUFFIX)
 
 
@@ -362,11 +308,7 @@ def _page(kind: str, walked: Walked[_T], items: Sequence[Listed]) -> Page:
 
 
 def _begin(kind: str, prefix: str, cursor: str | None, caller: Caller) -> str:
-    """Return the place after which a page begins; empty for the first.
-
-    Raises:
-        InvalidRequest: prefix or cursor break a rule, or the cursor leads out of prefix or scope.
-    """
+    """Return the place after which a page begins, empty for the first; the cursor may not lead elsewhere."""
     _check_prefix(prefix)
     if cursor is None:
         return ""

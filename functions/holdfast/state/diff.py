@@ -58,8 +58,7 @@ class Attribute:
 
     Attributes:
         path: such as `tags["env"]` or `ingress[0].port`.
-        before: the value as JSON; None if there was none, or it is not told.
-        after: the same of the newer document.
+        before: the value as JSON, as `after`; None if there was none, or it is not told.
         is_sensitive: whether either document marks it, so that it is never told.
     """
 
@@ -72,10 +71,9 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class ResourceChange:
-    """A resource that differs.
+    """A resource that differs; `address` is as clients print it.
 
     Attributes:
-        address: as clients print it.
         moved_from: its address in the older document if it was moved.
         tainted: whether it became tainted; None if it is as tainted as before.
         attributes: those that differ; of a resource that was added or removed only if values are asked for.
@@ -102,13 +100,7 @@ class OutputChange:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """What differs between two state documents.
-
-    Attributes:
-        encrypted: whether the client encrypted either; then their content cannot be compared.
-        resources: by address.
-        outputs: by name.
-    """
+    """What differs, by address or name; nothing can be compared if the client `encrypted` either document."""
 
     before: StateDocument
     after: StateDocument
@@ -118,7 +110,6 @@ class Diff:
 
     @property
     def lineage_changed(self) -> bool:
-        """Whether the documents belong to different histories."""
         return not self.before.revision.same_lineage(self.after.revision)
 
     @property
@@ -133,11 +124,10 @@ def compare(before: bytes, after: bytes, *, values: bool = False, max_told: int 
 
     Args:
         values: whether to show values that neither document marks as sensitive.
-        max_told: about how many characters to show.
+        max_told: about how many characters to show; `TooLarge` if more differs.
 
     Raises:
         UnreadableVersion: one is not a state document of version 4 of the format; the message says which.
-        TooLarge: more differs than that.
     """
     with _reading("from"):
         head_before = document.parse(before)
@@ -244,7 +234,6 @@ def _kind(before: object, after: object) -> Change:
 
 
 def _resources(older: Tracking, newer: Tracking, telling: _Telling) -> Iterator[ResourceChange]:
-    """Yield the resources that differ, by address."""
     moved = _moved(older, newer)
     left = set(moved.values())  # addresses that the older document has for what is elsewhere now
     for address in sorted(older.objects.keys() | newer.objects.keys()):
@@ -348,8 +337,7 @@ def _attributes(before: Tracked | None, after: Tracked | None, telling: _Telling
 class _Part:
     """A part of the attributes, in both documents.
 
-    Attributes:
-        secrets: texts that are sensitive elsewhere in these attributes. A provider copies some, unmarked.
+    `secrets` are texts that are sensitive elsewhere in these attributes. A provider copies some, unmarked.
     """
 
     path: _Path
@@ -505,7 +493,6 @@ def _part(value: Any, step: Any) -> Any:
 
 
 def _has_parts(value: object) -> bool:
-    """Return whether this is an object or a list with something in it."""
     return isinstance(value, dict | list) and bool(value)
 
 

@@ -26,18 +26,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """The revision of a state document.
-
-    Attributes:
-        serial: rises with every change.
-        lineage: names the history; empty matches any.
-    """
+    """The revision of a state document: the serial rises with every change, an empty lineage matches any."""
 
     serial: int
     lineage: str
 
     def same_lineage(self, other: "Revision") -> bool:
-        """Return whether both belong to one history; an empty lineage belongs to any."""
         return self.lineage == other.lineage or not self.lineage or not other.lineage
 
 
@@ -60,7 +54,6 @@ class Source:
 
     @classmethod
     def parse(cls, body: bytes) -> "Source":
-        """Parse a document."""
         members = _members(body)
         return cls(body, _read(_values(members)), "encrypted_data" in members, members["serial"])
 
@@ -75,13 +68,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How much a state document tracks.
-
-    Attributes:
-        managed: instances of resources.
-        data: instances of data sources.
-        outputs: of the root module.
-    """
+    """How much a state tracks: instances of resources and of data sources, and outputs of the root module."""
 
     managed: int
     data: int
@@ -92,8 +79,7 @@ class Counts:
 class Summary:
     """A state document without its content.
 
-    Attributes:
-        counts: None if it is encrypted, or its resources are not where version 4 has them.
+    `counts` is None if it is encrypted, or its resources are not where version 4 has them.
     """
 
     document: StateDocument
@@ -106,8 +92,8 @@ class Output:
     """An output of a state document.
 
     Attributes:
-        value: as the text in the document: Python would round long numbers.
-        type: as the text in the document; empty if it says none.
+        value: as the text in the document, as `type`: Python would round long numbers.
+        type: empty if it says none.
         sensitive: whether a client shows the value only when asked.
     """
 
@@ -224,8 +210,7 @@ def _output(whole: bytes) -> Output:
 def outputs_only(body: bytes) -> bytes:
     """Reduce a state document to version, terraform_version, serial, lineage and outputs.
 
-    Raises:
-        NotAllowed: it is encrypted, so its outputs cannot be told from the rest.
+    `NotAllowed` if it is encrypted, so that its outputs cannot be told from the rest.
     """
     document = _members(body)
     _read(_values(document))

@@ -43,11 +43,7 @@ COMPARED_BY_CLIENT: Final = frozenset({"state-push", "migration destination stat
 
 
 def check_lock(lock: HeldLock | None, lock_id: str | None, caller: Caller, *, require_lock: bool) -> None:
-    """Decide whether a write may go ahead under the lock that was read.
-
-    Raises:
-        Locked: also if the client named no lock.
-    """
+    """Decide whether a write may go ahead under a lock; `Locked` also if the client named no lock."""
     if lock is not None:
         # The ID alone proves nothing: everybody who is refused learns it. Nobody writes under a freeze.
         if lock.freeze or lock.info.id != lock_id or lock.principal != caller.principal:
@@ -62,13 +58,9 @@ def check_lock(lock: HeldLock | None, lock_id: str | None, caller: Caller, *, re
 
 
 def check_same_lock(first: LockIdentity | None, lock: HeldLock | None, lock_id: str | None) -> None:
-    """Decide whether the lock that was read is still the very same lock object, or still none.
+    """Decide whether the lock that was read is still the very same lock object as at first, or still none.
 
-    Args:
-        first: the lock of the first reading.
-
-    Raises:
-        LockLost: also where the other lock object has the same document.
+    `LockLost` also where the other lock object has the same document.
     """
     if identity(lock) != first:
         raise _lock_lost(lock_id)
@@ -86,9 +78,7 @@ def check_upload_lock(lock: HeldLock | None, upload: Upload) -> None:
 def check_base(current: CurrentState | None, lock: HeldLock | None, upload: Upload) -> None:
     """Decide whether an upload may be written over the current state.
 
-    Raises:
-        BaseChanged: the upload builds on another state, and the current one counts: its writer was not told
-            otherwise.
+    `BaseChanged` only if the current one counts: its writer was not told otherwise.
     """
     version = (current.version.version_id, current.version.etag) if current else None
     if version == upload.base or (current is not None and was_never_acknowledged(current, lock)):
@@ -132,9 +122,7 @@ def check_succession(
 ) -> None:
     """Decide whether a revision may follow the current state: same lineage, higher serial.
 
-    Raises:
-        SerialNotNewer: the serial is not higher than the last acknowledged one.
-        UnreadableState: the current object is not a state document, so there is nothing to compare with.
+    `SerialNotNewer` compares the serial with the last acknowledged one.
     """
     if current is None or current.version.size == 0:
         return
@@ -179,10 +167,7 @@ def was_never_acknowledged(current: CurrentState, lock: HeldLock | None) -> bool
 
 
 def last_acknowledged_revision(current: CurrentState | None, lock: HeldLock | None) -> Revision | None:
-    """Return the last acknowledged revision.
-
-    It is stored with the next version, so that an unacknowledged write in between cannot lower it.
-    """
+    """Return the revision that the next version notes: no unacknowledged write in between can lower that."""
     if current is None:
         return None
     return current.superseded if was_never_acknowledged(current, lock) else current.revision

@@ -23,7 +23,6 @@ PAGE: Final = 20
 """Versions and delete markers of a page."""
 
 _AT_ONCE: Final = 8
-"""How many versions are read at the same time."""
 
 _LONGEST_ID: Final = 200
 """Characters of the ID of a version; S3's have 32."""
@@ -42,12 +41,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a state, or a delete marker.
+    """A version of a state, or a delete marker, which has no status.
 
-    Attributes:
-        metadata: what Holdfast noted with the version; empty for a delete marker and another program's.
-        noted: the same, parsed; None where that is empty.
-        status: None for a delete marker.
+    `metadata` is what Holdfast noted with the version, `noted` the same, parsed; for a delete marker and
+    another program's version the first is empty and the second None.
     """
 
     entry: HistoryEntry
@@ -58,12 +55,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A page of the history of a state.
-
-    Attributes:
-        versions: newest first.
-        next: the cursor of the next page; None if there is none.
-    """
+    """A page of the history, newest first; `next` is the cursor of the next page, None if there is none."""
 
     versions: Sequence[Version]
     next: str | None
@@ -87,13 +79,10 @@ class _Newer:
 def page(
     store: Store, name: StateName, cursor: str | None, caller: Caller, *, page_size: int = PAGE
 ) -> History:
-    """Read a page of the history.
+    """Read a page of the history, without versions that S3 removes meanwhile.
 
     It takes one request for the list, one for each version on the page, and one for the lock or, on a later
     page, for the version before the page's first.
-
-    Returns:
-        The page. Versions that S3 removes meanwhile are left out.
     """
     caller.require(Action.READ, name)
     newer, after = _begin(name, cursor)

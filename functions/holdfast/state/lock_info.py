@@ -37,7 +37,6 @@ class LockInfo:
 
     @property
     def id(self) -> str:
-        """Return the lock's ID."""
         return str(self.document["ID"])
 
     @property
@@ -75,13 +74,10 @@ class LockInfo:
 
 
 def of_verb(version: str, caller: Caller, *, operation: str, info: str) -> LockInfo:
-    """Return the lock info of a verb that acquires a lock of its own.
+    """Return the lock info of a verb that acquires a lock of its own: a function of the arguments alone.
 
-    A retry of the verb meets its own lock: the lock info is a function of the arguments alone.
-
-    Args:
-        version: what the verb is about, `<bucket>/<key>?versionId=<id>`.
-        info: what a client that finds the state locked shows its user.
+    `version` is what the verb is about, `<bucket>/<key>?versionId=<id>`, and `info` what a client that finds
+    the state locked shows its user.
     """
     return LockInfo(
         {
@@ -97,9 +93,9 @@ def of_verb(version: str, caller: Caller, *, operation: str, info: str) -> LockI
 
 
 def of_freeze(freeze_id: str, reason: str, until: datetime | None, caller: Caller) -> LockInfo:
-    """Return the lock info of a freeze: every client shows its user `ID` and `Info`, older ones the ID alone.
+    """Return the lock info of a freeze, a function of the arguments alone.
 
-    A retry of the freeze meets its own lock: the lock info is a function of the arguments alone.
+    Every client shows its user `ID` and `Info`, older ones the ID alone.
     """
     ends = f" until {until.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if until else ""
     # An ID that is longer than metadata takes could not be sent back by a client that unlocks.
@@ -119,7 +115,6 @@ def of_freeze(freeze_id: str, reason: str, until: datetime | None, caller: Calle
 
 
 def reason_of_freeze(info: LockInfo) -> str:
-    """Return the reason that the lock info of a freeze shows."""
     return info.text.partition(": ")[2]
 
 
@@ -128,7 +123,6 @@ def _encoded_length(text: str) -> int:
 
 
 def parse(body: bytes) -> LockInfo:
-    """Parse the lock info of a request, of at most `MAX_BYTES`."""
     if len(body) > MAX_BYTES:
         raise TooLarge(f"The lock info has {len(body)} bytes; at most {MAX_BYTES} are accepted.")
     try:
@@ -164,14 +158,10 @@ def _is_plain(value: object) -> bool:
 
 
 def read_stored(body: bytes, *, path: str, created: datetime) -> LockInfo:
-    """Parse a lock object as it is in the bucket, also another program's.
+    """Parse the lock object at `path` (`<bucket>/<key>`), which S3 stored when it was `created`.
 
-    A lock object that is not lock info is a lock all the same: it gets a made-up document that says so,
-    with an ID by which force-unlock can name it.
-
-    Args:
-        path: of the lock object, `<bucket>/<key>`.
-        created: when S3 stored it.
+    A lock object that is not lock info, as another program's, is a lock all the same: it gets a made-up
+    document that says so, with an ID by which force-unlock can name it.
     """
     try:
         document = json_object.parse(body)

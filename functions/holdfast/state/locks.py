@@ -49,10 +49,8 @@ class LockIdentity:
     """Which lock object it is. Two readings saw the same lock if and only if these are equal.
 
     The version ID alone decides in a bucket with versioning: a lock that is acquired again, even with the
-    same document, is another version. Without versioning document and principal are all there is.
-
-    Attributes:
-        lifted: the ID of the freeze that had ended and was removed before; no part of the comparison.
+    same document, is another version. Without versioning document and principal are all there is. `lifted`,
+    no part of the comparison, is the ID of the freeze that had ended and was removed before.
     """
 
     version_id: str
@@ -70,7 +68,6 @@ class Freeze:
     until: datetime | None
 
     def metadata(self) -> dict[str, str]:
-        """Return the metadata of the lock object by which it is a freeze."""
         ends = {"freeze-until": self.until.astimezone(UTC).strftime(_UNTIL)} if self.until else {}
         return {"freeze": self.id, **ends}
 
@@ -103,17 +100,14 @@ class HeldLock:
 
     @property
     def info(self) -> LockInfo:
-        """The holder's lock info."""
         return self.identity.info
 
     @property
     def principal(self) -> str | None:
-        """Who acquired it, or None if another program than Holdfast did."""
         return self.identity.principal
 
 
 def refusal(held: HeldLock) -> Locked:
-    """Return the error for a request that the lock refuses."""
     holder = held.info.for_client()
     freeze = held.freeze
     if freeze is None:
@@ -129,7 +123,6 @@ def refusal(held: HeldLock) -> Locked:
 
 
 def identity(lock: HeldLock | None) -> LockIdentity | None:
-    """Return which lock object was read, None if the state was not locked."""
     return lock.identity if lock else None
 
 
@@ -151,7 +144,6 @@ class ForceUnlocked:
 
 
 def read(store: Store, name: StateName) -> HeldLock | None:
-    """Read the lock, or None if the state is not locked."""
     found = store.read(name.lock_key)
     if found is None:
         return None
@@ -165,7 +157,6 @@ def read(store: Store, name: StateName) -> HeldLock | None:
 def acquire(
     store: Store, name: StateName, body: bytes, caller: Caller, *, declared_only: bool = False
 ) -> LockIdentity:
-    """Acquire the lock for a client."""
     caller.require(Action.LOCK, name)
     info = lock_info.parse(body)
     if info.operation == lock_info.FREEZE:
@@ -226,15 +217,10 @@ def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Relea
 
     Which of the two is meant shows in the body: the document that acquired the lock releases it; nothing
     (Terraform's `force-unlock`), only an ID (OpenTofu's), or the ID with another document or caller is
-    a force-unlock.
-
-    Returns:
-        `Released` also when somebody else has locked since: there is nothing left to release.
+    a force-unlock. It is `Released` also when somebody else has locked since: nothing is left to release.
 
     Raises:
-        NotAllowed: the caller may not unlock this state, or not force it.
-        InvalidLockInfo, TooLarge: the body is neither empty nor lock info.
-        LockNotMatched: a force-unlock does not mean the lock that is held now.
+        NotAllowed: also if the caller may unlock, but not force it.
         UnlockOutcomeUnknown: S3 did not decide a force-unlock that names no ID.
     """
     caller.require(Action.UNLOCK, name)
@@ -266,9 +252,7 @@ def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Relea
 
 
 def release_exactly(store: Store, name: StateName, info: LockInfo, caller: Caller) -> Released:
-    """Release the lock that was acquired with this very document, for a protocol that tells it from a
-    force-unlock.
-    """
+    """Release the lock acquired with this very document, where a protocol tells that from a force-unlock."""
     caller.require(Action.UNLOCK, name)
     held = read(store, name)
     if held is None:
@@ -281,16 +265,10 @@ def release_exactly(store: Store, name: StateName, info: LockInfo, caller: Calle
 
 
 def force_unlock_version(store: Store, name: StateName, version_id: str, caller: Caller) -> ForceUnlocked:
-    """Force-unlock the lock object that the client has seen. A retry never meets another one.
+    """Force-unlock the lock object that the client has seen, or none if `version_id` is empty.
 
-    Args:
-        version_id: empty if the client saw no lock.
-
-    Returns:
-        `ForceUnlocked` also when that lock is gone and none is held.
-
-    Raises:
-        LockNotMatched: also if this lock is too young.
+    A retry never meets another one: it is `ForceUnlocked` also when that lock is gone and none is held.
+    `LockNotMatched` also if this lock is too young.
     """
     caller.require(Action.FORCE_UNLOCK, name)
     if not is_unique(version_id):
@@ -318,13 +296,9 @@ def break_exactly(
 ) -> ForceUnlocked:
     """Remove the lock that is named by ID and version, and no other, however late the request arrives.
 
-    IDs recur: an acquire can arrive late, and some verbs make theirs of what they are about.
-
-    Returns:
-        `ForceUnlocked` also when the state is not locked any more.
-
-    Raises:
-        LockNotMatched: also if the bucket does not tell locks apart.
+    IDs recur: an acquire can arrive late, and some verbs make theirs of what they are about. It is
+    `ForceUnlocked` also when the state is not locked any more, `LockNotMatched` also if the bucket does not
+    tell locks apart.
     """
     caller.require(Action.FORCE_UNLOCK, name)
     held = read(store, name)
@@ -358,11 +332,7 @@ def break_exactly(
 def unfreeze(store: Store, name: StateName, freeze_id: str) -> HeldLock | None:
     """Remove the freeze that is named for a caller who is allowed to, and nothing else.
 
-    Returns:
-        The freeze; None if the state is not locked any more.
-
-    Raises:
-        NotFrozen: the lock is not a freeze. It stays.
+    It returns None if the state is not locked any more, and raises `NotFrozen` if the lock is no freeze.
     """
     held = read(store, name)
     if held is None:
@@ -391,7 +361,6 @@ def _with_path(info: LockInfo, store: Store, name: StateName) -> LockInfo:
 
 
 def _was_acquired_with(held: HeldLock, info: LockInfo, caller: Caller) -> bool:
-    """Return whether that caller acquired the lock with that very document."""
     return held.info == info and held.principal == caller.principal
 
 
@@ -468,11 +437,8 @@ def _remove_if(
 ) -> bool | None:
     """Remove the lock object that was read if it is meant, and no other that may lie there by now.
 
-    Args:
-        freeze_id: the freeze that is meant; None where a freeze must stay.
-
-    Returns:
-        Whether a delete marker was created; None if the lock is another one, which stays.
+    A freeze must stay where `freeze_id` is None. It returns whether a delete marker was created; None if the
+    lock is another one, which stays.
     """
     if (held.freeze.id if held.freeze else None) != freeze_id or not is_meant(held):
         return None

@@ -51,12 +51,7 @@ class Word(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a version is named by.
-
-    Attributes:
-        text: as it was sent.
-        means: a serial, a time, or a word.
-    """
+    """What a version is named by: `text` as it was sent, and what that means: a serial, a time or a word."""
 
     text: str
     means: int | datetime | Word
@@ -70,11 +65,10 @@ class Match:
     """A version, as far as a search remembers it from one request to the next.
 
     Attributes:
-        id: of the version.
         written: in seconds since 1970.
-        serial: of its document; -1 if nothing tells.
-        status: what became of its write; empty for a delete marker.
-        sha256: of its content; empty if nothing tells.
+        serial: -1 if nothing tells.
+        status: empty for a delete marker.
+        sha256: empty if nothing tells.
     """
 
     id: str
@@ -85,7 +79,6 @@ class Match:
 
     @property
     def time(self) -> datetime:
-        """Return when it was written."""
         return datetime.fromtimestamp(self.written, UTC)
 
     def __str__(self) -> str:
@@ -95,12 +88,9 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What a reference means.
+    """What a reference means: `version` is None if the search goes on, with the cursor `next`.
 
-    Attributes:
-        version: the version; None if the search goes on.
-        current: the version that was current when the search began; None if there was none.
-        next: the cursor with which the search goes on; None at its end.
+    `current` was current when the search began; None if there was none.
     """
 
     version: Match | None
@@ -113,12 +103,9 @@ class _Search:
     """What a search knows.
 
     Attributes:
-        name: of the state.
-        reference: what it looks for.
-        current: the current version when it began; None if there was none.
+        current: the version that was current when it began; None if there was none.
         candidate: for a serial, the version that it means so far; for a time, the oldest that counts so far.
-        lowest: the lowest serial so far; -1 before the first.
-        highest: the highest serial so far.
+        lowest: of the serials so far, as `highest`; -1 before the first.
     """
 
     name: StateName
@@ -138,11 +125,6 @@ def _moment(when: datetime) -> str:
 
 
 def parse(text: str) -> Reference:
-    """Parse a reference.
-
-    Raises:
-        InvalidRequest: it breaks a rule.
-    """
     named = text.removeprefix("@")
     for word in Word:
         if text == word.value:
@@ -162,19 +144,7 @@ def resolve(
 ) -> Resolution:
     """Search the history of a state for what a reference means, for `SECONDS` at most.
 
-    Args:
-        store: the bucket.
-        name: of the state.
-        reference: what is looked for.
-        cursor: `next` of the request before; None for the first.
-        caller: a reader.
-
-    Raises:
-        NotAllowed: the caller may not read this state.
-        InvalidRequest: several versions have this serial, and not one content; or no search gave this cursor.
-        NoState: there is no version of this state.
-        NoSuchVersion, NoVersions: no version is meant.
-        OutcomeUnknown: S3 did not respond in time.
+    `InvalidRequest` also if several versions have this serial, and not one content.
     """
     ends = time.monotonic() + SECONDS
     search, place = _begin(name, reference, cursor)
@@ -254,7 +224,6 @@ def _compare(search: _Search, match: Match, serial: int) -> None:
 
 
 def _at_end(search: _Search) -> Match:
-    """Decide at the end of the history."""
     name, reference = search.name, search.reference
     match reference.means:
         case int():

@@ -32,7 +32,7 @@ class Address(NamedTuple):
     """Where an object is, in the order in which people look for it.
 
     Attributes:
-        module: path of the module; empty for the root.
+        module: empty for the root.
         mode: `managed` or `data`.
         key: of the instance: its rank among keys of several types, its number, its text.
         deposed: ID of a deposed object; empty for the current one.
@@ -67,14 +67,13 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tracked:
-    """An object that a state tracks.
+    """An object that a state tracks: a resource if it `is_managed`, else a data source.
 
     Attributes:
         identity: None if nothing tells it from others.
-        is_managed: whether it is a resource and not a data source.
         is_tainted: whether the next apply replaces it.
         attributes: as the document has them; numbers are exact.
-        sensitive: which of them are sensitive, as the document has it.
+        sensitive: which of them are, as the document has it.
     """
 
     identity: Identity | None
@@ -85,7 +84,6 @@ class Tracked:
 
     @property
     def marks(self) -> Marks:
-        """The sensitive parts of the attributes."""
         return sensitivity.marks(self.attributes, self.sensitive)
 
     @property
@@ -104,12 +102,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Tracking:
-    """What a state document tracks.
-
-    Attributes:
-        objects: by address, without those that both documents write alike.
-        identities: how many objects have each, all of them.
-    """
+    """What is tracked: `objects` lacks those that both documents write alike, `identities` counts all."""
 
     objects: Mapping[Address, Tracked]
     identities: Counter[Identity]
@@ -118,8 +111,7 @@ class Tracking:
 def outline(body: bytes) -> tuple[list[bytes], Mapping[str, Output]]:
     """Return the resources of a state document as it writes them, and its outputs.
 
-    Raises:
-        InvalidState: it is not of version 4 of the format, or its resources are no list.
+    `InvalidState` also if it is not of version 4 of the format, or its resources are no list.
     """
     try:
         members = json_object.members(body)
@@ -142,13 +134,9 @@ def outline(body: bytes) -> tuple[list[bytes], Mapping[str, Output]]:
 
 
 def tracking(resources: Sequence[bytes], common: frozenset[bytes]) -> Tracking:
-    """Return what the resources of a state document track.
+    """Return what resources track, without those `common` ones that both documents write alike, each once.
 
-    Args:
-        common: the resources that the other document writes alike, each once.
-
-    Raises:
-        InvalidState: a member is missing or of a wrong type, or an address occurs twice.
+    `InvalidState` if a member is missing or of a wrong type, or an address occurs twice.
     """
     objects: dict[Address, Tracked] = {}
     seen: set[Address] = set()
