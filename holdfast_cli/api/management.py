@@ -29,12 +29,7 @@ MOST_PAGES: Final = 100_000
 
 
 class ApiError(CommandError):
-    """The API refuses a request.
-
-    Attributes:
-        status: of HTTP.
-        code: its word for the reason.
-    """
+    """The API refuses a request; `code` is its word for the reason."""
 
     def __init__(self, line: str, response: Response) -> None:
         super().__init__(line)
@@ -44,13 +39,7 @@ class ApiError(CommandError):
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """The management API of a team.
-
-    Attributes:
-        address: the API's base URL, without a trailing slash.
-        authorization: the header that signs requests in.
-        source: where the credentials come from, for a sentence.
-    """
+    """The management API of a team; `source` says where the credentials come from, for a sentence."""
 
     address: str
     authorization: str = field(repr=False)
@@ -58,21 +47,13 @@ class Api:
 
     @property
     def host(self) -> str:
-        """Return the host that the address names, with its port."""
         return urlsplit(self.address).netloc
 
     def get(self, kind: type[_D], route: str, name: object = None, **query: str | None) -> _D:
-        """Ask for a document.
+        """Ask for a document, `name` being the state that it is about.
 
-        Args:
-            kind: the class of the document.
-            route: below the root of the management API.
-            name: of the state, if the route is about one.
-            query: its parameters; those that are None or empty are left out.
-
-        Raises:
-            ApiError: the API refuses it.
-            CommandError: the API does not respond, or is not this one.
+        A route is below the root of the management API; parameters that are None or empty are left out.
+        `ApiError` if the API refuses it, `CommandError` also if it is another API.
         """
         return self._document(kind, self._send("GET", _path(route, name, query)), name)
 
@@ -87,18 +68,8 @@ class Api:
     ) -> _D:
         """Ask for a change. It is sent again if its response is lost, with the same IDs.
 
-        Args:
-            kind: the class of the document that is returned.
-            method: of HTTP.
-            route: below the root of the management API.
-            name: of the state.
-            document: the body, if there is one.
-            query: as of `get`.
-
-        Raises:
-            ApiError: the API refuses it.
-            CommandError: as by `get`; the change may have been made.
-            KeyboardInterrupt: with a note that it may have been made.
+        `query` and errors are as those of `get`. After a `CommandError` or a `KeyboardInterrupt`, whose note
+        says so, the change may have been made.
         """
         body = b"" if document is None else json.dumps(form.write(document)).encode()
         look = f"`holdfast state show {name}` shows what is so now."
@@ -115,11 +86,8 @@ class Api:
     def content(self, name: object, version: str | None) -> tuple[bytes, str]:
         """Return the bytes of a state, and the ID of their version.
 
-        A redirect is followed over https or to this machine only, and without the credentials.
-
-        Raises:
-            ApiError: the API refuses it.
-            CommandError: the API or what it leads to does not respond, or leads to where nothing is fetched.
+        A redirect is followed over https or to this machine only, and without the credentials; it is a
+        `CommandError` if it leads elsewhere.
         """
         found = self._send("GET", _path("content", name, {"version": version}), redirects=True)
         version_id = plain(found.headers.get("holdfast-version", ""))
@@ -146,16 +114,8 @@ class Api:
     ) -> Generator[_D, None, None]:
         """Yield the items of a list, a page at a time.
 
-        Args:
-            kind: the class of an item.
-            route: below the root of the management API.
-            items: the member of a page that holds its items, and what they are called.
-            name: of the state, if the route is about one.
-            query: as of `get`.
-
-        Raises:
-            ApiError: the API refuses a page.
-            CommandError: as by `get`; or the pages have no end.
+        `items` is the member of a page that holds them, and what they are called. The rest is as for `get`;
+        `CommandError` also if the pages have no end.
         """
         cursor, count, seen = None, 0, set[str]()
         shown = Progress()
@@ -194,14 +154,12 @@ class Api:
         return document
 
     def _not_understood(self) -> str:
-        """Return the line about a response that this command cannot read."""
         return (
             f"{self.host} responds with something else than the management API does: check the address, and "
             f"that this command has the version of what is deployed.{http.version_skew(self.address)}"
         )
 
     def _refusal(self, response: Response, name: object) -> CommandError:
-        """Return the error for a response that is not a success."""
         status, code = response.status, response.text("error")
         said = plain(response.text("message")) if code else ""
         match status:

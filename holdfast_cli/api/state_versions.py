@@ -13,12 +13,8 @@ from holdfast_cli.terminal import output
 def resolve(api: Api, name: object, reference: str) -> tuple[v1.ResolvedVersion, v1.ResolvedVersion | None]:
     """Ask which version a reference means, until the API has searched the whole history.
 
-    Returns:
-        The version, and the one that was current when the search began; None if there was none.
-
-    Raises:
-        ApiError: there is no such version, or there are several.
-        CommandError: as by `Api.get`.
+    With it comes the version that was current when the search began; None if there was none. `ApiError` if
+    there is no such version, or if there are several.
     """
     cursor, seen = None, set[str | None]()
     progress = output.Progress()
@@ -36,13 +32,10 @@ def resolve(api: Api, name: object, reference: str) -> tuple[v1.ResolvedVersion,
 
 
 def exact_id(api: Api, name: object, reference: Reference | None) -> tuple[str | None, str | None]:
-    """Resolve what may name a version. What a reference means is told on standard error.
+    """Resolve what may name a version, as `resolve`. What a reference means is told on standard error.
 
     Returns:
         Its ID, None if none is named; and the ID of the version that was current, None if nothing told it.
-
-    Raises:
-        ApiError, CommandError: as by `resolve`.
     """
     if reference is None or reference.is_id:
         return (reference.sent if reference else None), None
@@ -52,11 +45,7 @@ def exact_id(api: Api, name: object, reference: Reference | None) -> tuple[str |
 
 
 def with_id(api: Api, name: object, version_id: str) -> v1.Version:
-    """Look a version up in the history of a state; one that the history lacks has its ID alone.
-
-    Raises:
-        ApiError, CommandError: as by `Api.pages`.
-    """
+    """Look a version up in the history of a state; one that the history lacks has its ID alone."""
     absent = form.read(v1.Version, {"version": version_id})
     with closing(api.pages(v1.Version, "versions", "versions", name)) as history:
         return next((each for each in history if each.version == version_id), absent)

@@ -15,7 +15,6 @@ VERSION is the ID of a version, as `holdfast state history` shows it; or its ser
 as @12; or a time, as @2026-11-20T14:00, which means the version that was current
 then; or @previous, the newest before the current one that was acknowledged. A time
 without an offset is local, a date alone is its 00:00."""
-"""What a version is named by."""
 
 _SERIAL: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 _TIME: Final = re.compile(
@@ -28,12 +27,7 @@ _ID: Final = re.compile(r"[!-~]{1,1024}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a version is named by.
-
-    Attributes:
-        typed: as it was typed.
-        sent: as the API is asked: a time in UTC.
-    """
+    """What a version is named by, as it was typed and as it is sent: a time in UTC."""
 
     typed: str
     sent: str
@@ -48,11 +42,7 @@ class Reference:
 
 
 def reference(value: str) -> Reference:
-    """Parse what a version is named by.
-
-    Raises:
-        ArgumentTypeError: it is neither an ID nor a serial nor a time that has passed.
-    """
+    """Parse what a version is named by: `ArgumentTypeError` if it is no ID, no serial and no past time."""
     named = value.removeprefix("@")
     if value == named:
         if _SERIAL.fullmatch(value):
@@ -76,11 +66,7 @@ def reference(value: str) -> Reference:
 
 
 def local_time(value: str) -> datetime:
-    """Parse a time; one without an offset is local.
-
-    Raises:
-        ArgumentTypeError: it is not one.
-    """
+    """Parse a time; one without an offset is local. `ArgumentTypeError` if it is not one."""
     if _TIME.fullmatch(value):
         with suppress(ValueError, OverflowError, OSError):
             return datetime.fromisoformat(value.upper()).astimezone(UTC)

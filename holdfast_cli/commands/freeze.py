@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _PAUSE: Final = 5.0
 """Seconds between two looks at a lock."""
 _DONE: Final = frozenset({"frozen", "already_frozen", "unfrozen", "not_frozen"})
-"""What counts as done."""
 _OF_ONE_STATE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.LOCKED})
 """Refusals that do not keep from going on with the next state."""
 
@@ -35,11 +34,8 @@ _OF_ONE_STATE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTT
 class _Outcome:
     """What became of one state.
 
-    Attributes:
-        name: of the state.
-        result: `frozen`, `already_frozen`, `unfrozen`, `not_frozen`, `locked` or `failed`.
-        said: a sentence about it.
-        freeze: the freeze that the state has, or had.
+    `result` is `frozen`, `already_frozen`, `unfrozen`, `not_frozen`, `locked` or `failed`, `said` a sentence
+    about it, and `freeze` the freeze that the state has, or had.
     """
 
     name: str
@@ -163,17 +159,13 @@ def _already(name: str, lock: v1.Lock | None) -> _Outcome:
 
 
 def _lock(api: "Api", name: str) -> v1.Lock | None:
-    """Return the lock of a state."""
     return api.get(v1.LockOfState, "locks", name).lock
 
 
 def _acquire(api: "Api", name: str, wanted: v1.Freeze, wait: timedelta | None) -> v1.Frozen:
-    """Ask for a freeze, and wait for the lock if that is wanted.
+    """Ask for a freeze, and wait for the lock if that is wanted: an interrupt then has a note.
 
-    Raises:
-        ApiError: the state is locked or frozen, also after the wait; or the API refuses it.
-        CommandError: the API does not respond.
-        KeyboardInterrupt: while it waits, with a note.
+    `ApiError` if the state is locked or frozen, also after the wait, or if the API refuses it.
     """
     began = time.monotonic()
     progress = output.Progress()
@@ -243,12 +235,7 @@ def _unfreeze_one(api: "Api", name: str, lock: v1.Lock | None) -> _Outcome:
 
 
 def _matching(api: "Api", asked: argparse.Namespace, verb: str) -> list[v1.StateItem]:
-    """Return the states that a pattern matches. If these are all that there are, ask.
-
-    Raises:
-        CommandError: it matches none, or that was not meant.
-        UsageError: it matches all, and there is no terminal to ask on.
-    """
+    """Return the states that a pattern matches; ask, or without a terminal `UsageError`, if these are all."""
     listed = [item for item in api.pages(v1.StateItem, "states", "states") if not item.deleted]
     found = [item for item in listed if rules.covers(asked.states, item.name)]
     if not found:
@@ -272,9 +259,7 @@ def _each(
 ) -> None:
     """Do it to each state, wait for the locked ones if that is wanted, and print what became of them.
 
-    Raises:
-        CommandError: something remains to be done.
-        KeyboardInterrupt: with a note on what remains.
+    `CommandError` if something remains to be done; the note of a `KeyboardInterrupt` says what.
     """
     outcomes: list[_Outcome] = []
     progress = output.Progress()
@@ -302,11 +287,7 @@ def _remaining(states: Sequence[v1.StateItem], outcomes: Sequence[_Outcome]) -> 
 
 
 def _tell(outcomes: Sequence[_Outcome], asked: argparse.Namespace) -> None:
-    """Print what became of the states.
-
-    Raises:
-        CommandError: something remains to be done.
-    """
+    """Print what became of the states; `CommandError` if something remains to be done."""
     left = [outcome for outcome in outcomes if outcome.result not in _DONE]
     with output.after(_remaining_of(outcomes)):
         if asked.json:

@@ -343,11 +343,7 @@ def _print(content: bytes) -> None:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Create a file that only its owner can read.
-
-    Raises:
-        CommandError: it is there already, or cannot be written. A part of it is not left.
-    """
+    """Create a file that only its owner can read. One that is there stays; of one that fails, nothing."""
     try:
         number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:

@@ -175,6 +175,5 @@ def _create(asked: argparse.Namespace) -> None:
 
 
 def _tell(asked: argparse.Namespace, document: form.Document, done: str) -> None:
-    """Print what was done: the document of the API, or sentences."""
     with output.after(output.plain(done)):
         output.write(json.dumps(document.raw, indent=2) if asked.json else output.wrapped(output.plain(done)))
