@@ -38,13 +38,11 @@ class BundleError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A function's code, ready to be deployed.
+    """A function's code, ready to be deployed; `function` is the name of its folder below `functions/`.
 
-    Attributes:
-        function: the name of its folder below `functions/`.
-        digest: hexadecimal SHA-256 of what it was made from, and of whether it has bytecode. It is the same
-            on every machine that has a Python of the target's version, and on every one that has none, so an
-            unchanged function is not deployed again.
+    `digest` is the hexadecimal SHA-256 of what it was made from, and of whether it has bytecode. It is the
+    same on every machine that has a Python of the target's version, and on every one that has none, so an
+    unchanged function is not deployed again.
     """
 
     function: str
@@ -75,9 +73,6 @@ def bundle(
         target: `aws` for Lambda's Python on arm64, `local` for the interpreter that runs this.
         functions: holds the function's folder, the packages that it shares with others and
             `requirements.txt`; a function may have another in its own folder, also one without a package.
-
-    Raises:
-        BundleError: a source is missing or wrong, or pip failed.
     """
     services = _BOTOCORE_SERVICES.get(function, ("s3",))
     requirements = functions / function / "requirements.txt"
@@ -121,11 +116,7 @@ def _names_a_package(requirements: Path) -> bool:
 
 
 def _sources(functions: Path, function: str) -> dict[Path, bytes]:
-    """Return what a function ships of our own: its folder, and every module that is imported from there on.
-
-    Raises:
-        BundleError: a module is not Python that could be deployed.
-    """
+    """Return what a function ships of our own: its folder, and every module that is imported from there."""
     own = (path for path in sorted((functions / function).rglob("*")) if _is_shipped(path, functions))
     waiting = list(own)
     sources: dict[Path, bytes] = {}
@@ -248,7 +239,6 @@ def _trim(folder: Path, services: Sequence[str]) -> None:
 
 
 def _trim_models(folder: Path) -> None:
-    """Remove what the functions never load of one service's models."""
     *outdated, newest = sorted(folder.iterdir())
     for version in outdated:
         _remove(version)
@@ -315,9 +305,6 @@ def _compile(folder: Path, compiler: str | None) -> None:
 
     The bytecode is never checked against its source: archives change the times of files. A file that does not
     compile, such as a package's code for another Python, is left as it is.
-
-    Raises:
-        BundleError: the compiler failed, so that a part of the folder may lack its bytecode.
     """
     if compiler is None:
         return

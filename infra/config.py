@@ -159,7 +159,6 @@ class Memory:
     )
 
     def of(self, spec: FunctionSpec) -> int:
-        """Return the megabytes of one function."""
         return spec.memory if isinstance(spec.memory, int) else int(getattr(self, spec.memory))
 
 
@@ -199,11 +198,7 @@ class AccessLogs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamConfig:
-    """One team: its name and its settings.
-
-    Attributes:
-        name: part of the names of its stack, its bucket and its log groups.
-    """
+    """One team; its name is part of the names of its stack, its bucket and its log groups."""
 
     name: str
     account: str | None = setting(
@@ -352,14 +347,7 @@ def read_teams(path: Path) -> tuple[TeamConfig, ...]:
 
 
 def team_named(name: str, teams: Iterable[TeamConfig], path: Path) -> TeamConfig:
-    """Return the team of this name.
-
-    Args:
-        name: as somebody typed it.
-
-    Raises:
-        ConfigError: there is none; the message names those there are.
-    """
+    """Return the team of the name that somebody typed; `ConfigError` names those there are."""
     known = {team.name: team for team in teams}
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
@@ -420,11 +408,8 @@ def _team(path: Path, name: str, settings: object) -> TeamConfig:
 def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
     """Check what depends on the account and the region of a team, as far as they are known.
 
-    Args:
-        teams: as they stand in the file, or with the account and region of the credentials in use.
-
-    Raises:
-        ConfigError: a team asks for what its region does not have, or an account for two partitions.
+    The teams are as they stand in the file, or with account and region of the credentials in use.
+    `ConfigError` if a team asks for what its region does not have, or an account for two partitions.
     """
     partition_of: dict[str, tuple[str, TeamConfig]] = {}
     for team in teams:
@@ -471,8 +456,7 @@ class Target:
 
     Attributes:
         name: also decides for which interpreter the functions are bundled.
-        account: overrides that of every team, or None.
-        region: overrides that of every team, or None.
+        account: overrides that of every team, as `region`; or None.
         api_address: of an API, with `{api}` for its ID, or None where each has a host name of its own.
         presign_endpoint: presigned addresses of S3 begin with it, or None for S3's own.
         cloudtrail: whether CloudFormation makes trails there.
@@ -487,7 +471,6 @@ class Target:
     cloudtrail: bool = True
 
     def place(self, team: TeamConfig) -> TeamConfig:
-        """Return the team with the account and region that it has on this target."""
         return replace(team, account=self.account or team.account, region=self.region or team.region)
 
 
@@ -515,14 +498,7 @@ def local(endpoint: str) -> Target:
 
 
 def read_target(context: Callable[[str], object]) -> Target:
-    """Decide where to deploy.
-
-    Args:
-        context: looks up a CDK context value (`cdk -c name=value`), None if there is none.
-
-    Raises:
-        ConfigError: the context asks for something unknown.
-    """
+    """Decide where to deploy; `context` looks up a CDK context value (`cdk -c name=value`)."""
     name, endpoint = context("target"), context("local_endpoint")
     if name in (None, "aws"):
         if endpoint is not None:

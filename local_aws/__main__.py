@@ -17,14 +17,7 @@ _CACHES = (".build", "cdk.out", ".pytest_cache", ".hypothesis", ".mypy_cache", "
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command.
-
-    Args:
-        argv: the arguments without the program's name; None for those of the process.
-
-    Returns:
-        The exit code: 0 done, 1 failed, 130 interrupted.
-    """
+    """Run a command: 0 is done, 1 failed, 130 interrupted. The arguments are without the program's name."""
     arguments = _parser().parse_args(argv)
     clean = for_local_commands(os.environ)
     os.environ.clear()

@@ -22,11 +22,8 @@ _SET_BY_CLOUDFORMATION: Final = frozenset({"BucketName", "NotificationConfigurat
 def apply(template: Template, physical_ids: Mapping[str, str], s3: "S3Client") -> None:
     """Give every bucket of a stack the properties that its template asks for.
 
-    Args:
-        physical_ids: the deployed stack's resources, logical ID to physical ID.
-
-    Raises:
-        UnsupportedTemplateError: the template asks for something unknown; nothing was changed.
+    `physical_ids` are those of the deployed stack, by logical ID. `UnsupportedTemplateError` comes before any
+    change.
     """
     for bucket, wanted in list(_buckets(template, physical_ids)):
         for setting in _SETTINGS:
@@ -37,7 +34,7 @@ def apply(template: Template, physical_ids: Mapping[str, str], s3: "S3Client") -
 
 
 def _buckets(template: Template, physical_ids: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each bucket's name, and its settings as the S3 API has them."""
+    """Yield each bucket's name, and its settings as the S3 API has them."""
     for logical_id, resource in template["Resources"].items():
         if resource["Type"] == "AWS::S3::Bucket":
             properties = resolve(resource.get("Properties", {}), template, physical_ids.__getitem__)
@@ -66,12 +63,7 @@ def _wanted(logical_id: str, properties: Properties) -> dict[str, Any]:
 
 
 def _renamed(value: Properties, **other: str) -> dict[str, Any]:
-    """Rename keys, with nothing left behind: the two APIs differ in some names only.
-
-    Args:
-        value: by CloudFormation's names.
-        other: CloudFormation's name to that of the S3 API; the same where they do not differ.
-    """
+    """Rename keys to those that `other` gives the S3 API, with nothing left behind; the rest are the same."""
     if unknown := value.keys() - other.keys():
         raise UnsupportedTemplateError(f"{', '.join(sorted(unknown))} in a bucket's {dict(value)}")
     return {other[key]: item for key, item in value.items()}
@@ -128,9 +120,7 @@ class _Setting:
 
     Attributes:
         name: the property's name in CloudFormation.
-        api: what the S3 API's operation is called behind `put_`.
-        parameter: of that operation.
-        translate: the property as the S3 API has it.
+        api: what the S3 API's operation is called behind `put_`, with this `parameter`.
         delete: the operation that takes it away, where a bucket can be without.
     """
 

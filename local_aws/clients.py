@@ -1,4 +1,4 @@
-"""AWS clients for a local AWS, untouched by whatever AWS settings the user has."""
+"""AWS clients of a local AWS's root user, untouched by whatever AWS settings the user has."""
 
 import os
 from collections.abc import Iterator
@@ -39,12 +39,10 @@ def _session() -> boto3.Session:
 
 
 def s3_client(aws: LocalAws) -> "S3Client":
-    """An S3 client of the local root user."""
     return _session().client("s3", endpoint_url=aws.endpoint, verify=_verify(aws), config=_CONFIG)
 
 
 def cloudformation_client(aws: LocalAws) -> "CloudFormationClient":
-    """A CloudFormation client of the local root user."""
     return _session().client("cloudformation", endpoint_url=aws.endpoint, verify=_verify(aws), config=_CONFIG)
 
 

@@ -33,9 +33,7 @@ def deploy(
 ) -> tuple[DeployedTeam, ...]:
     """Run `cdk deploy`, then set what CloudFormation left out of the buckets' properties.
 
-    Args:
-        aws: was bootstrapped.
-        teams_file: read instead of `teams.toml`.
+    `aws` must be bootstrapped; `teams_file` is read instead of `teams.toml`.
     """
     stacks = {team: f"Holdfast-{team}" for team in teams}
     outputs = aws.data_dir / "outputs.json"

@@ -32,12 +32,10 @@ class DeployedTeam:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """The last deployment that went through to the end.
+    """The last deployment that went through to the end, by what it and its `cdk bootstrap` were made from.
 
-    Attributes:
-        digest: of everything that it was made from.
-        bootstrap_digest: of what `cdk bootstrap` was made from.
-        teams: whose stacks there are, at least one, in the order of teams.toml; the token is for the first.
+    `teams` are those whose stacks there are, at least one, in the order of teams.toml; the token is for the
+    first.
     """
 
     digest: str
@@ -47,12 +45,7 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How Terraform gets in.
-
-    Attributes:
-        username: the token's ID.
-        password: its secret.
-    """
+    """How Terraform gets in: the token's ID as the name, its secret as the password."""
 
     address: str
     username: str
@@ -63,10 +56,8 @@ class Home:
     """The folder and what lies in it. Nothing is made before it is written."""
 
     def __init__(self, folder: Path) -> None:
-        """Describe it; nothing is made."""
         self.folder = folder.resolve()
         self.aws_data = self.folder / "aws"
-        """The local AWS's own folder."""
         self.aws_env = self.folder / "aws.env"
         """`KEY=VALUE` lines for the AWS CLI, CDK and `holdfast`."""
         self.terraform_env = self.folder / "terraform.env"
@@ -118,7 +109,6 @@ class Home:
         return tuple(sorted(bucket.name.removeprefix(prefix).removesuffix(suffix) for bucket in buckets))
 
     def remember_deployment(self, deployment: Deployment) -> None:
-        """Remember that this is deployed."""
         write_private(self._deployment, json.dumps(asdict(deployment), indent=2) + "\n")
 
     def connection(self) -> Connection | None:
@@ -128,7 +118,6 @@ class Home:
         return None
 
     def remember_connection(self, connection: Connection) -> None:
-        """Remember how Terraform gets in."""
         write_private(self._connection, json.dumps(asdict(connection), indent=2) + "\n")
 
     def forget(self) -> None:

@@ -53,14 +53,10 @@ class Installer:
         return f"{_SLOWER} uv cannot be had here: {_reason(ended)}" if ended.returncode else None
 
     def install(self, *arguments: str | Path, into: Path | None = None) -> str | None:
-        """Install packages, and none that they merely require.
+        """Install packages, and none that they merely require, with arguments as uv and pip both take them.
 
-        Args:
-            arguments: as uv and pip both take them.
-            into: another virtual environment, which needs no pip; None for the one that has pip.
-
-        Returns:
-            None, or a line for the user that says why uv did not do it.
+        `into` is another virtual environment, which needs no pip; None for the one that has pip. Returns
+        None, or a line for the user that says why uv did not do it.
         """
         said = None
         if (self.venv / "bin" / "uv").exists():  # else `get_uv` said why
@@ -101,13 +97,9 @@ def pip_settings(python: Path) -> Mapping[str, str]:
 
 
 def uv_environment(settings: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Say to uv what pip's settings say to pip.
+    """Return the variables that say to uv what pip's settings say to pip.
 
-    Args:
-        environment: of this process. An index that is named for uv there is meant, and not pip's.
-
-    Returns:
-        Variables of uv's environment, beside those that are there.
+    An index that is named for uv in the environment of this process is meant, and not pip's.
     """
     told = {"UV_SYSTEM_CERTS": "true"}  # as pip: a company's proxy has its certificate there
     own = {name for name in environment if name.startswith("UV_")}

@@ -31,8 +31,6 @@ _LIFETIME = timedelta(minutes=10)
 
 
 class Algorithm(StrEnum):
-    """How a token is signed."""
-
     RS256 = "RS256"
     ES256 = "ES256"
 
@@ -88,10 +86,8 @@ def id_token(
 ) -> str:
     """Sign an ID token (OpenID Connect Core 1.0 section 2). No two are the same.
 
-    Args:
-        claims: beside `iss`, `sub` and `aud`, or in their place.
-        lifetime: from now; a negative one makes a token that has ended.
-        now: the claims `iat` and `nbf`.
+    `claims` stand beside `iss`, `sub` and `aud`, or in their place. `now` makes `iat` and `nbf`; a negative
+    lifetime makes a token that has ended.
     """
     key = keys.current[algorithm]
     body = {
@@ -137,7 +133,6 @@ def answer(issuer: str, keys: SigningKeys, path: str) -> Answer:
 
 
 def as_json(document: Any, *, status: int = 200) -> Answer:
-    """An answer with a JSON document."""
     return Answer(status, json.dumps(document).encode())
 
 
@@ -172,11 +167,9 @@ def _address(home: Home, port: int | None = None) -> tuple[str, int]:
 
 
 def serve(home: Home, port: int | None) -> None:
-    """Run the issuer until it is interrupted.
+    """Run the issuer until it is interrupted. A port of None is the one used last, or else 4570.
 
-    Args:
-        home: keeps its keys and its port, as trust records and tokens name them.
-        port: of 127.0.0.1; None for the one used last, or else 4570.
+    The home keeps its keys and its port, as trust records and tokens name them.
     """
     address, wanted = _address(home, port)
     with ExitStack() as open_:
@@ -218,8 +211,7 @@ Ctrl-C stops it. Its keys and its port stay in .local/issuer."""
 def print_id_token(home: Home, claims: Mapping[str, str]) -> str | None:
     """Print an ID token and nothing else, as of a local job for Holdfast unless its claims say otherwise.
 
-    Returns:
-        A warning for people, None if there is nothing to say.
+    Returns a warning for people, or None.
     """
     address, port = _address(home)
     print(

@@ -21,17 +21,14 @@ class Handler(BaseHTTPRequestHandler):
         raise NotImplementedError
 
     def do_POST(self) -> None:
-        """Answer."""
         self.respond()
 
     do_GET = do_PUT = do_DELETE = do_POST  # noqa: N815 the base class looks for these names
 
     def read_body(self) -> bytes:
-        """Return the body of the request."""
         return self.rfile.read(int(self.headers.get("Content-Length", "0")))
 
     def answer(self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None) -> None:
-        """Send a whole response."""
         self.send_response(status)
         for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
             self.send_header(name, value)
@@ -54,14 +51,7 @@ class _Server(ThreadingHTTPServer):
 def serving(
     handler: type[BaseHTTPRequestHandler], *, port: int = 0, tls: ssl.SSLContext | None = None
 ) -> Iterator[str]:
-    """Serve, each connection in a thread of its own.
-
-    Args:
-        tls: serve HTTPS with this.
-
-    Yields:
-        The base URL.
-    """
+    """Serve at the base URL that it yields, each connection in a thread of its own; `tls` makes it HTTPS."""
     with _Server((HOST, port), handler) as server:
         if tls:
             server.socket = tls.wrap_socket(server.socket, server_side=True)

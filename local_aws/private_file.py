@@ -22,5 +22,4 @@ def read_port(path: Path) -> int | None:
 
 
 def write_port(path: Path, port: int) -> None:
-    """Use this port again next time."""
     write_private(path, f"{port}\n")

@@ -48,9 +48,7 @@ class PortTakenError(LocalAwsError):
 class Certificates:
     """Paths of PEM files with which a server speaks TLS.
 
-    Attributes:
-        ca: the authority's certificate, which a client has to trust.
-        key: the server's private key, readable by its owner only.
+    `ca` is the authority's, which a client has to trust; only the owner can read `key`.
     """
 
     ca: Path
@@ -90,11 +88,7 @@ def find_running(data_dir: Path) -> Running | None:
 
 
 def check_port_free(port: int) -> None:
-    """Do nothing if a server could listen on this port, and would get what goes to localhost.
-
-    Raises:
-        PortTakenError: it could not, or would not.
-    """
+    """Raise `PortTakenError` unless a server could listen on this port and get what goes to localhost."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -169,7 +163,6 @@ class LocalAws:
 
     @property
     def endpoint(self) -> str:
-        """The base URL, without a trailing slash."""
         return f"{'https' if self.tls else 'http'}://{HOST}:{self.port}"
 
     @property
@@ -179,7 +172,6 @@ class LocalAws:
 
     @property
     def running(self) -> bool:
-        """Whether the server lives."""
         return find_running(self.data_dir) is not None
 
     def environment(self) -> dict[str, str]:
@@ -200,11 +192,8 @@ class LocalAws:
     def start(self, *, stays: bool = False) -> None:
         """Start the server and wait until it answers.
 
-        Args:
-            stays: it goes on after this process has ended; otherwise it ends with it, however it ends.
-
-        Raises:
-            LocalAwsError: a server runs in this folder already, or it did not come up.
+        If it `stays`, it goes on after this process has ended; otherwise it ends with it, however it ends.
+        `LocalAwsError` also if a server runs in this folder already.
         """
         if self.running:
             raise LocalAwsError(f"A local AWS runs in {self.data_dir} already.")
@@ -236,8 +225,7 @@ class LocalAws:
     def stop(self) -> None:
         """Stop the server gracefully: it saves everything first. Does nothing if it does not run.
 
-        Raises:
-            LocalAwsError: it did not end in time; it was killed.
+        `LocalAwsError` if it did not end in time; it was killed.
         """
         running = find_running(self.data_dir)
         if running is None:
@@ -280,7 +268,6 @@ class LocalAws:
             self.kill()
 
     def tail(self, lines: int = 20) -> str:
-        """The last lines of the server's log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     # --- how ---------------------------------------------------------------------------------------

@@ -33,10 +33,9 @@ _FIRST_TIME = "The first set-up of this clone takes about a minute; nothing is i
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Something to set up.
+    """Something to set up, whose `name` the user reads while it is made.
 
     Attributes:
-        name: what the user reads while it is made.
         stamp: the file that says what it was made from; it lies within the part and goes with it.
         inputs: the files that it is made from.
         make: makes it, whatever is there already, and returns lines for the user.
@@ -152,7 +151,6 @@ def _run(*command: str | Path) -> None:
 
 
 def main() -> int:
-    """Set up everything."""
     # Two at once would tear each other's parts down: the second waits for the first.
     lock = os.open(__file__, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)

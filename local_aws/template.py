@@ -28,13 +28,9 @@ def resolve(
     account: str = ACCOUNT,
     region: str = REGION,
 ) -> Any:
-    """Replace the CloudFormation functions in a part of a template.
+    """Replace the CloudFormation functions in a part of a template, or raise `UnsupportedTemplateError`.
 
-    Args:
-        name: returns the physical name of a resource by its logical ID.
-
-    Raises:
-        UnsupportedTemplateError: a function, or an attribute of a resource, is not known here.
+    `name` returns the physical name of a resource by its logical ID.
     """
     pseudo_parameters = {
         "AWS::AccountId": account,

@@ -46,11 +46,9 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Terraform:
-    """A way to run Terraform or OpenTofu.
+    """A way to run Terraform or OpenTofu; `argv` stands before a command's own arguments, in any folder.
 
-    Attributes:
-        name: `terraform`, `tofu` or `packaged`: how it was found, which does not say what it is.
-        argv: what stands before the command's own arguments; works in any folder.
+    `name` is `terraform`, `tofu` or `packaged`: how it was found, which does not say what it is.
     """
 
     name: str

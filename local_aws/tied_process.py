@@ -18,7 +18,6 @@ def _end_with_parent() -> None:
 
 
 def main() -> int:
-    """Run the command."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     return subprocess.call(sys.argv[1:], stdin=subprocess.DEVNULL)
 

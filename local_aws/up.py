@@ -75,7 +75,6 @@ def steps(
         finished: an earlier one came so far that there can be a state worth keeping.
         data: the local AWS has a folder.
         running_port: where the server listens, or None if it does not run.
-        wanted_port: where it has to listen.
         deployed: what the last deployment was made from is what it would be made from now.
         bootstrapped: the same for `cdk bootstrap`.
     """
@@ -93,14 +92,7 @@ def steps(
 
 
 def asked_teams(asked: str | None, teams: Sequence[TeamConfig]) -> frozenset[str]:
-    """Read which teams somebody asks for.
-
-    Args:
-        asked: names with blanks or commas in between, or `all`; None or nothing for none in particular.
-
-    Raises:
-        LocalAwsError: one is not there; the message names those that are.
-    """
+    """Read which teams are asked for: `all`, names with blanks or commas in between, or none."""
     names = frozenset(re.findall(r"[^\s,]+", asked or ""))
     try:
         for name in sorted(names - {_EVERY_TEAM}):
@@ -113,14 +105,8 @@ def asked_teams(asked: str | None, teams: Sequence[TeamConfig]) -> frozenset[str
 def teams_to_deploy(known: Sequence[str], deployed: Iterable[str], asked: Iterable[str]) -> tuple[str, ...]:
     """Decide whose stacks have to be there: the first team's, those that are, and those asked for.
 
-    Args:
-        known: the teams of teams.toml, at least one.
-
-    Returns:
-        The teams in the order of teams.toml, the first of which comes first.
-
-    Raises:
-        LocalAwsError: a team that is deployed here is no longer in teams.toml.
+    They come in the order of teams.toml, whose teams, at least one, are `known`. `LocalAwsError` if a team
+    that is deployed here is no longer among them.
     """
     gone = sorted(set(deployed) - set(known))
     if gone:
@@ -135,9 +121,8 @@ def teams_to_deploy(known: Sequence[str], deployed: Iterable[str], asked: Iterab
 def up(home: Home, port: int | None, teams: str | None = None) -> None:
     """Bring everything up, say what to do next, and leave the server running.
 
-    Args:
-        port: None for the one used last, or else 4566.
-        teams: deployed beside the first of teams.toml and those that are already; see `asked_teams`.
+    The port is the one used last, or else 4566, if None is given. `teams` are deployed beside the first of
+    teams.toml and those that are already; see `asked_teams`.
     """
     configured = _configured_teams()
     asked = asked_teams(teams, configured)
@@ -168,7 +153,6 @@ def takes_declared_names_alone(team: str) -> bool:
 
 
 def holdfast(*arguments: str, environment: dict[str, str] | None = None) -> str:
-    """Run the `holdfast` command; return what it printed."""
     command = f"holdfast {' '.join(arguments[:2])}"
     try:
         ended = subprocess.run(
