@@ -111,14 +111,11 @@ def _members(kind: Any) -> Sequence[Member]:
     hints = get_type_hints(kind, include_extras=True)
     found = []
     for attribute in (each.name for each in fields(kind) if each.name != "raw"):
-        type_, *notes = get_args(hints[attribute]) if _is_annotated(hints[attribute]) else [hints[attribute]]
+        hint = hints[attribute]
+        type_, *notes = get_args(hint) if get_origin(hint) is Annotated else [hint]
         name = attribute.removesuffix("_")
         found.append(Member(name, attribute, type_, tuple(notes), _reader(type_)))
     return found
-
-
-def _is_annotated(hint: Any) -> bool:
-    return get_origin(hint) is Annotated
 
 
 def _plain(value: object) -> object:

@@ -242,7 +242,7 @@ def _resources(older: Tracking, newer: Tracking, telling: _Telling) -> Iterator[
         if came and address in moved:
             yield _changed(address, moved[address], older.objects[moved[address]], came, telling)
         elif came and gone:
-            if _differ(gone, came):
+            if gone.is_tainted != came.is_tainted or gone.attributes != came.attributes:
                 yield _changed(address, address, gone, came, telling)
             continue
         elif came:
@@ -270,10 +270,6 @@ def _moved(older: Tracking, newer: Tracking) -> Mapping[Address, Address]:
         for identity, address in after.items()
         if identity in before and before[identity] != address
     }
-
-
-def _differ(before: Tracked, after: Tracked) -> bool:
-    return before.is_tainted != after.is_tainted or before.attributes != after.attributes
 
 
 def _changed(

@@ -100,7 +100,8 @@ def of_freeze(freeze_id: str, reason: str, until: datetime | None, caller: Calle
     ends = f" until {until.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if until else ""
     # An ID that is longer than metadata takes could not be sent back by a client that unlocks.
     end = f"{ends} [{freeze_id}]"
-    shown = object_metadata.cut(f"frozen: {reason}", object_metadata.VALUE_LIMIT - _encoded_length(end))
+    left = object_metadata.VALUE_LIMIT - len(object_metadata.encode(end, limit=None))
+    shown = object_metadata.cut(f"frozen: {reason}", left)
     return LockInfo(
         {
             "ID": f"{shown}{end}",
@@ -116,10 +117,6 @@ def of_freeze(freeze_id: str, reason: str, until: datetime | None, caller: Calle
 
 def reason_of_freeze(info: LockInfo) -> str:
     return info.text.partition(": ")[2]
-
-
-def _encoded_length(text: str) -> int:
-    return len(object_metadata.encode(text, limit=None))
 
 
 def parse(body: bytes) -> LockInfo:
