@@ -7,14 +7,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from local_aws.failure import LocalAwsError
-from local_aws.home import Connection, Home
+from local_aws.home import Home
 from local_aws.server import ROOT, find_running
-from local_aws.terraform import terraforms
+from local_aws.terraform import Terraform, terraforms
 from local_aws.up import holdfast, takes_declared_names_alone
 
 _STATE = "demo/hello"
@@ -31,7 +31,13 @@ def demo(home: Home) -> None:
     team = next((team for team in teams if connection and team.api_address == connection.address), None)
     if find_running(home.aws_data) is None or connection is None or team is None:
         raise LocalAwsError("Nothing is up yet: run `make up` first.")
-    environment = _environment(connection)
+    environment = {
+        **without_terraform_settings(os.environ),
+        **connection.environment(),
+        "TF_VAR_greeting": f"Hello from Holdfast, {datetime.now().astimezone():%Y-%m-%d %H:%M:%S}",
+        "TF_IN_AUTOMATION": "1",  # spares the hints on what to type next
+        "CHECKPOINT_DISABLE": "1",  # nothing leaves this machine
+    }
 
     def show(*arguments: str) -> None:
         _heading(f"holdfast {' '.join(arguments)}")
@@ -45,20 +51,20 @@ def demo(home: Home) -> None:
     with tempfile.TemporaryDirectory(prefix="demo-", dir=home.folder) as folder:
         hello = Path(folder, "hello")
         shutil.copytree(ROOT / "examples" / "hello", hello, ignore=shutil.ignore_patterns(".terraform*"))
-        session = _Session(terraform.argv, client.command, hello, environment)
+        run = partial(_run, terraform, folder=hello, environment=environment)
         (hello / _BACKEND).write_text(
             holdfast("backend-config", _STATE, "--tfbackend", "--address", connection.address)
         )
-        session.run("init", f"-backend-config={_BACKEND}", "-input=false")
+        run("init", f"-backend-config={_BACKEND}", "-input=false")
         try:
-            session.run("plan", "-input=false")
+            run("plan", "-input=false")
         except LocalAwsError as error:
             raise LocalAwsError(
                 f"{error} If an earlier demo was killed, free the lock whose ID is above: "
                 f"(. {shlex.quote(str(home.terraform_env))}; .venv/bin/holdfast lock break {_STATE} ID)"
             ) from error
-        session.run("apply", meanwhile=lambda: show("lock", "show", _STATE))
-        session.run("plan", "-input=false", "-detailed-exitcode")
+        run("apply", meanwhile=lambda: show("lock", "show", _STATE))
+        run("plan", "-input=false", "-detailed-exitcode")
     show("state", "history", _STATE)
     _heading("What happened")
     print(f"""\
@@ -75,52 +81,38 @@ def without_terraform_settings(environment: Mapping[str, str]) -> dict[str, str]
     return {name: value for name, value in environment.items() if not name.startswith("TF_") or name in _KEPT}
 
 
-@dataclass(frozen=True, slots=True)
-class _Session:
-    """A Terraform, what its users type, its folder and its environment."""
-
-    argv: tuple[str, ...]
-    command: str
-    folder: Path
-    environment: Mapping[str, str]
-
-    def run(self, *arguments: str, meanwhile: Callable[[], None] | None = None) -> None:
-        """Run a command; its question whether to go on is the moment to do something, and is answered yes."""
-        _heading(f"{self.command} {' '.join(arguments)}")
-        with subprocess.Popen(
-            [*self.argv, *arguments, "-no-color"],
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.PIPE if meanwhile else subprocess.DEVNULL,
-            stdout=subprocess.PIPE if meanwhile else None,
-        ) as process:
-            if meanwhile and process.stdin and process.stdout:
-                printed = b""
-                while chunk := os.read(process.stdout.fileno(), 4096):
-                    sys.stdout.buffer.write(chunk)
-                    sys.stdout.buffer.flush()
-                    printed += chunk
-                    if _QUESTION in printed and not process.stdin.closed:
-                        meanwhile()
-                        print("(answering yes)", flush=True)
-                        process.stdin.write(b"yes\n")
-                        process.stdin.close()
-        if process.returncode == 2 and "-detailed-exitcode" in arguments:
-            raise LocalAwsError("The second plan should have found nothing to change.")
-        if process.returncode != 0:
-            raise LocalAwsError(f"{self.command} {arguments[0]} failed with exit code {process.returncode}.")
-
-
-def _environment(connection: Connection) -> dict[str, str]:
-    return {
-        **without_terraform_settings(os.environ),
-        "TF_HTTP_USERNAME": connection.username,
-        "TF_HTTP_PASSWORD": connection.password,
-        "HOLDFAST_ADDRESS": connection.address,
-        "TF_VAR_greeting": f"Hello from Holdfast, {datetime.now().astimezone():%Y-%m-%d %H:%M:%S}",
-        "TF_IN_AUTOMATION": "1",  # spares the hints on what to type next
-        "CHECKPOINT_DISABLE": "1",  # nothing leaves this machine
-    }
+def _run(
+    terraform: Terraform,
+    *arguments: str,
+    folder: Path,
+    environment: Mapping[str, str],
+    meanwhile: Callable[[], None] | None = None,
+) -> None:
+    """Run a command; its question whether to go on is the moment to do something, and is answered yes."""
+    command = terraform.client.command
+    _heading(f"{command} {' '.join(arguments)}")
+    with subprocess.Popen(
+        [*terraform.argv, *arguments, "-no-color"],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.PIPE if meanwhile else subprocess.DEVNULL,
+        stdout=subprocess.PIPE if meanwhile else None,
+    ) as process:
+        if meanwhile and process.stdin and process.stdout:
+            printed = b""
+            while chunk := os.read(process.stdout.fileno(), 4096):
+                sys.stdout.buffer.write(chunk)
+                sys.stdout.buffer.flush()
+                printed += chunk
+                if _QUESTION in printed and not process.stdin.closed:
+                    meanwhile()
+                    print("(answering yes)", flush=True)
+                    process.stdin.write(b"yes\n")
+                    process.stdin.close()
+    if process.returncode == 2 and "-detailed-exitcode" in arguments:
+        raise LocalAwsError("The second plan should have found nothing to change.")
+    if process.returncode != 0:
+        raise LocalAwsError(f"{command} {arguments[0]} failed with exit code {process.returncode}.")
 
 
 def _heading(text: str) -> None:

@@ -51,6 +51,14 @@ class Connection:
     username: str
     password: str = field(repr=False)
 
+    def environment(self) -> dict[str, str]:
+        """Variables with which Terraform and `holdfast` get in."""
+        return {
+            "TF_HTTP_USERNAME": self.username,
+            "TF_HTTP_PASSWORD": self.password,
+            "HOLDFAST_ADDRESS": self.address,
+        }
+
 
 class Home:
     """The folder and what lies in it. Nothing is made before it is written."""
@@ -129,15 +137,11 @@ class Home:
     def remove(self) -> None:
         """Remove the folder with everything in it; call it within `alone`."""
         last = (self.folder / _LOCK, self.folder / _MARKER)  # broken off before, it can be done again
-        for path in self.folder.iterdir():
-            if path in last:
-                continue
+        for path in (*({*self.folder.iterdir()} - {*last}), *last):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
                 path.unlink()
-        for path in last:
-            path.unlink()
         self.folder.rmdir()
 
     @contextmanager

@@ -59,23 +59,21 @@ class Installer:
         None, or a line for the user that says why uv did not do it.
         """
         said = None
-        if (self.venv / "bin" / "uv").exists():  # else `get_uv` said why
-            ended = self._uv(*arguments, into=into or self.venv)
+        uv = self.venv / "bin" / "uv"
+        if uv.exists():  # else `get_uv` said why
+            told = uv_environment(pip_settings(self.venv / "bin" / "python"), os.environ)
+            python = (into or self.venv) / "bin" / "python"
+            # Within the clone: uv then links its files into place, and nothing stays elsewhere.
+            with tempfile.TemporaryDirectory(prefix=".uv-", dir=self.venv) as cache:
+                ended = start(
+                    *(uv, "pip", "install", "--quiet", "--no-deps", "--python", python, *arguments),
+                    environment={**told, "UV_CACHE_DIR": cache, "UV_PYTHON_DOWNLOADS": "never"},
+                )
             if ended.returncode == 0:
                 return None
             said = f"{_SLOWER} uv failed: {_reason(ended)}"
         check(self._pip(*arguments, into=into))
         return said
-
-    def _uv(self, *arguments: str | Path, into: Path) -> "subprocess.CompletedProcess[str]":
-        told = uv_environment(pip_settings(self.venv / "bin" / "python"), os.environ)
-        command = (self.venv / "bin" / "uv", "pip", "install", "--quiet", "--no-deps")
-        # Within the clone: uv then links its files into place, and nothing stays elsewhere.
-        with tempfile.TemporaryDirectory(prefix=".uv-", dir=self.venv) as cache:
-            return start(
-                *(*command, "--python", into / "bin" / "python", *arguments),
-                environment={**told, "UV_CACHE_DIR": cache, "UV_PYTHON_DOWNLOADS": "never"},
-            )
 
     def _pip(self, *arguments: str | Path, into: Path | None = None) -> "subprocess.CompletedProcess[str]":
         where = ("--python", into / "bin" / "python") if into else ()

@@ -19,23 +19,18 @@ def step(what: str) -> Iterator[None]:
     clock = threading.Thread(target=_count, args=(started, done))
     if sys.stdout.isatty():
         clock.start()
+    ended = "  stopped"
     try:
         yield
-    except BaseException:
-        _stop(clock, done)
-        print("  stopped", flush=True)
-        raise
-    _stop(clock, done)
-    print(f"{time.monotonic() - started:6.1f} s", flush=True)
+        ended = f"{time.monotonic() - started:6.1f} s"
+    finally:
+        done.set()
+        if clock.ident is not None:
+            clock.join()
+        print(ended, flush=True)
 
 
 def _count(started: float, done: threading.Event) -> None:
     while not done.wait(_PAUSE):
         shown = f"{time.monotonic() - started:4.0f}   s"
         print(shown + "\b" * len(shown), end="", flush=True)
-
-
-def _stop(clock: threading.Thread, done: threading.Event) -> None:
-    done.set()
-    if clock.ident is not None:
-        clock.join()

@@ -139,10 +139,14 @@ def up(home: Home, port: int | None, teams: str | None = None) -> None:
         home.remember_port(wanted_port)
         deployment = _bring_up(home, aws, running, wanted)
         first = deployment.teams[0]
-        write_private(home.aws_env, _aws_environment(aws, first))
+        chosen = {"HOLDFAST_TEAM": first.name, "HOLDFAST_ADDRESS": first.api_address}
+        # The address of the local AWS has a `$`.
+        variables = (f"{key}={shlex.quote(value)}\n" for key, value in (aws.environment() | chosen).items())
+        write_private(home.aws_env, "".join(variables))
         connection = _connect(home, aws, first)
-        write_private(home.terraform_env, _exports(connection))
-        write_private(home.cloud_config, _cloud_config(connection))
+        exports = (f"export {key}='{value}'\n" for key, value in connection.environment().items())
+        write_private(home.terraform_env, "".join(exports))
+        write_private(home.cloud_config, cloud_config(connection))
     not_deployed = [team for team in known if team not in wanted]
     _print_next(home, deployment, not_deployed, declared_only=takes_declared_names_alone(first.name))
 
@@ -175,16 +179,15 @@ def holdfast(*arguments: str, environment: dict[str, str] | None = None) -> str:
 
 
 def _bring_up(home: Home, aws: LocalAws, running: Running | None, teams: Sequence[str]) -> Deployment:
-    digest = _digest(_DEPLOYED, *teams, aws.endpoint)
-    bootstrap_digest = _digest(_BOOTSTRAPPED)
+    digests = _digest(_DEPLOYED, *teams, aws.endpoint), _digest(_BOOTSTRAPPED)
     known = home.deployment()
     todo = steps(
         finished=home.finished,
         data=home.aws_data.exists(),
         running_port=running.port if running else None,
         wanted_port=aws.port,
-        deployed=known is not None and known.digest == digest,
-        bootstrapped=known is not None and known.bootstrap_digest == bootstrap_digest,
+        deployed=known is not None and known.digest == digests[0],
+        bootstrapped=known is not None and known.bootstrap_digest == digests[1],
     )
     if Step.DEPLOY in todo:
         print("Deploying takes about half a minute; when nothing has changed, `make up` takes seconds.")
@@ -204,7 +207,7 @@ def _bring_up(home: Home, aws: LocalAws, running: Running | None, teams: Sequenc
         print(f"{stacks} {'is' if len(teams) == 1 else 'are'} deployed as it is here")
         return known
     try:
-        return _deploy(home, aws, teams, digest, bootstrap_digest, bootstrap=Step.BOOTSTRAP in todo)
+        return _deploy(home, aws, teams, digests, bootstrap=Step.BOOTSTRAP in todo)
     except BaseException:
         if not home.finished:
             aws.kill()
@@ -212,7 +215,7 @@ def _bring_up(home: Home, aws: LocalAws, running: Running | None, teams: Sequenc
 
 
 def _deploy(
-    home: Home, aws: LocalAws, teams: Sequence[str], digest: str, bootstrap_digest: str, *, bootstrap: bool
+    home: Home, aws: LocalAws, teams: Sequence[str], digests: tuple[str, str], *, bootstrap: bool
 ) -> Deployment:
     from local_aws import deploy  # not needed when nothing changed, and slow to load
 
@@ -225,7 +228,7 @@ def _deploy(
     with step("Saving, so that a crash cannot lose the deployment"):
         aws.stop()
         aws.start(stays=True)
-    deployment = Deployment(digest, bootstrap_digest, deployed)
+    deployment = Deployment(*digests, deployed)
     home.remember_deployment(deployment)
     return deployment
 
@@ -265,10 +268,8 @@ def _connect(home: Home, aws: LocalAws, team: DeployedTeam) -> Connection:
         if connection:
             print(f"The team {team.name} does not know the token in connection.json.")
         with step("Creating a token (holdfast token create)"):
-            arguments = ["--role", "maintainer", "--scope", "*", "--description", "made by make up", "--json"]
-            printed = holdfast(
-                "token", "create", "--team", team.name, *arguments, environment=aws.environment()
-            )
+            said = ["--role", "maintainer", "--scope", "*", "--description", "made by make up", "--json"]
+            printed = holdfast("token", "create", "--team", team.name, *said, environment=aws.environment())
         made = json.loads(printed)
         connection = Connection(team.api_address, made["id"], made["secret"])
         if not _is_taken(connection, aws):
@@ -303,22 +304,7 @@ def _is_taken(connection: Connection, aws: LocalAws) -> bool:
 # --- what the user gets --------------------------------------------------------------------------
 
 
-def _aws_environment(aws: LocalAws, team: DeployedTeam) -> str:
-    variables = aws.environment() | {"HOLDFAST_TEAM": team.name, "HOLDFAST_ADDRESS": team.api_address}
-    # The address of the local AWS has a `$`.
-    return "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items())
-
-
-def _exports(connection: Connection) -> str:
-    variables = {
-        "TF_HTTP_USERNAME": connection.username,
-        "TF_HTTP_PASSWORD": connection.password,
-        "HOLDFAST_ADDRESS": connection.address,
-    }
-    return "".join(f"export {name}='{value}'\n" for name, value in variables.items())
-
-
-def _cloud_config(connection: Connection) -> str:
+def cloud_config(connection: Connection) -> str:
     """Return a CLI configuration with one host: discovery would need HTTPS at the root of a host."""
     services = "".join(
         f'    "{service}" = "{connection.address}/api/v2/"\n'
@@ -337,7 +323,8 @@ credentials "{_CLOUD_HOST}" {{
 """
 
 
-def _cloud_block(state: str) -> str:
+def cloud_block(state: str) -> str:
+    """Return the block with which a state is a workspace."""
     organization, _, rest = state.partition("/")
     return f"""\
 terraform {{
@@ -379,7 +366,7 @@ and let Terraform sign in, in the shell that runs it:
 
 The same state is a workspace for a `cloud` block:
 
-{_cloud_block(_EXAMPLE_STATE)}
+{cloud_block(_EXAMPLE_STATE)}
 
 which takes the address and the token from another file:
 

@@ -302,7 +302,7 @@ def test_the_host_name_is_one_that_a_variable_can_name(address: str, host: str, 
 
 def test_the_host_block_is_the_one_that_make_up_writes() -> None:
     _, _, block = backend_config("network/prod", "--cloud", "--address", LOCAL_ADDRESS).partition("# host ")
-    written = up._cloud_config(Connection(LOCAL_ADDRESS, "id", "secret"))  # noqa: SLF001 it is in a file
+    written = up.cloud_config(Connection(LOCAL_ADDRESS, "id", "secret"))
 
     assert written.split("\n\n")[0].split() == f"host {block}".replace("\n# ", "\n").split()
 

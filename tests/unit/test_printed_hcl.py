@@ -86,7 +86,7 @@ def files_of_commands() -> Iterator[Piece]:
             yield where, done.stdout
         # Who takes a block out of a comment removes the signs.
         yield from pieces(f"comments of {where}", re.sub("^# ?", "", done.stdout, flags=re.MULTILINE))
-    yield "cloud.tfrc", up._cloud_config(Connection(ADDRESSES[1], "id", "secret"))  # noqa: SLF001 it is in a file
+    yield "cloud.tfrc", up.cloud_config(Connection(ADDRESSES[1], "id", "secret"))
 
 
 def pieces(where: str, text: str) -> Iterator[Piece]:
