@@ -4,7 +4,9 @@ import argparse
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from benchmarks import cloud, cold_start, distance, manage, size
 from benchmarks.figures import Section, table, to_json
-from benchmarks.run import Run, started, tell
+from benchmarks.run import Run, tell
 from local_aws.failure import LocalAwsError
 from tests.support.user_settings import forget_user_settings
 
@@ -65,7 +67,8 @@ def main() -> int:
         parser.error("--beside is for the section cold, which --only leaves out")
     forget_user_settings()
     try:
-        with started(options.rounds, options.beside) as run:
+        with tempfile.TemporaryDirectory(prefix="holdfast-benchmark-") as folder, ExitStack() as at_end:
+            run = Run(options.rounds, Path(folder), at_end, options.beside)
             _measure(options.only, run, as_json=options.json)
     except KeyboardInterrupt:
         print("\nInterrupted.", file=sys.stderr)

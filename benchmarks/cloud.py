@@ -2,21 +2,19 @@
 
 import hashlib
 import json
-import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from statistics import median
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
-from benchmarks.distance import new_token
 from benchmarks.figures import Figure, Section
 from benchmarks.project import Project, one_of_each_version, projects
-from benchmarks.relay import Passed, Relay
+from benchmarks.relay import Relay
 from benchmarks.run import Run, tell
-from benchmarks.stack import TEAM
+from benchmarks.stack import TEAM, printed
 from benchmarks.state import state
 from holdfast import names
 from holdfast.access import Caller, Role
@@ -25,29 +23,20 @@ from holdfast.cloud.ids import WorkspaceId
 from holdfast.s3.store import Store
 from holdfast.state.document import Revision
 from local_aws.clients import s3_client
+from local_aws.home import Connection
 from local_aws.server import ACCOUNT, ROOT
 from local_aws.terraform import Terraform
+from local_aws.up import cloud_block, cloud_config
 from tests.support.deployed import client, function_name
 
 _COMMANDS: Final = ("init", "plan", "apply", "output")
-_HOST: Final = "holdfast.local"
 _MEGABYTES: Final = (1, 10, 50, 100)
 _CALLER: Final = Caller("token:benchmark", Role.WRITER, ("*",))
 
-_BLOCK: Final = """
-terraform {{
-  cloud {{
-    hostname     = "{host}"
-    organization = "{organization}"
-    workspaces {{ name = "{workspace}" }}
-  }}
-}}
-"""
-
 _COMMIT: Final = """
-import json, os, resource, sys, time
+import json, resource, sys, time
 from pathlib import Path
-asked = json.load(sys.stdin)
+state, staging, account, upload, principal = sys.argv[1:]
 from holdfast.access import Caller, Role
 from holdfast.cloud import uploads
 from holdfast.cloud.ids import UploadId
@@ -61,18 +50,18 @@ def peak():
         return int(line.split()[1]) / 1000
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_000_000
 store, staged = (
-    Store(s3, asked[bucket], asked["account"], deadline=time.monotonic() + 60)
-    for bucket in ("state", "staging")
+    Store(s3, bucket, account, deadline=time.monotonic() + 60) for bucket in (state, staging)
 )
 store.read("nothing")
 before, started, ran = peak(), time.perf_counter(), time.process_time()
 uploads.commit(
-    store, staged, UploadId.parse(asked["upload"]), Caller(asked["principal"], Role.WRITER, ("*",)),
-    limit=10**9, retention=None,
+    store, staged, UploadId.parse(upload), Caller(principal, Role.WRITER, ("*",)), limit=10**9, retention=None
 )
 print(json.dumps({
-    "ms": 1000 * (time.perf_counter() - started), "processor": 1000 * (time.process_time() - ran),
-    "before": before, "peak": peak(),
+    "commit": 1000 * (time.perf_counter() - started),
+    "commit, processor": 1000 * (time.process_time() - ran),
+    "commit, memory before": before,
+    "commit, memory at most": peak(),
 }))
 """
 
@@ -95,54 +84,9 @@ def _commands(run: Run) -> Iterator[Figure]:
     with run.stack.relayed("backend", "cloud", "authorizer") as relays:
         for terraform in one_of_each_version():
             yield from _of_terraform(run, terraform, *relays)
-    yield from _in_the_function(
-        {function: run.stack.log("benchmark/cloud/", function) for function in ("backend", "cloud")}
-    )
-
-
-def _of_terraform(run: Run, terraform: Terraform, to_aws: Relay, to_s3: Relay) -> Iterator[Figure]:
-    http, s3 = projects(run, "cloud", terraform, to_aws.endpoint)
-    sides = {"cloud": _project(run, terraform, to_aws.endpoint), "http": http, "s3": s3}
-    bucket_client = s3_client(run.stack.aws)
-    counted = defaultdict[tuple[str, str], list[tuple[Passed, Passed]]](list)
-    for number in range(run.rounds):
-        tell(f"{terraform.client}, round {number + 1} of {run.rounds}")
-        for command in _COMMANDS:
-            for side, project in sides.items():
-                token = new_token(bucket_client, run.stack.bucket)
-                bearer = f"{token['TF_HTTP_USERNAME']}.{token['TF_HTTP_PASSWORD']}"
-                to_aws.take(), to_s3.take()
-                project.run(command, {**token, "TF_TOKEN_holdfast_local": bearer})
-                counted[command, side].append((to_aws.take(), to_s3.take()))
-    for command in _COMMANDS:
-        name = f"{command}, {terraform.client}"
-        for side in ("cloud", "http"):
-            api, functions = zip(*counted[command, side], strict=True)
-            yield Figure.count(f"{name}: {side}, API", [passed.requests.total() for passed in api])
-            yield Figure.count(f"{name}: {side}, S3", [passed.requests.total() for passed in functions])
-        beside = [passed.requests.total() for passed, _ in counted[command, "s3"]]
-        yield Figure.count(f"{name}: beside, S3", beside)
-
-
-def _project(run: Run, terraform: Terraform, endpoint: str) -> Project:
-    folder = run.folder / "cloud" / terraform.name / "cloud"
-    config = run.folder / f"cloud-{terraform.name}.tfrc"
-    base = f"{endpoint}{urlsplit(run.stack.address).path}/api/v2/"
-    # A `host` block replaces discovery, which needs HTTPS, so it has every service.
-    services = ", ".join(f'"{name}" = "{base}"' for name in ("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2"))
-    config.write_text(f'host "{_HOST}" {{ services = {{ {services} }} }}\n')
-    block = _BLOCK.format(host=_HOST, organization="benchmark", workspace=f"cloud:cloud-{terraform.name}")
-    variables = {
-        "TF_CLI_CONFIG_FILE": str(config),
-        "TF_TOKEN_holdfast_local": f"{run.stack.username}.{run.stack.password}",
-    }
-    return Project(run.stack, terraform, folder, block, variables)
-
-
-def _in_the_function(logs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Figure]:
     took = defaultdict[str, list[float]](list)
-    for function, lines in logs.items():
-        for line in lines:
+    for function in ("backend", "cloud"):
+        for line in run.stack.log("benchmark/cloud/", function):
             took[f"{function}, {line['message']}"].append(line["milliseconds"])
     read = median(took["backend, state.read"])
     for name, milliseconds in took.items():
@@ -150,11 +94,40 @@ def _in_the_function(logs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterato
         yield Figure.of(f"{name}: ratio", "ratio", [each / read for each in milliseconds])
 
 
+def _of_terraform(run: Run, terraform: Terraform, to_aws: Relay, to_s3: Relay) -> Iterator[Figure]:
+    http, s3 = projects(run, "cloud", terraform, to_aws.endpoint)
+    sides = {"cloud": _project(run, terraform, to_aws.endpoint), "http": http, "beside": s3}
+    counted = defaultdict[str, list[float]](list)
+    for number in range(run.rounds):
+        tell(f"{terraform.client}, round {number + 1} of {run.rounds}")
+        for command in _COMMANDS:
+            for side, project in sides.items():
+                token = run.stack.new_token()
+                to_aws.take(), to_s3.take()
+                project.run(command, token)
+                name = f"{command}, {terraform.client}: {side}"
+                if side == "beside":
+                    counted[f"{name}, S3"].append(to_aws.take().requests)
+                else:
+                    counted[f"{name}, API"].append(to_aws.take().requests)
+                    counted[f"{name}, S3"].append(to_s3.take().requests)
+    yield from (Figure.count(name, requests) for name, requests in counted.items())
+
+
+def _project(run: Run, terraform: Terraform, endpoint: str) -> Project:
+    config = run.folder / f"cloud-{terraform.name}.tfrc"
+    # The credentials in it are not used: each command has a token of its own.
+    config.write_text(cloud_config(Connection(endpoint + urlsplit(run.stack.address).path, "id", "secret")))
+    block = cloud_block(f"benchmark/cloud/cloud-{terraform.name}")
+    return Project(run, "cloud", terraform, block, {"TF_CLI_CONFIG_FILE": str(config)})
+
+
 def _sizes(run: Run) -> Iterator[Figure]:
     stack, s3 = run.stack, s3_client(run.stack.aws)
     configuration = client(stack.aws, "lambda").get_function_configuration(
         FunctionName=function_name(stack.aws, f"Holdfast-{TEAM}", "cloud")
     )
+    environment = {**stack.aws.environment(), "PYTHONPATH": str(ROOT / "functions")}
     staged = configuration["Environment"]["Variables"]["HOLDFAST_STAGING_BUCKET"]
     for megabytes in _MEGABYTES:
         name = names.parse(f"benchmark/cloud/{megabytes}-MB")
@@ -162,7 +135,7 @@ def _sizes(run: Run) -> Iterator[Figure]:
         for serial in range(1, run.rounds + 1):
             tell(f"{megabytes} MB, round {serial} of {run.rounds}")
             document = state(serial, megabytes * 1_000_000)
-            store = Store(s3, stack.bucket, ACCOUNT, deadline=time.monotonic() + 60)
+            store = Store(s3, stack.bucket, ACCOUNT, deadline=time.monotonic() + 400)
             workspace = WorkspaceId.mint(name)
             locking.lock(store, workspace, _CALLER)
             md5 = hashlib.md5(document, usedforsecurity=False).hexdigest()
@@ -171,36 +144,10 @@ def _sizes(run: Run) -> Iterator[Figure]:
             key = staging.state_key(name.value, _CALLER.principal, upload.key)
             s3.put_object(Bucket=staged, Key=key, Body=document)
             took["upload"].append(1000 * (time.perf_counter() - started))
-            asked = {
-                "state": stack.bucket,
-                "staging": staged,
-                "account": ACCOUNT,
-                "upload": str(upload),
-                "principal": _CALLER.principal,
-            }
-            for figure, value in _commit(stack.aws.environment(), asked).items():
+            arguments = (stack.bucket, staged, ACCOUNT, str(upload), _CALLER.principal)
+            committed = printed("the commit", sys.executable, "-c", _COMMIT, *arguments, env=environment)
+            for figure, value in json.loads(committed).items():
                 took[figure].append(value)
-            locking.unlock(
-                Store(s3, stack.bucket, ACCOUNT, deadline=time.monotonic() + 60), workspace, _CALLER
-            )
-        yield Figure.of(f"{megabytes} MB: upload", "ms", took["upload"])
-        yield Figure.of(f"{megabytes} MB: commit", "ms", took["ms"])
-        yield Figure.of(f"{megabytes} MB: commit, processor", "ms", took["processor"])
-        yield Figure.of(f"{megabytes} MB: commit, memory before", "MB", took["before"])
-        yield Figure.of(f"{megabytes} MB: commit, memory at most", "MB", took["peak"])
-
-
-def _commit(environment: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, float]:
-    done = subprocess.run(
-        [sys.executable, "-c", _COMMIT],
-        input=json.dumps(asked),
-        env={**environment, "PYTHONPATH": str(ROOT / "functions")},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(f"the commit failed:\n{done.stderr}")
-    measured: dict[str, float] = json.loads(done.stdout)
-    return measured
+            locking.unlock(store, workspace, _CALLER)
+        for figure, values in took.items():
+            yield Figure.of(f"{megabytes} MB: {figure}", "MB" if "memory" in figure else "ms", values)

@@ -56,9 +56,8 @@ class Figure:
         >>> Figure.ratio("plan", [2.0, 3.0], [1.0, 2.0]).median
         1.75
         """
-        return cls.of(
-            name, "ratio", [one / other for one, other in zip(ours, theirs, strict=True)], limit=limit
-        )
+        ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
+        return cls.of(name, "ratio", ratios, limit=limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +71,8 @@ class Section:
 
 def to_json(sections: Mapping[str, Section], rounds: int) -> str:
     """Write a run, by the names of its sections."""
-    return json.dumps(
-        {"rounds": rounds, "sections": {name: asdict(section) for name, section in sections.items()}},
-        indent=2,
-    )
+    measured = {name: asdict(section) for name, section in sections.items()}
+    return json.dumps({"rounds": rounds, "sections": measured}, indent=2)
 
 
 def table(section: Section) -> Iterator[str]:

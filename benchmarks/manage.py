@@ -2,24 +2,20 @@
 
 import gzip
 import json
-import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 from urllib.parse import urlencode
 
 import boto3
 
 from benchmarks.figures import Figure, Section
 from benchmarks.run import Run, tell
-from benchmarks.stack import HOLDFAST, Client, PlainS3
+from benchmarks.stack import HOLDFAST, Client, printed
 from benchmarks.state import state
 from holdfast.s3.store import Store, connect
 from local_aws.server import ACCOUNT, REGION
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 _STATES: Final = (1000, 5000)
 _AT_MOST: Final = 1.5
@@ -38,15 +34,17 @@ _NOTES: Final = (
 
 
 def measure(run: Run) -> Section:
-    """List states, read a history and compare two versions; `SubprocessError` where a command failed."""
+    """List states, read a history and compare two versions."""
     return Section("The management API", [*_lists(run), *_history(run), *_diff(run)], _NOTES)
 
 
 def _lists(run: Run) -> Iterator[Figure]:
-    client, plain = Client(run.stack), PlainS3(run.stack)
+    client, plain = run.stack.api(), run.stack.s3()
     keys = run.stack.aws.environment()
     session = boto3.Session(keys["AWS_ACCESS_KEY_ID"], keys["AWS_SECRET_ACCESS_KEY"], region_name=REGION)
     s3 = connect(session, endpoint_url=run.stack.aws.endpoint)
+    command = (HOLDFAST, "state", "list", "--json")
+    environment = {**run.stack.environment(), "HOLDFAST_ADDRESS": run.stack.address}
     for number in _STATES:
         tell(f"{number:,} states")
         folder = f"{_FOLDER}{number}/"
@@ -60,8 +58,14 @@ def _lists(run: Run) -> Iterator[Figure]:
             took["requests"].append(sum(line["s3_requests"] for line in lines))
             took["function"].append(sum(line["milliseconds"] for line in lines))
             took["client"].append(client_ms)
-            took["S3"].append(sum(_list(s3, run, f"states/{folder}", each) for each in after))
-            took["command"].append(_command(run, folder))
+            started = time.perf_counter()
+            store = Store(s3, run.stack.bucket, ACCOUNT, deadline=time.monotonic() + 60)
+            for key in after:
+                store.keys_page(f"states/{folder}", after=key)
+            listed = time.perf_counter()
+            printed("holdfast state list", *command, folder, env=environment)
+            took["S3"].append(1000 * (listed - started))
+            took["command"].append(1000 * (time.perf_counter() - listed))
         for values in took.values():
             del values[0]  # the first round may have started the function
         name = f"list of {number:,} states"
@@ -73,20 +77,16 @@ def _lists(run: Run) -> Iterator[Figure]:
         yield Figure.of(f"{name}: command", "ms", took["command"])
 
 
-def _list(s3: "S3Client", run: Run, prefix: str, after: str) -> float:
-    """List a page of keys as the function does; return how long it took, in milliseconds."""
-    started = time.perf_counter()
-    Store(s3, run.stack.bucket, ACCOUNT, deadline=time.monotonic() + 20).keys_page(prefix, after=after)
-    return 1000 * (time.perf_counter() - started)
-
-
 def _pages(client: Client, prefix: str, expected: int) -> tuple[float, list[str]]:
     """Read all pages of a list; return milliseconds, and the key after which each page began."""
     asked = {"prefix": prefix}
     after, listed, took = [""], 0, 0.0
     while True:
-        seconds, page = _ask(client, f"/manage/v1/states?{urlencode(asked)}")
-        took += 1000 * seconds
+        response = client.ask("GET", f"/manage/v1/states?{urlencode(asked)}")
+        # Small ones are not compressed.
+        packed = response.body.startswith(b"\x1f\x8b")
+        page = json.loads(gzip.decompress(response.body) if packed else response.body)
+        took += response.ms
         listed += len(page["states"])
         if page["next"] is None:
             break
@@ -97,32 +97,9 @@ def _pages(client: Client, prefix: str, expected: int) -> tuple[float, list[str]
     return took, after
 
 
-def _ask(client: Client, path: str) -> tuple[float, Any]:
-    response = client.ask("GET", path)
-    # Small ones are not compressed.
-    packed = response.body.startswith(b"\x1f\x8b")
-    return response.seconds, json.loads(gzip.decompress(response.body) if packed else response.body)
-
-
-def _command(run: Run, prefix: str) -> float:
-    environment = {**run.stack.environment(), "HOLDFAST_ADDRESS": run.stack.address}
-    started = time.perf_counter()
-    subprocess.run(
-        [HOLDFAST, "state", "list", prefix, "--json"],
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        check=True,
-        timeout=60,
-    )
-    return 1000 * (time.perf_counter() - started)
-
-
 def _history(run: Run) -> Iterator[Figure]:
-    client = Client(run.stack)
-    name = f"{_FOLDER}history"
-    _write(client, name, *(state(serial, 10_000) for serial in range(1, 26)))
-    took = [1000 * _ask(client, f"/manage/v1/versions/{name}")[0] for _ in range(run.rounds + 1)][1:]
-    lines = [line for line in run.stack.log(name, "management") if line["message"] == "history.read"][1:]
+    states = (state(serial, 10_000) for serial in range(1, 26))
+    lines, took = _written_and_asked(run, "versions/{}", "history.read", *states)
     yield Figure.count("history, a page: S3 requests", [line["s3_requests"] for line in lines])
     yield Figure.of("history, a page: in the function", "ms", [line["milliseconds"] for line in lines])
     yield Figure.of("history, a page: at the client", "ms", took)
@@ -130,22 +107,24 @@ def _history(run: Run) -> Iterator[Figure]:
 
 def _diff(run: Run) -> Iterator[Figure]:
     tell("diff of 5 MB")
-    client = Client(run.stack)
-    name = f"{_FOLDER}diff"
     before = state(1, _COMPARED)
-    _write(client, name, before, _changed(before))
-    path = f"/manage/v1/diff/{name}?values=true"
-    took = [_ask(client, path)[0] for _ in range(run.rounds + 1)][1:]
-    lines = [line for line in run.stack.log(name, "management") if line["message"] == "state.compared"][1:]
+    lines, took = _written_and_asked(run, "diff/{}?values=true", "state.compared", before, _changed(before))
     yield Figure.of("diff of 5 MB: in the function", "s", [line["milliseconds"] / 1000 for line in lines])
-    yield Figure.of("diff of 5 MB: at the client", "s", took, limit=_COMPARED_SECONDS)
+    yield Figure.of("diff of 5 MB: at the client", "s", [ms / 1000 for ms in took], limit=_COMPARED_SECONDS)
 
 
-def _write(client: Client, name: str, *states: bytes) -> None:
+def _written_and_asked(
+    run: Run, path: str, event: str, *states: bytes
+) -> tuple[Sequence[Mapping[str, Any]], Sequence[float]]:
+    """Write versions of a state and ask about them; return the function's lines, and milliseconds."""
+    client, name = run.stack.api(), f"{_FOLDER}{event}"
     client.ask("PUT", f"/locks/{name}", _LOCK)
     for document in states:
         client.ask("POST", f"/states/{name}?ID=manage", document)
     client.ask("DELETE", f"/locks/{name}", _LOCK)
+    took = [client.ask("GET", f"/manage/v1/{path.format(name)}").ms for _ in range(run.rounds + 1)]
+    lines = [line for line in run.stack.log(name, "management") if line["message"] == event]
+    return lines[1:], took[1:]  # the first one may have started the function
 
 
 def _changed(body: bytes) -> bytes:

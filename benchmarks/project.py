@@ -1,14 +1,12 @@
 """A Terraform configuration that is planned and applied, through Holdfast or Terraform's own `s3` backend."""
 
-import subprocess
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from benchmarks.run import Run
-from benchmarks.stack import Stack
+from benchmarks.stack import printed
 from holdfast import names
 from holdfast_cli.config.backend_config import to_hcl
 from local_aws.terraform import Terraform, terraforms
@@ -43,50 +41,39 @@ def one_of_each_version() -> list[Terraform]:
 
 def projects(run: Run, section: str, terraform: Terraform, endpoint: str) -> tuple["Project", "Project"]:
     """Set one configuration up with Holdfast and with Terraform's own `s3` backend, AWS at the endpoint."""
-    stack, folder = run.stack, run.folder / section / terraform.name
     name = names.parse(f"benchmark/{section}/{terraform.name}")
-    ours = to_hcl(endpoint + urlsplit(stack.address).path, name, read_only=False)
-    theirs = _S3.format(bucket=stack.bucket, name=name, endpoint=endpoint)
-    return (
-        Project(stack, terraform, folder / "ours", ours),
-        Project(stack, terraform, folder / "theirs", theirs),
-    )
+    ours = to_hcl(endpoint + urlsplit(run.stack.address).path, name, read_only=False)
+    theirs = _S3.format(bucket=run.stack.bucket, name=name, endpoint=endpoint)
+    return Project(run, f"{section}-ours", terraform, ours), Project(run, f"{section}-s3", terraform, theirs)
 
 
 class Project:
     """A configuration in a folder of its own, initialized and applied once.
 
     Args:
-        stack: whose credentials its commands get.
-        folder: for the configuration; it may not exist yet.
+        name: of the folder, unique for this Terraform.
         backend: a configuration of a backend.
         variables: of the environment, beside those of the stack.
     """
 
     def __init__(
-        self,
-        stack: Stack,
-        terraform: Terraform,
-        folder: Path,
-        backend: str,
-        variables: Mapping[str, str] | None = None,
+        self, run: Run, name: str, terraform: Terraform, backend: str, variables: Mapping[str, str] = {}
     ) -> None:
-        folder.mkdir(parents=True)
-        (folder / "backend.tf").write_text(backend)
-        (folder / "main.tf").write_text(_RESOURCES)
-        self._folder = folder
+        self._folder = run.folder / f"{name}-{terraform.name}"
+        self._folder.mkdir()
+        (self._folder / "main.tf").write_text(backend + _RESOURCES)
         self._terraform = terraform
-        self._environment = {**stack.environment(), **(variables or {})}
+        self._environment = {**run.stack.environment(), **variables}
         self._applied = 0
         self.run("init")
         self.run("apply")
 
-    def run(self, command: str, variables: Mapping[str, str] | None = None) -> float:
-        """Plan without a change, apply one, or run another command; return the seconds that it took.
+    def run(self, command: str, token: Mapping[str, str] = {}) -> float:
+        """Plan without a change, apply one, or run another command; return its milliseconds.
 
         Args:
             command: `init`, `plan`, `apply` or `output`.
-            variables: of the environment, beside those of the stack, such as another token.
+            token: variables with another one.
         """
         self._applied += command == "apply"
         arguments = {
@@ -96,16 +83,10 @@ class Project:
             "output": [],
         }
         started = time.perf_counter()
-        done = subprocess.run(
-            [*self._terraform.argv, command, *arguments[command], "-no-color"],
+        printed(
+            f"terraform {command}",
+            *(*self._terraform.argv, command, *arguments[command], "-no-color"),
             cwd=self._folder,
-            env={**self._environment, **(variables or {})},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
+            env={**self._environment, **token},
         )
-        seconds = time.perf_counter() - started
-        if done.returncode:
-            raise RuntimeError(f"terraform {command} failed:\n{done.stdout}{done.stderr}")
-        return seconds
+        return 1000 * (time.perf_counter() - started)

@@ -4,28 +4,21 @@ import asyncio
 import re
 import selectors
 import threading
-from collections import Counter, deque
-from dataclasses import dataclass, field
-from types import TracebackType
+from collections import deque
+from dataclasses import dataclass
 from typing import Final, Self, cast
 from urllib.parse import urlsplit
 
-_REQUEST: Final = re.compile(rb"([A-Z]+) \S+ HTTP/1\.1\r\n")
+_REQUEST: Final = re.compile(rb"[A-Z]+ \S+ HTTP/1\.1\r\n")
 _PIECE: Final = 65_536
-_TIME_TO_START: Final = 10.0
 
 
 @dataclass(slots=True)
 class Passed:
-    """What has passed a relay.
-
-    Attributes:
-        connections: new ones.
-        requests: by method.
-    """
+    """What has passed a relay: new connections, and requests."""
 
     connections: int = 0
-    requests: Counter[str] = field(default_factory=Counter)
+    requests: int = 0
 
 
 class Relay:
@@ -44,31 +37,28 @@ class Relay:
         self._passed = Passed()
         self._open: set[asyncio.StreamWriter] = set()
         self._serving: set[asyncio.Task[None]] = set()
-        self._listens = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Self:
+        # The usual selector rounds every delay up to a whole millisecond.
+        self._loop = asyncio.SelectorEventLoop(selectors.SelectSelector())
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        if not self._listens.wait(_TIME_TO_START):
-            raise RuntimeError("the relay did not start")
+        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result()
         return self
 
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._loop.call_soon_threadsafe(self._closing.set)
+    def __exit__(self, *_: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._loop.close()
 
     def waiting(self, passed: Passed) -> float:
         """Compute the seconds of these round trips, where each waits for the one before.
 
-        >>> Relay("http://127.0.0.1", 0.5).waiting(Passed(2, Counter(GET=3, PUT=1)))
+        >>> Relay("http://127.0.0.1", 0.5).waiting(Passed(connections=2, requests=4))
         4.0
         """
-        return (passed.requests.total() + 2 * passed.connections) * self._round_trip
+        return (passed.requests + 2 * passed.connections) * self._round_trip
 
     def take(self) -> Passed:
         """Return what has passed since the last time. Nothing may be under way."""
@@ -79,20 +69,12 @@ class Relay:
         """Close every connection, as a server does with those that are idle."""
         asyncio.run_coroutine_threadsafe(self._disconnect(), self._loop).result()
 
-    def _run(self) -> None:
-        # The usual selector rounds every delay up to a whole millisecond.
-        loop = asyncio.SelectorEventLoop(selectors.SelectSelector())
-        with asyncio.Runner(loop_factory=lambda: loop) as runner:
-            runner.run(self._listen())
-
     async def _listen(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._closing = asyncio.Event()
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        self._listens.set()
-        await self._closing.wait()
-        server.close()
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.endpoint = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def _close(self) -> None:
+        self._server.close()
         await self._disconnect()
         await asyncio.gather(*self._serving)
 
@@ -131,7 +113,7 @@ class Relay:
                 piece = await source.read(_PIECE)
             except ConnectionResetError:
                 piece = b""
-            if count and (request := _REQUEST.match(piece)):
-                self._passed.requests[request[1].decode()] += 1
+            if count and _REQUEST.match(piece):
+                self._passed.requests += 1
             on_its_way.append(piece)
             self._loop.call_at(max(self._loop.time(), opened) + self._round_trip / 2, arrive)

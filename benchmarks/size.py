@@ -2,12 +2,11 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from benchmarks.figures import Figure, Section
 from benchmarks.run import Run, tell
-from benchmarks.stack import Client, PlainS3
 from benchmarks.state import state
 
 _MEGABYTES: Final = (0.1, 1, 5)
@@ -28,7 +27,7 @@ def measure(run: Run) -> Section:
 
 
 def _figures(run: Run) -> Iterator[Figure]:
-    client, plain = Client(run.stack), PlainS3(run.stack)
+    client, plain = run.stack.api(), run.stack.s3()
     for megabytes in _MEGABYTES:
         tell(f"{megabytes} MB")
         name = f"benchmark/size/{megabytes}-MB"
@@ -36,30 +35,23 @@ def _figures(run: Run) -> Iterator[Figure]:
         took = defaultdict[str, list[float]](list)
         for serial in range(run.rounds + 1):
             document = state(serial, round(megabytes * 1_000_000))
-            wrote = client.ask("POST", f"/states/{name}?ID=size", document)
-            put = plain.ask("PUT", f"/native/{name}", document)
-            read = client.ask("GET", f"/states/{name}")
-            got = plain.ask("GET", f"/native/{name}")
+            responses = {
+                "write": client.ask("POST", f"/states/{name}?ID=size", document),
+                "PutObject": plain.ask("PUT", f"/native/{name}", document),
+                "read": client.ask("GET", f"/states/{name}"),
+                "GetObject": plain.ask("GET", f"/native/{name}"),
+            }
             if serial:  # the first one found no state, and may have found no function that ran
-                for verb, response in (
-                    ("write", wrote),
-                    ("PutObject", put),
-                    ("read", read),
-                    ("GetObject", got),
-                ):
-                    took[verb].append(response.seconds * 1000)
-                took["on the wire"].append(len(read.body) / 1000)
+                for verb, response in responses.items():
+                    took[verb].append(response.ms)
+                took["on the wire"].append(len(responses["read"].body) / 1000)
         client.ask("DELETE", f"/locks/{name}", _LOCK)
-        yield from _of_size(f"{megabytes} MB", took, run.stack.log(name))
-
-
-def _of_size(
-    size: str, took: Mapping[str, Sequence[float]], log: Sequence[Mapping[str, Any]]
-) -> Iterator[Figure]:
-    for verb, beside in (("write", "PutObject"), ("read", "GetObject")):
-        _, *lines = [line["milliseconds"] for line in log if line["message"] == _EVENTS[verb]]
-        yield Figure.of(f"{size}, {verb}: at the client", "ms", took[verb])
-        yield Figure.of(f"{size}, {verb}: in the function", "ms", lines)
-        yield Figure.of(f"{size}, {verb}: {beside}", "ms", took[beside])
-        yield Figure.ratio(f"{size}, {verb}: ratio", took[verb], took[beside])
-    yield Figure.of(f"{size}, read: on the wire", "KB", took["on the wire"])
+        log = run.stack.log(name)
+        for verb, beside in (("write", "PutObject"), ("read", "GetObject")):
+            what = f"{megabytes} MB, {verb}"
+            _, *lines = [line["milliseconds"] for line in log if line["message"] == _EVENTS[verb]]
+            yield Figure.of(f"{what}: at the client", "ms", took[verb])
+            yield Figure.of(f"{what}: in the function", "ms", lines)
+            yield Figure.of(f"{what}: {beside}", "ms", took[beside])
+            yield Figure.ratio(f"{what}: ratio", took[verb], took[beside])
+        yield Figure.of(f"{megabytes} MB, read: on the wire", "KB", took["on the wire"])

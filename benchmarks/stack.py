@@ -10,11 +10,14 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from benchmarks.relay import Relay
+from holdfast.access import Role
+from holdfast.identity import tokens
 from local_aws.deploy import bootstrap, deploy
 from local_aws.server import LocalAws
 from tests.support.deployed import client, function_name, route_through
@@ -24,39 +27,80 @@ HOLDFAST = Path(sys.executable).with_name("holdfast")
 
 
 @dataclass(frozen=True, slots=True)
+class Response:
+    """What came back, and the milliseconds from the request to the last byte of the response."""
+
+    ms: float
+    body: bytes
+
+
+class Client:
+    """A kept connection to one server, as Terraform keeps its own; its requests share some headers."""
+
+    def __init__(self, address: str, headers: Mapping[str, str]) -> None:
+        url = urlsplit(address)
+        self._base = url.path
+        self._connection = http.client.HTTPConnection(url.netloc, timeout=60)
+        self._headers = headers
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> Response:
+        """Send a request that has to succeed."""
+        started = time.perf_counter()
+        try:
+            self._connection.request(method, self._base + path, body, self._headers)
+            response = self._connection.getresponse()
+            received = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise RuntimeError(f"{method} {path} got no response: {error}") from error
+        if response.status >= http.HTTPStatus.BAD_REQUEST:
+            raise RuntimeError(f"{method} {path} was answered with {response.status}")
+        return Response(1000 * (time.perf_counter() - started), received)
+
+
 class Stack:
-    """A deployed team.
+    """A deployed team."""
 
-    Attributes:
-        username: a maintainer token's ID.
-        password: its secret.
-    """
-
-    aws: LocalAws
-    address: str
-    bucket: str
-    username: str
-    password: str
+    def __init__(self, aws: LocalAws, address: str, bucket: str) -> None:
+        self.aws = aws
+        self.address = address
+        self.bucket = bucket
+        self._token = self.new_token()
 
     def environment(self) -> dict[str, str]:
         """Variables for a command that works with this stack, and nothing else of the user's."""
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+        more = {"TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1"}
+        return {**kept, **self.aws.environment(), **self._token, **more}
+
+    def new_token(self) -> dict[str, str]:
+        """Create a token whose sign-in the gateway cannot have in its cache; return variables with it."""
+        now = datetime.now(UTC)
+        token, secret = tokens.create(
+            Role.MAINTAINER, ["*"], description="", created_by="benchmark", now=now, expires=None
+        )
+        self.s3().ask("PUT", f"/{token.key}", token.to_json())
         return {
-            **kept,
-            **self.aws.environment(),
-            "TF_HTTP_USERNAME": self.username,
-            "TF_HTTP_PASSWORD": self.password,
-            "TF_IN_AUTOMATION": "1",
-            "CHECKPOINT_DISABLE": "1",
+            "TF_HTTP_USERNAME": token.id,
+            "TF_HTTP_PASSWORD": secret,
+            "TF_TOKEN_holdfast_local": f"{token.id}.{secret}",
         }
+
+    def api(self) -> Client:
+        """Return a client of the API."""
+        token = f"{self._token['TF_HTTP_USERNAME']}:{self._token['TF_HTTP_PASSWORD']}"
+        signed_in = {"Authorization": f"Basic {base64.b64encode(token.encode()).decode()}"}
+        return Client(
+            self.address, {**signed_in, "Content-Type": "application/json", "Accept-Encoding": "gzip"}
+        )
+
+    def s3(self) -> Client:
+        """Return a client of the bucket, which needs no signature, and without the SDK's time."""
+        return Client(f"{self.aws.endpoint}/{self.bucket}", {})
 
     def log(self, state: str, function: str = "backend") -> list[dict[str, Any]]:
         """Return a function's own lines about the states whose names begin so, oldest first."""
-        pages = (
-            client(self.aws, "logs")
-            .get_paginator("filter_log_events")
-            .paginate(logGroupName=f"/holdfast/{TEAM}/{function}")
-        )
+        paginator = client(self.aws, "logs").get_paginator("filter_log_events")
+        pages = paginator.paginate(logGroupName=f"/holdfast/{TEAM}/{function}")
         messages = (event["message"] for page in pages for event in page["events"])
         lines = (json.loads(message) for message in messages if message.startswith("{"))
         return [line for line in lines if (line.get("state") or "").startswith(state)]
@@ -81,67 +125,21 @@ class Stack:
 
 @contextmanager
 def deployed(port: int, folder: Path) -> Iterator[Stack]:
-    """Start a local AWS, deploy a team into it and make a token, for as long as the context lasts."""
+    """Start a local AWS and deploy a team into it, for as long as the context lasts."""
     with LocalAws(port, folder) as aws:
         bootstrap(aws)
         (team,) = deploy(aws, [TEAM])
-        made = subprocess.run(
-            [HOLDFAST, "token", "create", "--team", TEAM, "--role", "maintainer", "--scope", "*", "--json"],
-            env={"PATH": os.environ["PATH"], **aws.environment()},
-            capture_output=True,
-            check=True,
-            timeout=60,
-        )
-        token = json.loads(made.stdout)
-        yield Stack(aws, team.api_address, team.bucket_name, token["id"], token["secret"])
+        yield Stack(aws, team.api_address, team.bucket_name)
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
-    """What came back, and the seconds from the request to the last byte of the response."""
+def printed(what: str, *command: str | Path, **options: Any) -> str:
+    """Run a command that has to succeed; return what it printed.
 
-    seconds: float
-    body: bytes
-
-
-class _Connection:
-    """A kept connection to one server, whose requests share some headers."""
-
-    def __init__(self, address: str, headers: Mapping[str, str]) -> None:
-        url = urlsplit(address)
-        self._base = url.path
-        self._connection = http.client.HTTPConnection(url.netloc, timeout=60)
-        self._headers = headers
-
-    def ask(self, method: str, path: str, body: bytes | None = None) -> Response:
-        """Send a request that has to succeed."""
-        started = time.perf_counter()
-        try:
-            self._connection.request(method, self._base + path, body, self._headers)
-            response = self._connection.getresponse()
-            received = response.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise RuntimeError(f"{method} {path} got no response: {error}") from error
-        if response.status >= http.HTTPStatus.BAD_REQUEST:
-            raise RuntimeError(f"{method} {path} was answered with {response.status}")
-        return Response(time.perf_counter() - started, received)
-
-
-class Client(_Connection):
-    """An HTTP client of the API that keeps its connection, as Terraform's does."""
-
-    def __init__(self, stack: Stack) -> None:
-        credentials = base64.b64encode(f"{stack.username}:{stack.password}".encode()).decode()
-        headers = {
-            "Authorization": f"Basic {credentials}",
-            "Content-Type": "application/json",
-            "Accept-Encoding": "gzip",
-        }
-        super().__init__(stack.address, headers)
-
-
-class PlainS3(_Connection):
-    """A stack's bucket, asked without a signature, which it does not need, and without the SDK's time."""
-
-    def __init__(self, stack: Stack) -> None:
-        super().__init__(f"{stack.aws.endpoint}/{stack.bucket}", {})
+    Args:
+        what: names it in the error.
+        options: of `subprocess.run`.
+    """
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+    if ended.returncode:
+        raise RuntimeError(f"{what} failed:\n{ended.stdout}{ended.stderr}")
+    return str(ended.stdout)
