@@ -53,7 +53,7 @@ class Bundle:
 WITHOUT_BYTECODE: Final = (
     f"no python{LAMBDA_PYTHON} on the PATH runs, so the functions have no bytecode and Lambda compiles them "
     "at each cold start: the authorizer's imports took 525 ms instead of 198 (measured with Python 3.11); "
-    f"`uv python install {LAMBDA_PYTHON}` gets one, docs/deploying.md has other ways"
+    f"`uv python install {LAMBDA_PYTHON}` gets one, docs/start/deploying.md has other ways"
 )
 """What it costs to bundle for AWS where `lambda_python` finds none."""
 

@@ -164,7 +164,7 @@ class Memory:
 
 _MEMORY_OF_A_FUNCTION = 128
 _MEMORY_OF_A_STATE = 4
-"""Of a commit or a restore: megabytes, and times the size of the state. Measured; see docs/limits.md."""
+"""Of a commit or a restore: megabytes, and times the size of the state. Measured; see `limits.md`."""
 
 _SNAPSHOT_PRICE = 0.0000015046
 """Dollars for a GB and second of a cached snapshot (AWS Lambda pricing, US East)."""

@@ -1,6 +1,6 @@
 """Every function, declared once: its code, what it may do, what it knows, and how it runs.
 
-Bundles, roles, logs, the audit trail's subscriptions, prices and docs/permissions.md read `FUNCTIONS`.
+Bundles, roles, logs, the audit trail's subscriptions, prices and `permissions.md` read `FUNCTIONS`.
 """
 
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ class FunctionSpec:
     Attributes:
         name: names its log group, which audit events store and kept log groups are found by.
         folder: below `functions/`, with `handler.py`.
-        purpose: a sentence for docs/permissions.md.
+        purpose: a sentence for `permissions.md`.
         memory: megabytes, or the setting in the team's `memory`.
         seconds: its timeout.
         environment: the variables that it gets beside its version and Powertools' own.

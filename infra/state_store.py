@@ -32,7 +32,7 @@ class StateStore(Construct):
         super().__init__(scope, construct_id)
         self.key = self._key(team) if team.key == "kms" else None
         logs_bucket = self._access_logs_bucket(team)
-        # The logical ID never changes: a new stack imports a kept resource under it (docs/deploying.md), and
+        # The logical ID never changes: a new stack imports a kept resource under it (`deploying.md`), and
         # a resource whose name changes is a new resource.
         self.bucket = private_bucket(
             self,
@@ -53,7 +53,7 @@ class StateStore(Construct):
             Validations.of(self.bucket).acknowledge(
                 Acknowledgment(
                     id="@aws-cdk/aws-s3:accessLogsPolicyNotAdded",
-                    reason="The team's bucket has its own policy; docs/design.md says what it has to allow.",
+                    reason="The team's bucket has its own policy; design.md says what it has to allow.",
                 )
             )
         for statement in deny_statements(self.bucket, self.key, team):

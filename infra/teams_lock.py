@@ -97,8 +97,8 @@ def _gone(old: TeamConfig, new: Sequence[TeamConfig]) -> str:
         names = " or ".join(f"'{team.name}'" for team in renamed)
         became = f"seems to be renamed to {names}, which would start an empty store beside the old one"
     return (
-        f"and {became}; write [teams.{old.name}] again; when its stack is torn down (docs/deploying.md), or "
-        "if it never had one"
+        f"and {became}; write [teams.{old.name}] again; when its stack is torn down "
+        "(docs/start/deploying.md), or if it never had one"
     )
 
 

@@ -1,6 +1,6 @@
 """`holdfast doctor --account` before a deployment: the AWS account, and what the teams ask of it.
 
-Every call to AWS only reads. The permissions that they need are listed in docs/doctor.md.
+Every call to AWS only reads. The permissions that they need are listed in docs/operate/doctor.md.
 """
 
 import json
@@ -354,14 +354,17 @@ class _At:
             if code_of(error) != "ValidationError":
                 raise
             which = f"no stack {stack}"
-            do = "Import it as docs/deploying.md says, or choose another name for the team."
+            do = "Import it as docs/start/deploying.md says, or choose another name for the team."
         else:
             outputs = {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}
             if outputs.get(names.BUCKET_NAME) == name:
                 yield ok("bucket.name", f"The bucket {name} is that of the stack {stack}.")
                 return
             which = f"the stack {stack}, which is {found['StackStatus']}, does not have it"
-            do = "Unless it is being deployed, delete the stack; then import the bucket (docs/deploying.md)."
+            do = (
+                "Unless it is being deployed, delete the stack; then import the bucket "
+                "(docs/start/deploying.md)."
+            )
         yield problem(
             "bucket.name",
             f"There is a bucket {name} in the account, and {which}: an earlier stack left it, with its "

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-REVERT: Final = "Revert it with a drift-aware change set: docs/doctor.md has the command, under Drift."
+REVERT: Final = (
+    "Revert it with a drift-aware change set: docs/operate/doctor.md has the command, under Drift."
+)
 """What to do where the template is right: the deployed setting was changed past CloudFormation."""
 
 

@@ -105,7 +105,7 @@ def check(
             yield problem(
                 "api.credentials",
                 f"The API responds with {status} for {state}: {message}",
-                "See docs/errors.md for this number.",
+                "See docs/use/errors.md for this number.",
             )
             return
     yield _may_lock(base, state, headers, locks=locks)
@@ -174,7 +174,7 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
             return problem(
                 "api.role",
                 f"The API responds with {status} to lock info without an ID.",
-                "See docs/errors.md for this number.",
+                "See docs/use/errors.md for this number.",
             )
 
 

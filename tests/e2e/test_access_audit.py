@@ -1,4 +1,4 @@
-"""docs/audit.md: every command that it has, on real events of the deployed team."""
+"""docs/operate/audit.md: every command that it has, on real events of the deployed team."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import pytest
 
 from holdfast.access import Role
 from holdfast.identity import principals
-from local_aws.server import ROOT, LocalAws
+from local_aws.server import LocalAws
 from tests.support import audit_trail, documents, oidc
 from tests.support.access_records import (
     add_oidc_trust,
@@ -27,10 +27,11 @@ from tests.support.access_records import (
 )
 from tests.support.deployed import FUNCTIONS, client
 from tests.support.oidc import Issuer
+from tests.support.pages import page
 from tests.support.team import HOLDFAST, Team
 from tests.support.waiting import wait_until
 
-DOCUMENT: Final = ROOT / "docs" / "audit.md"
+DOCUMENT: Final = page("audit.md")
 STATE: Final = "audit/of/one/state"
 SUBJECT: Final = "repo:acme/network:ref:refs/heads/main"
 HERE: Final = "127.0.0.1"

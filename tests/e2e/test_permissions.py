@@ -6,7 +6,6 @@ besides is judged when a worker ends, by the fixture `teams`.
 
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
@@ -17,12 +16,13 @@ from tests.support import permissions_document
 from tests.support.aws_permissions import Demand, allowed, missing, superfluous, without
 from tests.support.deployed import FUNCTIONS, DeployedRole, callers, client
 from tests.support.iam_policy import Request, evaluate
+from tests.support.pages import page
 from tests.support.permissions_drive import drive
 from tests.support.permissions_judged import Roles, statements, unknown_callers
 from tests.support.permissions_judged import needed as needed_by
 from tests.support.team import Team
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "permissions.md"
+DOCUMENT = page("permissions.md")
 
 Needed = Mapping[tuple[str, str], list[Demand]]
 

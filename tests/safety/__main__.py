@@ -28,10 +28,11 @@ from tests.safety.model.scenarios import BY_NAME
 from tests.safety.model.search import Search
 from tests.safety.wire import authorizer, load, old_clients, restart, terraform, timeout
 from tests.safety.wire.stack import Stack, deployed
+from tests.support.pages import page
 from tests.support.user_settings import forget_user_settings
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
-_DOCUMENT: Final = _ROOT / "docs" / "safety-figures.md"
+_DOCUMENT: Final = page("safety-figures.md")
 _MINUTES: Final = 70
 
 _EXAMPLES: Final = """examples:

@@ -95,7 +95,7 @@ def limits(*, say: Say) -> Explored:
     for job, result in hunt.run(jobs, at_most=_WORLDS_OF_A_MUTANT, processes=_processes()):
         if result.invariant is None:
             violations += 1
-            say(f"the limit {job.scenario} does not show any more: correct docs/safety.md")
+            say(f"the limit {job.scenario} does not show any more: correct docs/understand/safety.md")
         else:
             say(f"the known limit {job.scenario} shows as it should: {result.interleaving}")
             rows.append((job.scenario, str(result.invariant.number), f"`{result.interleaving}`"))

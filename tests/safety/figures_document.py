@@ -1,4 +1,4 @@
-"""docs/safety-figures.md: what the long run has tried and found."""
+"""docs/understand/safety-figures.md: what the long run has tried and found."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

@@ -1,6 +1,5 @@
 """The figures, their line and their document."""
 
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -11,8 +10,9 @@ from tests.safety.model import hunt
 from tests.safety.model.invariants import Exemption
 from tests.safety.model.mutants import MUTANTS
 from tests.safety.model.scenarios import LIMITS
+from tests.support.pages import page
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "safety-figures.md"
+PAGE: Final = page("safety-figures.md")
 GOOD = Figures(5, 2, 2, 40, 30, 3, 1, 9)
 
 

@@ -1,4 +1,4 @@
-"""The text of docs/cost.md: what a team's stack costs a month, by counted requests and AWS's prices.
+"""The text of `cost.md`: what a team's stack costs a month, by counted requests and AWS's prices.
 
 Prices are in dollars.
 """
@@ -28,7 +28,7 @@ _AUTHORIZED: Final = 2
 """Calls of the authorizer for each command: the ID token, then the session, cached for 60 seconds."""
 
 _COLD_MS: Final = {"backend": 700, "authorizer": 500, "sessions": 500}
-"""Processor time of a cold start and its request on a whole vCPU, rounded up (docs/limits.md, benchmarks)."""
+"""Processor time of a cold start and its request on a whole vCPU, rounded up (`limits.md`, benchmarks)."""
 _WARM_MS: Final = 100
 _AND_ITS_AUDIT: Final = 2
 """Invocations for each of backend, session function and authorizer: the audit function copies its line."""
@@ -231,7 +231,7 @@ The assumptions are on the expensive side:
 Terraform 1.15.5; Terraform 1.11.4 sends two reads less |
 | requests to the API | {len(_PLAN)} for a plan, {len(_APPLY)} for an apply, and 1 for each session |
 | requests to S3 | {plan} for a plan and {apply} for an apply, as \
-[a test counts them](design.md#what-a-request-costs), with `init` and \
+[a test counts them](../understand/design.md#what-a-request-costs), with `init` and \
 without what a process remembers; {len(_SESSION)} for each session; `DELETE` is free |
 | functions | the default `memory`; each command meets a cold start of every function; \
 the audit function is called for each request to the API and for each of the {_AUTHORIZED} calls of the \

@@ -1,4 +1,4 @@
-"""The text of docs/permissions.md: what each function may do, for which call, why, and where AWS says so."""
+"""The text of `permissions.md`: what each function may do, for which call, why, and where AWS says so."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The requests of each verb to S3, in order: a test counts them, and docs/cost.md says what they cost."""
+"""The requests of each verb to S3, in order: a test counts them, and `cost.md` says what they cost."""
 
 from typing import Final
 

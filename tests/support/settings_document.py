@@ -1,15 +1,15 @@
-"""The table of docs/settings.md: all settings of a team, from their declarations in infra/config.py."""
+"""The table of `settings.md`: all settings of a team, from their declarations in infra/config.py."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, asdict
-from pathlib import Path
 from typing import Any
 
 from infra.config import TeamConfig
 from infra.settings import NamedTexts, Setting, Table, as_toml, settings_of
+from tests.support.pages import page
 
-PATH = Path(__file__).parents[2] / "docs" / "settings.md"
+PATH = page("settings.md")
 
 
 def settings_document() -> str:

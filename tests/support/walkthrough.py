@@ -1,7 +1,7 @@
 """The walks through documents: every block is typed as it stands, and prints what stands below it.
 
 But for three things: another folder and other ports than a user has, so that both can be at work; and the
-block of docs/access.md that waits for a minute, which tests/e2e/test_access_revocation.py measures.
+block of docs/use/access.md that waits for a minute, which tests/e2e/test_access_revocation.py measures.
 """
 
 import os
@@ -19,8 +19,8 @@ from local_aws.server import ROOT
 from local_aws.terraform import terraforms
 from tests.support.free_port import free_port
 from tests.support.front_door import TIME_LIMIT, FrontDoor
+from tests.support.pages import page
 
-DOCS: Final = ROOT / "docs"
 ISSUER: Final = "127.0.0.1:4570"
 WAITS: Final = "sleep 60\n"
 LATER: Final = """\
@@ -53,7 +53,7 @@ class Step:
 
 def steps(document: str) -> list[Step]:
     """The blocks of a document's walk, in order."""
-    _, _, walk = (DOCS / document).read_text().partition("\n## Try it on this machine\n")
+    _, _, walk = page(document).read_text().partition("\n## Try it on this machine\n")
     blocks = re.findall(r"^```(sh)?\n(.*?)^```$", walk, re.MULTILINE | re.DOTALL)
     return [
         Step(text, tuple(after.splitlines()) if not below else ())
@@ -93,7 +93,7 @@ def pattern(line: str) -> re.Pattern[str]:
 
 
 def walk_access(front_door: FrontDoor, folder: Path) -> None:
-    """Walk through docs/access.md, beside an issuer; as `_walk`."""
+    """Walk through docs/use/access.md, beside an issuer; as `_walk`."""
     with issuer(front_door) as address:
         replaced = {
             ".local/": f"{front_door.folder}/",

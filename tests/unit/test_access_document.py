@@ -1,4 +1,4 @@
-"""docs/access.md: what stands there can be typed, pasted and parsed."""
+"""docs/use/access.md: what stands there can be typed, pasted and parsed."""
 
 import json
 import re
@@ -13,8 +13,9 @@ import yaml
 from holdfast_cli.commands.table import parser
 from tests.support import cli_account
 from tests.support.cli_account import Aws, bucket
+from tests.support.pages import page
 
-TEXT = (Path(__file__).parents[2] / "docs" / "access.md").read_text(encoding="utf-8")
+TEXT = page("access.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```([a-z]*)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 
 

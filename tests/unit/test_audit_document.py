@@ -1,4 +1,4 @@
-"""docs/audit.md names the events, fields and reasons that there are, and its queries use no other fields.
+"""`audit.md` names the events, fields and reasons that there are, and its queries use no other fields.
 
 CloudWatch Logs Insights itself is not asked: the local AWS does not have it.
 """
@@ -10,9 +10,9 @@ import pytest
 
 from holdfast import audit
 from holdfast.identity.authentication import DenialReason
-from local_aws.server import ROOT
+from tests.support.pages import page
 
-DOCUMENT: Final = (ROOT / "docs" / "audit.md").read_text()
+DOCUMENT: Final = page("audit.md").read_text()
 FIELDS: Final = {*audit.ADDED_FIELDS, *audit.FIELDS}
 
 _COMMANDS: Final = frozenset({"fields", "filter", "sort", "limit", "stats"})

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from tests.support import api_stub
 from tests.support.api_stub import Reply
 from tests.support.cli_account import REGION, Aws, unread
 from tests.support.free_port import free_port
+from tests.support.pages import DOCS
 from tests.unit.test_cli_token import ENDLESS
 
 ADA = "token:k2v9x0q7m3c1d8f5a6b4"
@@ -59,7 +59,7 @@ def test_a_token_is_found_by_its_id_also_where_it_was_refused(aws: Aws, who: str
 
 
 def test_every_event_of_the_document_can_be_asked_for_and_no_other() -> None:
-    document = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
+    document = (DOCS / "operate" / "audit.md").read_text(encoding="utf-8")
     _, _, table = document.partition("| Event | When |")
     rows = [row for row in table.partition("\n\n")[0].splitlines() if row.startswith("| `")]
 

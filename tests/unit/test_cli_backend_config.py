@@ -16,6 +16,7 @@ from local_aws import loopback, up
 from local_aws.home import Connection
 from local_aws.terraform import Terraform, terraforms
 from tests.support import forked_command
+from tests.support.pages import page
 
 HOLDFAST = Path(sys.executable).with_name("holdfast")
 LOCAL_ADDRESS = "http://127.0.0.1:4566/_aws/execute-api/abc123/$default"
@@ -334,19 +335,19 @@ def test_credentials_of_the_environment_are_never_printed(
 @pytest.mark.parametrize(
     ("form", "page_name"),
     [
-        ([], "backend.md"),
-        (["--tfbackend"], "backend.md"),
-        (["--outputs"], "backend.md"),
+        ([], "clients.md"),
+        (["--tfbackend"], "clients.md"),
+        (["--outputs"], "clients.md"),
         (["--cloud"], "command.md"),
     ],
 )
 def test_the_page_on_the_block_shows_what_is_printed(form: list[str], page_name: str) -> None:
-    page = (Path(__file__).parents[2] / "docs" / page_name).read_text(encoding="utf-8")
+    text = page(page_name).read_text(encoding="utf-8")
     address = "https://abc123.execute-api.eu-central-1.amazonaws.com"
 
     printed = backend_config("network/prod", *form, "--address", address)
 
-    assert f"\n{printed}```\n" in page
+    assert f"\n{printed}```\n" in text
 
 
 def test_a_trailing_slash_of_the_address_is_dropped() -> None:

@@ -69,7 +69,7 @@ print(actions, *{"boto3", "botocore", "urllib3", "rich"} & set(sys.modules))
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.prog)
 def test_a_command_is_in_the_documents(command: argparse.ArgumentParser) -> None:
-    documents = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
+    documents = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md"))
 
     assert command.prog in documents, "no page of docs/ says what it is for"
 

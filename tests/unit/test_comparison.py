@@ -5,8 +5,10 @@ import re
 from pathlib import Path
 from typing import Final
 
+from tests.support.pages import page
+
 ROOT: Final = Path(__file__).parents[2]
-PAGE: Final = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+PAGE: Final = page("comparison.md").read_text(encoding="utf-8")
 README: Final = (ROOT / "README.md").read_text(encoding="utf-8")
 PRODUCTS: Final = ("Holdfast", '`backend "s3"`', "GitLab", "HCP Terraform")
 HEAD: Final = f"| | {' | '.join(PRODUCTS)} |\n"

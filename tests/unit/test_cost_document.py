@@ -1,4 +1,4 @@
-"""docs/cost.md is what the code computes, and the README says the same."""
+"""docs/operate/cost.md is what the code computes, and the README says the same."""
 
 import re
 from pathlib import Path
@@ -7,6 +7,7 @@ import pytest
 
 from tests.conftest import GeneratedFile
 from tests.support import cost_document
+from tests.support.pages import page
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -14,7 +15,7 @@ README = (ROOT / "README.md").read_text()
 
 @pytest.mark.generated
 def test_the_document_is_computed_from_the_counted_requests(generated_file: GeneratedFile) -> None:
-    generated_file(ROOT / "docs" / "cost.md", cost_document.document())
+    generated_file(page("cost.md"), cost_document.document())
 
 
 def test_the_readme_has_the_amounts_of_the_document() -> None:

@@ -22,15 +22,14 @@ from holdfast.state.current_state import Superseded, version_metadata
 from holdfast.state.document import Revision, StateDocument
 from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import HeldLock, LockIdentity
+from tests.support.pages import DOCS, ROOT, page, text
 from tests.unit.test_errors import LEAVES
 
-ROOT: Final = Path(__file__).parents[2]
-DOCS: Final = ROOT / "docs"
 GENERATED: Final = frozenset(
     {"settings.md", "bucket-policy.md", "permissions.md", "safety-figures.md", "cost.md"}
 )
 BY_HAND: Final = sorted(
-    path for folder in (ROOT, DOCS) for path in folder.glob("*.md") if path.name not in GENERATED
+    path for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md")) if path.name not in GENERATED
 )
 LONGEST_LINE: Final = 120
 
@@ -41,10 +40,6 @@ S3_METADATA_PREFIX: Final = "x-amz-meta-"
 LARGEST_SERIAL: Final = 2**64 - 1
 
 
-def text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
-
-
 def one_line(path: Path) -> str:
     """Return a document without its line breaks."""
     return " ".join(text(path).split())
@@ -52,7 +47,7 @@ def one_line(path: Path) -> str:
 
 def first_column(document: str, head: str) -> list[str]:
     """Return the code spans in the first column of every table with that head, in order."""
-    _, *tables = text(DOCS / document).split(head)
+    _, *tables = text(page(document)).split(head)
     assert tables, f"{document} has no table with the head {head}"
     rows = [
         row for table in tables for row in table.partition("\n\n")[0].splitlines() if row.startswith("| `")
@@ -67,21 +62,21 @@ ERRORS: Final = {(str(status), code) for status, code in LEAVES} | {("500", "fau
 
 
 def test_every_error_is_in_the_table_of_codes_with_its_status_and_no_other() -> None:
-    rows = re.findall(r"^\| (\d{3}) \| `([a-z_]+)` \|", text(DOCS / "errors.md"), re.MULTILINE)
+    rows = re.findall(r"^\| (\d{3}) \| `([a-z_]+)` \|", text(page("errors.md")), re.MULTILINE)
 
     assert len(rows) == len(set(rows))
     assert set(rows) == ERRORS
 
 
 def test_every_status_of_an_error_is_in_the_table_for_people() -> None:
-    for_people, _, _ = text(DOCS / "errors.md").partition("## Every code")
+    for_people, _, _ = text(page("errors.md")).partition("## Every code")
     numbers = set(re.findall(r"^\| (\d{3}) \|", for_people, re.MULTILINE))
 
     assert {status for status, _ in ERRORS} <= numbers
 
 
 def test_the_query_for_a_states_versions_leaves_out_those_of_its_lock() -> None:
-    [query] = re.findall(r'--query "(Versions.+)"', text(DOCS / "without-the-api.md"))
+    [query] = re.findall(r'--query "(Versions.+)"', text(page("without-the-api.md")))
     key = "states/network/prod.tfstate"
     versions = [
         {
@@ -104,7 +99,7 @@ def test_every_role_is_in_the_table_of_roles_and_no_other() -> None:
     assert first_column("access.md", "| Role | May |") == list(Role)
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", DOCS / "design.md", DOCS / "openapi.yaml"], ids=str)
+@pytest.mark.parametrize("path", [ROOT / "README.md", page("design.md"), DOCS / "openapi.yaml"], ids=str)
 def test_every_role_is_named_where_roles_are_listed(path: Path) -> None:
     assert [role for role in Role if f"`{role}`" not in text(path)] == []
 
@@ -125,7 +120,7 @@ def test_every_path_of_the_api_is_in_the_design_and_no_other() -> None:
 
 
 def test_every_way_to_authenticate_is_in_the_fields_of_an_audit_event() -> None:
-    [row] = [line for line in text(DOCS / "audit.md").splitlines() if line.startswith("| `source` |")]
+    [row] = [line for line in text(page("audit.md")).splitlines() if line.startswith("| `source` |")]
 
     assert [method for method in AuthMethod if f"`{method}`" not in row] == []
 
@@ -143,14 +138,14 @@ def test_every_reason_of_a_denial_is_in_the_table_of_reasons_and_no_other() -> N
 
 
 def test_every_event_is_in_the_design_and_no_other() -> None:
-    _, _, section = one_line(DOCS / "design.md").partition("## The log and the audit trail")
+    _, _, section = one_line(page("design.md")).partition("## The log and the audit trail")
     events, _, _ = section.partition("The fields are")
 
     assert sorted(re.findall(r"`([a-z_]+\.[a-z_]+)`", events)) == sorted(audit.Event)
 
 
 def test_every_name_of_a_versions_metadata_is_in_the_design() -> None:
-    _, _, rest = one_line(DOCS / "design.md").partition("A state version carries metadata:")
+    _, _, rest = one_line(page("design.md")).partition("A state version carries metadata:")
     listed, _, _ = rest.partition("A lock carries")
 
     assert set(re.findall(r"`([a-z0-9-]+)`", listed)) == set(object_metadata.VERSION_FIELDS)
@@ -228,9 +223,7 @@ def anchors(document: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize(
-    "path", [*BY_HAND, *(DOCS / name for name in sorted(GENERATED))], ids=lambda p: p.name
-)
+@pytest.mark.parametrize("path", [*BY_HAND, *map(page, sorted(GENERATED))], ids=lambda p: p.name)
 def test_its_links_lead_to_documents_and_headings_that_are_there(path: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", text(path))
 

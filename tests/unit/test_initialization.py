@@ -188,7 +188,7 @@ PROCESSES: Final = ["os.urandom", "multiprocessing/process.py"]
 def test_what_people_wait_for_loads_nothing_slow_and_makes_nothing_random_that_is_used_later(
     function: str,
 ) -> None:
-    # docs/design.md says why none of the three matters.
+    # docs/understand/design.md says why none of the three matters.
     people_wait = {"drawn": [TLS], "seeded": ["random"], "loaded": []}
     operators_wait = people_wait | {"loaded": ["aws_lambda_powertools"]}
     nobody_waits = {

@@ -23,7 +23,7 @@ from tests.support import forked_command
 from tests.unit.test_commands import COMMANDS
 
 ROOT: Final = Path(__file__).parents[2]
-PAGES: Final = sorted(path for folder in (".", "docs", "examples/*") for path in ROOT.glob(f"{folder}/*.md"))
+PAGES: Final = sorted(path for pages in (ROOT.glob, (ROOT / "docs").rglob) for path in pages("*.md"))
 EXAMPLES: Final = sorted((ROOT / "examples").rglob("*.tf"))
 ADDRESSES: Final = (
     "https://abc123.execute-api.eu-central-1.amazonaws.com",

@@ -307,7 +307,7 @@ class Frozen(Document):
 class Activity(Document):
     """A page of the audit trail."""
 
-    events: tuple[Json, ...]  # newest first, with the fields of `docs/audit.md`
+    events: tuple[Json, ...]  # newest first, with the fields of `audit.md`
     next: str | None  # the cursor of the next page
 
 

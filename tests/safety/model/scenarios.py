@@ -461,7 +461,7 @@ LIMITS: Final = (
         excused=frozenset(Exemption) - {Exemption.LATE_DELETE},
     ),
 )
-"""Scenarios without an assumption or an exemption of docs/safety.md: each breaks an invariant, so it is
+"""Scenarios without an assumption or an exemption of `safety.md`: each breaks an invariant, so it is
 needed."""
 
 BY_NAME: Final[Mapping[str, Scenario]] = {

@@ -108,9 +108,9 @@ class Scenario:
         before: makes the bucket that they find.
         late: whether a request that went wrong may still arrive afterwards.
         late_acquires: whether an acquire may be carried out after its client was answered and somebody else
-            has taken the lock. Only what shows that docs/safety.md needs that assumption says yes.
+            has taken the lock. Only what shows that `safety.md` needs that assumption says yes.
         protected: whether S3 refuses to remove a version, as under a default retention.
-        excused: what breaks no invariant there. Only what shows that docs/safety.md must name an exemption
+        excused: what breaks no invariant there. Only what shows that `safety.md` must name an exemption
             leaves one out.
         any_push_counts: whether a push may lower the serial for whoever follows, also if nobody acknowledged
             it. In a crowd it is not known who has seen it.

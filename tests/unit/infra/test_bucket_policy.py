@@ -9,7 +9,8 @@ import pytest
 from infra.config import AWS, Retention, TeamConfig
 from tests.conftest import GeneratedFile
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, bucket_policy, evaluate, matching
-from tests.unit.infra.conftest import ROOT, Synthesize
+from tests.support.pages import page
+from tests.unit.infra.conftest import Synthesize
 
 # The teams whose policies differ, named after what differs.
 TEAMS: Final = {
@@ -398,8 +399,8 @@ INTRODUCTION: Final = """\
 
 The bucket policy holds for everybody: Holdfast's functions, administrators, other programs, root. It gives
 nobody a permission; it takes away what would harm a state, a lock, the history or a revocation. So it also
-stands against a fault in Holdfast. [design.md](design.md#what-the-bucket-itself-refuses) says why each
-statement is there.
+stands against a fault in Holdfast. [The design](../understand/design.md#what-the-bucket-itself-refuses)
+says why each statement is there.
 
 What it does not cover: S3's lifecycle rules, which no bucket policy stops; somebody who may change the policy
 itself; and the time after the stack is removed, because the policy goes with it. Object Lock holds all the
@@ -442,4 +443,4 @@ def _of_teams(teams: frozenset[str]) -> str:
 
 @pytest.mark.generated
 def test_the_document_shows_the_table(generated_file: GeneratedFile) -> None:
-    generated_file(ROOT / "docs" / "bucket-policy.md", as_document())
+    generated_file(page("bucket-policy.md"), as_document())

@@ -1,4 +1,4 @@
-"""The policies in docs/deploying.md allow what CloudFormation and the functions need."""
+"""The policies in docs/start/deploying.md allow what CloudFormation and the functions need."""
 
 import json
 import re
@@ -10,7 +10,8 @@ from cfnlint.schema import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untype
 
 from infra.config import AWS
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, evaluate, resolved
-from tests.unit.infra.conftest import EVERY_SETTING, ROOT, Synthesize, Synthesized
+from tests.support.pages import page
+from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 
 # What a schema lists for properties that no template has, or for other AWS services.
 UNUSED: Final = re.compile(
@@ -39,7 +40,7 @@ UNUSED: Final = re.compile(
 @cache
 def policy(marker: str) -> tuple[Statement, ...]:
     """Return the statements of the JSON block below a comment of the document."""
-    _, _, rest = (ROOT / "docs/deploying.md").read_text(encoding="utf-8").partition(f"<!-- {marker}:")
+    _, _, rest = page("deploying.md").read_text(encoding="utf-8").partition(f"<!-- {marker}:")
     block = re.search(r"^```json\n(.*?)^```", rest, re.MULTILINE | re.DOTALL)
     assert block, f"no JSON below {marker}"
     document = json.loads(block[1])

@@ -1,4 +1,4 @@
-"""docs/settings.md is what the settings are."""
+"""docs/operate/settings.md is what the settings are."""
 
 import re
 from pathlib import Path

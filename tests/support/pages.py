@@ -1,0 +1,17 @@
+"""The documents, each by its name: names are unique, so that a page can move to another folder."""
+
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+DOCS: Final = ROOT / "docs"
+
+
+def page(name: str) -> Path:
+    """Return the path of a page of `docs/`."""
+    [path] = DOCS.rglob(name)
+    return path
+
+
+def text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
