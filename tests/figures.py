@@ -59,7 +59,7 @@ class Figure:
 
     def __str__(self) -> str:
         bound = f" (at most {BOUNDS[self.name]:,})" if self.name in BOUNDS else ""
-        return f"{self.name:24}{self.value:>9,}{bound}{f'  {self.where}' if self.where else ''}"
+        return f"{self.name:33}{self.value:>7,}{bound}{f'  {self.where}' if self.where else ''}"
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -81,8 +81,9 @@ def lines(paths: Iterable[Path]) -> int:
 
 
 def words(paths: Iterable[Path]) -> int:
-    """Return how many words some documents have; comments, which no reader sees, have none."""
-    return sum(len(re.sub(r"<!--.*?-->", "", text(path), flags=re.DOTALL).split()) for path in paths)
+    """Return how many words some documents have: what has a letter or a digit, outside of comments."""
+    pieces = (re.sub(r"<!--.*?-->", "", text(path), flags=re.DOTALL).split() for path in paths)
+    return sum(1 for piece in pieces for word in piece if re.search(r"\w", word))
 
 
 def functions(paths: Iterable[Path]) -> Iterator[tuple[int, str, str]]:
@@ -178,6 +179,8 @@ def figures() -> Iterator[Figure]:
         floors = [module.removeprefix(f"{COMMAND}.") for module in chain(graph)]
         yield Figure(name, len(floors), " > ".join(floors))
     yield Figure("words of documents", words(files(DOCUMENTS, ".md")))
+    for page in files(DOCUMENTS, ".md"):
+        yield Figure(f"  {page.relative_to(ROOT)}", words([page]))
     yield Figure("words of the changelog", words(files(["CHANGELOG.md"], ".md")))
     yield Figure("tests", sum(name.startswith("test_") for _, name, _ in functions(tests)))
     if TEST_MINUTES.is_file():
