@@ -13,7 +13,7 @@ ON_TWO_LOCAL_AWSS = -n 2 --dist loadfile --no-loadscope-reorder
 
 # The targets share one set-up and one local AWS.
 .NOTPARALLEL:
-.PHONY: help up demo issuer down clean test lint unit contract e2e safety safety-quick benchmark generated figures synth deploy upgrade set-up
+.PHONY: help up demo issuer down clean test lint unit contract e2e safety safety-quick benchmark generated docs release figures synth deploy upgrade set-up
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,7 @@ lint: set-up ## ruff, mypy, the rules on who may import whom, and the bounds of 
 	$(BIN)/ruff format --check
 	PYTHONPATH=functions $(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tests.figures --check
+	$(BIN)/python -m tests.prose
 	$(BIN)/mypy
 
 unit: set-up ## only the tests that deploy nothing
@@ -64,6 +65,12 @@ benchmark: set-up ## speed and S3 requests, beside Terraform's own s3 backend (d
 generated: set-up ## write the files that are generated from the code again; review the difference
 	$(BIN)/pytest -m generated --update-generated
 
+docs: set-up ## the documents as a site, in .build/site
+	@$(BIN)/python -m publish.site
+
+release: set-up ## build a release of the newest commit, and publish nothing: make release VERSION=0.3.0
+	@PYTHONPATH=functions $(BIN)/python -m publish.release '$(VERSION)'
+
 figures: set-up ## lines, words, circles, floors and the longest function, with their bounds
 	@$(BIN)/python -m tests.figures
 
@@ -85,6 +92,7 @@ upgrade: set-up ## pin the newest version of everything
 	$(PIP_COMPILE) --output-file local_aws/requirements.txt local_aws/requirements.in
 	$(PIP_COMPILE) --output-file local_aws/requirements-set-up.txt local_aws/requirements-set-up.in
 	$(PIP_COMPILE) --output-file requirements-dev.txt requirements-dev.in
+	npm view mermaid version dist.integrity --json > publish/mermaid.json
 	npm install --save-dev --save-exact aws-cdk@2 aws-cdk-local@latest
 
 set-up: ## what the other targets need; done by them when something changed

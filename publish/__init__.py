@@ -1,0 +1,1 @@
+"""What is published: the documents as a site, and releases."""

@@ -1,0 +1,137 @@
+"""`make release VERSION=`: build what a release has, the same bytes each time; publish nothing.
+
+It builds a wheel and a source distribution of the command, an SBOM of everything that is pinned, and their
+checksums, from the files of the commit alone.
+"""
+
+import argparse
+import gzip
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from holdfast import __version__
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+BIN: Final = Path(sys.executable).parent
+SUMS: Final = "SHA256SUMS"
+
+
+def git(root: Path, *arguments: str) -> str:
+    """Return what git prints, without the last line break."""
+    command = ("git", "-C", root, *arguments)
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.rstrip("\n")
+
+
+def obstacles(root: Path, version: str) -> Iterator[str]:
+    """Yield what keeps a version from being released, and what to do."""
+    if version != __version__:
+        yield f"The code calls itself {__version__}: change functions/holdfast/__init__.py or VERSION."
+    newest = re.search(r"^## (.+)$", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    if newest is None or not re.fullmatch(rf"{re.escape(version)} - \d{{4}}-\d\d-\d\d", newest[1]):
+        yield f"The newest section of CHANGELOG.md is not `## {version} - YYYY-MM-DD`."
+    if changed := git(root, "status", "--porcelain"):
+        yield f"These files are not committed:\n{changed}"
+    if git(root, "tag", "--list", f"v{version}"):
+        yield f"The tag v{version} exists: give the release a new version."
+
+
+def export(root: Path, folder: Path) -> int:
+    """Write the files of the newest commit into a folder, and return its time (Unix seconds)."""
+    command = ("git", "-C", root, "archive", "--format=tar", "HEAD")
+    archive = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        files.extractall(folder, filter="data")
+    return int(git(root, "log", "-1", "--format=%ct"))
+
+
+def normalize(path: Path, time: int) -> None:
+    """Write a source distribution again with sorted files, one time, one owner and plain modes."""
+    packed = io.BytesIO()
+    with tarfile.open(path) as old, tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as new:
+        for member in sorted(old.getmembers(), key=lambda each: each.name):
+            content = old.extractfile(member)
+            member.mtime, member.mode = time, 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+            member.uid = member.gid = 0
+            member.uname = member.gname = ""
+            member.pax_headers = {}
+            new.addfile(member, content)
+    with path.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=time) as compressed:
+        compressed.write(packed.getvalue())
+
+
+def sbom(source: Path, version: str) -> str:
+    """Return the SBOM, CycloneDX in JSON: each pinned package once, without the index's address."""
+    components: dict[str, Any] = {}
+    document: dict[str, Any] = {}
+    for pins in [source / "requirements.txt", *sorted((source / "functions").rglob("requirements.txt"))]:
+        command = (BIN / "cyclonedx-py", "requirements", "--output-reproducible", "--of", "JSON", pins)
+        document = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+        for component in document["components"]:
+            component.pop("externalReferences", None)
+            component["bom-ref"] = component["purl"]
+            components[component["purl"]] = component
+    document["metadata"]["component"] = {
+        "type": "application",
+        "bom-ref": "holdfast",
+        "name": "holdfast",
+        "version": version,
+        "licenses": [{"license": {"id": "MIT"}}],
+    }
+    document["components"] = [components[purl] for purl in sorted(components)]
+    document["dependencies"] = [
+        {"ref": "holdfast", "dependsOn": sorted(components)},
+        *({"ref": purl} for purl in sorted(components)),
+    ]
+    return json.dumps(document, indent=2, sort_keys=True) + "\n"
+
+
+def build(root: Path, version: str, out: Path) -> list[Path]:
+    """Build a release of the newest commit into a folder, and return its files, the checksums last."""
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder)
+        os.umask(0o022)
+        time = export(root, source)
+        command = (sys.executable, "-m", "build", "--no-isolation", "--outdir", out, source)
+        environment = {**os.environ, "SOURCE_DATE_EPOCH": str(time), "PYTHONDONTWRITEBYTECODE": "1"}
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+        (out / f"holdfast-{version}.cdx.json").write_text(sbom(source, version), encoding="utf-8")
+    [distribution] = out.glob("*.tar.gz")
+    normalize(distribution, time)
+    files = sorted(out.iterdir())
+    sums = (f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)
+    (out / SUMS).write_text("".join(sums), encoding="utf-8")
+    return [*files, out / SUMS]
+
+
+def main() -> int:
+    """Build a release, or say what keeps it from being built; return 1 then."""
+    parser = argparse.ArgumentParser(prog="make release VERSION=...", description="Build a release.")
+    parser.add_argument("version", help=f"the version to release, as in {__version__}")
+    version = parser.parse_args().version
+    if reasons := list(obstacles(ROOT, version)):
+        print("\n".join(reasons), file=sys.stderr)
+        return 1
+    for file in build(ROOT, version, ROOT / ".build" / f"release-{version}"):
+        print(file.relative_to(ROOT))
+    print(
+        "Nothing is published. To publish the tag: "
+        f"git tag -a v{version} -m 'Holdfast {version}' && git push origin v{version}"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""`make docs`: the documents as a site, with search and dark mode, complete without any other host."""
+
+import base64
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+BUILD: Final = ROOT / ".build"
+SETTINGS: Final = ROOT / "publish" / "zensical.toml"
+MERMAID: Final = ROOT / "publish" / "mermaid.json"
+"""Version and hash of the diagrams' library, as `npm view` prints them; `make upgrade` writes it."""
+
+_LINK: Final = re.compile(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)")
+_LISTED: Final = re.compile(r"\[([^\]]+)\]\(([^)#]+\.md)\)")
+_FETCHED: Final = re.compile(
+    r"""<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=["']?(?:https?:)?//[^>]*>"""
+)
+_COLORS: Final = re.compile(r"\x1b\[[0-9;]*m")
+_NAVIGATION: Final = ("canonical", "prev", "next")
+
+
+class SiteError(Exception):
+    """The site cannot be built; the message says why."""
+
+
+def mermaid() -> Path:
+    """Return the path of the diagrams' library, fetched from the package registry the first time."""
+    pin = json.loads(MERMAID.read_text(encoding="utf-8"))
+    path = BUILD / f"mermaid-{pin['version']}.min.js"
+    if not path.is_file():
+        with tempfile.TemporaryDirectory() as folder:
+            asked = ("npm", "pack", f"mermaid@{pin['version']}", "--silent", "--pack-destination", folder)
+            subprocess.run(asked, check=True, stdout=subprocess.DEVNULL)
+            [package] = Path(folder).iterdir()
+            digest = base64.b64encode(hashlib.sha512(package.read_bytes()).digest()).decode()
+            if f"sha512-{digest}" != pin["dist.integrity"]:
+                raise SiteError(
+                    f"The package mermaid {pin['version']} does not have the hash in {MERMAID.name}."
+                )
+            shutil.unpack_archive(package, folder, filter="data")
+            BUILD.mkdir(exist_ok=True)
+            shutil.copyfile(Path(folder) / "package" / "dist" / "mermaid.min.js", path)
+    return path
+
+
+def pages(root: Path) -> list[Path]:
+    """Return the documents of a repository."""
+    return [*sorted(root.glob("*.md")), *sorted((root / "docs").rglob("*.md"))]
+
+
+def stage(root: Path, folder: Path) -> None:
+    """Copy the documents, and each file that a link of them leads to, so that every link stays as it is."""
+    for page in pages(root):
+        targets = (page.parent / link for link in _LINK.findall(page.read_text(encoding="utf-8")))
+        for path in {page, *(Path(os.path.normpath(target)) for target in targets)}:
+            copy = folder / path.relative_to(root)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_file():
+                shutil.copyfile(path, copy)
+
+
+def navigation(index: str) -> str:
+    """Return the navigation of the site, in TOML, from the sections and links of `docs/index.md`."""
+    sections = [("Holdfast", [("Holdfast", '"README.md"'), ("Documents", '"docs/index.md"')])]
+    for section in index.split("\n## ")[1:]:
+        links = [(title, json.dumps(f"docs/{path}")) for title, path in _LISTED.findall(section)]
+        sections.append((section.partition("\n")[0], links))
+    shown = ", ".join(
+        _table(title, f"[{', '.join(_table(*link) for link in links)}]") for title, links in sections
+    )
+    return f"nav = [{shown}]"
+
+
+def _table(name: str, value: str) -> str:
+    return f"{{{json.dumps(name)} = {value}}}"
+
+
+def fetched(site: Path) -> Iterator[str]:
+    """Yield each tag of a page that makes a browser ask another host."""
+    for page in sorted(site.rglob("*.html")):
+        for tag in _FETCHED.findall(page.read_text(encoding="utf-8")):
+            if not any(f'rel="{relation}"' in tag for relation in _NAVIGATION):
+                yield f"{page.relative_to(site)}: {tag}"
+
+
+def build(root: Path, folder: Path) -> Path:
+    """Build the site of a repository's documents below a folder, and return its path.
+
+    Raises:
+        SiteError: a link or an anchor leads nowhere, or a page would fetch something from another host.
+    """
+    source, site = folder / "site-source", folder / "site"
+    for old in (source, site):
+        shutil.rmtree(old, ignore_errors=True)
+    stage(root, source)
+    shutil.copyfile(mermaid(), source / "mermaid.min.js")
+    settings, index = (path.read_text(encoding="utf-8") for path in (SETTINGS, root / "docs" / "index.md"))
+    config = folder / "zensical.toml"
+    config.write_text(settings.replace("nav = []", navigation(index)), encoding="utf-8")
+    command = (
+        Path(sys.executable).parent / "zensical",
+        "build",
+        "--strict",
+        "--clean",
+        "--config-file",
+        config,
+    )
+    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode:
+        raise SiteError(_COLORS.sub("", done.stdout.partition("Traceback")[0]))
+    if tags := list(fetched(site)):
+        raise SiteError("\n".join(("These tags fetch from another host:", *tags)))
+    return site
+
+
+def main() -> int:
+    """Build the site in `.build/site`, and print where it begins."""
+    BUILD.mkdir(exist_ok=True)
+    try:
+        site = build(ROOT, BUILD)
+    except SiteError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(site / "index.html")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
