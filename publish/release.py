@@ -77,7 +77,7 @@ def sbom(source: Path, version: str) -> str:
     for pins in [source / "requirements.txt", *sorted((source / "functions").rglob("requirements.txt"))]:
         command = (BIN / "cyclonedx-py", "requirements", "--output-reproducible", "--of", "JSON", pins)
         document = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-        for component in document["components"]:
+        for component in document.get("components", ()):
             component.pop("externalReferences", None)
             component["bom-ref"] = component["purl"]
             components[component["purl"]] = component
