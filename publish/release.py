@@ -78,9 +78,8 @@ def sbom(source: Path, version: str) -> str:
         command = (BIN / "cyclonedx-py", "requirements", "--output-reproducible", "--of", "JSON", pins)
         document = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
         for component in document.get("components", ()):
-            component.pop("externalReferences", None)
-            component["bom-ref"] = component["purl"]
-            components[component["purl"]] = component
+            components[component["purl"]] = _component(component)
+    document["metadata"]["tools"] = {"components": [{"type": "application", "name": "cyclonedx-bom"}]}
     document["metadata"]["component"] = {
         "type": "application",
         "bom-ref": "holdfast",
@@ -96,6 +95,18 @@ def sbom(source: Path, version: str) -> str:
     return json.dumps(document, indent=2, sort_keys=True) + "\n"
 
 
+def _component(component: dict[str, Any]) -> dict[str, Any]:
+    """Return a package with the hashes of its files, and without the address that they were listed at."""
+    purl = component["purl"]
+    hashes = [
+        {"type": "distribution", "url": purl, "hashes": file["hashes"]}
+        for file in component["externalReferences"]
+        if file["type"] == "distribution"
+    ]
+    kept = {name: component[name] for name in ("type", "name", "version", "purl")}
+    return {**kept, "bom-ref": purl, "externalReferences": hashes}
+
+
 def build(root: Path, version: str, out: Path) -> list[Path]:
     """Build a release of the newest commit into a folder, and return its files, the checksums last."""
     shutil.rmtree(out, ignore_errors=True)
@@ -106,7 +117,7 @@ def build(root: Path, version: str, out: Path) -> list[Path]:
         time = export(root, source)
         command = (sys.executable, "-m", "build", "--no-isolation", "--outdir", out, source)
         environment = {**os.environ, "SOURCE_DATE_EPOCH": str(time), "PYTHONDONTWRITEBYTECODE": "1"}
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+        subprocess.run(command, check=True, capture_output=True, env=environment)
         (out / f"holdfast-{version}.cdx.json").write_text(sbom(source, version), encoding="utf-8")
     [distribution] = out.glob("*.tar.gz")
     normalize(distribution, time)

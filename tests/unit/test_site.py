@@ -1,0 +1,48 @@
+"""The site of the documents: complete, strict about links, and not dependent on any other host."""
+
+from pathlib import Path
+
+import pytest
+
+from publish import site
+from tests.support.pages import DOCS, ROOT
+
+
+def test_the_index_has_every_document_once() -> None:
+    listed = [title_and_path[1] for title_and_path in site._LISTED.findall((DOCS / "index.md").read_text())]
+
+    pages = [str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md") if page.name != "index.md"]
+    assert sorted(path for path in listed if not path.startswith("../")) == sorted(pages)
+
+
+def test_the_site_has_every_document_and_its_search(tmp_path: Path) -> None:
+    built = site.build(ROOT, tmp_path)
+
+    pages = {page.relative_to(ROOT).with_suffix(".html") for page in site.pages(ROOT)} - {Path("README.html")}
+    assert {path for path in pages if not (built / path).is_file()} == set()
+    assert (built / "index.html").is_file()
+    assert "If-Match" in (built / "search.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("link", ["absent.md", "#absent"])
+def test_a_link_that_leads_nowhere_ends_the_build_with_its_place(tmp_path: Path, link: str) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "README.md").write_text(f"# A\n\n[b]({link})\n")
+    (tmp_path / "docs" / "index.md").write_text("# B\n")
+
+    with pytest.raises(site.SiteError, match=r"README\.md:3:"):
+        site.build(tmp_path, tmp_path / "built")
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        '<script src="https://example.com/a.js">',
+        '<link href="//example.com/a.css" rel="stylesheet">',
+        '<img alt="" src="http://example.com/a.png">',
+    ],
+)
+def test_a_page_that_fetches_from_another_host_is_named(tmp_path: Path, tag: str) -> None:
+    (tmp_path / "a.html").write_text(f'<link rel="canonical" href="https://example.com/">{tag}')
+
+    assert list(site.fetched(tmp_path)) == [f"a.html: {tag}"]
