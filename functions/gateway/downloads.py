@@ -34,6 +34,10 @@ def encoded(body: bytes, *, accepts_gzip: bool) -> Payload | None:
 
 
 def redirect(bucket: str, name: StateName, version_id: str) -> Payload:
-    """Return the body of a redirect to a version of a state in S3."""
+    """Return the body of a redirect to a version of a state in S3.
+
+    S3 has another host name, so Go's client drops `Authorization`. No route of `backend "http"` redirects: it
+    would read S3's own 404 as "no state yet", and plan to create everything.
+    """
     address = presigned(bucket).get(name.state_key, version_id, _SECONDS)
     return Payload("", is_base64=False, headers={"Location": address})

@@ -137,13 +137,6 @@ def test_every_reason_of_a_denial_is_in_the_table_of_reasons_and_no_other() -> N
     assert sorted(reasons) == sorted(DenialReason)
 
 
-def test_every_event_is_in_the_design_and_no_other() -> None:
-    _, _, section = one_line(page("design.md")).partition("## The log and the audit trail")
-    events, _, _ = section.partition("The fields are")
-
-    assert sorted(re.findall(r"`([a-z_]+\.[a-z_]+)`", events)) == sorted(audit.Event)
-
-
 def test_every_name_of_a_versions_metadata_is_in_the_design() -> None:
     _, _, rest = one_line(page("design.md")).partition("A state version carries metadata:")
     listed, _, _ = rest.partition("A lock carries")

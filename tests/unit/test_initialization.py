@@ -188,7 +188,9 @@ PROCESSES: Final = ["os.urandom", "multiprocessing/process.py"]
 def test_what_people_wait_for_loads_nothing_slow_and_makes_nothing_random_that_is_used_later(
     function: str,
 ) -> None:
-    # docs/understand/design.md says why none of the three matters.
+    # None is used later: `multiprocessing` makes a key between its processes, and no function starts one. The
+    # module `random` seeds itself, and our pauses use `random.SystemRandom`. OpenSSL makes keys of session
+    # tickets, which servers use; its generator is seeded from then on, and `s3/snapshot.py` seeds it anew.
     people_wait = {"drawn": [TLS], "seeded": ["random"], "loaded": []}
     operators_wait = people_wait | {"loaded": ["aws_lambda_powertools"]}
     nobody_waits = {

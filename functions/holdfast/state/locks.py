@@ -5,6 +5,9 @@ DeleteObject that names the very version that was read before: whatever is lost,
 lock is ever replaced or removed by mistake, and nothing of a lock stays in the bucket. Only where S3 does not
 let the version go is the lock deleted by its ETag, which leaves a version and a delete marker.
 
+Beneath a removed version there is nothing, or a delete marker, because an acquire only creates. If somebody
+removes that marker by hand, an older lock comes back: the state is locked, never unlocked by mistake.
+
 A freeze is a lock that says so in its metadata, which no client can write through the API. Only `unfreeze`
 removes it, and once it has ended, an acquire.
 """

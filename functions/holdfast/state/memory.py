@@ -5,6 +5,9 @@ acknowledged, refused or answered from memory. If that PutObject takes effect, t
 current all the time since it was learned, because no other version ever has its ETag. So it is the very
 request that a write would have sent after reading the current version. If it does not, the write reads as if
 it had remembered nothing.
+
+The time of an own write is S3's `Date`, perhaps later than `Last-Modified`. That is harmless: its lock was
+read again after that, so every later holder's lock is younger.
 """
 
 from typing import Final

@@ -97,7 +97,7 @@ def restore(
     check_version_id(wanted.version_id)
     # Before the lock, because a version never changes, and who asks for a wrong one locks nobody out.
     source = _readable(store, name, wanted.version_id, limit)
-    # Two restores never share a lock, and a retry meets its own.
+    # A retry meets its own lock, and no restore that was held up writes under the lock of a later one.
     info = lock_info.of_verb(
         f"{store.bucket}/{name.state_key}?versionId={wanted.version_id}&restore={wanted.command_id}",
         caller,

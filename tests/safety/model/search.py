@@ -340,7 +340,7 @@ class Search:
             self._begin(change, place)
             verb = self._production.point(standing.point).request.verb
             if fault == "again" and verb in invariants.OWN_LOCK:
-                # Of two at the same time the slower may find their lock given back: `design.md`.
+                # Of two at the same time the slower may find their lock given back: `fencing.md`.
                 change.clients[place] = change.clients[place]._replace(origin=-1)
             self._no_reply(change, place)
             return
@@ -447,7 +447,7 @@ class Search:
         before = change.bucket
         self._carry_out(change, late.client, point, _pending(point), late.deleted)
         if change.bucket != before and _pending(point).key == LOCK_KEY:
-            # A lock that was given back by then is held anew, by nobody: `design.md`.
+            # A lock that was given back by then is held anew, by nobody: `fencing.md`.
             standing = change.clients[late.client]
             change.clients[late.client] = standing._replace(origin=-1)
 

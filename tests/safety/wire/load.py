@@ -65,7 +65,7 @@ class Rates:
 QUIET: Final = Rates(0, 0, 0)
 
 # S3 may carry a request out after the connection is gone. An acquire that comes when its own client has long
-# unlocked takes the lock once more, for nobody: see "What is not covered" in `design.md`.
+# unlocked takes the lock once more, for nobody: see "What is not covered" in `fencing.md`.
 _NEVER: Final = ((Fault.LATE, "PUT", ".tflock"), (Fault.HANG, "PUT", ".tflock"))
 
 
