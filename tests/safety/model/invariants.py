@@ -1,4 +1,4 @@
-"""What must hold in every interleaving: the invariants of `design.md`, checked where they can break.
+"""What must hold in every interleaving: the invariants of `safety.md`, checked where they can break.
 
 Of what is judged, `bucket` is what is there now, `effect` what was changed, `point` where an invocation
 stands.
@@ -48,7 +48,7 @@ _UNTOLD: Final = frozenset({LOST, 409, 500, 503})
 
 
 class Invariant(Enum):
-    """The invariants, by the numbers of `design.md`."""
+    """The invariants, by the numbers of `safety.md`."""
 
     ONE_HOLDER = "1 two acquires are never both acknowledged unless the first was released in between"
     SEEN = "2 no acknowledged write is overwritten by a writer that had not seen it"
@@ -65,7 +65,7 @@ class Invariant(Enum):
 
     @property
     def number(self) -> int:
-        """Of the invariant in `design.md`; from 7 on they follow from what it says of a write."""
+        """Of the invariant in `safety.md`."""
         return int(self.value.split()[0])
 
 
