@@ -14,9 +14,8 @@ MARKS: Final = ("<!-- figures: written by `make safety` -->\n", "<!-- end of the
 """Around the paragraph in `safety.md`."""
 _NO_BOUNDS: Final = Figures()
 
-Row = dict[str, Any]
-Record = Mapping[str, Any]
-"""The members of `figures.json`; a row is one of a search, a mutant or a limit."""
+Row = Mapping[str, Any]
+"""The members of `figures.json`, or of a search, a mutant or a limit in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ def record(
     clients: Sequence[str],
     seed: int,
     seconds: float,
-) -> Record:
+) -> Row:
     """Return a run as it is written; `figures` are of all parts, `date` is as in ISO 8601."""
     return {
         "date": date,
@@ -82,29 +81,25 @@ def record(
     }
 
 
-def as_json(run: Record) -> str:
+def as_json(run: Row) -> str:
     """Write a run with a line for each row, so that a difference shows rows."""
     members = (f"{json.dumps(name)}: {_value(value)}" for name, value in run.items())
     return "{\n" + ",\n".join(members) + "\n}\n"
 
 
-def in_page(page: str, run: Record) -> str:
+def in_page(page: str, run: Row) -> str:
     """Return a page with the paragraph about a run between its marks."""
-    before, _, rest = page.partition(MARKS[0])
-    _, _, after = rest.partition(MARKS[1])
-    return f"{before}{MARKS[0]}{paragraph(run)}{MARKS[1]}{after}"
+    before, after = page.partition(MARKS[0])[0], page.partition(MARKS[1])[2]
+    return f"{before}{MARKS[0]}{_paragraph(run)}{MARKS[1]}{after}"
 
 
-def paragraph(run: Record) -> str:
-    """Return the paragraph and the table that `safety.md` has of a run."""
+def _paragraph(run: Row) -> str:
     counted = dict(word.split("=") for word in run["line"].split())
     cut = [f"{part['part']} ({part['bounds']})" for part in run["parts"] if part["bounds"] != "all"]
-    sentences = (
-        f"{run['date']}, commit {run['commit']}: {run['minutes']} minutes on {run['machine']}. "
-        f"Ended by their time instead of their bounds: {', '.join(cut) or 'no part'}."
-    )
+    ran = f"{run['date']}, commit {run['commit']}: {run['minutes']} minutes on {run['machine']}."
+    ended = f"Ended by their time instead of their bounds: {', '.join(cut) or 'no part'}."
     lines = [
-        *textwrap.wrap(sentences, 120),
+        *textwrap.wrap(f"{ran} {ended}", 120),
         "",
         "| Word | Number | Counts |",
         "| --- | --- | --- |",
