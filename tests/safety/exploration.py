@@ -22,7 +22,7 @@ _WORLDS_OF_A_MUTANT: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Explored:
-    """What a part of the exploration found; `rows` has a row for each search."""
+    """The figures of a part of the exploration; `rows` has a row for each search."""
 
     figures: Figures
     rows: Sequence[Row]

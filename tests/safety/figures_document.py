@@ -1,4 +1,4 @@
-"""What the long run tried and found: `tests/safety/figures.json`, and its paragraph in `safety.md`."""
+"""The figures of the long run: `tests/safety/figures.json`, and the paragraph that `safety.md` has of them."""
 
 import json
 import textwrap
@@ -22,8 +22,8 @@ Row = Mapping[str, Any]
 class Part:
     """A part of a run.
 
-    `seconds` is what it took. `rows` is what it did in detail. `planned` are the figures with which it would
-    have ended before its time; none of them, if it has no time.
+    `seconds` is how long it took. `rows` are its details. `planned` are the figures with which a part that
+    has a time would have ended before it.
     """
 
     name: str
