@@ -53,7 +53,7 @@ contract: set-up ## only the tests of our S3 requests against two S3 servers
 e2e: set-up ## only the tests with a deployed stack and a real Terraform
 	$(BIN)/pytest $(ON_TWO_LOCAL_AWSS) tests/e2e
 
-safety: set-up ## try to lose a state for 70 minutes, and write docs/understand/safety-figures.md; MINUTES=140 is longer
+safety: set-up ## try to lose a state for 70 minutes, and write tests/safety/figures.json; MINUTES=140 is longer
 	@$(BIN)/python -m tests.safety long$(if $(findstring command line,$(origin MINUTES)), --minutes '$(MINUTES)')
 
 safety-quick: set-up ## the same for minutes, as a part of `make test`

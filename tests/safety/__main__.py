@@ -22,7 +22,7 @@ from local_aws.terraform import terraforms
 from tests.safety import conformance, exploration, fuzz, histories
 from tests.safety.exploration import Explored
 from tests.safety.figures import Figures
-from tests.safety.figures_document import Part, document
+from tests.safety.figures_document import FIGURES, Part, as_json, in_page, record
 from tests.safety.model.production import Production
 from tests.safety.model.scenarios import BY_NAME
 from tests.safety.model.search import Search
@@ -32,7 +32,7 @@ from tests.support.pages import page
 from tests.support.user_settings import forget_user_settings
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
-_DOCUMENT: Final = page("safety-figures.md")
+_PAGE: Final = page("safety.md")
 _MINUTES: Final = 70
 
 _EXAMPLES: Final = """examples:
@@ -198,7 +198,7 @@ def main() -> int:
         _tell("interrupted; everything that was started has ended")
         return 130
     if bounds.long and not run.only:
-        _write_document(run)
+        _write(run)
     if run.as_json:
         print(json.dumps({"seed": seed, **asdict(run.figures)}))
     else:
@@ -216,7 +216,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     quick = commands.add_parser("quick", help="at most four minutes")
-    long = commands.add_parser("long", help=f"{_MINUTES} minutes, and docs/{_DOCUMENT.name} is written")
+    long = commands.add_parser("long", help=f"{_MINUTES} minutes, and writes {FIGURES.name} and {_PAGE.name}")
     long.add_argument("--minutes", type=_positive, default=_MINUTES, help=f"how long (default: {_MINUTES})")
     for command in (quick, long):
         command.add_argument(
@@ -365,22 +365,23 @@ def _replay(name: str) -> int:
     return int(lines[-1].startswith("BROKEN"))
 
 
-def _write_document(run: _Run) -> None:
+def _write(run: _Run) -> None:
     cores = os.cpu_count()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     system = f"{platform.system()} on {platform.machine()}, Python {platform.python_version()}"
-    text = document(
+    written = record(
         figures=run.figures,
         parts=sorted(run.parts, key=lambda part: _PARTS.index(part.name)),
         date=datetime.now(UTC).date().isoformat(),
         commit=_commit(),
         machine=f"{cores} cores, {memory:.0f} GiB, {system}",
-        terraforms=[found.name for found in terraforms()],
+        clients=[found.name for found in terraforms()],
         seed=run.seed,
         seconds=time.monotonic() - run.started,
     )
-    _DOCUMENT.write_text(text, encoding="utf-8")
-    _tell(f"docs/{_DOCUMENT.name} is written")
+    FIGURES.write_text(as_json(written), encoding="utf-8")
+    _PAGE.write_text(in_page(_PAGE.read_text(encoding="utf-8"), written), encoding="utf-8")
+    _tell(f"{FIGURES.name} and {_PAGE.name} are written")
 
 
 def _commit() -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.safety.figures import Figures
+from tests.safety.figures_document import Row
 from tests.safety.model import hunt
 from tests.safety.model.hunt import Found, Job
 from tests.safety.model.mutants import MUTANTS
@@ -21,10 +22,10 @@ _WORLDS_OF_A_MUTANT: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Explored:
-    """What a part of the exploration found; `rows` has a row for each search."""
+    """The figures of a part of the exploration; `rows` has a row for each search."""
 
     figures: Figures
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Row]
 
 
 def search(*, seconds: float | None, say: Say) -> Explored:
@@ -34,7 +35,7 @@ def search(*, seconds: float | None, say: Say) -> Explored:
     """
     long = seconds is not None
     interleavings = violations = 0
-    rows = []
+    rows: list[Row] = []
     jobs = hunt.searches(long=long)
     found = hunt.run(
         jobs, at_most=_WORLDS, processes=_processes(), seconds=math.inf if seconds is None else seconds
@@ -52,16 +53,16 @@ def search(*, seconds: float | None, say: Say) -> Explored:
         elif not result.complete and not long:
             violations += 1
             say(f"NOT COMPLETE: {job.scenario}, {job.bounds}: narrow its quick bounds in scenarios.py")
-        rows.append(
-            (job.scenario, str(job.bounds), f"{result.interleavings:,}", "yes" if result.complete else "no")
-        )
-    return Explored(Figures(schedules=interleavings, violations=violations), sorted(rows))
+        names = {"scenario": job.scenario, "bounds": str(job.bounds)}
+        rows.append({**names, "interleavings": result.interleavings, "complete": result.complete})
+    rows.sort(key=lambda row: (row["scenario"], row["bounds"]))
+    return Explored(Figures(schedules=interleavings, violations=violations), rows)
 
 
 def mutants(*, say: Say) -> Explored:
     """Search in copies of the code with a deliberate fault each."""
     caught = interleavings = 0
-    rows = []
+    rows: list[Row] = []
     found = hunt.run(hunt.hunts(), at_most=_WORLDS_OF_A_MUTANT, processes=_processes())
     for number, (job, result) in enumerate(found, 1):
         mutant = job.mutant
@@ -80,9 +81,10 @@ def mutants(*, say: Say) -> Explored:
         else:
             say(f"{number}/{len(MUTANTS)} caught: {mutant.name}")
             say(f"{'':10}{result.what}: {result.interleaving}")
-            rows.append((mutant.name, str(result.invariant.number), f"`{result.interleaving}`"))
+            shown = {"violates": result.invariant.number, "interleaving": result.interleaving}
+            rows.append({"fault": mutant.name, **shown})
     figures = Figures(schedules=interleavings, mutants_caught=caught, mutants=len(MUTANTS))
-    return Explored(figures, sorted(rows, key=lambda row: (int(row[1]), row[0])))
+    return Explored(figures, sorted(rows, key=lambda row: (row["violates"], row["fault"])))
 
 
 def limits(*, say: Say) -> Explored:
@@ -91,14 +93,15 @@ def limits(*, say: Say) -> Explored:
         Job(scenario.name, Bounds(scenario.faults, scenario.repeats, scenario.ticks)) for scenario in LIMITS
     ]
     violations = 0
-    rows = []
+    rows: list[Row] = []
     for job, result in hunt.run(jobs, at_most=_WORLDS_OF_A_MUTANT, processes=_processes()):
         if result.invariant is None:
             violations += 1
             say(f"the limit {job.scenario} does not show any more: correct docs/understand/safety.md")
         else:
             say(f"the known limit {job.scenario} shows as it should: {result.interleaving}")
-            rows.append((job.scenario, str(result.invariant.number), f"`{result.interleaving}`"))
+            shown = {"violates": result.invariant.number, "interleaving": result.interleaving}
+            rows.append({"scenario": job.scenario, **shown})
     return Explored(Figures(violations=violations), rows)
 
 

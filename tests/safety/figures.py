@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a part of the run has done and found.
+    """The figures of a part of the run.
 
     `schedules` are distinct interleavings. `operations` are requests to the deployed API, without the fuzzed
     ones; `acknowledged` are writes of a state that it answered with success. `faults` happened on a wire.
@@ -32,7 +32,7 @@ class Figures:
 
     @property
     def failed(self) -> bool:
-        """Whether anything was lost or broken, or a mutant survived."""
+        """Return whether anything was lost or violated, or a mutant survived."""
         return bool(self.lost or self.violations or self.mutants_caught < self.mutants)
 
     def line(self) -> str:

@@ -1,109 +1,117 @@
-"""docs/understand/safety-figures.md: what the long run has tried and found."""
+"""The figures of the long run: `tests/safety/figures.json`, and the paragraph that `safety.md` has of them."""
 
-from collections.abc import Sequence
+import json
+import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from tests.safety.figures import Figures
 
+FIGURES: Final = Path(__file__).with_name("figures.json")
+MARKS: Final = ("<!-- figures: written by `make safety` -->\n", "<!-- end of the figures -->\n")
+"""Around the paragraph in `safety.md`."""
 _NO_BOUNDS: Final = Figures()
+
+Row = Mapping[str, Any]
+"""The members of `figures.json`, or of a search, a mutant or a limit in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """A part of a run.
 
-    `seconds` is what it took. `rows` is what it did in detail. `planned` are the figures with which it would
-    have ended before its time; none of them, if it has no time.
+    `seconds` is how long it took. `rows` are its details. `planned` are the figures with which a part that
+    has a time would have ended before it.
     """
 
     name: str
     seconds: float
     figures: Figures
-    rows: Sequence[Sequence[str]] = ()
+    rows: Sequence[Row] = ()
     planned: Figures = _NO_BOUNDS
 
 
-_HEADINGS: Final = {
-    "schedules": (
-        "Every interleaving",
-        ("Scenario", "At most", "Interleavings", "All within the bounds"),
-        "What happens in each scenario stands in `tests/safety/model/scenarios.py`.",
-    ),
-    "mutants": (
-        "Deliberate faults",
-        ("Fault", "Violates", "Shortest interleaving that shows it"),
-        "The numbers are those of the invariants in [safety.md](safety.md).",
-    ),
-    "limits": (
-        "Known limits",
-        ("Without the assumption", "Violates", "Shortest interleaving that shows it"),
-        "What [safety.md](safety.md) says is not covered does show where its assumption is dropped.",
-    ),
+_DETAILS: Final = {"schedules": "searches", "mutants": "faults", "limits": "limits"}
+"""Under which name the rows of a part are written."""
+_COUNTS: Final = {
+    "schedules": "interleavings on the model of S3, distinct within each search",
+    "mutants": "deliberate faults in the code: found / all",
+    "operations": "requests to the deployed API, without the generated ones",
+    "acknowledged": "writes of a state that the API answered with success",
+    "faults": "faults injected into connections",
+    "kills": "clients, Lambda workers and local AWSs killed with SIGKILL",
+    "requests_fuzzed": "generated requests to the deployed API",
+    "lost": "acknowledged writes that are not in the history",
+    "violations": "other violations, and each 5xx or change by a generated request",
 }
 
 
-def document(
+def record(
     *,
     figures: Figures,
     parts: Sequence[Part],
     date: str,
     commit: str,
     machine: str,
-    terraforms: Sequence[str],
+    clients: Sequence[str],
     seed: int,
     seconds: float,
-) -> str:
-    """Write the document in Markdown.
+) -> Row:
+    """Return a run as it is written; `figures` are of all parts, `date` is as in ISO 8601."""
+    return {
+        "date": date,
+        "commit": commit,
+        "machine": machine,
+        "clients": list(clients),
+        "seed": seed,
+        "minutes": round(seconds / 60),
+        "line": figures.line(),
+        "parts": [
+            {
+                "part": part.name,
+                "seconds": round(part.seconds),
+                "figures": {name: number for name, number in asdict(part.figures).items() if number},
+                "bounds": _bounds(part),
+            }
+            for part in parts
+        ],
+        **{_DETAILS[part.name]: part.rows for part in parts if part.rows},
+    }
 
-    `figures` are of all `parts`, which are in the order in which they were done. `date` is as in ISO 8601.
-    """
+
+def as_json(run: Row) -> str:
+    """Write a run with a line for each row, so that a difference shows rows."""
+    members = (f"{json.dumps(name)}: {_value(value)}" for name, value in run.items())
+    return "{\n" + ",\n".join(members) + "\n}\n"
+
+
+def in_page(page: str, run: Row) -> str:
+    """Return a page with the paragraph about a run between its marks."""
+    before, after = page.partition(MARKS[0])[0], page.partition(MARKS[1])[2]
+    return f"{before}{MARKS[0]}{_paragraph(run)}{MARKS[1]}{after}"
+
+
+def _paragraph(run: Row) -> str:
+    counted = dict(word.split("=") for word in run["line"].split())
+    cut = [f"{part['part']} ({part['bounds']})" for part in run["parts"] if part["bounds"] != "all"]
+    ran = f"{run['date']}, commit {run['commit']}: {run['minutes']} minutes on {run['machine']}."
+    ended = f"Ended by their time instead of their bounds: {', '.join(cut) or 'no part'}."
     lines = [
-        "# Safety figures",
+        *textwrap.wrap(f"{ran} {ended}", 120),
         "",
-        "Written by `make safety`, the long run of [the safety tests](safety.md); not by hand.",
-        "",
-        f"    {figures.line()}",
-        "",
-        *_table(
-            ("", ""),
-            [
-                ("Date", date),
-                ("Code", commit),
-                ("Machine", machine),
-                ("Clients", ", ".join(terraforms)),
-                ("Seed", str(seed)),
-                ("Duration", f"{seconds / 60:.0f} minutes"),
-            ],
-        ),
-        "",
-        "## Parts",
-        "",
-        "Each part has a share of the time, and ends with it if its bounds are not reached before.",
-        "",
-        *_table(("Part", "Seconds", "Did and found", "Bounds"), [_row(part) for part in parts]),
+        "| Word | Number | Counts |",
+        "| --- | --- | --- |",
+        *(f"| `{word}` | {_number(counted[word])} | {meaning} |" for word, meaning in _COUNTS.items()),
     ]
-    for part in parts:
-        if part.rows:
-            title, heads, sentence = _HEADINGS[part.name]
-            lines += ["", f"## {title}", "", sentence, "", *_table(heads, part.rows)]
-    return "\n".join(lines) + "\n"
-
-
-def _row(part: Part) -> tuple[str, str, str, str]:
-    did = [word for word in part.figures.line().split() if not word.endswith(("=0", "=0/0"))]
-    return (
-        part.name,
-        f"{part.seconds:.0f}",
-        ", ".join(word.replace("=", " ") for word in did) or "no differences",
-        _bounds(part),
-    )
+    return "\n" + "\n".join(lines) + "\n\n"
 
 
 def _bounds(part: Part) -> str:
     """Say whether a part has reached its bounds or the end of its time."""
     if part.name == "schedules":
-        complete = sum(row[-1] == "yes" for row in part.rows)
+        complete = sum(row["complete"] for row in part.rows)
         return "all" if complete == len(part.rows) else f"{complete} of {len(part.rows)} searches"
     reached = asdict(part.figures)
     missed = [
@@ -114,9 +122,11 @@ def _bounds(part: Part) -> str:
     return ", ".join(missed) or "all"
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [
-        f"| {' | '.join(heads)} |",
-        f"|{' --- |' * len(heads)}",
-        *(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows),
-    ]
+def _value(value: Any) -> str:
+    if not (isinstance(value, list | tuple) and value and isinstance(value[0], dict)):
+        return json.dumps(value)
+    return "[\n" + ",\n".join(json.dumps(row) for row in value) + "\n]"
+
+
+def _number(text: str) -> str:
+    return f"{int(text):,}" if text.isdigit() else text

@@ -1,18 +1,20 @@
-"""The figures, their line and their document."""
+"""The figures, their line, their file and their paragraph."""
 
-from typing import Final
+import json
+from typing import Any, Final
 
 import pytest
 
 from tests.safety.figures import Figures
-from tests.safety.figures_document import Part, document
+from tests.safety.figures_document import FIGURES, Part, as_json, in_page, record
 from tests.safety.model import hunt
 from tests.safety.model.invariants import Exemption
 from tests.safety.model.mutants import MUTANTS
 from tests.safety.model.scenarios import LIMITS
 from tests.support.pages import page
 
-PAGE: Final = page("safety-figures.md")
+PAGE: Final = page("safety.md").read_text(encoding="utf-8")
+RUN: Final[Any] = json.loads(FIGURES.read_text(encoding="utf-8"))
 GOOD = Figures(5, 2, 2, 40, 30, 3, 1, 9)
 
 
@@ -40,54 +42,53 @@ def test_a_loss_a_violation_and_a_surviving_mutant_fail_the_run(figures: Figures
     assert figures.failed is failed
 
 
-def test_the_document_tells_what_was_tried() -> None:
-    text = document(
+def test_a_run_is_written_with_what_was_tried() -> None:
+    row = {"scenario": "two-applies", "bounds": "1 faults", "interleavings": 5, "complete": True}
+    run = record(
         figures=GOOD,
         parts=[
-            Part("schedules", 1.4, Figures(schedules=5), [("two-applies", "1 faults", "5", "yes")]),
+            Part("schedules", 1.4, Figures(schedules=5), [row]),
             Part("conformance", 2.0, Figures(sequences=7), planned=Figures(sequences=7)),
             Part("fuzz", 3.0, Figures(requests_fuzzed=9), planned=Figures(requests_fuzzed=1200)),
         ],
         date="2026-11-21",
         commit="abc",
         machine="a machine",
-        terraforms=["one", "other"],
+        clients=["one", "other"],
         seed=7,
         seconds=90.0,
     )
-    assert f"\n    {GOOD.line()}\n" in text
-    assert "| Clients | one, other |\n| Seed | 7 |\n| Duration | 2 minutes |" in text
-    assert (
-        "| schedules | 1 | schedules 5 | all |\n"
-        "| conformance | 2 | no differences | all |\n"
-        "| fuzz | 3 | requests_fuzzed 9 | 9 of 1,200 requests fuzzed |\n"
-    ) in text
-    assert "## Every interleaving" in text
-    assert "| two-applies | 1 faults | 5 | yes |" in text
+
+    assert json.loads(as_json(run)) == run
+    assert f"\n{json.dumps(row)}\n" in as_json(run)
+    assert [part["bounds"] for part in run["parts"]] == ["all", "all", "9 of 1,200 requests fuzzed"]
+    assert in_page(PAGE, run) != in_page(in_page(PAGE, run), RUN) == PAGE
 
 
-def rows(title: str) -> list[list[str]]:
-    _, _, section = PAGE.read_text(encoding="utf-8").partition(f"\n## {title}\n")
-    _, _, *lines = [line for line in section.partition("\n## ")[0].splitlines() if line.startswith("|")]
-    return [line.removeprefix("| ").removesuffix(" |").split(" | ") for line in lines]
+def test_the_page_has_the_paragraph_of_the_last_run() -> None:
+    assert in_page(PAGE, RUN) == PAGE, "make safety writes both"
 
 
 @pytest.mark.parametrize(
-    ("title", "there"),
+    ("rows", "members", "there"),
     [
-        ("Every interleaving", [(job.scenario, str(job.bounds)) for job in hunt.searches(long=True)]),
-        ("Deliberate faults", [(mutant.name, str(mutant.breaks.number)) for mutant in MUTANTS]),
-        ("Known limits", [(scenario.name,) for scenario in LIMITS]),
+        (
+            "searches",
+            ("scenario", "bounds"),
+            [(job.scenario, str(job.bounds)) for job in hunt.searches(long=True)],
+        ),
+        ("faults", ("fault", "violates"), [(mutant.name, mutant.breaks.number) for mutant in MUTANTS]),
+        ("limits", ("scenario",), [(scenario.name,) for scenario in LIMITS]),
     ],
 )
-def test_the_page_of_figures_has_every_search_and_every_mutant_and_no_other(
-    title: str, there: list[tuple[str, ...]]
+def test_the_figures_have_every_search_and_every_mutant_and_no_other(
+    rows: str, members: tuple[str, ...], there: list[tuple[str | int, ...]]
 ) -> None:
-    in_page = [tuple(row[: len(there[0])]) for row in rows(title)]
-    assert sorted(in_page) == sorted(there), (
-        f"the code alone has {sorted({*there} - {*in_page})}, "
-        f"the page alone {sorted({*in_page} - {*there})}; "
-        "if that is meant, write the page again: make safety"
+    written = [tuple(row[member] for member in members) for row in RUN[rows]]
+    assert sorted(written) == sorted(there), (
+        f"the code alone has {sorted({*there} - {*written})}, "
+        f"the figures alone {sorted({*written} - {*there})}; "
+        "if that is meant, write them again: make safety"
     )
 
 
@@ -97,5 +98,5 @@ def test_what_no_invariant_judges_is_shown_as_a_limit_and_said_not_to_be_covered
 ) -> None:
     name = exemption.name.lower().replace("_", "-")
     assert name in {limit.name for limit in LIMITS}
-    _, _, not_covered = (PAGE.parent / "safety.md").read_text().partition("\n## What is not covered\n")
+    _, _, not_covered = PAGE.partition("\n## What is not covered\n")
     assert f"`{name}`" in not_covered

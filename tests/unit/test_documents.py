@@ -25,9 +25,7 @@ from holdfast.state.locks import HeldLock, LockIdentity
 from tests.support.pages import DOCS, ROOT, page, text
 from tests.unit.test_errors import LEAVES
 
-GENERATED: Final = frozenset(
-    {"settings.md", "bucket-policy.md", "permissions.md", "safety-figures.md", "cost.md"}
-)
+GENERATED: Final = frozenset({"settings.md", "bucket-policy.md", "permissions.md", "cost.md"})
 BY_HAND: Final = sorted(
     path for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md")) if path.name not in GENERATED
 )
