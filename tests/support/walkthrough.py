@@ -103,9 +103,9 @@ def walk_access(front_door: FrontDoor, folder: Path) -> None:
         _walk("access", front_door, folder, replaced)
 
 
-def walk_workspaces(front_door: FrontDoor, folder: Path) -> None:
+def walk_clients(front_door: FrontDoor, folder: Path) -> None:
     replaced = {f"{clone}/.local/": f"{front_door.folder}/" for clone in ("$PWD", "$clone")}
-    _walk("workspaces", front_door, folder, {**replaced, " .local/": f" {front_door.folder}/"})
+    _walk("clients", front_door, folder, replaced)
 
 
 def walk_operating(front_door: FrontDoor, folder: Path) -> None:
