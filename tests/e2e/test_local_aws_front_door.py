@@ -20,7 +20,7 @@ from local_aws.clients import s3_client
 from local_aws.server import ROOT, find_running
 from tests.support.free_port import free_port
 from tests.support.front_door import TIME_LIMIT, FrontDoor, cleaned
-from tests.support.walkthrough import walk_access, walk_clients, walk_operating
+from tests.support.walkthrough import walk_access, walk_clients, walk_moving, walk_operating
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +159,12 @@ def test_the_walk_through_the_clients_document_prints_what_it_says(
     front_door: FrontDoor, tmp_path: Path
 ) -> None:
     walk_clients(front_door, tmp_path)
+
+
+def test_the_loops_of_the_moving_document_move_states_and_replace_no_other(
+    front_door: FrontDoor, tmp_path: Path
+) -> None:
+    walk_moving(front_door, tmp_path)
 
 
 def test_the_walk_through_the_operating_document_prints_what_it_says(

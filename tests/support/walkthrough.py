@@ -43,6 +43,19 @@ done > /dev/null
 """The same before the activity is asked for, with a token."""
 
 
+TWO_STATES: Final = """\
+cd $moving
+holdfast() { "$clone/.venv/bin/holdfast" "$@"; }
+for name in dev prod; do
+  mkdir -p envs/$name
+  echo "resource \\"terraform_data\\" \\"it\\" { input = \\"$name\\" }" > envs/$name/main.tf
+done
+echo 'terraform { backend "local" { path = "elsewhere.tfstate" } }' > envs/prod/backend.tf
+for name in dev prod; do (cd envs/$name && terraform init && terraform apply -auto-approve); done
+"""
+"""States to move: one in a local file, one in a backend."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """A block that is typed; `printed` are lines that it prints, in that order and among others."""
@@ -51,9 +64,10 @@ class Step:
     printed: tuple[str, ...]
 
 
-def steps(document: str) -> list[Step]:
+def steps(document: str, heading: str = "Try it on this machine") -> list[Step]:
     """The blocks of a document's walk, in order."""
-    _, _, walk = page(document).read_text().partition("\n## Try it on this machine\n")
+    _, _, rest = page(document).read_text().partition(f"\n## {heading}\n")
+    walk, _, _ = rest.partition("\n## ")
     blocks = re.findall(r"^```(sh)?\n(.*?)^```$", walk, re.MULTILINE | re.DOTALL)
     return [
         Step(text, tuple(after.splitlines()) if not below else ())
@@ -110,6 +124,21 @@ def walk_clients(front_door: FrontDoor, folder: Path) -> None:
 
 def walk_operating(front_door: FrontDoor, folder: Path) -> None:
     _walk("operating", front_door, folder, {"$clone/.local/": f"{front_door.folder}/"})
+
+
+def walk_moving(front_door: FrontDoor, folder: Path) -> None:
+    """Move two states with the loops of docs/start/moving.md, then once more with their names exchanged."""
+    listed, pulls, pushes = steps("moving.md", "Move many states in")
+    exchange = "sed -i 's/dev$/DEV/; s/prod$/dev/; s/DEV$/prod/' states.txt\n"
+    unrelated = 'cannot import state with lineage "<id>" over unrelated state with lineage "<id>"'
+    typed = [
+        Step(TWO_STATES, ("Apply complete! Resources: 1 added, 0 changed, 0 destroyed.",) * 2),
+        *(listed, pulls, Step(". $local/terraform.env\n", ())),
+        Step(pushes.typed, ("No changes. Your infrastructure matches the configuration.",) * 2),
+        Step(exchange + pushes.typed, (f"Failed to write state: {unrelated}",)),
+        Step("terraform -chdir=envs/prod state pull\n", ('"value": "prod",',)),
+    ]
+    _type(typed, {"$clone": str(ROOT), "$local": str(front_door.folder), "$moving": str(folder)}, folder)
 
 
 def _walk(name: str, front_door: FrontDoor, folder: Path, replaced: Mapping[str, str]) -> None:
