@@ -21,6 +21,8 @@ from tests.support.free_port import free_port
 from tests.support.front_door import TIME_LIMIT, FrontDoor
 from tests.support.pages import page
 
+HEADING: Final = "Try it on this machine"
+UPS: Final = {"make up\n": ["up"], "make up TEAMS=all\n": ["up", "--teams", "all"]}
 ISSUER: Final = "127.0.0.1:4570"
 WAITS: Final = "sleep 60\n"
 LATER: Final = """\
@@ -64,7 +66,7 @@ class Step:
     printed: tuple[str, ...]
 
 
-def steps(document: str, heading: str = "Try it on this machine") -> list[Step]:
+def steps(document: str, heading: str = HEADING) -> list[Step]:
     """The blocks of a document's walk, in order."""
     _, _, rest = page(document).read_text().partition(f"\n## {heading}\n")
     walk, _, _ = rest.partition("\n## ")
@@ -126,6 +128,10 @@ def walk_operating(front_door: FrontDoor, folder: Path) -> None:
     _walk("operating", front_door, folder, {"$clone/.local/": f"{front_door.folder}/"})
 
 
+def walk_try(front_door: FrontDoor, folder: Path) -> None:
+    _walk("try", front_door, folder, {" .local/": f" {front_door.folder}/"}, "Two teams")
+
+
 def walk_moving(front_door: FrontDoor, folder: Path) -> None:
     """Move two states with the loops of docs/start/moving.md, then once more with their names exchanged."""
     listed, pulls, pushes = steps("moving.md", "Move many states in")
@@ -141,15 +147,16 @@ def walk_moving(front_door: FrontDoor, folder: Path) -> None:
     _type(typed, {"$clone": str(ROOT), "$local": str(front_door.folder), "$moving": str(folder)}, folder)
 
 
-def _walk(name: str, front_door: FrontDoor, folder: Path, replaced: Mapping[str, str]) -> None:
+def _walk(
+    name: str, front_door: FrontDoor, folder: Path, replaced: Mapping[str, str], heading: str = HEADING
+) -> None:
     """Walk through a document.
 
     `name` is also that of the folder below /tmp that it works in and removes. `folder` is an empty one.
     `replaced` has other words for those of the document. AssertionError: a block does not print what it says.
     """
-    up, *rest = steps(f"{name}.md")
-    assert up.typed == "make up\n"
-    assert up.printed[0] in front_door("up")
+    up, *rest = steps(f"{name}.md", heading)
+    assert up.printed[0] in front_door(*UPS[up.typed])
     typed = [step for step in rest if step.typed != "make issuer\n" and not step.typed.startswith(WAITS)]
     assert len(typed) == len(rest) - (2 if name == "access" else 0)
     _type(typed, {**replaced, f"/tmp/{name}": str(folder / name)}, folder)  # noqa: S108 as in the document
