@@ -168,7 +168,7 @@ class NoSuchVersion(Absent, status=404, code="no_such_version"):
 
 
 class NoWorkspace(Absent, status=404, code="no_workspace"):
-    """There is no such workspace. The client creates it, so a lack of access never ends so."""
+    """There is no such workspace. The client creates it, so a lack of access has another status."""
 
 
 class NoVersion(Absent, status=409, code="no_version"):
