@@ -76,27 +76,27 @@ class Invalid(HoldfastError):
 
 
 class InvalidName(Invalid, status=400, code="invalid_state_name"):
-    """The state's name breaks a rule."""
+    """The state's name breaks a rule, or is reserved."""
 
 
 class InvalidLockInfo(Invalid, status=400, code="invalid_lock_info"):
-    """The body of a lock or unlock request is not a lock info document."""
+    """The body is not lock info."""
 
 
 class InvalidState(Invalid, status=400, code="invalid_state"):
-    """The body of a write is not a state document."""
+    """The body is not a valid state document."""
 
 
 class InvalidBody(Invalid, status=400, code="invalid_body"):
-    """The body did not arrive as it was announced."""
+    """The body is malformed, or a proxy altered it."""
 
 
 class InvalidId(Invalid, status=400, code="invalid_id"):
-    """An ID of a workspace, version, upload or output was not made by this API."""
+    """An ID of `cloud {}` was not made by this API."""
 
 
 class InvalidDocument(Invalid, status=400, code="invalid_document"):
-    """The body or a parameter of a request of `cloud {}` is not what its call takes.
+    """A `cloud {}` request breaks a rule.
 
     Attributes:
         parameter: the name of that parameter; empty if it is none.
@@ -108,15 +108,15 @@ class InvalidDocument(Invalid, status=400, code="invalid_document"):
 
 
 class InvalidRequest(Invalid, status=400, code="invalid_request"):
-    """A parameter or a member of a request of the management API breaks a rule."""
+    """A management request breaks a rule."""
 
 
 class UnknownRoute(Invalid, status=400, code="unknown_route"):
-    """No such route. Terraform would take a 404 for "no state yet"."""
+    """There is no such route. Terraform would take a 404 for "no state yet"."""
 
 
 class MethodNotAllowed(Invalid, status=405, code="method_not_allowed"):
-    """The route exists, the verb does not."""
+    """The route does not support this verb."""
 
     def __init__(self, method: str, allowed: tuple[str, ...]) -> None:
         super().__init__(f"{method} is not allowed here; use one of {', '.join(allowed)}.")
@@ -128,11 +128,11 @@ class MethodNotAllowed(Invalid, status=405, code="method_not_allowed"):
 
 
 class TooLarge(Invalid, status=413, code="too_large"):
-    """The body is larger than the platform accepts, or than it could return."""
+    """The request or its response is too large."""
 
 
 class LockRequired(Invalid, status=428, code="lock_required"):
-    """A write without a lock where the team requires one."""
+    """The team requires a lock for a write."""
 
 
 class Denied(HoldfastError):
@@ -140,7 +140,7 @@ class Denied(HoldfastError):
 
 
 class NotAuthenticated(Denied, status=401, code="not_authenticated"):
-    """The request reached the handler without a verified caller."""
+    """The request has no verified caller."""
 
 
 class NotAllowed(Denied, status=403, code="not_allowed"):
@@ -148,7 +148,7 @@ class NotAllowed(Denied, status=403, code="not_allowed"):
 
 
 class NotSigned(Denied, status=403, code="not_signed"):
-    """The request came to a route for AWS credentials without a caller that AWS verified."""
+    """AWS did not verify the request's signature."""
 
 
 class Absent(HoldfastError):
@@ -156,31 +156,31 @@ class Absent(HoldfastError):
 
 
 class NoState(Absent, status=404, code="no_state"):
-    """There is no state of this name, or the workspace has none yet."""
+    """There is no such state, or none yet."""
 
 
 class NoVersions(Absent, status=404, code="no_versions"):
-    """There is no version in the bucket that could be restored."""
+    """No version can be restored."""
 
 
 class NoSuchVersion(Absent, status=404, code="no_such_version"):
-    """The state has no version of this ID: it is another state's, a delete marker or gone."""
+    """The state has no such version. It is another state's, a delete marker or gone."""
 
 
 class NoWorkspace(Absent, status=404, code="no_workspace"):
-    """There is no such workspace. The client creates it, so it is never the response to a lack of access."""
+    """There is no such workspace. The client creates it, so a lack of access has another status."""
 
 
 class NoVersion(Absent, status=409, code="no_version"):
-    """The version that an ID names is gone, or has no such output. Clients do not show the text of a 404."""
+    """A version or an output is gone. Clients do not show the text of a 404."""
 
 
 class StateDeleted(Absent, status=409, code="state_deleted"):
-    """The state is deleted, so there is no current version that could be restored to another."""
+    """The state is deleted: undelete it first."""
 
 
 class UploadMissing(Absent, status=409, code="upload_missing"):
-    """Nothing was uploaded that could be committed."""
+    """The upload is missing."""
 
 
 class Conflict(HoldfastError):
@@ -188,63 +188,63 @@ class Conflict(HoldfastError):
 
 
 class SerialNotNewer(Conflict, status=409, code="serial_not_newer"):
-    """The write would go back in serial, or replace a serial by other content."""
+    """The serial is not above the last acknowledged one."""
 
 
 class LineageChanged(Conflict, status=409, code="lineage_changed"):
-    """The write belongs to another lineage than the current state."""
+    """The lineage differs from the current state's."""
 
 
 class BaseChanged(Conflict, status=409, code="base_changed"):
-    """The state is another one than the one on which an upload builds."""
+    """Somebody changed the state since the client looked."""
 
 
 class UnreadableState(Conflict, status=409, code="unreadable_state"):
-    """The current object is not a state document: it is not read, and no write is compared with it."""
+    """The current object is empty or not a state document. It is not read or compared with a write."""
 
 
 class UnreadableVersion(Conflict, status=409, code="unreadable_version"):
-    """The version that would be restored is not a state document."""
+    """The version is not a state document."""
 
 
 class UnreadableRecord(Conflict, status=409, code="unreadable_record"):
-    """The object of a workspace's record is none."""
+    """`workspaces/<state>.json` is not a valid record."""
 
 
 class EncryptedState(Conflict, status=409, code="encrypted_state"):
-    """The client encrypted the state: it cannot be read, and not be given another serial."""
+    """The client encrypted the state. It cannot be read, and its serial cannot be changed."""
 
 
 class UploadAltered(Conflict, status=409, code="upload_altered"):
-    """What was uploaded is not what was announced."""
+    """The upload differs from what was announced."""
 
 
 class WorkspaceExists(Conflict, status=409, code="workspace_exists"):
-    """There is a workspace of this name already."""
+    """Somebody else just created this workspace."""
 
 
 class ResourcesTracked(Conflict, status=409, code="resources_tracked"):
-    """The workspace's state still tracks resources."""
+    """The workspace's state tracks resources, or is encrypted."""
 
 
 class JustDeleted(Conflict, status=409, code="just_deleted"):
-    """The workspace was deleted moments ago and re-created: a retry must not delete that."""
+    """The workspace was deleted moments ago, and re-created. A retry must not delete it again."""
 
 
 class LockLost(Conflict, status=409, code="lock_lost"):
-    """The lock that the request relies on is no longer held."""
+    """The lock is no longer held."""
 
 
 class LockNotMatched(Conflict, status=409, code="lock_not_matched"):
-    """A force-unlock that does not mean the lock that is held now."""
+    """The force-unlock does not match the current lock."""
 
 
 class NotFrozen(Conflict, status=409, code="not_frozen"):
-    """The lock that is held is not a freeze."""
+    """The current lock is not a freeze."""
 
 
 class RacedWriter(Conflict, status=409, code="raced_another_writer"):
-    """Somebody else kept changing the object while the request was under way."""
+    """Somebody else kept changing the object."""
 
 
 class Locked(Conflict, status=423, code="locked"):
@@ -268,13 +268,13 @@ class Locked(Conflict, status=423, code="locked"):
 
 
 class Frozen(Locked, status=423, code="frozen"):
-    """The state is frozen. The body is the lock info of the freeze, as of any lock."""
+    """The state is frozen. The body is the lock info of the freeze, as for any lock."""
 
     is_released = False
 
 
 class NotDeclared(Locked, status=423, code="not_declared"):
-    """The name has no state, and nobody declared it. The body is a lock info document that says so.
+    """The name must be declared. The body is lock info that says so.
 
     It is the one form of a refusal whose text every client shows.
     """
@@ -287,31 +287,31 @@ class Unsettled(HoldfastError):
 
 
 class UnlockOutcomeUnknown(Unsettled, status=409, code="unlock_undecided"):
-    """S3 did not decide a force-unlock that names no ID, or refused it; it must not be retried unseen."""
+    """The outcome of a force-unlock is unknown. It names no ID, so no client may retry it unseen."""
 
 
 class DeleteOutcomeUnknown(Unsettled, status=409, code="delete_undecided"):
-    """The lock of a delete was broken, or released by another try of it, while it was under way."""
+    """A delete lost its lock. Somebody broke it, or another try of the delete released it."""
 
 
 class RestoreOutcomeUnknown(Unsettled, status=409, code="restore_undecided"):
-    """The lock of a restore was broken, or released by another try of it, while it was under way."""
+    """A restore lost its lock. Somebody broke it, or another try of the restore released it."""
 
 
 class UndeleteOutcomeUnknown(Unsettled, status=409, code="undelete_undecided"):
-    """The lock of an undelete was broken, or released by another try of it, while it was under way."""
+    """An undelete lost its lock. Somebody broke it, or another try of the undelete released it."""
 
 
 class LockLeft(Unsettled, status=500, code="lock_left"):
-    """An undelete took effect, and its lock could not be released."""
+    """The undelete succeeded, but its lock may remain."""
 
 
 class StorageRefused(Unsettled, status=500, code="storage_refused"):
-    """S3 refuses what the function must be able to do: a fault of the deployment, not of the request."""
+    """S3 refuses the function. This is a fault of the deployment, not of the request."""
 
 
 class OutcomeUnknown(Unsettled, status=503, code="undecided"):
-    """S3 was unreachable, throttled, or did not decide in time. A retry is safe."""
+    """S3 did not decide in time; a retry is safe."""
 
     def headers(self) -> dict[str, str]:
         """Return `Retry-After` in seconds; Terraform honours it."""

@@ -20,7 +20,7 @@ from local_aws.clients import s3_client
 from local_aws.server import ROOT, find_running
 from tests.support.free_port import free_port
 from tests.support.front_door import TIME_LIMIT, FrontDoor, cleaned
-from tests.support.walkthrough import walk_access, walk_operating, walk_workspaces
+from tests.support.walkthrough import walk_access, walk_clients, walk_moving, walk_operating, walk_try
 
 
 @pytest.fixture(scope="module")
@@ -155,10 +155,16 @@ def test_the_walk_through_the_access_document_prints_what_it_says(
     walk_access(front_door, tmp_path)
 
 
-def test_the_walk_through_the_workspaces_document_prints_what_it_says(
+def test_the_walk_through_the_clients_document_prints_what_it_says(
     front_door: FrontDoor, tmp_path: Path
 ) -> None:
-    walk_workspaces(front_door, tmp_path)
+    walk_clients(front_door, tmp_path)
+
+
+def test_the_loops_of_the_moving_document_move_states_and_replace_no_other(
+    front_door: FrontDoor, tmp_path: Path
+) -> None:
+    walk_moving(front_door, tmp_path)
 
 
 def test_the_walk_through_the_operating_document_prints_what_it_says(
@@ -185,6 +191,10 @@ def test_states_survive_the_loss_of_all_records_and_every_team_can_be_added(fron
     assert f"holdfast token create --team {others[0]} --role maintainer --scope '*'" in printed
     front_door("demo")
     assert len(front_door.serials()) == len(before) + 1
+
+
+def test_the_walk_through_two_teams_prints_what_it_says(front_door: FrontDoor, tmp_path: Path) -> None:
+    walk_try(front_door, tmp_path)
 
 
 def test_every_team_the_states_and_the_token_move_to_another_port(front_door: FrontDoor) -> None:

@@ -21,6 +21,8 @@ from tests.support.free_port import free_port
 from tests.support.front_door import TIME_LIMIT, FrontDoor
 from tests.support.pages import page
 
+HEADING: Final = "Try it on this machine"
+UPS: Final = {"make up\n": ["up"], "make up TEAMS=all\n": ["up", "--teams", "all"]}
 ISSUER: Final = "127.0.0.1:4570"
 WAITS: Final = "sleep 60\n"
 LATER: Final = """\
@@ -43,6 +45,19 @@ done > /dev/null
 """The same before the activity is asked for, with a token."""
 
 
+TWO_STATES: Final = """\
+cd $moving
+holdfast() { "$clone/.venv/bin/holdfast" "$@"; }
+for name in dev prod; do
+  mkdir -p envs/$name
+  echo "resource \\"terraform_data\\" \\"it\\" { input = \\"$name\\" }" > envs/$name/main.tf
+done
+echo 'terraform { backend "local" { path = "elsewhere.tfstate" } }' > envs/prod/backend.tf
+for name in dev prod; do (cd envs/$name && terraform init && terraform apply -auto-approve); done
+"""
+"""States to move: one in a local file, one in a backend."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """A block that is typed; `printed` are lines that it prints, in that order and among others."""
@@ -51,9 +66,10 @@ class Step:
     printed: tuple[str, ...]
 
 
-def steps(document: str) -> list[Step]:
+def steps(document: str, heading: str = HEADING) -> list[Step]:
     """The blocks of a document's walk, in order."""
-    _, _, walk = page(document).read_text().partition("\n## Try it on this machine\n")
+    _, _, rest = page(document).read_text().partition(f"\n## {heading}\n")
+    walk, _, _ = rest.partition("\n## ")
     blocks = re.findall(r"^```(sh)?\n(.*?)^```$", walk, re.MULTILINE | re.DOTALL)
     return [
         Step(text, tuple(after.splitlines()) if not below else ())
@@ -103,24 +119,44 @@ def walk_access(front_door: FrontDoor, folder: Path) -> None:
         _walk("access", front_door, folder, replaced)
 
 
-def walk_workspaces(front_door: FrontDoor, folder: Path) -> None:
+def walk_clients(front_door: FrontDoor, folder: Path) -> None:
     replaced = {f"{clone}/.local/": f"{front_door.folder}/" for clone in ("$PWD", "$clone")}
-    _walk("workspaces", front_door, folder, {**replaced, " .local/": f" {front_door.folder}/"})
+    _walk("clients", front_door, folder, replaced)
 
 
 def walk_operating(front_door: FrontDoor, folder: Path) -> None:
     _walk("operating", front_door, folder, {"$clone/.local/": f"{front_door.folder}/"})
 
 
-def _walk(name: str, front_door: FrontDoor, folder: Path, replaced: Mapping[str, str]) -> None:
+def walk_try(front_door: FrontDoor, folder: Path) -> None:
+    _walk("try", front_door, folder, {" .local/": f" {front_door.folder}/"}, "Two teams")
+
+
+def walk_moving(front_door: FrontDoor, folder: Path) -> None:
+    """Move two states with the loops of docs/start/moving.md, then once more with their names exchanged."""
+    listed, pulls, pushes = steps("moving.md", "Move many states in")
+    exchange = "sed -i 's/dev$/DEV/; s/prod$/dev/; s/DEV$/prod/' states.txt\n"
+    unrelated = 'cannot import state with lineage "<id>" over unrelated state with lineage "<id>"'
+    typed = [
+        Step(TWO_STATES, ("Apply complete! Resources: 1 added, 0 changed, 0 destroyed.",) * 2),
+        *(listed, pulls, Step(". $local/terraform.env\n", ())),
+        Step(pushes.typed, ("No changes. Your infrastructure matches the configuration.",) * 2),
+        Step(exchange + pushes.typed, (f"Failed to write state: {unrelated}",)),
+        Step("terraform -chdir=envs/prod state pull\n", ('"value": "prod",',)),
+    ]
+    _type(typed, {"$clone": str(ROOT), "$local": str(front_door.folder), "$moving": str(folder)}, folder)
+
+
+def _walk(
+    name: str, front_door: FrontDoor, folder: Path, replaced: Mapping[str, str], heading: str = HEADING
+) -> None:
     """Walk through a document.
 
     `name` is also that of the folder below /tmp that it works in and removes. `folder` is an empty one.
     `replaced` has other words for those of the document. AssertionError: a block does not print what it says.
     """
-    up, *rest = steps(f"{name}.md")
-    assert up.typed == "make up\n"
-    assert up.printed[0] in front_door("up")
+    up, *rest = steps(f"{name}.md", heading)
+    assert up.printed[0] in front_door(*UPS[up.typed])
     typed = [step for step in rest if step.typed != "make issuer\n" and not step.typed.startswith(WAITS)]
     assert len(typed) == len(rest) - (2 if name == "access" else 0)
     _type(typed, {**replaced, f"/tmp/{name}": str(folder / name)}, folder)  # noqa: S108 as in the document

@@ -1,0 +1,37 @@
+"""The table of codes in `errors.md`: status, code and the first sentence of each class of errors."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from holdfast import errors
+from holdfast.errors import HoldfastError
+from tests.support.pages import page
+
+PATH: Final = page("errors.md")
+TABLE: Final = re.compile(r"(<!-- Begin of the codes: .*? -->\n).*?(<!-- End of the codes\. -->)", re.DOTALL)
+FAULT: Final = (500, "fault", "A fault in Holdfast")
+"""Any other exception: it has no class."""
+
+
+def codes() -> set[tuple[int, str, str]]:
+    """Return status, code and meaning of every error."""
+    leaves = [error for error in vars(errors).values() if isinstance(error, type) and "code" in vars(error)]
+    return {(error.status, error.code, _first_sentence(error)) for error in leaves} | {FAULT}
+
+
+def errors_document() -> str:
+    """Return the page as it is, with the table as the errors are."""
+    table = "\n".join(_table())
+    return TABLE.sub(lambda found: f"{found[1]}\n{table}\n\n{found[2]}", PATH.read_text(encoding="utf-8"))
+
+
+def _table() -> Iterator[str]:
+    yield "| Status | Code | It means |"
+    yield "| --- | --- | --- |"
+    for status, code, meaning in sorted(codes()):
+        yield f"| {status} | `{code}` | {meaning} |"
+
+
+def _first_sentence(error: type[HoldfastError]) -> str:
+    return re.split(r"\.(?:\s|$)", error.__doc__ or "")[0]
