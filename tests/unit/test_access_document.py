@@ -23,6 +23,17 @@ def blocks(language: str) -> list[str]:
     return [text for kind, text in BLOCKS if kind == language]
 
 
+def policy(command: str) -> list[dict[str, list[str]]]:
+    """Return the statements that the table of permissions has for a command."""
+    _, _, rest = TEXT.partition("| For | Allow | On |\n| --- | --- | --- |\n")
+    rows = [line.strip("|").split(" | ") for line in rest.partition("\n\n")[0].splitlines()]
+    return [
+        {"Action": re.findall(r"`([^`]+)`", allowed), "Resource": re.findall(r"`(arn:[^`]+)`", on)}
+        for commands, allowed, on in rows
+        if f"`{command}" in commands
+    ]
+
+
 def commands() -> list[str]:
     """Every `holdfast` command of the page, without the shell around it."""
     inline = re.findall(r"`(holdfast [^`]+)`", TEXT.replace("\n", " "))
@@ -59,17 +70,14 @@ def test_the_page_has_commands_of_every_kind() -> None:
 
 
 def test_every_policy_allows_only_named_actions_on_named_resources() -> None:
-    policies = [json.loads(text) for text in blocks("json")]
+    policies = {command: policy(f"holdfast {command}") for command in ("token", "trust", "login", "audit")}
 
-    assert len(policies) == 3
-    for policy in policies:
-        for statement in policy["Statement"]:
-            actions, resources = (
-                [value] if isinstance(value, str) else value
-                for value in (statement["Action"], statement["Resource"])
-            )
-            assert not any("*" in action for action in actions)
-            assert all(resource.startswith("arn:aws:") for resource in resources)
+    assert all(policies.values())
+    assert policies["token"] == policies["trust"]
+    for statement in (each for statements in policies.values() for each in statements):
+        assert statement["Action"]
+        assert not any("*" in action for action in statement["Action"])
+        assert statement["Resource"]
 
 
 def test_every_pipeline_is_yaml_that_signs_in() -> None:
@@ -90,18 +98,20 @@ def moto() -> Iterator[str]:
 
 
 @contextmanager
-def identity(aws: Aws, policy: str) -> Iterator[dict[str, str]]:
-    """The environment of somebody who has this policy and nothing else.
+def identity(aws: Aws, statements: list[dict[str, list[str]]]) -> Iterator[dict[str, str]]:
+    """The environment of somebody who has these permissions and no others.
 
     moto knows the resources of requests to S3 alone; to it all others are for `*`.
     """
-    ours = json.loads(policy.replace("holdfast-platform-123456789012-eu-central-1", bucket("platform")))
-    for statement in ours["Statement"]:
+    text = json.dumps([{"Effect": "Allow", **statement} for statement in statements])
+    ours = json.loads(text.replace("holdfast-platform-123456789012-eu-central-1", bucket("platform")))
+    for statement in ours:
         if "s3:" not in str(statement["Action"]):
             statement["Resource"] = "*"
+    document = {"Version": "2012-10-17", "Statement": ours}
     iam = aws.client("iam")
     iam.create_user(UserName="ada")
-    iam.put_user_policy(UserName="ada", PolicyName="of-the-page", PolicyDocument=json.dumps(ours))
+    iam.put_user_policy(UserName="ada", PolicyName="of-the-page", PolicyDocument=json.dumps(document))
     key = iam.create_access_key(UserName="ada")["AccessKey"]
     aws.enforce(authorization=True)
     try:
@@ -115,10 +125,9 @@ def test_an_operator_with_the_policy_can_do_everything_with_tokens_and_trust(
 ) -> None:
     aws = cli_account.empty(moto, tmp_path)
     aws.deploy("platform")
-    operators, _, _ = blocks("json")
     team = ("--team", "platform")
 
-    with identity(aws, operators) as ada:
+    with identity(aws, policy("holdfast token")) as ada:
         made = aws.output("token", "create", "--role", "writer", "--scope", "*", "--json", *team, **ada)
         token_id = json.loads(made)["id"]
         for command in ("show", "rotate", "revoke"):
@@ -138,8 +147,7 @@ def test_who_has_the_policy_for_the_audit_log_can_read_it_and_make_no_token(
     aws = cli_account.empty(moto, tmp_path)
     aws.deploy("platform")
     aws.make_audit_log("platform")
-    _, _, readers = blocks("json")
 
-    with identity(aws, readers) as ada:
+    with identity(aws, policy("holdfast audit")) as ada:
         aws.output("audit", "--team", "platform", **ada)
         assert "does not allow" in aws.failure("token", "list", "--team", "platform", **ada)
