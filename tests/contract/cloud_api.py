@@ -111,9 +111,9 @@ def uploaded(cloud: Handle, workspace: str, body: bytes, serial: int = 1, **more
     return str(version["id"])
 
 
-def versions(moto: Server, after: int = 0) -> int:
-    """How many versions the state has got since there were so many; delete markers count, too."""
-    return len([key for key, _ in Bucket(CLOUD_BUCKET, moto).history(STATE_KEY) if key == STATE_KEY]) - after
+def versions(moto: Server) -> int:
+    """How many versions the state has; delete markers count, too."""
+    return len([key for key, _ in Bucket(CLOUD_BUCKET, moto).history(STATE_KEY) if key == STATE_KEY])
 
 
 def write(cloud: Handle, workspace: str, body: bytes, serial: int = 1) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial, partialmethod
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 import boto3
@@ -101,6 +101,15 @@ def _take_modules(functions: tuple[str, ...]) -> dict[str, ModuleType]:
 
 
 @contextmanager
+def started(server: Server, *functions: str, **settings: str) -> Iterator[dict[str, Any]]:
+    """Start functions as Lambda does, with these settings and a bucket of theirs; yield their handlers."""
+    server.direct.create_bucket(Bucket=settings["HOLDFAST_BUCKET"], ObjectLockEnabledForBucket=True)
+    settings.setdefault("AWS_ENDPOINT_URL_S3", server.proxy.endpoint)
+    with function_environment(**settings), new_processes(*functions):
+        yield {name: import_module(f"{name}.handler").handle for name in functions}
+
+
+@contextmanager
 def _behind_proxy(endpoint: str) -> Iterator[Server]:
     session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
     with running(endpoint) as proxy:
@@ -177,6 +186,14 @@ class Bucket:
             (entry["Key"], entry["VersionId"])
             for entry in (*listed.get("Versions", []), *listed.get("DeleteMarkers", []))
         ]
+
+    def empty(self) -> None:
+        """Remove every version; every fault that the test asked for must have happened."""
+        assert self.proxy.end_rules() == 0, "a fault that the test asked for did not happen"
+        for key, version in self.history(""):
+            self.s3.delete_object(
+                Bucket=self.name, Key=key, VersionId=version, BypassGovernanceRetention=True
+            )
 
     def delete_markers(self, key: str) -> int:
         listed = self.s3.list_object_versions(Bucket=self.name, Prefix=key)
@@ -370,24 +387,20 @@ Handle = Callable[[dict[str, Any], Context], dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def cloud_function(moto: Server) -> Iterator[Handle]:
-    moto.direct.create_bucket(Bucket=CLOUD_BUCKET, ObjectLockEnabledForBucket=True)
-    Bucket(CLOUD_BUCKET, moto).encrypt_with_kms()
-    moto.direct.create_bucket(Bucket=CLOUD_STAGING)
     settings = {
         "HOLDFAST_BUCKET": CLOUD_BUCKET,
         "HOLDFAST_STAGING_BUCKET": CLOUD_STAGING,
         "HOLDFAST_MAX_STATE_MB": "7",
         "HOLDFAST_PRESIGN_ENDPOINT": str(moto.direct.meta.endpoint_url),
-        "AWS_ENDPOINT_URL_S3": moto.proxy.endpoint,
     }
-    with function_environment(**settings), new_processes("cloud"):
-        yield cast("Handle", import_module("cloud.handler").handle)
+    with started(moto, "cloud", **settings) as handlers:
+        Bucket(CLOUD_BUCKET, moto).encrypt_with_kms()
+        moto.direct.create_bucket(Bucket=CLOUD_STAGING)
+        yield handlers["cloud"]
 
 
 @pytest.fixture
 def cloud(cloud_function: Handle, moto: Server) -> Iterator[Handle]:
     yield cloud_function
-    assert moto.proxy.end_rules() == 0
-    for bucket in (CLOUD_BUCKET, CLOUD_STAGING):
-        for found in moto.direct.list_objects_v2(Bucket=bucket).get("Contents", []):
-            moto.direct.delete_object(Bucket=bucket, Key=found["Key"])
+    Bucket(CLOUD_BUCKET, moto).empty()
+    Bucket(CLOUD_STAGING, moto).empty()

@@ -5,7 +5,7 @@ import gzip
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any, cast
@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.access import Caller, Role
 from holdfast.state import locks
-from tests.contract.conftest import ACCOUNT, Bucket, Server, function_environment, noted
+from tests.contract.conftest import ACCOUNT, Bucket, Handle, Server, noted, started
 from tests.support.documents import ADA, BOB, OPERATOR, encrypted_state, lock_info, only_id, state
 from tests.support.events import Context, request
 from tests.support.s3_fault_proxy import Fault
@@ -31,29 +31,19 @@ STATE = state(1).decode()
 LOCK = lock_info("one").decode()
 
 Answer = dict[str, Any]
-Handle = Callable[[dict[str, Any], Context], Answer]
 
 
 @pytest.fixture(scope="module")
 def function(moto: Server) -> Iterator[Handle]:
-    moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
-    Bucket(BUCKET, moto).encrypt_with_kms()
-    with function_environment(
-        HOLDFAST_BUCKET=BUCKET,
-        HOLDFAST_VERSION="1.2.3+abc",
-        HOLDFAST_REQUIRE_LOCK="true",
-        AWS_ENDPOINT_URL_S3=moto.proxy.endpoint,
-    ):
-        yield cast("Handle", import_module("terraform_http.handler").handle)
+    with started(moto, "terraform_http", HOLDFAST_BUCKET=BUCKET) as handlers:
+        Bucket(BUCKET, moto).encrypt_with_kms()
+        yield handlers["terraform_http"]
 
 
 @pytest.fixture
 def backend(function: Handle, moto: Server) -> Iterator[Handle]:
     yield function
-    assert moto.proxy.end_rules() == 0
-    listed = moto.direct.list_objects_v2(Bucket=BUCKET).get("Contents", [])
-    for found in listed:
-        moto.direct.delete_object(Bucket=BUCKET, Key=found["Key"])
+    Bucket(BUCKET, moto).empty()
 
 
 def ask(backend: Handle, method: str, route: str, name: str | None = "a", **more: Any) -> Answer:
@@ -324,7 +314,7 @@ def test_a_write_takes_one_request_less_in_the_process_that_knows_the_current_ve
 # --- settings --------------------------------------------------------------------------------------
 
 
-def started(monkeypatch: pytest.MonkeyPatch, retention: str) -> Handle:
+def retaining(monkeypatch: pytest.MonkeyPatch, retention: str) -> Handle:
     """Another backend function, started with this retention."""
     monkeypatch.setenv("HOLDFAST_RETENTION", retention)
     return another_process(monkeypatch)
@@ -334,16 +324,14 @@ def started(monkeypatch: pytest.MonkeyPatch, retention: str) -> Handle:
 def test_states_are_written_with_the_retention_of_the_environment_and_locks_without(
     moto: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    retaining = started(monkeypatch, "compliance 2")
-    assert ask(retaining, "PUT", LOCKS, "kept", caller=ADA, body=LOCK)["statusCode"] == 200
-    written = ask(retaining, "POST", STATES, "kept", caller=ADA, body=STATE, lock_id="one")
-    assert written["statusCode"] == 200
-    head = moto.direct.head_object(Bucket=BUCKET, Key="states/kept.tfstate")
-    assert head["ObjectLockMode"] == "COMPLIANCE"
+    backend = retaining(monkeypatch, "governance 2")
+    assert ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)["statusCode"] == 200
+    assert ask(backend, "POST", STATES, caller=ADA, body=STATE, lock_id="one")["statusCode"] == 200
+    head = moto.direct.head_object(Bucket=BUCKET, Key="states/a.tfstate")
+    assert head["ObjectLockMode"] == "GOVERNANCE"
     days = head["ObjectLockRetainUntilDate"] - datetime.now(UTC)
     assert timedelta(days=1, hours=23) < days <= timedelta(days=2)
-    lock = moto.direct.head_object(Bucket=BUCKET, Key="states/kept.tfstate.tflock")
-    assert "ObjectLockMode" not in lock
+    assert "ObjectLockMode" not in moto.direct.head_object(Bucket=BUCKET, Key=LOCK_KEY)
 
 
 def test_states_are_written_without_retention_where_the_environment_names_none(
@@ -360,7 +348,7 @@ def test_a_retention_that_is_none_stops_the_function_at_its_start(
     monkeypatch: pytest.MonkeyPatch, retention: str
 ) -> None:
     with pytest.raises(ValueError, match=r"HOLDFAST_RETENTION.*'governance 30'"):
-        started(monkeypatch, retention)
+        retaining(monkeypatch, retention)
 
 
 # --- the log --------------------------------------------------------------------------------------

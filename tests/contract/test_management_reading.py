@@ -4,10 +4,11 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import urllib3
@@ -20,7 +21,7 @@ from holdfast.state.catalog import Listed, Page
 from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import HeldLock, LockIdentity
 from holdfast.state.write import write
-from tests.contract.conftest import Bucket, Server, function_environment, new_processes
+from tests.contract.conftest import Bucket, Handle, Server, started
 from tests.support.documents import ADA, LINEAGE, OPERATOR, encrypted_state, lock_info, state
 from tests.support.events import Context, manage_request
 
@@ -33,10 +34,10 @@ ELSEWHERE = Caller("token:elsewhere", Role.MAINTAINER, ("billing/*",))
 Answer = dict[str, Any]
 
 
+@dataclass(frozen=True)
 class Api:
-    def __init__(self, handle: Callable[[dict[str, Any], Context], Answer], bucket: Bucket) -> None:
-        self._handle = handle
-        self.bucket = bucket
+    handle: Handle
+    bucket: Bucket
 
     def ask(
         self,
@@ -46,7 +47,7 @@ class Api:
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         event = manage_request("GET", path, caller=caller, headers=headers, query=query)
-        return self._handle(event, Context())
+        return self.handle(event, Context())
 
     def get(self, path: str, caller: Caller = READER, **query: str) -> Any:
         answer = self.ask(path, caller, query)
@@ -67,27 +68,15 @@ class Api:
 
 @pytest.fixture(scope="module")
 def function(moto: Server) -> Iterator[Api]:
-    moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
-    with (
-        function_environment(
-            HOLDFAST_BUCKET=BUCKET,
-            HOLDFAST_AUDIT_GROUP="/holdfast/network/audit",
-            HOLDFAST_PRESIGN_ENDPOINT=moto.direct.meta.endpoint_url,
-            AWS_ENDPOINT_URL_S3=moto.proxy.endpoint,
-        ),
-        new_processes("management"),
-    ):
-        yield Api(cast("Any", import_module("management.handler")).handle, Bucket(BUCKET, moto))
+    endpoint = moto.direct.meta.endpoint_url
+    with started(moto, "management", HOLDFAST_BUCKET=BUCKET, HOLDFAST_PRESIGN_ENDPOINT=endpoint) as handlers:
+        yield Api(handlers["management"], Bucket(BUCKET, moto))
 
 
 @pytest.fixture
-def api(function: Api, moto: Server) -> Iterator[Api]:
+def api(function: Api) -> Iterator[Api]:
     yield function
-    assert moto.proxy.end_rules() == 0
-    for key, version_id in function.bucket.history(""):
-        moto.direct.delete_object(
-            Bucket=BUCKET, Key=key, VersionId=version_id, BypassGovernanceRetention=True
-        )
+    function.bucket.empty()
 
 
 def tracked(serial: int) -> bytes:
