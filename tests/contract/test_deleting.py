@@ -42,16 +42,12 @@ def delete_as(team: Team, caller: Caller = OPERATOR, *, seconds: float = 20.0) -
     return delete(team.bucket.store(seconds=seconds), NAME, caller)
 
 
-@pytest.mark.parametrize("retained", [False, True])
-def test_a_delete_leaves_the_versions_one_marker_and_no_lock(team: Team, retained: bool) -> None:
-    if retained:
-        team.bucket.retain_everything()
+def test_a_delete_leaves_the_versions_one_marker_and_no_lock(team: Team) -> None:
     team.write_unlocked(state(1))
     assert delete_as(team).version_id is not None
     assert team.current() is None
     assert (team.versions(), team.bucket.delete_markers(KEY)) == ([state(1)], 1)
-    assert team.held() is None
-    assert retained or team.bucket.history(LOCK_KEY) == []
+    assert team.bucket.history(LOCK_KEY) == []
     team.lock()
     team.write(state(1, lineage="new"))  # a first write may start anew
     assert team.current() == state(1, lineage="new")
@@ -96,18 +92,6 @@ def a_delete_that_leaves_its_lock(team: Team, caller: Caller = OPERATOR) -> None
 def somebody_elses_delete(team: Team) -> None:
     team.write_unlocked(state(1))
     a_delete_that_leaves_its_lock(team, ANOTHER)
-
-
-@pytest.mark.parametrize("retains", [False, True])
-def test_a_delete_that_is_repeated_after_it_worked_releases_the_lock_that_was_left(
-    team: Team, retains: bool
-) -> None:
-    if retains:
-        team.bucket.retain_everything()
-    team.write_unlocked(state(1))
-    a_delete_that_leaves_its_lock(team)
-    assert delete_as(team) == Removed(None)
-    assert team.held() is None
 
 
 @pytest.mark.parametrize(
