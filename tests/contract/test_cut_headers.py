@@ -350,27 +350,30 @@ def test_a_version_that_stands_behind_all_that_s3_always_sends_can_be_cut_unseen
         assert put(asking) == Stored(replace(TOLD.version, version_id="43jfkodU8493j"))
 
 
-def test_a_page_of_the_history_that_is_cut_is_asked_for_again() -> None:
-    body = (
-        b'<?xml version="1.0" encoding="UTF-8"?>\n'
-        b"<ListVersionsResult><Name>bucket</Name><MaxKeys>1000</MaxKeys><IsTruncated>false</IsTruncated>"
-        b"<Version><Key>%b</Key><VersionId>one</VersionId><IsLatest>true</IsLatest>"
-        b"<LastModified>2022-10-12T17:50:00.000Z</LastModified></Version></ListVersionsResult>"
-    ) % KEY.encode()
+@pytest.mark.parametrize(
+    ("kind", "entry", "ask", "told"),
+    [
+        (
+            "ListVersionsResult",
+            "<Version><Key>{key}</Key><VersionId>one</VersionId><IsLatest>true</IsLatest>{time}</Version>",
+            lambda asking: [version.id for version in asking.versions(KEY)],
+            ["one"],
+        ),
+        (
+            "ListBucketResult",
+            "<Contents><Key>{key}</Key>{time}<Size>7</Size></Contents>",
+            lambda asking: [(entry.key, entry.size) for entry in asking.keys_page("states/").keys],
+            [(KEY, 7)],
+        ),
+    ],
+    ids=["of the history", "of keys"],
+)
+def test_a_page_that_is_cut_is_asked_for_again(
+    kind: str, entry: str, ask: Callable[[Store], object], told: object
+) -> None:
+    listed = entry.format(key=KEY, time="<LastModified>2022-10-12T17:50:00.000Z</LastModified>")
+    body = f"<{kind}><IsTruncated>false</IsTruncated>{listed}</{kind}>".encode()
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nServer: AmazonS3\r\n\r\n"
     whole = head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
-    for after, versions in cut_then_whole(whole, lambda asking: list(asking.versions(KEY))):
-        assert [version.id for version in versions] == ["one"], after
-
-
-def test_a_page_of_keys_that_is_cut_is_asked_for_again() -> None:
-    body = (
-        b'<?xml version="1.0" encoding="UTF-8"?>\n'
-        b"<ListBucketResult><Name>bucket</Name><MaxKeys>1000</MaxKeys><IsTruncated>false</IsTruncated>"
-        b"<Contents><Key>%b</Key><LastModified>2022-10-12T17:50:00.000Z</LastModified><Size>7</Size>"
-        b"</Contents></ListBucketResult>"
-    ) % KEY.encode()
-    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nServer: AmazonS3\r\n\r\n"
-    whole = head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
-    for after, page in cut_then_whole(whole, lambda asking: asking.keys_page("states/")):
-        assert [(entry.key, entry.size) for entry in page.keys] == [(KEY, 7)], after
+    for after, read in cut_then_whole(whole, ask):
+        assert read == told, after
