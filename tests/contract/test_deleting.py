@@ -230,13 +230,6 @@ def test_a_state_that_is_not_deleted_stays_and_nothing_is_written(team: Team) ->
     assert team.bucket.history(LOCK_KEY) == []
 
 
-def test_what_never_was_cannot_come_back(team: Team) -> None:
-    store = team.bucket.store()
-    with pytest.raises(NoVersions, match="Check the name"):
-        undelete(store, NAME, team.bucket.marker(KEY), OPERATOR, None)
-    assert store.requests == ["ListObjectVersions"]
-
-
 @pytest.mark.parametrize("body", [b"", b"not a state", b"[]"])
 def test_a_version_that_is_not_a_state_stays_deleted_and_is_named_with_a_lock_that_is_left(
     team: Team, body: bytes

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import names
 from holdfast.access import Caller, Role
-from holdfast.errors import InvalidRequest, LockLost, NotAllowed
+from holdfast.errors import InvalidRequest, LockLost
 from holdfast.s3.store import Store
 from holdfast.state import history, locks
 from holdfast.state.delete import delete
@@ -220,12 +220,6 @@ def test_a_page_costs_a_list_a_reading_of_each_version_and_one_more(bucket: Buck
     assert sorted(store.requests) == [*["GetObject"] * (2 + 1), "ListObjectVersions"]
 
 
-def test_a_state_without_history_has_none_and_its_neighbours_are_not_its_own(bucket: Bucket) -> None:
-    locks.acquire(bucket.direct_store(), NAME, ONE, ADA)
-    page = history.page(bucket.store(), NAME, None, READER)
-    assert (page.versions, page.next) == ([], None)
-
-
 @pytest.mark.parametrize("fault", [Fault.SERVER_ERROR, Fault.NEVER_ARRIVES, Fault.HALF_AN_ANSWER])
 def test_a_history_survives_lost_answers(bucket: Bucket, fault: Fault) -> None:
     for serial in (1, 2, 3):
@@ -233,14 +227,6 @@ def test_a_history_survives_lost_answers(bucket: Bucket, fault: Fault) -> None:
     bucket.proxy.fail("GET", KEY, fault, times=3)
     bucket.proxy.fail("GET", bucket.name, fault)
     assert told(every_page(bucket, 20)) == [(serial, "acknowledged") for serial in (3, 2, 1)]
-
-
-def test_who_reads_only_outputs_reads_no_history_and_s3_is_not_asked(bucket: Bucket) -> None:
-    for caller in (Caller("token:o", Role.OUTPUTS, ("*",)), Caller("token:r", Role.READER, ("billing/*",))):
-        store = bucket.store()
-        with pytest.raises(NotAllowed):
-            history.page(store, NAME, None, caller)
-        assert store.requests == []
 
 
 @pytest.mark.parametrize(

@@ -219,19 +219,6 @@ def test_an_encrypted_version_is_told_with_its_head(bucket: Bucket) -> None:
     assert (document["resources"], document["outputs"]) == ([], [])
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b'{"version": 3, "serial": 1}'])
-def test_what_is_not_a_state_document_is_refused_with_its_side(bucket: Bucket, body: bytes) -> None:
-    put(bucket, body)
-    put(bucket, with_tag(2, "a"))
-
-    status, code, message = refused(bucket)
-    assert (status, code) == (409, "unreadable_version")
-    assert "'from'" in message
-
-    put(bucket, body)
-    assert "'to'" in refused(bucket)[2]
-
-
 def test_versions_above_the_limit_are_refused_with_both_sizes_and_not_read(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
