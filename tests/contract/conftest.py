@@ -1,5 +1,7 @@
 """Two independent S3 servers, each behind a proxy that can make requests go wrong."""
 
+import base64
+import json
 import logging
 import sys
 import time
@@ -47,8 +49,38 @@ NAME = names.parse("network/prod")
 KEY = NAME.state_key
 LOCK_KEY = NAME.lock_key
 READER = Caller("token:reader", Role.READER, ("*",))
+ONLY_OUTPUTS = Caller("token:outputs", Role.OUTPUTS, ("*",))
+ANOTHER = Caller("token:another", Role.MAINTAINER, ("*",))
 ONE = lock_info("one")
 TWO = lock_info("two", who="bob@desk")
+COMMAND = "0123456789abcdef" * 2
+PROBE = names.parse(f"{names.RESERVED}/{COMMAND}")
+
+Answer = dict[str, Any]
+Handle = Callable[[dict[str, Any], Context], Answer]
+
+
+def error(answer: Answer) -> tuple[int, str]:
+    """Return the status and the code of a refusal."""
+    document = json.loads(answer["body"])
+    assert document["message"]
+    return answer["statusCode"], document["error"]
+
+
+def coded(*fields: object) -> str:
+    """A cursor of a page, made up."""
+    document = json.dumps(fields, separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(document).decode().rstrip("=")
+
+
+def decoded(cursor: str) -> list[Any]:
+    """The fields of a cursor."""
+    fields: list[Any] = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    return fields
+
+
+def never_asked() -> Store:
+    return Store(None, "none", "none", deadline=0)  # type: ignore[arg-type] # nobody sends anything by it
 
 
 @dataclass(frozen=True)
@@ -109,13 +141,15 @@ def started(server: Server, *functions: str, **settings: str) -> Iterator[dict[s
         yield {name: import_module(f"{name}.handler").handle for name in functions}
 
 
+def client(endpoint: str) -> "S3Client":
+    """An S3 client of ours, with made-up credentials."""
+    return connect(boto3.Session("test", "test", region_name="us-east-1"), endpoint_url=endpoint)
+
+
 @contextmanager
 def _behind_proxy(endpoint: str) -> Iterator[Server]:
-    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
     with running(endpoint) as proxy:
-        yield Server(
-            connect(session, endpoint_url=endpoint), proxy, connect(session, endpoint_url=proxy.endpoint)
-        )
+        yield Server(client(endpoint), proxy, client(proxy.endpoint))
 
 
 @pytest.fixture(scope="session")
@@ -382,7 +416,6 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 CLOUD_BUCKET, CLOUD_STAGING = "holdfast-cloud", "holdfast-cloud-staging"
-Handle = Callable[[dict[str, Any], Context], dict[str, Any]]
 
 
 @pytest.fixture(scope="module")

@@ -15,14 +15,12 @@ from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from holdfast import audit
 from holdfast.access import Caller, Role
-from tests.contract.conftest import Handle, Server, started
+from tests.contract.conftest import Answer, Handle, Server, error, started
 from tests.support.documents import OPERATOR
 from tests.support.events import Context, manage_request
 
 HOUR = 3_600_000
 NETWORK = Caller("token:network", Role.MAINTAINER, ("network/*",))
-
-Answer = dict[str, Any]
 
 
 @dataclass
@@ -95,12 +93,6 @@ def activity(function: Activity, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ac
 
 def ids(events: list[Any]) -> list[str]:
     return [found["id"] for found in events]
-
-
-def error(answer: Answer) -> tuple[int, str]:
-    document = json.loads(answer["body"])
-    assert document["message"]
-    return answer["statusCode"], document["error"]
 
 
 def test_the_newest_event_comes_first_with_its_fields_and_no_others(activity: Activity) -> None:

@@ -18,9 +18,7 @@ from holdfast.cloud.ids import OutputId, UploadId, VersionId, WorkspaceId
 from holdfast.names import parse
 from tests.contract.cloud_api import (
     BY_NAME,
-    ONLY_OUTPUTS,
     ORGANIZATION,
-    READER,
     STATE_KEY,
     WORKSPACE,
     WS,
@@ -45,7 +43,7 @@ from tests.contract.cloud_api import (
     versions,
     write,
 )
-from tests.contract.conftest import CLOUD_BUCKET, CLOUD_STAGING, Handle, Server
+from tests.contract.conftest import CLOUD_BUCKET, CLOUD_STAGING, ONLY_OUTPUTS, READER, Handle, Server
 from tests.support.access_calls import CALLS, CLOUD
 from tests.support.documents import ADA, BOB, LINEAGE, OPERATOR, encrypted_state, state
 

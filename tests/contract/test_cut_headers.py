@@ -13,12 +13,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
-import boto3
 import pytest
 
 from holdfast import names
 from holdfast.errors import StorageRefused
-from holdfast.s3 import retry, store
+from holdfast.s3 import retry
 from holdfast.s3.store import (
     Deleted,
     IfAbsent,
@@ -30,7 +29,7 @@ from holdfast.s3.store import (
     Store,
     Stored,
 )
-from tests.contract.conftest import ACCOUNT, Bucket
+from tests.contract.conftest import ACCOUNT, Bucket, client
 from tests.support.fault_relay import Exchange, Fault, Injected, Relay, Request
 
 KEY: Final = names.parse("cut").state_key
@@ -54,8 +53,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def open_store(endpoint: str, bucket: str) -> Store:
-    client = store.connect(boto3.Session("test", "test", region_name="us-east-1"), endpoint_url=endpoint)
-    return Store(client, bucket, ACCOUNT, deadline=time.monotonic() + 120)
+    return Store(client(endpoint), bucket, ACCOUNT, deadline=time.monotonic() + 120)
 
 
 def places(answer: bytes) -> list[int]:
@@ -218,16 +216,16 @@ def answering(next_answer: Callable[[], bytes]) -> Iterator[Store]:
     def serve() -> None:
         with suppress(OSError):  # the end of the test
             while True:
-                client, _ = server.accept()
-                with client, client.makefile("rb") as stream:
+                peer, _ = server.accept()
+                with peer, peer.makefile("rb") as stream:
                     length = 0
                     while (line := stream.readline().lower()) not in (b"\r\n", b""):
                         if line.startswith(b"content-length:"):
                             length = int(line.partition(b":")[2])
                         if line.startswith(b"expect:"):
-                            client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+                            peer.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
                     stream.read(length)
-                    client.sendall(next_answer())
+                    peer.sendall(next_answer())
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=serve)

@@ -19,7 +19,7 @@ from holdfast.state import declared, locks
 from holdfast.state.read import read, read_outputs
 from holdfast.state.write import write
 from tests.contract.cloud_api import announced
-from tests.contract.conftest import Bucket, Handle, Server, started
+from tests.contract.conftest import NAME, PROBE, Answer, Bucket, Handle, Server, started
 from tests.support.documents import ADA, OPERATOR, lock_info, state
 from tests.support.events import Context, cloud_request, manage_request, request
 from tests.support.request_budget import ACQUIRE, READ, WRITE
@@ -28,8 +28,6 @@ BUCKET = "holdfast-declared"
 STATE = "states/network/prod.tfstate"
 RECORD = "workspaces/network/prod.json"
 LOCK = lock_info("one").decode()
-
-Answer = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -209,9 +207,6 @@ def test_of_many_states_some_are_looked_at_first_those_that_begin_alike(
 
 
 # --- what it costs --------------------------------------------------------------------------------------
-
-NAME = names.parse("network/prod")
-PROBE = names.parse(f"holdfast-doctor/{'0' * 32}")
 
 Step = Callable[[Bucket], object]
 

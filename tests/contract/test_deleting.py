@@ -9,17 +9,15 @@ import pytest
 from botocore.exceptions import TokenRetrievalError
 
 from holdfast import names
-from holdfast.access import Caller, Role
+from holdfast.access import Caller
 from holdfast.errors import (
     BaseChanged,
-    DeleteOutcomeUnknown,
     LockLeft,
     NoVersions,
     OutcomeUnknown,
     RacedWriter,
     SerialNotNewer,
     StorageRefused,
-    UndeleteOutcomeUnknown,
     UnreadableVersion,
 )
 from holdfast.s3.store import Store
@@ -28,12 +26,9 @@ from holdfast.state.delete import Removed, delete
 from holdfast.state.document import Revision
 from holdfast.state.undelete import Undeleted, undelete
 from holdfast.state.write import write
-from tests.contract.conftest import KEY, LOCK_KEY, NAME, ONE, Team
+from tests.contract.conftest import ANOTHER, KEY, LOCK_KEY, NAME, ONE, Team
 from tests.support.documents import ADA, LINEAGE, OPERATOR, encrypted_state, lock_info, state
 from tests.support.s3_fault_proxy import Fault
-
-ANOTHER = Caller("token:another", Role.MAINTAINER, ("*",))
-
 
 # --- delete --------------------------------------------------------------------------------------------
 
@@ -61,22 +56,6 @@ def test_a_delete_does_not_remove_what_was_written_meanwhile(team: Team, verb: s
         delete_as(team)
     assert team.current() == state(2)
     assert team.held() is None
-
-
-def test_a_late_delete_leaves_the_lock_of_a_later_delete_alone(team: Team) -> None:
-    team.write_unlocked(state(1))
-
-    def another_state_and_its_delete_in_between() -> None:
-        team.broken()
-        team.write_unlocked(state(2))
-        with pytest.MonkeyPatch.context() as patch:  # the later one is under way: it keeps its lock
-            patch.setattr(locks, "release_own", lambda *_: None)
-            delete(team.bucket.direct_store(), NAME, OPERATOR)
-
-    team.bucket.proxy.before("DELETE", KEY, another_state_and_its_delete_in_between)
-    with pytest.raises(DeleteOutcomeUnknown):
-        delete_as(team)
-    assert team.held() is not None
 
 
 def a_delete_that_leaves_its_lock(team: Team, caller: Caller = OPERATOR) -> None:
@@ -323,18 +302,3 @@ def test_an_undelete_whose_release_fails_for_any_other_reason_says_so(
     monkeypatch.setattr(locks, "release_own", session_has_ended)
     with pytest.raises(LockLeft):
         undelete_as(team)
-
-
-def test_an_undelete_leaves_the_lock_of_somebody_elses_undelete_alone(team: Team) -> None:
-    team.deleted()
-
-    def theirs_instead() -> None:
-        team.broken()
-        with pytest.MonkeyPatch.context() as patch:  # theirs is under way: it keeps its lock
-            patch.setattr(locks, "release_own", lambda *_: None)
-            undelete(team.bucket.direct_store(), NAME, team.bucket.marker(KEY), ANOTHER, None)
-
-    team.bucket.proxy.before("PUT", KEY, theirs_instead)
-    with pytest.raises(UndeleteOutcomeUnknown):
-        undelete_as(team)
-    assert team.held_lock().principal == "token:another"

@@ -14,7 +14,18 @@ import pytest
 
 from holdfast.access import Caller, Role
 from holdfast.state import locks
-from tests.contract.conftest import ACCOUNT, Bucket, Handle, Server, noted, started
+from tests.contract.conftest import (
+    ACCOUNT,
+    ONLY_OUTPUTS,
+    READER,
+    Answer,
+    Bucket,
+    Handle,
+    Server,
+    error,
+    noted,
+    started,
+)
 from tests.support.documents import ADA, BOB, OPERATOR, encrypted_state, lock_info, only_id, state
 from tests.support.events import Context, request
 from tests.support.s3_fault_proxy import Fault
@@ -25,12 +36,8 @@ STATES = "/states/{name+}"
 OUTPUTS = "/outputs/{name+}"
 LOCKS = "/locks/{name+}"
 UNLOCKS = "/unlocks/{name+}"
-READER = Caller("token:reader", Role.READER, ("*",))
-ONLY_OUTPUTS = Caller("token:outputs", Role.OUTPUTS, ("*",))
 STATE = state(1).decode()
 LOCK = lock_info("one").decode()
-
-Answer = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +55,6 @@ def backend(function: Handle, moto: Server) -> Iterator[Handle]:
 
 def ask(backend: Handle, method: str, route: str, name: str | None = "a", **more: Any) -> Answer:
     return backend(request(method, route, name, **more), Context())
-
-
-def error(answer: Answer) -> str:
-    document = json.loads(answer["body"])
-    assert document["message"]
-    return str(document["error"])
 
 
 def md5(body: bytes) -> str:
@@ -141,7 +142,7 @@ def test_terraforms_force_unlock_of_a_young_lock_and_opentofus_of_another_id_ans
     for method, route in (("DELETE", LOCKS), ("POST", UNLOCKS)):
         for body in (None, "", only_id("two").decode()):
             refused = ask(backend, method, route, caller=OPERATOR, body=body)
-            assert (refused["statusCode"], error(refused)) == (409, "lock_not_matched")
+            assert error(refused) == (409, "lock_not_matched")
 
 
 @pytest.mark.parametrize("caller", [ONLY_OUTPUTS, READER, ADA, OPERATOR], ids=lambda caller: caller.role)
@@ -155,13 +156,13 @@ def test_everybody_sees_the_outputs_at_their_route_and_nothing_else(
     assert set(seen) == {"version", "terraform_version", "serial", "lineage", "outputs"}
     moto.direct.put_object(Bucket=BUCKET, Key="states/a.tfstate", Body=encrypted_state(1, "AAAA"))
     refused = ask(backend, "GET", OUTPUTS, caller=caller)
-    assert (refused["statusCode"], error(refused)) == (403, "not_allowed")
+    assert error(refused) == (403, "not_allowed")
     assert "AAAA" not in refused["body"]
 
 
 def test_whoever_reads_outputs_alone_is_told_their_address_where_the_whole_state_is(backend: Handle) -> None:
     refused = ask(backend, "GET", STATES, "network/prod", caller=ONLY_OUTPUTS)
-    assert (refused["statusCode"], error(refused)) == (403, "not_allowed")
+    assert error(refused) == (403, "not_allowed")
     assert "/outputs/network/prod" in refused["body"]
     elsewhere = Caller("token:x", Role.OUTPUTS, ("dns/*",))
     refused = ask(backend, "GET", STATES, "network/prod", caller=elsewhere)
@@ -174,7 +175,7 @@ def test_an_object_of_zero_bytes_is_an_error_and_not_the_absence_of_a_state(
 ) -> None:
     moto.direct.put_object(Bucket=BUCKET, Key="states/a.tfstate", Body=b"")
     refused = ask(backend, "GET", route, caller=READER)
-    assert (refused["statusCode"], error(refused)) == (409, "unreadable_state")
+    assert error(refused) == (409, "unreadable_state")
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "HEAD"])
@@ -183,7 +184,7 @@ def test_a_path_without_a_route_gets_400_with_the_nearest_one_and_never_404(
 ) -> None:
     path = "/stats/network/prod"
     refused = ask(backend, method, "$default", None, caller=ADA, path=path)
-    assert (refused["statusCode"], error(refused)) == (400, "unknown_route")
+    assert error(refused) == (400, "unknown_route")
     assert "/states/network/prod" in refused["body"]
     (line,) = log
     logged = json.loads(line)
@@ -196,13 +197,13 @@ def test_a_path_without_a_route_gets_400_with_the_nearest_one_and_never_404(
 
 def test_a_route_that_an_older_function_does_not_know_gets_400(backend: Handle) -> None:
     refused = ask(backend, "GET", "/elsewhere", None, caller=OPERATOR)
-    assert (refused["statusCode"], error(refused)) == (400, "unknown_route")
+    assert error(refused) == (400, "unknown_route")
 
 
 def test_a_request_without_a_verified_caller_gets_401_whatever_its_headers_say(backend: Handle) -> None:
     forged = {"principal": "token:x", "role": "maintainer", "scope": '["*"]', "authorization": "Basic eDp5"}
     refused = ask(backend, "GET", STATES, headers=forged)
-    assert (refused["statusCode"], error(refused)) == (401, "not_authenticated")
+    assert error(refused) == (401, "not_authenticated")
 
 
 @pytest.mark.parametrize(
@@ -221,7 +222,7 @@ def test_a_body_that_was_announced_and_did_not_arrive_is_no_empty_one(
     backend: Handle, headers: dict[str, str], method: str, route: str
 ) -> None:
     refused = ask(backend, method, route, caller=OPERATOR, headers=headers)
-    assert (refused["statusCode"], error(refused)) == (400, "invalid_body")
+    assert error(refused) == (400, "invalid_body")
 
 
 @pytest.mark.parametrize(("method", "route"), [("DELETE", LOCKS), ("POST", UNLOCKS)])
@@ -256,7 +257,7 @@ def test_a_request_that_breaks_a_rule_gets_its_status_and_changes_nothing(
     backend: Handle, moto: Server, more: dict[str, Any], status: int, code: str
 ) -> None:
     refused = ask(backend, **{"method": "POST", "route": STATES, "caller": ADA, **more})
-    assert (refused["statusCode"], error(refused)) == (status, code)
+    assert error(refused) == (status, code)
     assert keys(moto) == []
 
 
@@ -272,7 +273,7 @@ def test_a_fault_of_ours_answers_500_and_neither_answer_nor_log_holds_content(
 ) -> None:
     event = request("POST", STATES, caller=ADA, body="confidential")  # no gateway leaves the name out
     answer = backend(event, Context())
-    assert (answer["statusCode"], error(answer)) == (500, "fault")
+    assert error(answer) == (500, "fault")
     assert event["requestContext"]["requestId"] in answer["body"]
     (line,) = log
     assert json.loads(line)["error"] == "KeyError"
@@ -403,7 +404,7 @@ def test_a_forced_removal_that_met_the_next_holder_is_in_the_log_with_what_it_re
     theirs: Any = {"Bucket": BUCKET, "Key": LOCK_KEY, "Body": lock_info("two"), "IfNoneMatch": "*"}
     moto.proxy.before("DELETE", LOCK_KEY, taken_once_it_is_free)
     answer = ask(backend, "DELETE", LOCKS, caller=OPERATOR, body=only_id("one").decode())
-    assert (answer["statusCode"], error(answer)) == (409, "lock_not_matched")
+    assert error(answer) == (409, "lock_not_matched")
     line = json.loads(log[-1])
     assert (line["message"], line["level"]) == ("request.refused", "WARNING")
     assert (line["lock_id"], line["held_by"]) == ("one", "token:ada")
@@ -416,7 +417,7 @@ def test_a_force_unlock_that_s3_refuses_is_logged_as_an_error_with_the_reason(
     ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
     moto.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
     answer = ask(backend, "DELETE", LOCKS, caller=OPERATOR, body="")
-    assert (answer["statusCode"], error(answer)) == (409, "unlock_undecided")
+    assert error(answer) == (409, "unlock_undecided")
     line = json.loads(log[-1])
     assert (line["level"], line["lock_id"], line["held_by"]) == ("ERROR", "one", "token:ada")
     assert "AccessDenied" in line["reason"]

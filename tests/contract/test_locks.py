@@ -16,12 +16,10 @@ from holdfast.errors import (
 )
 from holdfast.state import locks
 from holdfast.state.locks import ForceUnlocked, Released
-from tests.contract.conftest import Bucket
+from tests.contract.conftest import LOCK_KEY as KEY
+from tests.contract.conftest import NAME, Bucket
 from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id
 from tests.support.s3_fault_proxy import Fault
-
-NAME = names.parse("network/prod")
-KEY = NAME.lock_key
 
 
 def stored_lock(bucket: Bucket) -> dict[str, str] | None:

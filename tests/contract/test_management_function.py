@@ -11,23 +11,29 @@ import pytest
 
 from holdfast import audit
 from holdfast.access import Caller
-from holdfast.names import parse
 from holdfast.state import locks
 from holdfast.state.write import write
-from tests.contract.conftest import ACCOUNT, ONE, Bucket, Handle, Server, noted, started
+from tests.contract.conftest import (
+    ACCOUNT,
+    COMMAND,
+    NAME,
+    ONE,
+    Answer,
+    Bucket,
+    Handle,
+    Server,
+    noted,
+    started,
+)
 from tests.support import access_calls
 from tests.support.documents import ADA, LINEAGE, OPERATOR, state
 from tests.support.events import Context, manage_request
 from tests.support.s3_fault_proxy import Fault
 
 BUCKET = "holdfast-management"
-NAME = parse("network/prod")
-COMMAND = "0123456789abcdef" * 2
 ANOTHER_COMMAND = "f" * 32
 RESTORE, DELETE, UNDELETE = "restore/network/prod", "delete/network/prod", "undelete/network/prod"
 LOCK, FREEZE = "locks/network/prod", "freeze/network/prod"
-
-Answer = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -76,11 +82,8 @@ def message(answer: Answer) -> str:
 
 def written(bucket: Bucket, *bodies: bytes) -> list[str]:
     """Write these versions; return their IDs."""
-    stores = [bucket.direct_store() for _ in bodies]
-    return [
-        write(store, NAME, body, None, ADA, require_lock=False).version_id
-        for store, body in zip(stores, bodies, strict=True)
-    ]
+    store = bucket.direct_store()
+    return [write(store, NAME, body, None, ADA, require_lock=False).version_id for body in bodies]
 
 
 def locked(bucket: Bucket) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from holdfast import names
-from holdfast.access import Caller, Role
+from holdfast.access import Caller
 from holdfast.cloud import locking
 from holdfast.cloud.ids import WorkspaceId
 from holdfast.errors import (
@@ -44,7 +44,7 @@ from holdfast.state.locks import ForceUnlocked, Freeze
 from holdfast.state.restore import Restored, Wanted, restore
 from holdfast.state.undelete import undelete
 from holdfast.state.write import write
-from tests.contract.conftest import KEY, LOCK_KEY, NAME, ONE, TWO, Bucket, Team
+from tests.contract.conftest import ANOTHER, COMMAND, KEY, LOCK_KEY, NAME, ONE, PROBE, TWO, Bucket, Team
 from tests.support.documents import (
     ADA,
     BOB,
@@ -60,8 +60,6 @@ from tests.support.s3_fault_proxy import Fault
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ANOTHER = Caller("token:another", Role.MAINTAINER, ("*",))
-COMMAND = "0123456789abcdef" * 2
 LATER_COMMAND = "fedcba9876543210" * 2
 REASON = "back to Tuesday"
 LIMIT = 10_000_000
@@ -365,9 +363,8 @@ def test_a_freeze_is_never_changed_by_another(team: Team, again: dict[str, Any])
 
 
 def test_a_probe_is_never_frozen(team: Team) -> None:
-    probe = names.parse(f"{names.RESERVED}/{COMMAND}")
     with pytest.raises(InvalidRequest, match="not frozen"):
-        freeze(team.bucket.store(), probe, COMMAND, REASON, None, OPERATOR, now=NOW)
+        freeze(team.bucket.store(), PROBE, COMMAND, REASON, None, OPERATOR, now=NOW)
     assert team.bucket.history("probes/") == []
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from holdfast import names
 from holdfast.errors import Locked
 from holdfast.state import locks
 from holdfast.state.delete import delete
@@ -12,12 +11,10 @@ from holdfast.state.memory import Memory
 from holdfast.state.read import read, read_outputs
 from holdfast.state.undelete import undelete
 from holdfast.state.write import write
-from tests.contract.conftest import Bucket
+from tests.contract.conftest import NAME, ONE, Bucket
 from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id, state
 from tests.support.request_budget import ACQUIRE, READ, RELEASE, WRITE, WRITE_REMEMBERED
 
-NAME = names.parse("network/prod")
-ONE = lock_info("one")
 PUSH = lock_info("push", operation="state-push")
 
 

@@ -21,7 +21,7 @@ from holdfast.identity.oidc.fetch import IssuerUnreachable
 from holdfast.identity.sessions import Session
 from holdfast.identity.tokens import Token
 from holdfast.identity.trust import Records
-from tests.contract.conftest import ACCOUNT, Bucket, Server, noted, started
+from tests.contract.conftest import ACCOUNT, Answer, Bucket, Server, error, noted, started
 from tests.support.events import Context, request, sign_in
 from tests.support.id_tokens import ISSUER, RSA, SUBJECT, Published, claims, record, signed
 from tests.support.s3_fault_proxy import Fault
@@ -34,7 +34,6 @@ FULLWIDTH = "".join(chr(ord(digit) + 0xFEE0) for digit in ACCOUNT)
 ARN = f"arn:aws:sts::{ACCOUNT}:assumed-role/Deployer/ada@corp.com"
 PRINCIPAL = f"oidc:{ISSUER}#{SUBJECT}"
 
-Answer = dict[str, Any]
 DENIED: Answer = {"isAuthorized": False}
 
 
@@ -424,12 +423,6 @@ def answered(answer: Answer) -> dict[str, Any]:
     assert answer["headers"]["Cache-Control"] == "no-store"
     document: dict[str, Any] = json.loads(answer["body"])
     return document
-
-
-def error(answer: Answer) -> tuple[int, str]:
-    document = json.loads(answer["body"])
-    assert document["message"]
-    return answer["statusCode"], document["error"]
 
 
 @pytest.mark.parametrize(("left", "seconds"), [(10.0, fetch.BUDGET), (4.0, 3.0)])

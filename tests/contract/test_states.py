@@ -8,7 +8,6 @@ from functools import partial
 
 import pytest
 
-from holdfast import names
 from holdfast.access import Caller
 from holdfast.errors import (
     InvalidState,
@@ -28,7 +27,7 @@ from holdfast.state.memory import Memory
 from holdfast.state.read import read
 from holdfast.state.undelete import undelete
 from holdfast.state.write import Written, write
-from tests.contract.conftest import KEY, LOCK_KEY, NAME, ONE, READER, TWO, Bucket, Team
+from tests.contract.conftest import KEY, LOCK_KEY, NAME, ONE, PROBE, READER, TWO, Bucket, Team
 from tests.support.documents import (
     ADA,
     BOB,
@@ -548,8 +547,6 @@ def test_a_state_under_retention_is_deleted_and_undeleted_and_keeps_every_versio
 
 
 # --- probes --------------------------------------------------------------------------------------------
-
-PROBE = names.parse(f"{names.RESERVED}/{'0123456789abcdef' * 2}")
 
 
 def test_a_probe_is_locked_written_read_deleted_and_undeleted_as_any_state_and_never_retained(

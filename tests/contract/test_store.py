@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from types import SimpleNamespace
 from typing import Any
 
-import boto3
 import pytest
 from botocore.awsrequest import AWSResponse
 
@@ -28,10 +27,9 @@ from holdfast.s3.store import (
     Protected,
     Store,
     Stored,
-    connect,
     is_unique,
 )
-from tests.contract.conftest import ACCOUNT, Bucket
+from tests.contract.conftest import ACCOUNT, Bucket, client
 from tests.support.free_port import free_port
 from tests.support.s3_fault_proxy import Fault
 
@@ -172,8 +170,7 @@ def test_a_write_whose_answer_was_lost_comes_back_as_not_stored_once(bucket: Buc
 
 
 def test_an_s3_that_cannot_be_connected_to_ends_undecided() -> None:
-    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
-    nobody = connect(session, endpoint_url=f"http://127.0.0.1:{free_port()}")
+    nobody = client(f"http://127.0.0.1:{free_port()}")
     with pytest.raises(OutcomeUnknown, match="EndpointConnectionError"):
         Store(nobody, "bucket", ACCOUNT, deadline=time.monotonic() + 0.2).read(KEY)
 
@@ -354,8 +351,7 @@ def test_a_small_write_waits_for_nothing_and_its_checksum_goes_ahead_of_its_body
     monkeypatch: pytest.MonkeyPatch, scheme: str, calculation: str
 ) -> None:
     monkeypatch.setenv("AWS_REQUEST_CHECKSUM_CALCULATION", calculation)
-    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
-    client = connect(session, endpoint_url=f"{scheme}://127.0.0.1:1")
+    s3 = client(f"{scheme}://127.0.0.1:1")
     sent = []
 
     def answer(request: Any, **_: object) -> Any:
@@ -368,10 +364,10 @@ def test_a_small_write_waits_for_nothing_and_its_checksum_goes_ahead_of_its_body
         whole: Any = {"content-length": "0", "date": "Fri, 02 Jan 2026 03:04:05 GMT", "etag": '"1"'}
         return AWSResponse(request.url, 200, whole, SimpleNamespace(stream=list))
 
-    client.meta.events.register_last("before-send.s3.PutObject", answer)
+    s3.meta.events.register_last("before-send.s3.PutObject", answer)
     for size in (0, EXPECT_THRESHOLD - 1, EXPECT_THRESHOLD):
         whole = b"x" * size
-        put(Store(client, "bucket", ACCOUNT, deadline=time.monotonic() + 20), whole, IfAbsent())
+        put(Store(s3, "bucket", ACCOUNT, deadline=time.monotonic() + 20), whole, IfAbsent())
         headers, body = sent.pop()
         assert body == whole  # and not in chunks, with the checksum behind them
         assert headers["Content-Length"] == str(size)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.access import Caller, Role
+from holdfast.access import Caller
 from holdfast.errors import (
     DeleteOutcomeUnknown,
     HoldfastError,
@@ -33,12 +33,10 @@ from holdfast.state.freeze import freeze, unfreeze
 from holdfast.state.restore import Wanted, restore
 from holdfast.state.undelete import undelete
 from holdfast.state.write import write
-from tests.contract.conftest import KEY, LOCK_KEY, NAME, ONE, TWO, Bucket, Team
+from tests.contract.conftest import ANOTHER, COMMAND, KEY, LOCK_KEY, NAME, ONE, TWO, Bucket, Team
 from tests.support.documents import ADA, BOB, OPERATOR, only_id, state
 from tests.support.s3_fault_proxy import Fault
 
-ANOTHER = Caller("token:another", Role.MAINTAINER, ("*",))
-COMMAND = "0123456789abcdef" * 2
 OLD, CURRENT = state(1, content="old"), state(2)
 
 
