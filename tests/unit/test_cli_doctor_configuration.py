@@ -4,7 +4,7 @@ import json
 import os
 import shlex
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -22,7 +22,7 @@ from holdfast_cli.doctor import state_access
 from holdfast_cli.doctor.findings import ok
 from holdfast_cli.errors import CommandError
 from holdfast_cli.main import main
-from tests.support import api_stub, forked_command
+from tests.support import forked_command
 from tests.support.api_stub import ApiStub, Reply, refused
 
 STATE = "network/prod"
@@ -56,10 +56,9 @@ class Done:
 
 
 @pytest.fixture
-def stub() -> Iterator[ApiStub]:
-    with api_stub.running() as running:
-        running.reply(HEALTH, READ, MAY_LOCK)
-        yield running
+def stub(stub: ApiStub) -> ApiStub:
+    stub.reply(HEALTH, READ, MAY_LOCK)
+    return stub
 
 
 @pytest.fixture(autouse=True)

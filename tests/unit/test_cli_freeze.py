@@ -2,14 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
 
 from holdfast_cli.main import main
-from tests.support import api_stub, terminal
+from tests.support import terminal
 from tests.support.api_stub import ApiStub, Reply
 from tests.support.cli_account import HOLDFAST
 from tests.support.management import (
@@ -30,12 +29,6 @@ FREEZE = ("state", "freeze")
 REASON = ("--reason", "incident 4711")
 LOCKED = refusal(423, "locked", "The state is locked by bob@desk, lock ID 4fe1c2a0.", held())
 FROZEN = refusal(423, "frozen", "The state is frozen by token:ada: release 8.", held("frozen: release 8"))
-
-
-@pytest.fixture
-def stub() -> Iterator[ApiStub]:
-    with api_stub.running() as running:
-        yield running
 
 
 def frozen(name: str = NAME, until: str | None = None) -> Reply:

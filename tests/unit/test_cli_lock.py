@@ -1,7 +1,6 @@
 """`holdfast lock` and `holdfast activity`."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 
@@ -22,12 +21,6 @@ from tests.support.management import (
     refusal,
     run,
 )
-
-
-@pytest.fixture
-def stub() -> Iterator[ApiStub]:
-    with api_stub.running() as running:
-        yield running
 
 
 def of_lock(held_lock: object) -> api_stub.Reply:

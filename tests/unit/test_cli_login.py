@@ -7,7 +7,7 @@ import json
 import os
 import ssl
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -43,10 +43,9 @@ def jwt(**claims: object) -> str:
 
 
 @pytest.fixture
-def stub() -> Iterator[ApiStub]:
-    with api_stub.running() as running:
-        running.reply(made(session()))
-        yield running
+def stub(stub: ApiStub) -> ApiStub:
+    stub.reply(made(session()))
+    return stub
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 import json
 from argparse import Namespace
 from base64 import b64encode
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +10,6 @@ import pytest
 
 from holdfast_cli.api import management, sign_in
 from holdfast_cli.errors import UsageError
-from tests.support import api_stub
 from tests.support.api_stub import ApiStub, Reply
 from tests.support.free_port import free_port
 from tests.support.management import (
@@ -42,12 +40,6 @@ WHO: Final = {
     "trust": None,
     "expires": None,
 }
-
-
-@pytest.fixture
-def stub() -> Iterator[ApiStub]:
-    with api_stub.running() as running:
-        yield running
 
 
 def signed_in(environment: dict[str, str], **typed: str) -> management.Api:

@@ -3,7 +3,6 @@
 import json
 import stat
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,12 +28,6 @@ from tests.support.management import (
 )
 
 CONTENT = b'{"version": 4, "serial": 14, "resources": []}\n'
-
-
-@pytest.fixture
-def stub() -> Iterator[ApiStub]:
-    with api_stub.running() as running:
-        yield running
 
 
 def item(name: str, size: int | None, **changed: object) -> dict[str, object]:

@@ -2,12 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
 
 from holdfast_cli.main import main
-from tests.support import api_stub, terminal
+from tests.support import terminal
 from tests.support.api_stub import ApiStub, Reply
 from tests.support.cli_account import HOLDFAST, unread
 from tests.support.management import (
@@ -35,12 +34,6 @@ RESTORED = {
 }
 RESTORE = ("state", "restore", NAME)
 REASON = ("--reason", "incident 4711")
-
-
-@pytest.fixture
-def stub() -> Iterator[ApiStub]:
-    with api_stub.running() as running:
-        yield running
 
 
 # --- restore -------------------------------------------------------------------------------------
