@@ -157,20 +157,7 @@ def test_whoami_shows_as_whom_the_credentials_sign_in(stub: ApiStub, expires: st
     assert json.loads(output(stub, "whoami", "--json")) == {**who, "address": stub.address}
 
 
-def test_no_aws_setting_is_needed_or_looked_at(stub: ApiStub) -> None:
-    stub.reply(answer(WHO))
-
-    assert output(stub, "whoami", AWS_PROFILE="none", AWS_REGION="nowhere", AWS_ENDPOINT_URL="http://x")
-
-
 # --- what it refuses -----------------------------------------------------------------------------
-
-
-def test_what_a_role_may_not_do_is_said_in_the_words_of_the_api(stub: ApiStub) -> None:
-    said = "The role 'outputs' of token:x does not allow to read; use a token with the role 'reader'."
-    stub.reply(refusal(403, "not_allowed", said))
-
-    assert failure(stub, "state", "history", NAME) == f"holdfast: {said}"
 
 
 @pytest.mark.parametrize(("status", "word"), [(401, "Unauthorized"), (403, "Forbidden")])
@@ -206,11 +193,16 @@ def test_a_stack_without_the_route_is_told_with_its_version(stub: ApiStub, reply
 
 
 @pytest.mark.parametrize(
-    "reply",
-    [Reply(200, b""), Reply(200, b"<html>"), Reply(200, b"[]"), answer({"states": 7}), answer({"x": []})],
+    "replies",
+    [
+        *([Reply(200, body)] for body in (b"", b"<html>", b"[]")),
+        *([answer(document)] for document in ({"states": 7}, {"x": []})),
+        *([answer({"states": [], "next": cursor})] for cursor in (7, 0, False, ["a"], {})),
+        [page("states", next_=cursor) for cursor in "aba"],  # which has no end
+    ],
 )
-def test_a_response_of_something_else_is_one_line(stub: ApiStub, reply: Reply) -> None:
-    stub.reply(reply)
+def test_a_response_of_something_else_is_one_line(stub: ApiStub, replies: list[Reply]) -> None:
+    stub.reply(*replies)
 
     assert "something else than the management API" in failure(stub, "state", "list")
 
@@ -296,16 +288,3 @@ def test_a_redirect_is_not_followed_but_for_content(stub: ApiStub) -> None:
     stub.reply(Reply(307, headers={"Location": f"http://127.0.0.1:{free_port()}"}))
 
     assert "never followed" in failure(stub, "state", "list")
-
-
-@pytest.mark.parametrize("next_", [7, 0, False, ["a"], {}])
-def test_a_cursor_that_is_no_text_does_not_end_a_list(stub: ApiStub, next_: object) -> None:
-    stub.reply(answer({"states": [], "next": next_}))
-
-    assert "something else" in failure(stub, "state", "list")
-
-
-def test_pages_without_an_end_are_given_up(stub: ApiStub) -> None:
-    stub.reply(page("states", next_="a"), page("states", next_="b"), page("states", next_="a"))
-
-    assert "something else" in failure(stub, "state", "list")

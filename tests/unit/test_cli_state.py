@@ -101,15 +101,6 @@ def test_a_narrowing_that_means_nothing_is_wrong_usage(stub: ApiStub, options: l
     assert (done.returncode, done.stdout, stub.asked) == (2, "", [])
 
 
-def test_a_table_fits_the_terminal(stub: ApiStub) -> None:
-    stub.reply(page("states", SMALL, LARGE, OLD))
-
-    printed = terminal.run([HOLDFAST, "state", "list"], environment(stub, TERM="dumb"), columns=60)
-
-    assert max(map(len, printed.splitlines())) <= 60
-    assert "bob@desk" in printed
-
-
 # --- show and history ----------------------------------------------------------------------------
 
 
@@ -207,36 +198,6 @@ def test_a_diff_is_asked_for_as_it_was_typed(stub: ApiStub, options: list[str], 
     assert stub.asked[0].path == f"/manage/v1/diff/{NAME}{query}"
 
 
-def test_a_diff_is_text_in_lines(stub: ApiStub) -> None:
-    side = {"serial": 13, "time": "2026-11-20T13:00:00Z", "size": 812, "version": "v-13"}
-    document = {
-        "name": NAME,
-        "from": side,
-        "to": side | {"serial": 14, "version": "v-14"},
-        "lineage_changed": False,
-        "encrypted": False,
-        "values": False,
-        "resources": [],
-        "outputs": [],
-        "summary": {},
-    }
-    stub.reply(answer(document))
-
-    text = output(stub, "state", "diff", NAME)
-
-    assert "serial 13, 2026-11-20T13:00:00Z, 812 bytes, version v-13" in text
-    assert text.endswith("No differences in resources and outputs.\n")
-
-
-@pytest.mark.parametrize(
-    "document", [{"name": NAME}, {"name": NAME, "from": 7, "to": [], "lineage_changed": 0}]
-)
-def test_a_diff_that_this_command_cannot_read_is_one_line(stub: ApiStub, document: dict[str, object]) -> None:
-    stub.reply(answer(document))
-
-    assert "of another version than this command" in failure(stub, "state", "diff", NAME)
-
-
 # --- get -----------------------------------------------------------------------------------------
 
 
@@ -319,9 +280,3 @@ def test_a_file_that_cannot_be_written_is_one_line(stub: ApiStub, tmp_path: Path
 
 def test_json_is_about_a_file(stub: ApiStub) -> None:
     assert "--json goes with --output" in failure(stub, "state", "get", NAME, "--json", code=2)
-
-
-def test_a_refused_read_is_in_the_words_of_the_api(stub: ApiStub) -> None:
-    stub.reply(refusal(404, "no_such_version", "It is a delete marker."))
-
-    assert failure(stub, "state", "get", NAME, "--version", "v") == "holdfast: It is a delete marker."

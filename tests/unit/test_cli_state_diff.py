@@ -197,6 +197,7 @@ def test_what_a_newer_stack_tells_is_shown_as_far_as_it_is_known() -> None:
     "shown",
     [
         {},
+        {"name": "network/prod", "from": 7, "to": [], "lineage_changed": 0},
         {**document(), "from": None},
         document({}),
         {**document(), "from": {"size": "x", "serial": 1, "time": "t", "version": "v"}},
