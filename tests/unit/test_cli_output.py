@@ -12,16 +12,10 @@ import pytest
 from holdfast_cli.bucket import stack, tokens
 from holdfast_cli.main import main
 from holdfast_cli.terminal.output import Progress, coloured, listed, table, wrapped
+from tests.support.terminal import Terminal
 
 API = "https://api.example.com"
 Rows = Sequence[Sequence[str | Sequence[str]]]
-
-
-class Terminal(io.StringIO):
-    """Takes text, and says that somebody looks at it."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture
@@ -291,19 +285,13 @@ def test_a_full_disk_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert capsys.readouterr().err == "holdfast: The output could not be written: No space left on device.\n"
 
 
-def test_errors_that_nobody_reads_keep_their_exit_code(
-    monkeypatch: pytest.MonkeyPatch, closed: TextIO
+@pytest.mark.parametrize("arguments", [["login", "--audience", "a"], ["token", "shwo"]])
+def test_errors_and_usage_that_nobody_reads_keep_their_exit_code(
+    monkeypatch: pytest.MonkeyPatch, closed: TextIO, arguments: list[str]
 ) -> None:
     monkeypatch.setattr(sys, "stderr", closed)
 
-    assert main(["login", "--audience", "a"]) == 2
-    closed.flush()  # as Python does at its end
-
-
-def test_usage_that_nobody_reads_keeps_its_exit_code(monkeypatch: pytest.MonkeyPatch, closed: TextIO) -> None:
-    monkeypatch.setattr(sys, "stderr", closed)
-
     with pytest.raises(SystemExit) as ended:
-        main(["token", "shwo"])
+        sys.exit(main(arguments))
     assert ended.value.code == 2
-    closed.flush()
+    closed.flush()  # as Python does at its end
