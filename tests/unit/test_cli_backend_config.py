@@ -132,17 +132,6 @@ def test_no_text_is_a_template_once_it_is_quoted_for_hcl(
     assert config["username"] == text
 
 
-def test_terraform_takes_the_exports_with_an_empty_block(
-    empty_backend: tuple[str, list[str]], tmp_path: Path
-) -> None:
-    address, paths = empty_backend
-    exports = backend_config("network/prod", "--env", "--address", f"{address}/$default")
-
-    terraform_reads(EMPTY_BLOCK, tmp_path, **shell_exports(exports))
-
-    assert set(paths) == {"/$default/states/network/prod"}
-
-
 @pytest.mark.parametrize("address", [LOCAL_ADDRESS, "https://api.example.com/it's/`x`/$(y)/\\z"])
 def test_a_shell_sees_the_exports_unchanged(address: str) -> None:
     exports = backend_config("network/prod", "--env", "--address", address)

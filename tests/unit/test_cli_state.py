@@ -21,7 +21,6 @@ from tests.support.management import (
     lock,
     output,
     page,
-    refusal,
     run,
     state,
     version,
@@ -136,12 +135,6 @@ def test_what_a_state_lacks_is_said(stub: ApiStub, document: dict[str, object], 
 
     assert said in output(stub, "state", "show", NAME)
     assert json.loads(output(stub, "state", "show", NAME, "--json")) == document
-
-
-def test_a_state_that_is_not_there_is_told_with_its_neighbours(stub: ApiStub) -> None:
-    stub.reply(refusal(404, "no_state", "There is no state 'network/prd'. There is network/prod."))
-
-    assert failure(stub, "state", "show", "network/prd").endswith("There is network/prod.")
 
 
 HISTORY = (
