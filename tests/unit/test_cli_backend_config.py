@@ -109,9 +109,7 @@ def test_terraform_takes_the_printed_block_and_reads_the_state_at_its_address(
     assert {path.endswith("/states/network/prod") for path in paths} == {True}
 
 
-def test_terraform_finds_no_lock_in_a_read_only_block(
-    empty_backend: tuple[str, list[str]], tmp_path: Path
-) -> None:
+def test_a_read_only_block_has_no_lock(empty_backend: tuple[str, list[str]], tmp_path: Path) -> None:
     address, _ = empty_backend
 
     block = backend_config("network/prod", "--read-only", "--address", address)
@@ -307,9 +305,7 @@ def test_a_state_that_cloud_cannot_reach_is_told_how_to_get_another_name() -> No
 
 
 @pytest.mark.parametrize("form", [[], ["--env"], ["--tfbackend"], ["--outputs"]])
-def test_credentials_of_the_environment_are_never_printed(
-    form: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_credentials_of_the_shell_are_never_printed(form: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(NO_AWS, "TF_HTTP_USERNAME", "abcdefghij0123456789")
     monkeypatch.setitem(NO_AWS, "TF_HTTP_PASSWORD", "holdfast_very-secret")
 
@@ -322,15 +318,10 @@ def test_credentials_of_the_environment_are_never_printed(
 
 @pytest.mark.parametrize(
     ("form", "page_name"),
-    [
-        ([], "backend.md"),
-        (["--tfbackend"], "backend.md"),
-        (["--outputs"], "backend.md"),
-        (["--cloud"], "command.md"),
-    ],
+    [([], "backend"), (["--tfbackend"], "backend"), (["--outputs"], "backend"), (["--cloud"], "command")],
 )
 def test_the_page_on_the_block_shows_what_is_printed(form: list[str], page_name: str) -> None:
-    page = (Path(__file__).parents[2] / "docs" / page_name).read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / f"{page_name}.md").read_text(encoding="utf-8")
     address = "https://abc123.execute-api.eu-central-1.amazonaws.com"
 
     printed = backend_config("network/prod", *form, "--address", address)
@@ -350,14 +341,8 @@ OPTIONS = {
     "--tags goes with --cloud": ["--remote --tags a", "--tags a"],
     "not a valid list of tags": ["--cloud --tags ''", "--cloud --tags a,,b", "--cloud --tags 'a b'"],
     "not allowed with": [
-        *(
-            "--env --tfbackend",
-            "--env --outputs",
-            "--tfbackend --outputs",
-            "--cloud --env",
-            "--cloud --remote",
-        ),
-        "--team payments",
+        *("--env --tfbackend", "--env --outputs", "--tfbackend --outputs", "--cloud --env"),
+        *("--cloud --remote", "--team payments"),
     ],
 }
 STATES = {

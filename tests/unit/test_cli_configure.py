@@ -256,9 +256,8 @@ def test_the_list_says_where_each_setting_comes_from(
         f"\n{file} has default, staging.\n"
     )
 
-    assert (
-        holdfast("configure", "--profile", "staging", "list", "--json", AWS_DEFAULT_REGION="us-east-1") == 0
-    )
+    of_staging = ("configure", "--profile", "staging", "list", "--json")
+    assert holdfast(*of_staging, AWS_DEFAULT_REGION="us-east-1") == 0
     assert json.loads(capsys.readouterr().out) == {
         "profile": {"value": "staging", "from": "--profile"},
         "address": {"value": None, "from": None},

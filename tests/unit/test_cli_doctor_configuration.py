@@ -50,9 +50,7 @@ class Done:
         return [finding["check"] for finding in self.findings if finding["level"] == "problem"]
 
     def text(self, check: str) -> str:
-        return " ".join(
-            f"{found['text']} {found['do']}" for found in self.findings if found["check"] == check
-        )
+        return " ".join(f"{one['text']} {one['do']}" for one in self.findings if one["check"] == check)
 
 
 @pytest.fixture
@@ -120,6 +118,7 @@ def test_a_right_folder_has_no_problem_and_its_check_changes_nothing(stub: ApiSt
     assert [bool(asked.headers.get("authorization")) for asked in stub.asked] == [False, True, True]
 
 
+MIXED_UP = {"lock_method": "DELETE", "unlock_method": "PUT"}
 FAULTS: Mapping[str, tuple[Mapping[str, str | None], str, str]] = {
     "a wrong path": ({"address": "{api}/stats/network/prod"}, "backend.address", "/states/network/prod"),
     "another state": ({"address": "{api}/states/network/dev"}, "backend.address", "network/dev"),
@@ -146,11 +145,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str | None], str, str]] = {
         "credentials.plain_text",
         "main.tf",
     ),
-    "two methods that are mixed up": (
-        {"lock_method": "DELETE", "unlock_method": "PUT"},
-        "backend.lock_method backend.unlock_method",
-        '"PUT"',
-    ),
+    "mixed up methods": (MIXED_UP, "backend.lock_method backend.unlock_method", '"PUT"'),
     "a stale address": (
         {"TF_HTTP_ADDRESS": "https://api.example.com/states/dev"},
         "environment",
@@ -428,11 +423,7 @@ def said(document: object) -> Reply:
 
 
 MISSING: Mapping[str, tuple[list[Reply], str, str]] = {
-    "deleted": (
-        [said(DELETED), said(EVENTS)],
-        "problem",
-        "deleted at 2026-11-20 12:00:00 UTC by token:ada: a plan",
-    ),
+    "deleted": ([said(DELETED), said(EVENTS)], "problem", "at 2026-11-20 12:00:00 UTC by token:ada: a plan"),
     "by another program": ([said(DELETED), said({"events": []})], "problem", "does not say by whom"),
     "by nobody that is told": ([said(DELETED), said(NOBODY)], "problem", "12:00:00 UTC by somebody: a plan"),
     "for a writer": ([said(DELETED), READER], "problem", "the role maintainer sees by whom"),
@@ -505,9 +496,7 @@ def test_a_block_without_locks_is_right_for_who_only_reads(stub: ApiStub) -> Non
     assert doctor().problems() == ["backend.lock_address"]
 
 
-def test_an_address_that_does_not_respond_is_a_problem_and_no_traceback(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_address_that_does_not_respond_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "_PAUSES", ())
     Path("main.tf").write_text(hcl({"address": "http://127.0.0.1:1/states/network/prod"}))
 
@@ -604,12 +593,7 @@ CLOUD_FAULTS: Mapping[str, tuple[dict[str, str | None], dict[str, str], str, str
     "another host": ({"hostname": "app.terraform.io"}, {}, "backend.hostname", "the API is at"),
     "no organization": ({"organization": None}, {}, "backend.workspace", 'organization = "network"'),
     "another organization": ({"organization": "dns"}, {}, "backend.workspace", "the state dns/prod, not"),
-    "another workspace": (
-        {"workspaces": 'name = "eu:prod"'},
-        {},
-        "backend.workspace",
-        "eu/prod, not network/",
-    ),
+    "another workspace": ({"workspaces": 'name = "eu:prod"'}, {}, "backend.workspace", "eu/prod, not"),
     "no valid workspace": ({"workspaces": 'name = "eu/prod"'}, {}, "backend.workspace", "is not a state"),
     "a variable against the name": ({}, {"TF_WORKSPACE": "dev"}, "backend.workspace", "Unset TF_WORKSPACE"),
     "a variable that selects another": (TAGS, {"TF_WORKSPACE": "dev"}, "backend.workspace", "network/dev"),
@@ -657,9 +641,7 @@ def test_what_selects_the_workspace_is_seen(
     assert "prod of network is the state network/prod" in done.text("backend.workspace")
 
 
-def test_a_configuration_of_tags_without_a_selected_workspace_is_told_how_to_select_it(
-    cloud_stub: ApiStub,
-) -> None:
+def test_tags_without_a_selected_workspace_are_told_how_to_select_it(cloud_stub: ApiStub) -> None:
     cloud(workspaces='tags = ["a"]')
 
     done = doctor("--address", cloud_stub.address, **TOKEN)
@@ -678,7 +660,7 @@ def test_a_cloud_block_for_a_state_of_one_segment_is_told_that_there_is_none(stu
     assert stub.asked == []
 
 
-def test_without_a_token_in_the_environment_it_says_what_was_not_looked_at(cloud_stub: ApiStub) -> None:
+def test_without_a_token_it_says_what_was_not_looked_at(cloud_stub: ApiStub) -> None:
     cloud()
 
     done = doctor("--address", cloud_stub.address)

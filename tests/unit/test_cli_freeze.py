@@ -100,10 +100,7 @@ def test_what_freezes_nothing_is_wrong_usage(stub: ApiStub, arguments: list[str]
     ("replies", "said"),
     [
         ((LOCKED, of_lock(lock())), ("locked by bob@desk", "since 2026-11-20 12:00:00 UTC")),
-        (
-            (FROZEN, of_lock(freeze())),
-            ("frozen by token:ada: release 8. Frozen since 2026-11-20 12:00:00 UTC.",),
-        ),
+        ((FROZEN, of_lock(freeze())), ("by token:ada: release 8. Frozen since 2026-11-20 12:00:00 UTC.",)),
     ],
     ids=["locked", "frozen"],
 )
@@ -275,16 +272,14 @@ def test_what_no_name_of_a_state_is_does_not_match(stub: ApiStub) -> None:
 def test_an_unfreeze_names_the_freeze_that_it_saw(stub: ApiStub) -> None:
     stub.reply(of_lock(freeze()), answer({"name": NAME, "removed": True}))
 
-    assert output(stub, "state", "unfreeze", NAME) == (
-        f"{NAME} is not frozen any more; it was: incident 4711.\n"
-    )
+    said = f"{NAME} is not frozen any more; it was: incident 4711.\n"
+    assert output(stub, "state", "unfreeze", NAME) == said
     asked = stub.asked[-1]
     assert (asked.method, asked.path) == ("DELETE", f"/manage/v1/freeze/{NAME}?id={32 * 'a'}")
 
 
 @pytest.mark.parametrize(
-    ("held_lock", "said"),
-    [(None, "is not frozen.\n"), (lock(), "is not frozen: it is locked by bob@desk")],
+    ("held_lock", "said"), [(None, "is not frozen.\n"), (lock(), "is not frozen: it is locked by bob@desk")]
 )
 def test_what_is_not_frozen_is_said_so_and_stays(stub: ApiStub, held_lock: object, said: str) -> None:
     stub.reply(of_lock(held_lock))

@@ -169,9 +169,7 @@ def test_the_request_is_signed_for_the_api_and_holds_nothing_else(
     assert ("content-type" in asked.headers) == bool(arguments)
 
 
-def test_the_region_of_an_address_of_aws_goes_before_that_of_the_shell(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_region_of_an_address_goes_before_that_of_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     signed: list[str] = []
 
     def send(method: str, url: str, *, headers: Mapping[str, str], body: bytes, sign: http.Sign) -> Response:
@@ -196,6 +194,7 @@ def test_the_region_of_an_address_of_aws_goes_before_that_of_the_shell(
     assert regions == ["eu-west-3", "cn-north-1", "us-east-1", "us-east-1", "eu-west-3", "us-east-1"]
 
 
+FORBIDDEN = b'{"message":"Forbidden"}'
 STEERING = "No trust record names the IAM role \x1b[31mDeveloper\n; add one with `holdfast trust add`."
 
 
@@ -203,10 +202,7 @@ STEERING = "No trust record names the IAM role \x1b[31mDeveloper\n; add one with
     ("reply", "says"),
     [
         (refused(403, "not_allowed", STEERING), ("names the IAM role ?[31mDeveloper?; add one",)),
-        *(
-            (Reply(403, body), ("execute-api:Invoke", REGION))
-            for body in (b'{"message":"Forbidden"}', b"", b"<html>")
-        ),
+        *((Reply(403, body), ("execute-api:Invoke", REGION)) for body in (FORBIDDEN, b"", b"<html>")),
         (Reply(404, b'{"message":"Not Found"}'), ("404", "deploy")),
         (refused(403, "not_signed", "Use `holdfast login`."), ("AWS_ACCESS_KEY_ID", "`aws sso login`")),
         (refused(503, "undecided", "S3 did not say."), ("503", "S3 did not say.")),
@@ -257,10 +253,7 @@ def test_the_address_of_an_api_elsewhere_takes_a_region_and_tls() -> None:
 
 
 OLDER = ("0.0.9+abc", "The deployed code, 0.0.9+abc, is older than this command")
-NEWER = (
-    "999.0.0+abc",
-    "This command, {}, is older than the deployed code, 999.0.0+abc. Upgrade the command.",
-)
+NEWER = ("999.0.0+abc", "This command, {}, is older than the deployed code, 999.0.0+abc. Upgrade the")
 
 
 @pytest.mark.parametrize(

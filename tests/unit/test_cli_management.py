@@ -3,6 +3,7 @@
 import json
 from argparse import Namespace
 from base64 import b64encode
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -94,9 +95,7 @@ def test_a_profile_names_the_address_whatever_names_a_team(tmp_path: Path) -> No
     ],
     ids=["basic", "basic and a token of the host", "token", "token in upper case", "user name and a token"],
 )
-def test_the_credentials_are_those_of_terraform(
-    environment: dict[str, str], authorization: str, source: str
-) -> None:
+def test_credentials_are_terraforms(environment: dict[str, str], authorization: str, source: str) -> None:
     api = signed_in(environment, address=A)
 
     assert api.authorization == authorization
@@ -175,11 +174,7 @@ def test_credentials_that_are_not_accepted_are_told_by_where_they_come_from(
 
 @pytest.mark.parametrize(
     "reply",
-    [
-        refusal(400, "unknown_route", "No such route."),
-        Reply(404, b'{"message":"Not Found"}'),
-        Reply(404, b"<html>"),
-    ],
+    [refusal(400, "unknown_route", "No."), Reply(404, b'{"message":"Not Found"}'), Reply(404, b"<html>")],
 )
 def test_a_stack_without_the_route_is_told_with_its_version(stub: ApiStub, reply: Reply) -> None:
     stub.reply(reply, answer({"status": "ok", "version": "0.1.0+abc"}))
@@ -192,12 +187,16 @@ def test_a_stack_without_the_route_is_told_with_its_version(stub: ApiStub, reply
     assert "authorization" not in stub.asked[-1].headers
 
 
+NO_CURSORS: Final[Sequence[object]] = (7, 0, False, ["a"], {})
+
+
 @pytest.mark.parametrize(
     "replies",
     [
         *([Reply(200, body)] for body in (b"", b"<html>", b"[]")),
-        *([answer(document)] for document in ({"states": 7}, {"x": []})),
-        *([answer({"states": [], "next": cursor})] for cursor in (7, 0, False, ["a"], {})),
+        [answer({"states": 7})],
+        [answer({"x": []})],
+        *([answer({"states": [], "next": cursor})] for cursor in NO_CURSORS),
         [page("states", next_=cursor) for cursor in "aba"],  # which has no end
     ],
 )
@@ -207,9 +206,7 @@ def test_a_response_of_something_else_is_one_line(stub: ApiStub, replies: list[R
     assert "something else than the management API" in failure(stub, "state", "list")
 
 
-def test_what_a_newer_stack_says_more_is_passed_over_and_its_words_are_shown_as_they_are(
-    stub: ApiStub,
-) -> None:
+def test_what_a_newer_stack_says_more_is_passed_over_and_its_words_are_shown(stub: ApiStub) -> None:
     newer = state(status="quarantined", colour="blue", lock=lock(kind="advisory", since=7))
     stub.reply(answer(newer))
 
@@ -266,9 +263,7 @@ def test_a_connection_that_is_refused_is_told_without_the_class_of_a_library(sch
     assert "Connection(" not in line
 
 
-def test_an_address_of_https_at_a_port_of_http_is_told_from_a_certificate_that_is_refused(
-    stub: ApiStub,
-) -> None:
+def test_a_port_without_tls_is_told_from_a_certificate_that_is_refused(stub: ApiStub) -> None:
     line = failure(None, "state", "list", "--address", stub.address.replace("http://", "https://"))
 
     assert "does not speak TLS as https:// needs it; check the address" in line

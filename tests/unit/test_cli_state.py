@@ -71,9 +71,7 @@ def test_states_are_a_table_over_all_pages(stub: ApiStub) -> None:
         (["--deleted"], "?deleted=true", ["gone"]),
     ],
 )
-def test_options_narrow_the_list_down(
-    stub: ApiStub, options: list[str], query: str, names: list[str]
-) -> None:
+def test_options_narrow_a_list_down(stub: ApiStub, options: list[str], query: str, names: list[str]) -> None:
     recent = SMALL | {"modified": ago(days=1)}
     stub.reply(page("states", recent, LARGE, OLD, FIRST, item("gone", None, deleted=True)))
 
@@ -121,10 +119,7 @@ def test_a_state_is_shown_with_its_writer_its_resources_and_its_lock(stub: ApiSt
     ("document", "said"),
     [
         (state(encrypted=True, resources=None), "by the client"),
-        (
-            state(**dict.fromkeys(("version", "size", "serial", "resources")), record=True),
-            "there is no state",
-        ),
+        (state(**dict.fromkeys(("version", "size", "serial", "resources")), record=True), "is no state"),
         (state(lock=freeze(until="2001-01-01T00:00:00Z", ended=True)), "the next command that acquires"),
         (state(lock=freeze()), "it is unfrozen"),
         (state(), "lock"),
@@ -178,9 +173,7 @@ def test_history_has_the_newest_twenty_or_all(stub: ApiStub) -> None:
 @pytest.mark.parametrize(
     ("options", "query"),
     [
-        ([], ""),
-        (["a"], "?from=a"),
-        (["a", "b"], "?from=a&to=b"),
+        *(([], ""), (["a"], "?from=a"), (["a", "b"], "?from=a&to=b")),
         (["--show-values", "a"], "?from=a&values=true"),
     ],
 )
@@ -231,7 +224,7 @@ def test_a_redirect_is_followed_without_the_credentials(stub: ApiStub) -> None:
 
 
 @pytest.mark.parametrize(
-    "location", ["http://192.0.2.1/x", "ftp://127.0.0.1/x", "", "/x", "http://[::1", "//x"]
+    "location", ["http://192.0.2.1/x", "ftp://127.0.0.1", "", "/x", "http://[::1", "//x"]
 )
 def test_a_redirect_that_leads_elsewhere_is_not_followed(stub: ApiStub, location: str) -> None:
     stub.reply(Reply(307, headers={"Location": location}))

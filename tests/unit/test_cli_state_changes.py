@@ -194,12 +194,7 @@ NOT_DELETED = refusal(404, "no_such_version", "The state is not deleted.")
     [
         (DELETE, [answer(state())], 2, "--yes"),  # where there is no terminal to ask on
         ((*DELETE, "--yes"), [answer(state(version=None))], 1, "nothing was deleted"),
-        (
-            (*DELETE, "--yes"),
-            [answer(state()), CHANGED],
-            1,
-            "holdfast: The state has changed since you looked.",
-        ),
+        ((*DELETE, "--yes"), [answer(state()), CHANGED], 1, "The state has changed since you looked."),
         (("state", "undelete", NAME), [NOT_DELETED], 1, "holdfast: The state is not deleted."),
     ],
 )

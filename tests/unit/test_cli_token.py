@@ -45,6 +45,14 @@ TRUSTED = trust.new_aws(
 )
 
 
+def for_a_client(token_id: str, secret: str, **more: object) -> dict[str, object]:
+    """Return the JSON of a token that was made or rotated, but for its ID, its secret and its end."""
+    variable = "TF_TOKEN_payments_example_com"
+    cloud = {"hostname": "payments.example.com", "variable": variable, "token": f"{token_id}.{secret}"}
+    own = {"role": "writer", "team": "payments", "address": "https://payments.example.com"}
+    return {**own, "cloud": cloud, **more}
+
+
 def lets_in(token: Token, secret: str) -> bool:
     bearer = authenticate(TokenCredentials(token.id, secret), token, now=datetime.now(UTC))
     return isinstance(bearer, Authenticated) and bearer.caller.scope == token.scope
@@ -54,9 +62,7 @@ def test_the_json_has_all_that_a_client_needs_and_the_record_lets_its_secret_in(
     before = datetime.now(UTC).replace(microsecond=0)
 
     made = json.loads(
-        aws.output(
-            *CREATE, "--scope", "shared", "--description", "Ada's pipeline", "--team", "payments", "--json"
-        )
+        aws.output(*CREATE, "--scope", "shared", "--description", "Ada's", "--team", "payments", "--json")
     )
 
     [(key, body)] = aws.records("payments").items()
@@ -64,7 +70,7 @@ def test_the_json_has_all_that_a_client_needs_and_the_record_lets_its_secret_in(
     assert key == f"tokens/{token_id}.json"
     token = Token.from_json(body)
     assert (token.role, token.scope) == (Role.WRITER, ("network/*", "shared"))
-    assert token.description == "Ada's pipeline"
+    assert token.description == "Ada's"
     assert before <= token.created <= datetime.now(UTC)
     assert token.created_by.startswith("arn:aws:sts::")
     assert lets_in(token, secret)
@@ -73,18 +79,8 @@ def test_the_json_has_all_that_a_client_needs_and_the_record_lets_its_secret_in(
     assert re.fullmatch("[a-z0-9]{20}", token_id)
     left = datetime.fromisoformat(made.pop("expires")) - datetime.now(UTC)
     assert timedelta(days=89, hours=23) < left <= timedelta(days=90)
-    assert made == {
-        "role": "writer",
-        "scope": ["network/*", "shared"],
-        "team": "payments",
-        "description": "Ada's pipeline",
-        "address": "https://payments.example.com",
-        "cloud": {
-            "hostname": "payments.example.com",
-            "variable": "TF_TOKEN_payments_example_com",
-            "token": f"{token_id}.{secret}",
-        },
-    }
+    more = {"scope": ["network/*", "shared"], "description": "Ada's"}
+    assert made == for_a_client(token_id, secret, **more)
 
 
 def test_the_text_for_people_shows_the_secret_and_that_it_is_shown_once(aws: Aws) -> None:
@@ -161,10 +157,7 @@ FAILURES: dict[str, Failure] = {
     "no credentials": ((), CREATE, NO_KEYS, ("No AWS credentials", ".local/aws.env")),
     "no region": ((), CREATE, {"AWS_REGION": None}, ("AWS_REGION",)),
     "an unknown profile": ((), CREATE, {"AWS_PROFILE": "nobody"}, ("AWS_PROFILE",)),
-    "no session of SSO": (
-        *((), CREATE, {"AWS_PROFILE": "sso", **NO_KEYS}),
-        ("session has ended", "sign in again"),
-    ),
+    "no session of SSO": ((), CREATE, {"AWS_PROFILE": "sso", **NO_KEYS}, ("has ended", "sign in again")),
     "no credential process": ((), CREATE, {"AWS_PROFILE": "broken", **NO_KEYS}, ("/nonexistent/sign-in",)),
     "nobody at the endpoint": ((), CREATE, {"AWS_ENDPOINT_URL": NOBODY}, ("does not respond", NOBODY)),
     "nobody at the bucket": (

@@ -119,20 +119,10 @@ BOTH = {"a": Role.WRITER, "b": Role.READER}
 RACES: Mapping[str, tuple[tuple[str, ...], list[Fault], bool, Mapping[str, Role]]] = {
     # S3 can respond with a conflict to one of two simultaneous writes, before it decides.
     "an addition": (ADD_A, [Fault.CONFLICT], True, BOTH),
-    "an addition whose answer is lost": (
-        ADD_A,
-        [Fault.ANSWER_LOST],
-        True,
-        BOTH,
-    ),
+    "an addition whose answer is lost": (ADD_A, [Fault.ANSWER_LOST], True, BOTH),
     "an update": (UPDATE_A, [], True, BOTH),
     "an update that is lost": (UPDATE_A, [Fault.ANSWER_LOST], False, {"a": Role.WRITER}),
-    "an update that is lost before others add": (
-        UPDATE_A,
-        [Fault.ANSWER_LOST],
-        True,
-        BOTH,
-    ),
+    "an update that is lost before others add": (UPDATE_A, [Fault.ANSWER_LOST], True, BOTH),
     "a removal": (REMOVE_A, [], True, {"b": Role.READER}),
     "a removal that is lost": (REMOVE_A, [Fault.ANSWER_LOST], False, {}),
 }
@@ -202,9 +192,7 @@ def test_an_addition_whose_answer_is_lost_is_not_made_again_after_others_remove_
         ),
     ],
 )
-def test_wrong_usage_ends_with_2_names_the_rule_and_asks_nobody(
-    aws: Aws, arguments: list[str], reason: str
-) -> None:
+def test_wrong_usage_names_the_rule_and_asks_nobody(aws: Aws, arguments: list[str], reason: str) -> None:
     done = aws.run(*arguments, AWS_ENDPOINT_URL="http://127.0.0.1:1")
 
     assert (done.returncode, done.stdout) == (2, "")
@@ -286,21 +274,19 @@ def test_an_update_that_changes_nothing_says_so_and_writes_nothing(aws: Aws) -> 
     assert aws.records("payments") == before
 
 
-@pytest.mark.parametrize(
-    ("answer_is_lost", "by", "named"), [(False, "bob", "bob"), (True, "", "Somebody else")]
-)
+@pytest.mark.parametrize(("is_lost", "by", "named"), [(False, "bob", "bob"), (True, "", "Somebody else")])
 def test_an_update_is_not_made_again_over_another_update_of_the_record(
-    aws: Aws, answer_is_lost: bool, by: str, named: str
+    aws: Aws, is_lost: bool, by: str, named: str
 ) -> None:
     record = of_role("a")
     narrowed = replace(record, scope=("theirs",), updated=record.created, updated_by=by)
     put(aws, record)
 
     def narrow() -> None:
-        assert [one.role for one in stored(aws)] == [Role.WRITER if answer_is_lost else Role.READER]
+        assert [one.role for one in stored(aws)] == [Role.WRITER if is_lost else Role.READER]
         put(aws, narrowed)
 
-    with aws.faults(trust.KEY, *[Fault.ANSWER_LOST] * answer_is_lost, before=narrow) as s3:
+    with aws.faults(trust.KEY, *[Fault.ANSWER_LOST] * is_lost, before=narrow) as s3:
         line = aws.failure(*UPDATE_A, **s3)
 
     assert f"{named} updated the trust record a at the same time" in line
@@ -308,9 +294,7 @@ def test_an_update_is_not_made_again_over_another_update_of_the_record(
 
 
 @pytest.mark.parametrize("anew", [(), (of_role("a"),)], ids=["removed", "re-created"])
-def test_a_record_that_others_remove_or_re_create_at_the_same_time_stays_so(
-    aws: Aws, anew: tuple[Trust, ...]
-) -> None:
+def test_a_record_that_others_remove_or_re_create_stays_so(aws: Aws, anew: tuple[Trust, ...]) -> None:
     put(aws, of_role("a"))
 
     with aws.faults(trust.KEY, before=lambda: put(aws, *anew)) as s3:
@@ -389,9 +373,7 @@ def test_a_record_that_others_make_anew_under_the_name_at_the_same_time_stays(aw
         (["trust", "remove", "a"], "Removed the trust record a"),
     ],
 )
-def test_what_was_done_is_told_where_it_could_not_be_printed(
-    aws: Aws, arguments: list[str], told: str
-) -> None:
+def test_what_was_done_and_not_printed_is_told(aws: Aws, arguments: list[str], told: str) -> None:
     put(aws, of_role("a"))
     code, [line] = unread(aws.environment, *arguments)
 

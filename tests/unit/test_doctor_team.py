@@ -218,9 +218,7 @@ class Client:
         ("InternalError", 500, Level.PROBLEM),
     ],
 )
-def test_what_is_missing_is_a_problem_and_a_call_that_is_missing_is_not(
-    code: str, status: int, level: Level
-) -> None:
+def test_what_is_missing_is_a_problem_but_for_a_call(code: str, status: int, level: Level) -> None:
     [found] = attempt("part", refusal(code, status))
 
     assert (found.check, found.level) == ("part", level)
@@ -404,9 +402,7 @@ JOINED = {"Fn::Join": ["", ["arn:", {"Ref": "AWS::Partition"}, BOUNDARY.removepr
         (None, BOUNDARY, f"the permissions boundary is {BOUNDARY}, in the template none"),
     ],
 )
-def test_the_permissions_boundary_of_a_role_is_compared(
-    wanted: Any, deployed: str | None, clause: str | None
-) -> None:
+def test_the_boundary_of_a_role_is_compared(wanted: Any, deployed: str | None, clause: str | None) -> None:
     properties = {"AssumeRolePolicyDocument": policy(), **({"PermissionsBoundary": wanted} if wanted else {})}
     document = {"Resources": {"Backend": {"Type": "AWS::IAM::Role", "Properties": properties}}}
     one = DeployedTemplate(document, {"Backend": "backend"}, *PLACE)
@@ -447,9 +443,7 @@ def look(monkeypatch: pytest.MonkeyPatch, rule: str) -> list[Finding]:
     return list(team.check(session, "payments"))
 
 
-def test_s3_is_not_tried_where_nothing_removes_what_a_killed_trial_leaves(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_s3_is_not_tried_where_nothing_removes_what_it_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     [found] = [one for one in look(monkeypatch, "locks") if one.check == "s3"]
     assert found.level is Level.NOTE
     assert "lifecycle rule" in found.text
