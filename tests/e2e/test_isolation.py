@@ -1,6 +1,5 @@
 """What a role, a token and an AWS user of a team cannot reach, beside the same request where it works."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -12,8 +11,9 @@ from botocore.exceptions import ClientError
 from holdfast.identity import trust
 from local_aws.server import LocalAws
 from tests.support import documents
-from tests.support.aws_caller import assume, trust_role
-from tests.support.deployed import client
+from tests.support.access_records import trust_role
+from tests.support.aws_caller import assume
+from tests.support.deployed import client, new_user
 from tests.support.http_client import Client, Response
 from tests.support.permissions_judged import Roles
 from tests.support.team import Team
@@ -207,11 +207,7 @@ def users(aws: LocalAws, teams: dict[str, Team]) -> Mapping[str, Any]:
     for name in ("strict", "loose"):
         bucket = f"arn:aws:s3:::{teams[name].bucket}"
         everything = {"Effect": "Allow", "Action": "s3:*", "Resource": [bucket, f"{bucket}/*"]}
-        document = json.dumps({"Version": "2012-10-17", "Statement": [everything]})
-        iam.create_user(UserName=f"of-{name}")
-        iam.put_user_policy(UserName=f"of-{name}", PolicyName="own-bucket", PolicyDocument=document)
-        key = iam.create_access_key(UserName=f"of-{name}")["AccessKey"]
-        found[name] = client(aws, "s3", key)
+        found[name] = client(aws, "s3", new_user(iam, f"of-{name}", everything))
     return found
 
 
