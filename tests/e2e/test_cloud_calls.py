@@ -109,8 +109,7 @@ def test_a_forced_unlock_removes_no_lock_but_the_one_that_its_process_saw(
     maintainer = strict.cloud_client("maintainer")
     writer.create(state)
     before = maintainer.open(state)
-    info = documents.lock_info()
-    assert strict.client("maintainer").lock(state, info).status == 200
+    info = strict.locked(state, "maintainer")
     saw_first = maintainer.open(state)
     assert refusal(writer.force_unlock(saw_first)).status == 403
     assert refusal(maintainer.force_unlock(before)).status == 409  # it saw none
@@ -130,7 +129,7 @@ def test_a_forced_unlock_removes_no_lock_but_the_one_that_its_process_saw(
 def test_an_outputs_token_gets_outputs_and_nothing_else_and_no_scope_is_left(
     strict: Team, state: str, writer: CloudClient
 ) -> None:
-    assert strict.client("writer").write(state, _with_secret(), _locked(strict, state)).status == 200
+    strict.write(state, _with_secret())
     outputs = strict.cloud_client("outputs")
     organization = state.partition("/")[0]
     elsewhere = strict.cloud_client("maintainer", "elsewhere/*")
@@ -168,9 +167,3 @@ def _with_secret() -> bytes:
         "secret": {"value": "swordfish", "type": "string", "sensitive": True},
     }
     return json.dumps(document).encode()
-
-
-def _locked(team: Team, state: str) -> str:
-    info = documents.lock_info()
-    assert team.client("writer").lock(state, info).status == 200
-    return documents.lock_id(info)
