@@ -12,7 +12,6 @@ from holdfast.identity import trust
 from local_aws.server import LocalAws
 from tests.support import documents
 from tests.support.access_records import trust_role
-from tests.support.aws_caller import assume
 from tests.support.deployed import client, new_user
 from tests.support.http_client import Client, Response
 from tests.support.permissions_judged import Roles
@@ -237,8 +236,3 @@ def test_an_iam_role_that_one_team_trusts_gets_no_session_of_the_other(
 
     assert refusal.error == (403, "not_allowed")
     assert caller.ask_for_session(teams[own]).status == 200
-
-
-def test_an_iam_role_that_nobody_trusts_gets_no_session(strict: Team) -> None:
-    with strict.unchanged():
-        assert assume(strict, "nobodys").ask_for_session(strict).error == (403, "not_allowed")

@@ -99,8 +99,7 @@ class DeployedRole:
 
     `name` is the role's in IAM. `principal` is the ARN of the function's session, which its requests are
     signed as; `by_hand` is that of a session that a test makes with this role. `key_policy` is of the key
-    that encrypts the bucket; empty where S3 manages the keys. `audit_group` is the log group of the team's
-    audit trail.
+    that encrypts the bucket; empty where S3 manages the keys.
     """
 
     def __init__(self, aws: LocalAws, stack: "Stack", function: str) -> None:
@@ -123,13 +122,12 @@ class DeployedRole:
         self.key_policy = stack.key_policy
         log_group = stack.resolve(properties["LoggingConfig"]["LogGroup"])
         groups = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group"
-        self.audit_group = stack.physical_ids["Audit"]
         self.reach = Reach(
             stack.bucket,
             stack.key_arn,
             f"{groups}:{log_group}:*",
             REGION,
-            f"{groups}:{self.audit_group}:*",
+            f"{groups}:{stack.physical_ids['Audit']}:*",
             stack.physical_ids["StagingBucket"],
         )
 
@@ -161,12 +159,10 @@ class DeployedRole:
         credentials: Credentials = assumed["Credentials"]
         return credentials
 
-    def log_lines(self, *, audit: bool = False) -> list[str]:
-        """The lines of the function's own log, or of the team's audit trail."""
+    def log_lines(self) -> list[str]:
+        """The lines of the function's own log."""
         logs = client(self._aws, "logs")
-        pages = logs.get_paginator("filter_log_events").paginate(
-            logGroupName=self.audit_group if audit else self.log_group
-        )
+        pages = logs.get_paginator("filter_log_events").paginate(logGroupName=self.log_group)
         return [event["message"] for page in pages for event in page["events"]]
 
     def requests_to_s3(self, state: str) -> list[str]:
