@@ -35,20 +35,14 @@ class AwsCaller:
     credentials: AwsCredentials
 
     def ask_for_session(
-        self,
-        team: Team,
-        body: bytes = b"",
-        *,
-        method: str = "POST",
-        query: str = "",
-        headers: Mapping[str, str] | None = None,
+        self, team: Team, body: bytes = b"", *, query: str = "", headers: Mapping[str, str] | None = None
     ) -> Response:
         """`POST /sessions/aws`, signed, at the API itself: a signature holds for one host name alone."""
         path = PATH + query
-        request = AWSRequest(method, team.direct_address + path, data=body, headers=dict(headers or {}))
+        request = AWSRequest("POST", team.direct_address + path, data=body, headers=dict(headers or {}))
         SigV4Auth(self.credentials, "execute-api", REGION).add_auth(request)
         return Client(team.direct_address, team.tls, None).request(
-            method, path, body, {name: str(value) for name, value in request.headers.items()}
+            "POST", path, body, {name: str(value) for name, value in request.headers.items()}
         )
 
     @property
