@@ -26,9 +26,9 @@ from tests.figures import TEST_MINUTES
 ROOT: Final = Path(__file__).resolve().parent.parent
 _BIN: Final = Path(sys.executable).parent
 
-WALL_BOUND: Final = 33 * 60
+WALL_BOUND: Final = 24 * 60
 """Seconds that all parts may take on two quiet cores; printed, not asserted."""
-CPU_BOUND: Final = 48 * 60
+CPU_BOUND: Final = 36 * 60
 """Seconds of processor time, of all cores together; printed, not asserted."""
 
 _OF_OUTER_MAKE: Final = frozenset({"MAKEFLAGS", "MAKELEVEL", "MFLAGS"})
@@ -268,6 +268,6 @@ def main(parts: Sequence[Sequence[Part]] = PARTS) -> int:
 
 if __name__ == "__main__":
     print(
-        "This takes 25 to 30 minutes on two cores; `make lint` and `make unit` are parts of it.", flush=True
+        "This takes 15 to 24 minutes on two cores; `make lint` and `make unit` are parts of it.", flush=True
     )
     sys.exit(main())

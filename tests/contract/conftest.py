@@ -1,5 +1,7 @@
 """Two independent S3 servers, each behind a proxy that can make requests go wrong."""
 
+import base64
+import json
 import logging
 import sys
 import time
@@ -9,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial, partialmethod
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 import boto3
@@ -47,8 +49,38 @@ NAME = names.parse("network/prod")
 KEY = NAME.state_key
 LOCK_KEY = NAME.lock_key
 READER = Caller("token:reader", Role.READER, ("*",))
+ONLY_OUTPUTS = Caller("token:outputs", Role.OUTPUTS, ("*",))
+ANOTHER = Caller("token:another", Role.MAINTAINER, ("*",))
 ONE = lock_info("one")
 TWO = lock_info("two", who="bob@desk")
+COMMAND = "0123456789abcdef" * 2
+PROBE = names.parse(f"{names.RESERVED}/{COMMAND}")
+
+Answer = dict[str, Any]
+Handle = Callable[[dict[str, Any], Context], Answer]
+
+
+def error(answer: Answer) -> tuple[int, str]:
+    """Return the status and the code of a refusal."""
+    document = json.loads(answer["body"])
+    assert document["message"]
+    return answer["statusCode"], document["error"]
+
+
+def coded(*fields: object) -> str:
+    """A cursor of a page, made up."""
+    document = json.dumps(fields, separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(document).decode().rstrip("=")
+
+
+def decoded(cursor: str) -> list[Any]:
+    """The fields of a cursor."""
+    fields: list[Any] = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    return fields
+
+
+def never_asked() -> Store:
+    return Store(None, "none", "none", deadline=0)  # type: ignore[arg-type] # nobody sends anything by it
 
 
 @dataclass(frozen=True)
@@ -101,12 +133,23 @@ def _take_modules(functions: tuple[str, ...]) -> dict[str, ModuleType]:
 
 
 @contextmanager
+def started(server: Server, *functions: str, **settings: str) -> Iterator[dict[str, Any]]:
+    """Start functions as Lambda does, with these settings and a bucket of theirs; yield their handlers."""
+    server.direct.create_bucket(Bucket=settings["HOLDFAST_BUCKET"], ObjectLockEnabledForBucket=True)
+    settings.setdefault("AWS_ENDPOINT_URL_S3", server.proxy.endpoint)
+    with function_environment(**settings), new_processes(*functions):
+        yield {name: import_module(f"{name}.handler").handle for name in functions}
+
+
+def client(endpoint: str) -> "S3Client":
+    """An S3 client of ours, with made-up credentials."""
+    return connect(boto3.Session("test", "test", region_name="us-east-1"), endpoint_url=endpoint)
+
+
+@contextmanager
 def _behind_proxy(endpoint: str) -> Iterator[Server]:
-    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
     with running(endpoint) as proxy:
-        yield Server(
-            connect(session, endpoint_url=endpoint), proxy, connect(session, endpoint_url=proxy.endpoint)
-        )
+        yield Server(client(endpoint), proxy, client(proxy.endpoint))
 
 
 @pytest.fixture(scope="session")
@@ -177,6 +220,14 @@ class Bucket:
             (entry["Key"], entry["VersionId"])
             for entry in (*listed.get("Versions", []), *listed.get("DeleteMarkers", []))
         ]
+
+    def empty(self) -> None:
+        """Remove every version; every fault that the test asked for must have happened."""
+        assert self.proxy.end_rules() == 0, "a fault that the test asked for did not happen"
+        for key, version in self.history(""):
+            self.s3.delete_object(
+                Bucket=self.name, Key=key, VersionId=version, BypassGovernanceRetention=True
+            )
 
     def delete_markers(self, key: str) -> int:
         listed = self.s3.list_object_versions(Bucket=self.name, Prefix=key)
@@ -365,29 +416,24 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 CLOUD_BUCKET, CLOUD_STAGING = "holdfast-cloud", "holdfast-cloud-staging"
-Handle = Callable[[dict[str, Any], Context], dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
 def cloud_function(moto: Server) -> Iterator[Handle]:
-    moto.direct.create_bucket(Bucket=CLOUD_BUCKET, ObjectLockEnabledForBucket=True)
-    Bucket(CLOUD_BUCKET, moto).encrypt_with_kms()
-    moto.direct.create_bucket(Bucket=CLOUD_STAGING)
     settings = {
         "HOLDFAST_BUCKET": CLOUD_BUCKET,
         "HOLDFAST_STAGING_BUCKET": CLOUD_STAGING,
         "HOLDFAST_MAX_STATE_MB": "7",
         "HOLDFAST_PRESIGN_ENDPOINT": str(moto.direct.meta.endpoint_url),
-        "AWS_ENDPOINT_URL_S3": moto.proxy.endpoint,
     }
-    with function_environment(**settings), new_processes("cloud"):
-        yield cast("Handle", import_module("cloud.handler").handle)
+    with started(moto, "cloud", **settings) as handlers:
+        Bucket(CLOUD_BUCKET, moto).encrypt_with_kms()
+        moto.direct.create_bucket(Bucket=CLOUD_STAGING)
+        yield handlers["cloud"]
 
 
 @pytest.fixture
 def cloud(cloud_function: Handle, moto: Server) -> Iterator[Handle]:
     yield cloud_function
-    assert moto.proxy.end_rules() == 0
-    for bucket in (CLOUD_BUCKET, CLOUD_STAGING):
-        for found in moto.direct.list_objects_v2(Bucket=bucket).get("Contents", []):
-            moto.direct.delete_object(Bucket=bucket, Key=found["Key"])
+    Bucket(CLOUD_BUCKET, moto).empty()
+    Bucket(CLOUD_STAGING, moto).empty()

@@ -4,7 +4,6 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -15,10 +14,9 @@ from gateway.nearest_route import NAMED
 from gateway.router import Anyone, Route
 from holdfast.access import Action, Caller, Role, allowed
 from holdfast.names import StateName
-from tests.contract.conftest import Bucket, Server, new_processes
+from tests.contract.conftest import Bucket, Server, started
 from tests.support import access_calls
 from tests.support.access_calls import CALLS, CLOUD, INSIDE, MANAGEMENT, OUTSIDE, SCOPE, Call
-from tests.support.environment import set_environment
 from tests.support.events import Context, cloud_request, manage_request, request
 from tests.support.routes import as_described, names_a_state
 
@@ -63,7 +61,7 @@ class Functions:
 
     @property
     def routes(self) -> Sequence[Route[Any]]:
-        return [route for handler in self.handlers.values() for route in vars(handler)["_ROUTER"].routes]
+        return [route for handle in self.handlers.values() for route in handle.__globals__["_ROUTER"].routes]
 
     def route(self, call: Call) -> Route[Any]:
         (found,) = (
@@ -91,7 +89,7 @@ class Functions:
         else:
             function = "session_exchange" if first == "sessions" else "health"
             event = request(method, path, caller=caller, body=sent)
-        answer: dict[str, Any] = self.handlers[function].handle(event, Context())
+        answer: dict[str, Any] = self.handlers[function](event, Context())
         return answer
 
     def send(self, role: Role | None, method: str, address: str, body: bytes | None) -> tuple[int, str]:
@@ -102,17 +100,15 @@ class Functions:
 
 @pytest.fixture(scope="module")
 def functions(moto: Server) -> Iterator[Functions]:
-    moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
     moto.direct.create_bucket(Bucket=STAGING)
-    with pytest.MonkeyPatch.context() as environment, new_processes(*FUNCTIONS):
-        set_environment(
-            environment,
-            HOLDFAST_BUCKET=BUCKET,
-            HOLDFAST_STAGING_BUCKET=STAGING,
-            HOLDFAST_AUDIT_GROUP=GROUP,
-            HOLDFAST_PRESIGN_ENDPOINT=moto.direct.meta.endpoint_url,
-            AWS_ENDPOINT_URL=moto.direct.meta.endpoint_url,
-        )
+    settings = {
+        "HOLDFAST_BUCKET": BUCKET,
+        "HOLDFAST_STAGING_BUCKET": STAGING,
+        "HOLDFAST_AUDIT_GROUP": GROUP,
+        "HOLDFAST_PRESIGN_ENDPOINT": moto.direct.meta.endpoint_url,
+        "AWS_ENDPOINT_URL": moto.direct.meta.endpoint_url,
+    }
+    with started(moto, *FUNCTIONS, **settings) as handlers:
         logs = boto3.Session().client("logs")
         logs.create_log_group(logGroupName=GROUP)
         logs.create_log_stream(logGroupName=GROUP, logStreamName="backend")
@@ -123,7 +119,6 @@ def functions(moto: Server) -> Iterator[Functions]:
             logStreamName="backend",
             logEvents=[{"timestamp": now - 1000, "message": json.dumps(event)} for event in events],
         )
-        handlers = {name: import_module(f"{name}.handler") for name in FUNCTIONS}
         yield Functions(Bucket(BUCKET, moto), access_calls.prepare(moto.direct, BUCKET), handlers)
 
 

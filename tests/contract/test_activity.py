@@ -3,7 +3,7 @@
 import json
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
@@ -15,14 +15,12 @@ from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from holdfast import audit
 from holdfast.access import Caller, Role
-from tests.contract.conftest import Server, function_environment, new_processes
+from tests.contract.conftest import Answer, Handle, Server, error, started
 from tests.support.documents import OPERATOR
-from tests.support.events import Context, request
+from tests.support.events import Context, manage_request
 
 HOUR = 3_600_000
 NETWORK = Caller("token:network", Role.MAINTAINER, ("network/*",))
-
-Answer = dict[str, Any]
 
 
 @dataclass
@@ -32,7 +30,7 @@ class Activity:
     `module` is the one that asks CloudWatch Logs. `now` is when the test began, in milliseconds since 1970.
     """
 
-    handle: Callable[[dict[str, Any], Context], Answer]
+    handle: Handle
     module: Any
     logs: Any
     group: str
@@ -50,9 +48,7 @@ class Activity:
         )
 
     def ask(self, caller: Caller = OPERATOR, **query: str) -> Answer:
-        event = request("GET", "/manage/v1/{path+}", caller=caller)
-        event |= {"pathParameters": {"path": "activity"}, "queryStringParameters": query}
-        return self.handle(event, Context())
+        return self.handle(manage_request("GET", "activity", caller=caller, query=query), Context())
 
     def page(self, caller: Caller = OPERATOR, **query: str) -> tuple[list[Any], str | None]:
         answer = self.ask(caller, **query)
@@ -76,34 +72,27 @@ def event(state: str | None = "network/prod", **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module", params=["ministack", "moto"])
-def started(request: pytest.FixtureRequest) -> Iterator[Activity]:
+def function(request: pytest.FixtureRequest) -> Iterator[Activity]:
     server: Server = request.getfixturevalue(request.param)
-    settings = {"HOLDFAST_BUCKET": "holdfast-activity", "HOLDFAST_AUDIT_GROUP": "/holdfast/payments/audit"}
-    endpoint = str(server.direct.meta.endpoint_url)
-    with function_environment(**settings, AWS_ENDPOINT_URL=endpoint), new_processes("management"):
-        handle, module = (import_module(f"management.{name}") for name in ("handler", "activity"))
-        yield Activity(handle.handle, module, boto3.Session().client("logs"), "")
+    settings = {"HOLDFAST_BUCKET": "holdfast-activity", "AWS_ENDPOINT_URL": server.direct.meta.endpoint_url}
+    with started(server, "management", **settings) as handlers:
+        module = import_module("management.activity")
+        yield Activity(handlers["management"], module, boto3.Session().client("logs"), "")
 
 
 @pytest.fixture
-def activity(started: Activity, monkeypatch: pytest.MonkeyPatch) -> Iterator[Activity]:
+def activity(function: Activity, monkeypatch: pytest.MonkeyPatch) -> Iterator[Activity]:
     """The function, with a log group of the test's own."""
     group = f"/holdfast/{uuid4().hex}/audit"
-    monkeypatch.setattr(started.module.environment, "AUDIT_GROUP", group)
-    started.logs.create_log_group(logGroupName=group)
-    started.logs.create_log_stream(logGroupName=group, logStreamName="backend")
-    yield replace(started, group=group, now=int(time.time() * 1000))
-    started.logs.delete_log_group(logGroupName=group)
+    monkeypatch.setattr(function.module.environment, "AUDIT_GROUP", group)
+    function.logs.create_log_group(logGroupName=group)
+    function.logs.create_log_stream(logGroupName=group, logStreamName="backend")
+    yield replace(function, group=group, now=int(time.time() * 1000))
+    function.logs.delete_log_group(logGroupName=group)
 
 
 def ids(events: list[Any]) -> list[str]:
     return [found["id"] for found in events]
-
-
-def error(answer: Answer) -> tuple[int, str]:
-    document = json.loads(answer["body"])
-    assert document["message"]
-    return answer["statusCode"], document["error"]
 
 
 def test_the_newest_event_comes_first_with_its_fields_and_no_others(activity: Activity) -> None:
@@ -254,14 +243,14 @@ def test_a_fault_in_the_middle_of_a_page_keeps_what_was_found(activity: Activity
         ({"status": "network/prod"}, 400, "invalid_request"),
     ],
 )
-@pytest.mark.parametrize("started", ["moto"], indirect=True)
+@pytest.mark.parametrize("function", ["moto"], indirect=True)
 def test_what_cannot_be_searched_is_refused(
     activity: Activity, query: dict[str, str], status: int, code: str
 ) -> None:
     assert error(activity.ask(NETWORK, **query)) == (status, code)
 
 
-@pytest.mark.parametrize("started", ["moto"], indirect=True)
+@pytest.mark.parametrize("function", ["moto"], indirect=True)
 def test_times_beyond_every_calendar_find_nothing(activity: Activity) -> None:
     activity.write(event())
     assert activity.all(until="0001-01-01T00:00:00Z") == []
@@ -274,7 +263,7 @@ def refusal(code: str, status: int) -> ClientError:
     return ClientError(response, "FilterLogEvents")
 
 
-@pytest.mark.parametrize("started", ["moto"], indirect=True)
+@pytest.mark.parametrize("function", ["moto"], indirect=True)
 @pytest.mark.parametrize(
     ("fault", "status", "code"),
     [
@@ -296,7 +285,7 @@ def test_a_fault_of_cloudwatch_is_told_from_one_of_the_deployment(
     assert error(activity.ask()) == (status, code)
 
 
-@pytest.mark.parametrize("started", ["moto"], indirect=True)
+@pytest.mark.parametrize("function", ["moto"], indirect=True)
 @pytest.mark.parametrize("cut", [{}, {"events": [{"timestamp": 1, "eventId": "x"}]}])
 def test_a_response_that_was_cut_short_is_not_taken_for_no_events(
     activity: Activity, monkeypatch: pytest.MonkeyPatch, cut: dict[str, Any]
@@ -305,7 +294,7 @@ def test_a_response_that_was_cut_short_is_not_taken_for_no_events(
     assert error(activity.ask()) == (503, "undecided")
 
 
-@pytest.mark.parametrize("started", ["moto"], indirect=True)
+@pytest.mark.parametrize("function", ["moto"], indirect=True)
 def test_the_log_says_whose_activity_was_read(activity: Activity, log: list[str]) -> None:
     activity.ask(state="network/prod")
     line = json.loads(log[-1])

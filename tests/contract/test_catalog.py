@@ -1,7 +1,5 @@
 """Lists of states and locks on real S3 servers: what the pages hold together, and what they cost."""
 
-import base64
-import json
 from collections.abc import Callable, Iterable
 
 import pytest
@@ -9,10 +7,9 @@ import pytest
 from holdfast import names
 from holdfast.access import Action, Caller, Role, matches
 from holdfast.errors import InvalidRequest, StorageRefused
-from holdfast.s3.store import Store
 from holdfast.state import catalog, locks, walk
 from holdfast.state.catalog import Listed, Page
-from tests.contract.conftest import Bucket
+from tests.contract.conftest import Bucket, coded, decoded, never_asked
 from tests.support.documents import ADA, lock_info, state
 from tests.support.s3_fault_proxy import Fault
 
@@ -208,7 +205,7 @@ def every_cursor(bucket: Bucket, pages: Pages, caller: Caller, page_size: int) -
     while cursor or not found:
         page = pages(bucket.direct_store(), "", cursor, caller, page_size=page_size)
         cursor = page.next
-        place = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))[1] if cursor else ""
+        place = decoded(cursor)[1] if cursor else ""
         found.append(([one.name.value for one in page.items], place))
     return found
 
@@ -360,21 +357,12 @@ def test_a_prefix_with_which_no_name_begins_is_refused(pages: Pages, prefix: str
         pages(never_asked(), prefix, None, ADA)
 
 
-def never_asked() -> Store:
-    return Store(None, "none", "none", deadline=0)  # type: ignore[arg-type] # nobody sends anything by it
-
-
 def test_every_beginning_of_a_name_is_a_prefix(bucket: Bucket) -> None:
     longest = "/".join(["n" * 24] * 8)
     put(bucket, longest)
     for length in range(len(longest) + 1):
         page = catalog.page_of_states(bucket.store(), longest[:length], None, ADA)
         assert [one.name.value for one in page.items] == [longest]
-
-
-def coded(*fields: object) -> str:
-    document = json.dumps(fields, separators=(",", ":")).encode()
-    return base64.urlsafe_b64encode(document).decode().rstrip("=")
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,8 @@ from holdfast.cloud.ids import OutputId, VersionId
 from holdfast.names import parse
 from tests.contract.cloud_api import (
     BY_NAME,
-    ONLY_OUTPUTS,
     ORGANIZATION,
     OUT,
-    READER,
     SV,
     UPLOAD,
     WORKSPACE,
@@ -34,7 +32,7 @@ from tests.contract.cloud_api import (
     uploaded,
     write,
 )
-from tests.contract.conftest import CLOUD_BUCKET, Handle, Server
+from tests.contract.conftest import CLOUD_BUCKET, ONLY_OUTPUTS, READER, Handle, Server
 from tests.support.documents import ADA, OPERATOR, state
 from tests.support.events import Context, cloud_request
 

@@ -13,12 +13,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
-import boto3
 import pytest
 
 from holdfast import names
 from holdfast.errors import StorageRefused
-from holdfast.s3 import retry, store
+from holdfast.s3 import retry
 from holdfast.s3.store import (
     Deleted,
     IfAbsent,
@@ -30,7 +29,7 @@ from holdfast.s3.store import (
     Store,
     Stored,
 )
-from tests.contract.conftest import ACCOUNT, Bucket
+from tests.contract.conftest import ACCOUNT, Bucket, client
 from tests.support.fault_relay import Exchange, Fault, Injected, Relay, Request
 
 KEY: Final = names.parse("cut").state_key
@@ -54,8 +53,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def open_store(endpoint: str, bucket: str) -> Store:
-    client = store.connect(boto3.Session("test", "test", region_name="us-east-1"), endpoint_url=endpoint)
-    return Store(client, bucket, ACCOUNT, deadline=time.monotonic() + 120)
+    return Store(client(endpoint), bucket, ACCOUNT, deadline=time.monotonic() + 120)
 
 
 def places(answer: bytes) -> list[int]:
@@ -218,16 +216,16 @@ def answering(next_answer: Callable[[], bytes]) -> Iterator[Store]:
     def serve() -> None:
         with suppress(OSError):  # the end of the test
             while True:
-                client, _ = server.accept()
-                with client, client.makefile("rb") as stream:
+                peer, _ = server.accept()
+                with peer, peer.makefile("rb") as stream:
                     length = 0
                     while (line := stream.readline().lower()) not in (b"\r\n", b""):
                         if line.startswith(b"content-length:"):
                             length = int(line.partition(b":")[2])
                         if line.startswith(b"expect:"):
-                            client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+                            peer.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
                     stream.read(length)
-                    client.sendall(next_answer())
+                    peer.sendall(next_answer())
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=serve)
@@ -350,27 +348,30 @@ def test_a_version_that_stands_behind_all_that_s3_always_sends_can_be_cut_unseen
         assert put(asking) == Stored(replace(TOLD.version, version_id="43jfkodU8493j"))
 
 
-def test_a_page_of_the_history_that_is_cut_is_asked_for_again() -> None:
-    body = (
-        b'<?xml version="1.0" encoding="UTF-8"?>\n'
-        b"<ListVersionsResult><Name>bucket</Name><MaxKeys>1000</MaxKeys><IsTruncated>false</IsTruncated>"
-        b"<Version><Key>%b</Key><VersionId>one</VersionId><IsLatest>true</IsLatest>"
-        b"<LastModified>2022-10-12T17:50:00.000Z</LastModified></Version></ListVersionsResult>"
-    ) % KEY.encode()
+@pytest.mark.parametrize(
+    ("kind", "entry", "ask", "told"),
+    [
+        (
+            "ListVersionsResult",
+            "<Version><Key>{key}</Key><VersionId>one</VersionId><IsLatest>true</IsLatest>{time}</Version>",
+            lambda asking: [version.id for version in asking.versions(KEY)],
+            ["one"],
+        ),
+        (
+            "ListBucketResult",
+            "<Contents><Key>{key}</Key>{time}<Size>7</Size></Contents>",
+            lambda asking: [(entry.key, entry.size) for entry in asking.keys_page("states/").keys],
+            [(KEY, 7)],
+        ),
+    ],
+    ids=["of the history", "of keys"],
+)
+def test_a_page_that_is_cut_is_asked_for_again(
+    kind: str, entry: str, ask: Callable[[Store], object], told: object
+) -> None:
+    listed = entry.format(key=KEY, time="<LastModified>2022-10-12T17:50:00.000Z</LastModified>")
+    body = f"<{kind}><IsTruncated>false</IsTruncated>{listed}</{kind}>".encode()
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nServer: AmazonS3\r\n\r\n"
     whole = head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
-    for after, versions in cut_then_whole(whole, lambda asking: list(asking.versions(KEY))):
-        assert [version.id for version in versions] == ["one"], after
-
-
-def test_a_page_of_keys_that_is_cut_is_asked_for_again() -> None:
-    body = (
-        b'<?xml version="1.0" encoding="UTF-8"?>\n'
-        b"<ListBucketResult><Name>bucket</Name><MaxKeys>1000</MaxKeys><IsTruncated>false</IsTruncated>"
-        b"<Contents><Key>%b</Key><LastModified>2022-10-12T17:50:00.000Z</LastModified><Size>7</Size>"
-        b"</Contents></ListBucketResult>"
-    ) % KEY.encode()
-    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nServer: AmazonS3\r\n\r\n"
-    whole = head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
-    for after, page in cut_then_whole(whole, lambda asking: asking.keys_page("states/")):
-        assert [(entry.key, entry.size) for entry in page.keys] == [(KEY, 7)], after
+    for after, read in cut_then_whole(whole, ask):
+        assert read == told, after

@@ -9,17 +9,15 @@ import pytest
 from botocore.exceptions import TokenRetrievalError
 
 from holdfast import names
-from holdfast.access import Caller, Role
+from holdfast.access import Caller
 from holdfast.errors import (
     BaseChanged,
-    DeleteOutcomeUnknown,
     LockLeft,
     NoVersions,
     OutcomeUnknown,
     RacedWriter,
     SerialNotNewer,
     StorageRefused,
-    UndeleteOutcomeUnknown,
     UnreadableVersion,
 )
 from holdfast.s3.store import Store
@@ -28,12 +26,9 @@ from holdfast.state.delete import Removed, delete
 from holdfast.state.document import Revision
 from holdfast.state.undelete import Undeleted, undelete
 from holdfast.state.write import write
-from tests.contract.conftest import KEY, LOCK_KEY, NAME, ONE, Team
+from tests.contract.conftest import ANOTHER, KEY, LOCK_KEY, NAME, ONE, Team
 from tests.support.documents import ADA, LINEAGE, OPERATOR, encrypted_state, lock_info, state
 from tests.support.s3_fault_proxy import Fault
-
-ANOTHER = Caller("token:another", Role.MAINTAINER, ("*",))
-
 
 # --- delete --------------------------------------------------------------------------------------------
 
@@ -42,16 +37,12 @@ def delete_as(team: Team, caller: Caller = OPERATOR, *, seconds: float = 20.0) -
     return delete(team.bucket.store(seconds=seconds), NAME, caller)
 
 
-@pytest.mark.parametrize("retained", [False, True])
-def test_a_delete_leaves_the_versions_one_marker_and_no_lock(team: Team, retained: bool) -> None:
-    if retained:
-        team.bucket.retain_everything()
+def test_a_delete_leaves_the_versions_one_marker_and_no_lock(team: Team) -> None:
     team.write_unlocked(state(1))
     assert delete_as(team).version_id is not None
     assert team.current() is None
     assert (team.versions(), team.bucket.delete_markers(KEY)) == ([state(1)], 1)
-    assert team.held() is None
-    assert retained or team.bucket.history(LOCK_KEY) == []
+    assert team.bucket.history(LOCK_KEY) == []
     team.lock()
     team.write(state(1, lineage="new"))  # a first write may start anew
     assert team.current() == state(1, lineage="new")
@@ -67,22 +58,6 @@ def test_a_delete_does_not_remove_what_was_written_meanwhile(team: Team, verb: s
     assert team.held() is None
 
 
-def test_a_late_delete_leaves_the_lock_of_a_later_delete_alone(team: Team) -> None:
-    team.write_unlocked(state(1))
-
-    def another_state_and_its_delete_in_between() -> None:
-        team.broken()
-        team.write_unlocked(state(2))
-        with pytest.MonkeyPatch.context() as patch:  # the later one is under way: it keeps its lock
-            patch.setattr(locks, "release_own", lambda *_: None)
-            delete(team.bucket.direct_store(), NAME, OPERATOR)
-
-    team.bucket.proxy.before("DELETE", KEY, another_state_and_its_delete_in_between)
-    with pytest.raises(DeleteOutcomeUnknown):
-        delete_as(team)
-    assert team.held() is not None
-
-
 def a_delete_that_leaves_its_lock(team: Team, caller: Caller = OPERATOR) -> None:
     """It takes effect, and S3 stalls then."""
     team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.SLOW_DOWN, times=1000)
@@ -96,18 +71,6 @@ def a_delete_that_leaves_its_lock(team: Team, caller: Caller = OPERATOR) -> None
 def somebody_elses_delete(team: Team) -> None:
     team.write_unlocked(state(1))
     a_delete_that_leaves_its_lock(team, ANOTHER)
-
-
-@pytest.mark.parametrize("retains", [False, True])
-def test_a_delete_that_is_repeated_after_it_worked_releases_the_lock_that_was_left(
-    team: Team, retains: bool
-) -> None:
-    if retains:
-        team.bucket.retain_everything()
-    team.write_unlocked(state(1))
-    a_delete_that_leaves_its_lock(team)
-    assert delete_as(team) == Removed(None)
-    assert team.held() is None
 
 
 @pytest.mark.parametrize(
@@ -246,13 +209,6 @@ def test_a_state_that_is_not_deleted_stays_and_nothing_is_written(team: Team) ->
     assert team.bucket.history(LOCK_KEY) == []
 
 
-def test_what_never_was_cannot_come_back(team: Team) -> None:
-    store = team.bucket.store()
-    with pytest.raises(NoVersions, match="Check the name"):
-        undelete(store, NAME, team.bucket.marker(KEY), OPERATOR, None)
-    assert store.requests == ["ListObjectVersions"]
-
-
 @pytest.mark.parametrize("body", [b"", b"not a state", b"[]"])
 def test_a_version_that_is_not_a_state_stays_deleted_and_is_named_with_a_lock_that_is_left(
     team: Team, body: bytes
@@ -346,18 +302,3 @@ def test_an_undelete_whose_release_fails_for_any_other_reason_says_so(
     monkeypatch.setattr(locks, "release_own", session_has_ended)
     with pytest.raises(LockLeft):
         undelete_as(team)
-
-
-def test_an_undelete_leaves_the_lock_of_somebody_elses_undelete_alone(team: Team) -> None:
-    team.deleted()
-
-    def theirs_instead() -> None:
-        team.broken()
-        with pytest.MonkeyPatch.context() as patch:  # theirs is under way: it keeps its lock
-            patch.setattr(locks, "release_own", lambda *_: None)
-            undelete(team.bucket.direct_store(), NAME, team.bucket.marker(KEY), ANOTHER, None)
-
-    team.bucket.proxy.before("PUT", KEY, theirs_instead)
-    with pytest.raises(UndeleteOutcomeUnknown):
-        undelete_as(team)
-    assert team.held_lock().principal == "token:another"

@@ -4,14 +4,12 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from holdfast.s3.store import connect
 from holdfast_cli.doctor import s3_probe
 from holdfast_cli.doctor.findings import Finding, Level
-from tests.contract.conftest import ACCOUNT, Bucket
+from tests.contract.conftest import ACCOUNT, Bucket, client
 from tests.support.aws_gateway import AwsGateway
 
 if TYPE_CHECKING:
@@ -29,8 +27,7 @@ def gateway(bucket: Bucket) -> Iterator[AwsGateway]:
 @pytest.fixture
 def through(gateway: AwsGateway) -> "S3Client":
     """A client that talks to the store through the gateway."""
-    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
-    return connect(session, endpoint_url=gateway.address)
+    return client(gateway.address)
 
 
 def problems(findings: list[Finding]) -> dict[str, str]:
@@ -190,7 +187,7 @@ def test_versioning_is_advised_only_for_version_ids(bucket: Bucket, through: "S3
     assert "s3.versioning" not in found
 
 
-def refuse(client: "S3Client", code: str, status: int, condition: str) -> None:
+def refuse(through: "S3Client", code: str, status: int, condition: str) -> None:
     """Let every write with a condition fail."""
 
     def fail(params: dict[str, Any], **_: object) -> None:
@@ -198,7 +195,7 @@ def refuse(client: "S3Client", code: str, status: int, condition: str) -> None:
             response: Any = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
             raise ClientError(response, "PutObject")
 
-    client.meta.events.register("before-parameter-build.s3.PutObject", fail)
+    through.meta.events.register("before-parameter-build.s3.PutObject", fail)
 
 
 def test_versions_that_cannot_be_removed_are_named(bucket: Bucket, through: "S3Client") -> None:
@@ -212,11 +209,9 @@ def test_versions_that_cannot_be_removed_are_named(bucket: Bucket, through: "S3C
 
 
 def test_a_store_that_does_not_respond_is_one_problem(bucket: Bucket) -> None:
-    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
-    nowhere = connect(session, endpoint_url="http://127.0.0.1:1")
     started = time.monotonic()
 
-    findings = s3_probe.check(nowhere, bucket.name, ACCOUNT)
+    findings = s3_probe.check(client("http://127.0.0.1:1"), bucket.name, ACCOUNT)
 
     assert problems(findings).keys() == {"s3"}
     assert [finding.check for finding in findings] == ["s3", "s3.removed"]

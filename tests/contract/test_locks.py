@@ -7,23 +7,19 @@ from datetime import timedelta
 import pytest
 
 from holdfast import names
-from holdfast.access import Caller
 from holdfast.errors import (
     Locked,
     LockNotMatched,
     NotAllowed,
     OutcomeUnknown,
-    StorageRefused,
     UnlockOutcomeUnknown,
 )
 from holdfast.state import locks
 from holdfast.state.locks import ForceUnlocked, Released
-from tests.contract.conftest import Bucket
+from tests.contract.conftest import LOCK_KEY as KEY
+from tests.contract.conftest import NAME, Bucket
 from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id
 from tests.support.s3_fault_proxy import Fault
-
-NAME = names.parse("network/prod")
-KEY = NAME.lock_key
 
 
 def stored_lock(bucket: Bucket) -> dict[str, str] | None:
@@ -132,14 +128,6 @@ def test_a_release_takes_two_requests_and_repeated_it_leaves_the_next_lock_alone
     assert held_id(bucket) == "two"
 
 
-def test_a_release_never_removes_a_lock_that_was_taken_since_it_looked(bucket: Bucket) -> None:
-    body = lock_info("one")
-    locks.acquire(bucket.store(), NAME, body, ADA)
-    bucket.proxy.before("DELETE", KEY, lambda: broken_and_taken(bucket))
-    assert locks.release(bucket.store(), NAME, body, ADA) == Released("one")
-    assert held_id(bucket) == "two"
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -183,13 +171,6 @@ def test_a_force_unlock_whose_lock_changed_and_then_was_released_has_nothing_lef
     bucket.proxy.before("DELETE", KEY, released_twice)
     assert isinstance(locks.release(bucket.store(), NAME, only_id("one"), OPERATOR), ForceUnlocked)
     assert stored_lock(bucket) is None
-
-
-def test_terraforms_force_unlock_takes_no_lock_that_is_younger_than_the_minimum(bucket: Bucket) -> None:
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
-    with pytest.raises(LockNotMatched, match="only just now"):
-        locks.release(bucket.store(), NAME, b"", OPERATOR)
-    assert held_id(bucket) == "one"
 
 
 def test_terraforms_force_unlock_removes_an_older_lock_but_never_one_taken_since(bucket: Bucket) -> None:
@@ -306,23 +287,6 @@ def held_version(bucket: Bucket) -> str | None:
     return held.identity.version_id if held else None
 
 
-@pytest.mark.parametrize(
-    ("body", "caller"),
-    [
-        pytest.param(lock_info("one"), ADA, id="release"),
-        pytest.param(only_id("one"), OPERATOR, id="OpenTofu's force-unlock"),
-        pytest.param(lock_info("one", who="bob@desk"), OPERATOR, id="the ID with another document"),
-    ],
-)
-def test_a_lock_that_was_given_back_leaves_neither_version_nor_marker(
-    bucket: Bucket, body: bytes, caller: Caller
-) -> None:
-    for _ in range(2):
-        locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
-        locks.release(bucket.store(), NAME, body, caller)
-        assert bucket.history(KEY) == []
-
-
 def test_a_lock_that_lies_over_an_old_marker_is_given_back_and_the_marker_stays(bucket: Bucket) -> None:
     bucket.s3.put_object(Bucket=bucket.name, Key=KEY, Body=b"{}")
     bucket.s3.delete_object(Bucket=bucket.name, Key=KEY)
@@ -367,25 +331,6 @@ def test_a_lock_under_retention_that_was_taken_since_is_not_removed(bucket: Buck
     with pytest.raises(LockNotMatched, match="their lock stays"):
         locks.release(bucket.store(), NAME, only_id("one"), OPERATOR)
     assert held_id(bucket) == "two"
-
-
-@pytest.mark.parametrize(("body", "caller"), [(lock_info("one"), ADA), (only_id("one"), OPERATOR)])
-def test_a_lock_whose_removal_s3_does_not_allow_at_all_is_a_fault_and_stays(
-    bucket: Bucket, body: bytes, caller: Caller
-) -> None:
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
-    bucket.proxy.fail("DELETE", KEY, Fault.DENIED, times=2)
-    with pytest.raises(StorageRefused, match="AccessDenied"):
-        locks.release(bucket.store(), NAME, body, caller)
-    assert held_id(bucket) == "one"
-
-
-def test_a_function_that_may_not_remove_versions_still_releases(bucket: Bucket) -> None:
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
-    bucket.proxy.fail("DELETE", KEY, Fault.DENIED)
-    assert locks.release(bucket.store(), NAME, lock_info("one"), ADA) == Released("one", marker_created=True)
-    assert stored_lock(bucket) is None
-    assert bucket.delete_markers(KEY) == 1
 
 
 @pytest.mark.parametrize("forced", [False, True])
@@ -434,8 +379,3 @@ def test_without_versioning_a_lock_that_was_taken_since_stays(unversioned: Bucke
     unversioned.proxy.before("DELETE", KEY, lambda: broken_and_taken(unversioned))
     assert locks.release(unversioned.store(), NAME, lock_info("one"), ADA) == Released("one")
     assert held_id(unversioned) == "two"
-
-
-def test_a_lock_carries_no_retention(bucket: Bucket) -> None:
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
-    assert "ObjectLockMode" not in bucket.s3.head_object(Bucket=bucket.name, Key=KEY)

@@ -1,47 +1,46 @@
 """The function of the management API, event in and response out, on a real S3 server: what it changes."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
 
 from holdfast import audit
 from holdfast.access import Caller
-from holdfast.names import parse
 from holdfast.state import locks
 from holdfast.state.write import write
-from tests.contract.conftest import ACCOUNT, ONE, Bucket, Server, function_environment, new_processes, noted
+from tests.contract.conftest import (
+    ACCOUNT,
+    COMMAND,
+    NAME,
+    ONE,
+    Answer,
+    Bucket,
+    Handle,
+    Server,
+    noted,
+    started,
+)
 from tests.support import access_calls
 from tests.support.documents import ADA, LINEAGE, OPERATOR, state
 from tests.support.events import Context, manage_request
 from tests.support.s3_fault_proxy import Fault
 
 BUCKET = "holdfast-management"
-NAME = parse("network/prod")
-COMMAND = "0123456789abcdef" * 2
 ANOTHER_COMMAND = "f" * 32
 RESTORE, DELETE, UNDELETE = "restore/network/prod", "delete/network/prod", "undelete/network/prod"
 LOCK, FREEZE = "locks/network/prod", "freeze/network/prod"
 
-Answer = dict[str, Any]
-Handle = Callable[[dict[str, Any], Context], Answer]
-
 
 @pytest.fixture(scope="module")
 def function(moto: Server) -> Iterator[Handle]:
-    moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
-    Bucket(BUCKET, moto).encrypt_with_kms()
-    with (
-        function_environment(
-            HOLDFAST_BUCKET=BUCKET, HOLDFAST_MAX_STATE_MB="1", AWS_ENDPOINT_URL_S3=moto.proxy.endpoint
-        ),
-        new_processes("management"),
-    ):
-        yield cast("Handle", import_module("management.handler").handle)
+    with started(moto, "management", HOLDFAST_BUCKET=BUCKET, HOLDFAST_MAX_STATE_MB="1") as handlers:
+        Bucket(BUCKET, moto).encrypt_with_kms()
+        yield handlers["management"]
 
 
 @pytest.fixture
@@ -49,9 +48,7 @@ def bucket(function: Handle, moto: Server) -> Iterator[Bucket]:  # noqa: ARG001 
     """The bucket of the function; a test begins with nothing in it, not even a version."""
     found = Bucket(BUCKET, moto)
     yield found
-    assert moto.proxy.end_rules() == 0
-    for key, version in found.history(""):
-        moto.direct.delete_object(Bucket=BUCKET, Key=key, VersionId=version)
+    found.empty()
 
 
 @pytest.fixture
@@ -85,11 +82,8 @@ def message(answer: Answer) -> str:
 
 def written(bucket: Bucket, *bodies: bytes) -> list[str]:
     """Write these versions; return their IDs."""
-    stores = [bucket.direct_store() for _ in bodies]
-    return [
-        write(store, NAME, body, None, ADA, require_lock=False).version_id
-        for store, body in zip(stores, bodies, strict=True)
-    ]
+    store = bucket.direct_store()
+    return [write(store, NAME, body, None, ADA, require_lock=False).version_id for body in bodies]
 
 
 def locked(bucket: Bucket) -> str:
@@ -195,6 +189,7 @@ def test_a_lock_is_broken_by_id_and_version_alone(manage: Handle, bucket: Bucket
     for removed in (True, False):
         answer = ask(manage, "DELETE", LOCK, query={"id": "one", "version": version})
         assert done(answer) == {"name": "network/prod", "removed": removed}
+    assert bucket.history(NAME.lock_key) == []
     ask(manage, "PUT", FREEZE, frozen())
     held = locks.read(bucket.direct_store(), NAME)
     assert held is not None
@@ -328,7 +323,17 @@ def test_a_name_that_breaks_a_rule_gets_400_before_s3_is_asked(
 
 
 REASONS: list[object] = ["", " ", "a\nb", "a\x00", "\x1b[31mred", "a\u2028b", "x" * 201, "x" * 10_000, 5, []]
-IDS: list[object] = ["", "x", COMMAND[1:], COMMAND + "0", COMMAND.upper(), "٣" * 32, 5, {"a": 1}]
+IDS: list[object] = [
+    "",
+    "x",
+    COMMAND[1:],
+    COMMAND + "0",
+    COMMAND + "\n",
+    COMMAND.upper(),
+    "٣" * 32,
+    5,
+    {"a": 1},
+]
 TIMES: list[object] = [
     *("", "tomorrow", "2999-01-01", "2999-01-01T00:00:00", "2020-01-01T00:00:00Z"),
     *("9999-12-31T23:59:59-01:00", "0001-01-01T00:00:00+01:00", 5, True, ["2999-01-01T00:00:00Z"]),

@@ -4,10 +4,11 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import urllib3
@@ -20,23 +21,18 @@ from holdfast.state.catalog import Listed, Page
 from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import HeldLock, LockIdentity
 from holdfast.state.write import write
-from tests.contract.conftest import Bucket, Server, function_environment, new_processes
+from tests.contract.conftest import NAME, ONLY_OUTPUTS, READER, Answer, Bucket, Handle, Server, started
 from tests.support.documents import ADA, LINEAGE, OPERATOR, encrypted_state, lock_info, state
 from tests.support.events import Context, manage_request
 
 BUCKET = "holdfast-management-reading"
-PROD = names.parse("network/prod")
-READER = Caller("token:reader", Role.READER, ("*",))
-ONLY_OUTPUTS = Caller("token:outputs", Role.OUTPUTS, ("*",))
 ELSEWHERE = Caller("token:elsewhere", Role.MAINTAINER, ("billing/*",))
 
-Answer = dict[str, Any]
 
-
+@dataclass(frozen=True)
 class Api:
-    def __init__(self, handle: Callable[[dict[str, Any], Context], Answer], bucket: Bucket) -> None:
-        self._handle = handle
-        self.bucket = bucket
+    handle: Handle
+    bucket: Bucket
 
     def ask(
         self,
@@ -46,7 +42,7 @@ class Api:
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         event = manage_request("GET", path, caller=caller, headers=headers, query=query)
-        return self._handle(event, Context())
+        return self.handle(event, Context())
 
     def get(self, path: str, caller: Caller = READER, **query: str) -> Any:
         answer = self.ask(path, caller, query)
@@ -59,7 +55,7 @@ class Api:
         document = json.loads(answer["body"])
         return answer["statusCode"], document["error"], document["message"]
 
-    def write(self, body: bytes, name: names.StateName = PROD, lock_id: str | None = None) -> str:
+    def write(self, body: bytes, name: names.StateName = NAME, lock_id: str | None = None) -> str:
         """Write, and return the ID of the version."""
         store = self.bucket.direct_store()
         return write(store, name, body, lock_id, ADA, require_lock=False).version_id
@@ -67,27 +63,15 @@ class Api:
 
 @pytest.fixture(scope="module")
 def function(moto: Server) -> Iterator[Api]:
-    moto.direct.create_bucket(Bucket=BUCKET, ObjectLockEnabledForBucket=True)
-    with (
-        function_environment(
-            HOLDFAST_BUCKET=BUCKET,
-            HOLDFAST_AUDIT_GROUP="/holdfast/network/audit",
-            HOLDFAST_PRESIGN_ENDPOINT=moto.direct.meta.endpoint_url,
-            AWS_ENDPOINT_URL_S3=moto.proxy.endpoint,
-        ),
-        new_processes("management"),
-    ):
-        yield Api(cast("Any", import_module("management.handler")).handle, Bucket(BUCKET, moto))
+    endpoint = moto.direct.meta.endpoint_url
+    with started(moto, "management", HOLDFAST_BUCKET=BUCKET, HOLDFAST_PRESIGN_ENDPOINT=endpoint) as handlers:
+        yield Api(handlers["management"], Bucket(BUCKET, moto))
 
 
 @pytest.fixture
-def api(function: Api, moto: Server) -> Iterator[Api]:
+def api(function: Api) -> Iterator[Api]:
     yield function
-    assert moto.proxy.end_rules() == 0
-    for key, version_id in function.bucket.history(""):
-        moto.direct.delete_object(
-            Bucket=BUCKET, Key=key, VersionId=version_id, BypassGovernanceRetention=True
-        )
+    function.bucket.empty()
 
 
 def tracked(serial: int) -> bytes:
@@ -127,7 +111,7 @@ def test_a_list_has_states_and_locks_and_says_who_holds_them(api: Api) -> None:
 
 def test_a_frozen_state_says_why_wherever_locks_are_shown(api: Api) -> None:
     freeze.freeze(
-        api.bucket.direct_store(), PROD, "0" * 32, "incident", None, OPERATOR, now=datetime.now(UTC)
+        api.bucket.direct_store(), NAME, "0" * 32, "incident", None, OPERATOR, now=datetime.now(UTC)
     )
     for lock in (
         api.get("states")["states"][0]["lock"],
@@ -147,7 +131,7 @@ def test_a_frozen_state_says_why_wherever_locks_are_shown(api: Api) -> None:
 
 def test_deleted_states_are_listed_when_asked_for(api: Api) -> None:
     api.write(state(1))
-    api.bucket.s3.delete_object(Bucket=BUCKET, Key=PROD.state_key)
+    api.bucket.s3.delete_object(Bucket=BUCKET, Key=NAME.state_key)
     assert api.get("states")["states"] == []
     (found,) = api.get("states", deleted="true")["states"]
     assert found == {
@@ -177,7 +161,7 @@ def test_a_page_of_a_thousand_states_with_the_longest_locks_fits_a_response(func
 
 
 def test_one_state_says_what_it_is_and_who_wrote_it(api: Api) -> None:
-    locks.acquire(api.bucket.direct_store(), PROD, lock_info("one"), ADA)
+    locks.acquire(api.bucket.direct_store(), NAME, lock_info("one"), ADA)
     version = api.write(tracked(3), lock_id="one")
     found = api.get("states/network/prod")
     assert found.pop("lock")["id"] == "one"
@@ -214,14 +198,14 @@ def test_one_state_says_what_it_is_and_who_wrote_it(api: Api) -> None:
 def test_a_state_of_another_program_tells_what_its_document_does(
     api: Api, body: bytes, serial: int | None, encrypted: bool | None
 ) -> None:
-    api.bucket.s3.put_object(Bucket=BUCKET, Key=PROD.state_key, Body=body)
+    api.bucket.s3.put_object(Bucket=BUCKET, Key=NAME.state_key, Body=body)
     found = api.get("states/network/prod")
     assert (found["status"], found["serial"], found["encrypted"]) == ("other_program", serial, encrypted)
     assert (found["resources"], found["principal"], found["size"]) == (None, None, len(body))
 
 
 def test_a_name_with_only_a_lock_or_a_record_is_described_without_a_state(api: Api) -> None:
-    locks.acquire(api.bucket.direct_store(), PROD, lock_info("one"), ADA)
+    locks.acquire(api.bucket.direct_store(), NAME, lock_info("one"), ADA)
     found = api.get("states/network/prod")
     assert (found["version"], found["resources"], found["lock"]["id"]) == (None, None, "one")
     api.bucket.s3.put_object(Bucket=BUCKET, Key="workspaces/network/new.json", Body=b"{}")
@@ -269,7 +253,7 @@ def test_the_history_says_who_wrote_each_version_and_pages_through(api: Api) -> 
         "restored_from": None,
         "reason": None,
     }
-    api.bucket.s3.delete_object(Bucket=BUCKET, Key=PROD.state_key)
+    api.bucket.s3.delete_object(Bucket=BUCKET, Key=NAME.state_key)
     marker = api.get("versions/network/prod")["versions"][0]
     assert (marker["delete_marker"], marker["size"], marker["serial"], marker["status"]) == (
         *(True, None, None, None),
@@ -299,7 +283,7 @@ def test_who_reads_only_outputs_gets_those_of_any_version(api: Api) -> None:
         assert answer["headers"]["Holdfast-Version"] == (query.get("version") or new)
     api.write(encrypted_state(3, "secret"))
     assert api.refused("content/network/prod", ONLY_OUTPUTS)[:2] == (403, "not_allowed")
-    api.bucket.s3.put_object(Bucket=BUCKET, Key=PROD.state_key, Body=b"x" * 20_000_001)
+    api.bucket.s3.put_object(Bucket=BUCKET, Key=NAME.state_key, Body=b"x" * 20_000_001)
     assert api.refused("content/network/prod", ONLY_OUTPUTS)[:2] == (413, "too_large")
     assert api.get("states/network/prod")["encrypted"] is None  # nor is it read to describe it
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from holdfast import names
-from holdfast.access import Caller, Role
+from holdfast.access import Caller
 from holdfast.cloud import locking
 from holdfast.cloud.ids import WorkspaceId
 from holdfast.errors import (
@@ -24,7 +24,6 @@ from holdfast.errors import (
     Locked,
     LockNotMatched,
     NoSuchVersion,
-    NotAllowed,
     NotFrozen,
     OutcomeUnknown,
     RacedWriter,
@@ -45,7 +44,7 @@ from holdfast.state.locks import ForceUnlocked, Freeze
 from holdfast.state.restore import Restored, Wanted, restore
 from holdfast.state.undelete import undelete
 from holdfast.state.write import write
-from tests.contract.conftest import KEY, LOCK_KEY, NAME, ONE, TWO, Bucket, Team
+from tests.contract.conftest import ANOTHER, COMMAND, KEY, LOCK_KEY, NAME, ONE, PROBE, TWO, Bucket, Team
 from tests.support.documents import (
     ADA,
     BOB,
@@ -54,7 +53,6 @@ from tests.support.documents import (
     encrypted_state,
     lock_info,
     only_id,
-    probe_state,
     state,
 )
 from tests.support.s3_fault_proxy import Fault
@@ -62,8 +60,6 @@ from tests.support.s3_fault_proxy import Fault
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ANOTHER = Caller("token:another", Role.MAINTAINER, ("*",))
-COMMAND = "0123456789abcdef" * 2
 LATER_COMMAND = "fedcba9876543210" * 2
 REASON = "back to Tuesday"
 LIMIT = 10_000_000
@@ -216,18 +212,6 @@ def test_a_version_is_restored_over_a_current_object_that_is_not_a_state(team: T
     assert team.current() == state(6)
 
 
-def test_a_bad_reason_version_or_id_is_refused_before_s3_is_asked(team: Team) -> None:
-    store = team.bucket.store()
-    for version, reason, command in (
-        *(("v", reason, COMMAND) for reason in (" ", "x" * 201, "a\nb", "\ud800")),
-        *(("v", REASON, command) for command in (COMMAND.upper(), COMMAND + "\n")),
-        *((version, REASON, COMMAND) for version in ("", "x" * 201)),
-    ):
-        with pytest.raises(InvalidRequest):
-            restore(store, NAME, Wanted(version, reason, command), OPERATOR, limit=LIMIT, retention=None)
-    assert store.requests == []
-
-
 def test_what_another_program_writes_meanwhile_is_compared_and_followed(team: Team) -> None:
     first, second = team.written(state(1), state(2))
     team.bucket.proxy.before("PUT", KEY, lambda: team.put_beside(state(7)))
@@ -311,25 +295,6 @@ def test_a_restored_version_has_retention_and_its_lock_has_not(team: Team) -> No
     assert (head["ObjectLockMode"], modes) == ("GOVERNANCE", [None])
 
 
-PROBE = names.parse(f"{names.RESERVED}/{'0123456789abcdef' * 2}")
-
-
-def test_a_probe_is_restored_without_retention_and_never_frozen(team: Team) -> None:
-    bucket = team.bucket
-    for serial in (1, 2):
-        write(bucket.store(), PROBE, probe_state(serial), None, OPERATOR, require_lock=False)
-    first = [version.id for version in bucket.direct_store().versions(PROBE.state_key)][-1]
-    wanted = Wanted(first, REASON, COMMAND)
-    kept = Retention("GOVERNANCE", 30)
-    restore(bucket.store(), PROBE, wanted, OPERATOR, limit=LIMIT, retention=kept)
-    for key, version in bucket.history("probes/"):
-        # Without a bypass: S3 would refuse it for a version under retention.
-        bucket.s3.delete_object(Bucket=bucket.name, Key=key, VersionId=version)
-    with pytest.raises(InvalidRequest, match="not frozen"):
-        freeze(bucket.store(), PROBE, COMMAND, REASON, None, OPERATOR, now=NOW)
-    assert bucket.history("probes/") == []
-
-
 # --- freeze --------------------------------------------------------------------------------------------
 
 NOW = datetime(2020, 1, 1, tzinfo=UTC)
@@ -385,13 +350,6 @@ def test_the_id_of_a_freeze_can_be_sent_back_however_long_its_reason_is(
         team.write(state(1), found.info.id, OPERATOR)
 
 
-def test_a_freeze_that_is_repeated_is_one_lock(team: Team) -> None:
-    first = frozen(team, until=FAR)
-    version = team.held_lock().identity.version_id
-    assert frozen(team, until=FAR) == first
-    assert team.bucket.history(LOCK_KEY) == [(LOCK_KEY, version)]
-
-
 @pytest.mark.parametrize(
     "again",
     [{"freeze_id": LATER_COMMAND}, {"reason": "another"}, {"until": FAR}, {"caller": ANOTHER}],
@@ -404,24 +362,10 @@ def test_a_freeze_is_never_changed_by_another(team: Team, again: dict[str, Any])
     assert team.held_lock().freeze == first
 
 
-def test_a_locked_state_is_not_frozen_and_its_holder_is_named(team: Team) -> None:
-    team.lock(TWO, BOB)
-    with pytest.raises(Locked) as refused:
-        frozen(team)
-    assert (refused.value.code, refused.value.holder["Who"]) == ("locked", "bob@desk")
-    assert team.held_lock().info.id == "two"
-
-
-def test_a_time_that_has_passed_is_refused_before_s3_is_asked_and_a_writer_may_not_freeze(
-    team: Team,
-) -> None:
-    with pytest.raises(InvalidRequest, match="future"):
-        frozen(team, until=NOW)
-    with pytest.raises(NotAllowed, match="maintainer"):
-        frozen(team, caller=ADA)
-    with pytest.raises(NotAllowed, match="maintainer"):
-        unfreeze(team.bucket.store(), NAME, COMMAND, ADA)
-    assert team.bucket.history(LOCK_KEY) == []
+def test_a_probe_is_never_frozen(team: Team) -> None:
+    with pytest.raises(InvalidRequest, match="not frozen"):
+        freeze(team.bucket.store(), PROBE, COMMAND, REASON, None, OPERATOR, now=NOW)
+    assert team.bucket.history("probes/") == []
 
 
 def test_everybody_who_meets_a_freeze_is_told_why_and_until_when(team: Team) -> None:
@@ -621,34 +565,11 @@ def test_an_unfreeze_of_another_freeze_or_of_a_lock_removes_nothing(team: Team) 
     assert team.held_lock().info.id == "two"
 
 
-def test_an_unfreeze_whose_answer_was_lost_leaves_what_came_after_the_freeze(team: Team) -> None:
-    frozen(team)
-    team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.ANSWER_LOST)  # it took effect, and is sent again
-    team.bucket.proxy.before("DELETE", LOCK_KEY, lambda: team.lock(TWO, BOB))
-    assert unfreeze(team.bucket.store(), NAME, COMMAND, OPERATOR) is not None
-    assert team.held_lock().info.id == "two"
-
-
 # --- break ---------------------------------------------------------------------------------------------
 
 
 def broken(team: Team, lock_id: str, version: str, caller: Caller = OPERATOR) -> ForceUnlocked:
     return locks.break_exactly(team.bucket.store(), NAME, lock_id, version, caller)
-
-
-def test_a_break_removes_the_lock_that_it_names_however_young_and_can_be_repeated(team: Team) -> None:
-    team.lock()
-    version = team.held_lock().identity.version_id
-    with pytest.raises(NotAllowed, match="maintainer"):
-        broken(team, "one", version, ADA)
-    removed = broken(team, "one", version)
-    assert (removed.info and removed.info.id, removed.principal) == ("one", "token:ada")
-    assert team.bucket.history(LOCK_KEY) == []
-    assert broken(team, "one", version) == ForceUnlocked(None, None)
-    team.lock(TWO, BOB)
-    with pytest.raises(LockNotMatched, match="bob@desk"):
-        broken(team, "one", version)
-    assert team.held_lock().info.id == "two"
 
 
 def test_a_lock_with_the_same_id_is_another_one_if_its_version_is(team: Team) -> None:
@@ -666,10 +587,7 @@ def test_a_lock_with_the_same_id_is_another_one_if_its_version_is(team: Team) ->
     assert team.held_lock().identity.version_id not in ("", version)
 
 
-@pytest.mark.parametrize("retains", [False, True])
-def test_a_break_that_arrives_late_leaves_the_next_lock_alone(team: Team, retains: bool) -> None:
-    if retains:
-        team.bucket.retain_everything()
+def test_a_break_that_arrives_late_leaves_the_next_lock_alone(team: Team) -> None:
     team.lock()
     version = team.held_lock().identity.version_id
 
@@ -677,8 +595,6 @@ def test_a_break_that_arrives_late_leaves_the_next_lock_alone(team: Team, retain
         team.unlock()
         team.lock(TWO, BOB)
 
-    if retains:
-        team.bucket.proxy.before("DELETE", LOCK_KEY, lambda: None)  # the removal, which is refused
     team.bucket.proxy.before("DELETE", LOCK_KEY, released_and_taken)
     removed = broken(team, "one", version)
     assert (removed.info and removed.info.id, removed.marker_created) == ("one", False)

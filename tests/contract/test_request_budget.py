@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from holdfast import names
 from holdfast.errors import Locked
 from holdfast.state import locks
 from holdfast.state.delete import delete
@@ -12,17 +11,11 @@ from holdfast.state.memory import Memory
 from holdfast.state.read import read, read_outputs
 from holdfast.state.undelete import undelete
 from holdfast.state.write import write
-from tests.contract.conftest import Bucket
+from tests.contract.conftest import NAME, ONE, Bucket
 from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id, state
 from tests.support.request_budget import ACQUIRE, READ, RELEASE, WRITE, WRITE_REMEMBERED
 
-NAME = names.parse("network/prod")
-ONE = lock_info("one")
 PUSH = lock_info("push", operation="state-push")
-
-
-def acquire_free(bucket: Bucket) -> None:
-    locks.acquire(bucket.store(), NAME, ONE, ADA)
 
 
 def acquire_held(bucket: Bucket) -> None:
@@ -30,84 +23,48 @@ def acquire_held(bucket: Bucket) -> None:
         locks.acquire(bucket.store(), NAME, lock_info("two"), BOB)
 
 
-def read_state(bucket: Bucket) -> None:
-    assert read(bucket.store(), NAME, ADA) == state(1)
-
-
-def read_nothing(bucket: Bucket) -> None:
-    assert read(bucket.store(), NAME, ADA) is None
-
-
-def write_first(bucket: Bucket) -> None:
-    write(bucket.store(), NAME, state(1), "one", ADA, require_lock=True)
-
-
-def write_next(bucket: Bucket) -> None:
-    write(bucket.store(), NAME, state(2), "one", ADA, require_lock=True)
-
-
-def write_same(bucket: Bucket) -> None:
-    write(bucket.store(), NAME, state(1), "one", ADA, require_lock=True)
-
-
-def release(bucket: Bucket) -> None:
-    locks.release(bucket.store(), NAME, ONE, ADA)
-
-
-def force_unlock(bucket: Bucket) -> None:
-    locks.release(bucket.store(), NAME, only_id("one"), OPERATOR)
-
-
-def retain(bucket: Bucket) -> None:
-    bucket.retain_everything()
-
-
-def write_unlocked(bucket: Bucket) -> None:
-    write(bucket.store(), NAME, state(1), None, ADA, require_lock=False)
-
-
-def delete_state(bucket: Bucket) -> None:
-    delete(bucket.store(), NAME, OPERATOR)
-
-
-def undelete_state(bucket: Bucket) -> None:
-    undelete(bucket.store(), NAME, bucket.marker(NAME.state_key), OPERATOR, None)
+VERBS: dict[str, Callable[[Bucket], object]] = {
+    "acquire": lambda bucket: locks.acquire(bucket.store(), NAME, ONE, ADA),
+    "acquire-held": acquire_held,
+    "read": lambda bucket: read(bucket.store(), NAME, ADA),
+    "write": lambda bucket: write(bucket.store(), NAME, state(1), "one", ADA, require_lock=True),
+    "write-next": lambda bucket: write(bucket.store(), NAME, state(2), "one", ADA, require_lock=True),
+    "write-unlocked": lambda bucket: write(bucket.store(), NAME, state(1), None, ADA, require_lock=False),
+    "release": lambda bucket: locks.release(bucket.store(), NAME, ONE, ADA),
+    "force-unlock": lambda bucket: locks.release(bucket.store(), NAME, only_id("one"), OPERATOR),
+    "delete": lambda bucket: delete(bucket.store(), NAME, OPERATOR),
+    "undelete": lambda bucket: undelete(bucket.store(), NAME, bucket.marker(NAME.state_key), OPERATOR, None),
+    "retain": Bucket.retain_everything,
+}
 
 
 @pytest.mark.parametrize(
     ("before", "verb", "requests"),
     [
-        ([], acquire_free, ACQUIRE),
-        ([acquire_free], acquire_held, ["PUT", "GET"]),
-        ([], read_nothing, READ),
-        ([acquire_free, write_first], read_state, READ),
-        ([acquire_free], write_first, WRITE),
-        ([acquire_free, write_first], write_next, WRITE),
-        ([acquire_free, write_first], write_same, ["GET", "GET"]),
-        ([acquire_free], release, RELEASE),
-        ([retain, acquire_free], release, ["GET", "DELETE", "DELETE"]),
-        ([acquire_free], force_unlock, ["GET", "DELETE", "GET"]),
-        ([retain, acquire_free], force_unlock, ["GET", "DELETE", "DELETE", "GET"]),
-        ([], delete_state, ["GET", "GET"]),
-        ([write_unlocked], delete_state, ["GET", "PUT", "DELETE", "GET", "DELETE"]),
-        (
-            [write_unlocked, delete_state],
-            undelete_state,
-            ["GET", "PUT", "GET", "GET", "GET", "PUT", "GET", "DELETE"],
-        ),
+        ("", "acquire", ACQUIRE),
+        ("acquire", "acquire-held", ("PUT", "GET")),
+        ("", "read", READ),
+        ("acquire write", "read", READ),
+        ("acquire", "write", WRITE),
+        ("acquire write", "write-next", WRITE),
+        ("acquire write", "write", ("GET", "GET")),
+        ("acquire", "release", RELEASE),
+        ("retain acquire", "release", ("GET", "DELETE", "DELETE")),
+        ("acquire", "force-unlock", ("GET", "DELETE", "GET")),
+        ("retain acquire", "force-unlock", ("GET", "DELETE", "DELETE", "GET")),
+        ("", "delete", ("GET", "GET")),
+        ("write-unlocked", "delete", ("GET", "PUT", "DELETE", "GET", "DELETE")),
+        ("write-unlocked delete", "undelete", ("GET", "PUT", "GET", "GET", "GET", "PUT", "GET", "DELETE")),
     ],
 )
 def test_a_verb_sends_no_more_requests_than_promised(
-    bucket: Bucket,
-    before: list[Callable[[Bucket], None]],
-    verb: Callable[[Bucket], None],
-    requests: Sequence[str],
+    bucket: Bucket, before: str, verb: str, requests: Sequence[str]
 ) -> None:
-    for step in before:
-        step(bucket)
+    for step in before.split():
+        VERBS[step](bucket)
     with bucket.sent("host") as sent:
-        verb(bucket)
-    assert [method for method, _ in sent] == list(requests)
+        VERBS[verb](bucket)
+    assert tuple(method for method, _ in sent) == requests
 
 
 # --- a warm process ------------------------------------------------------------------------------------
@@ -142,11 +99,11 @@ def pushed_elsewhere(body: bytes) -> Step:
     """Another process gets the lock, writes whatever it is told, and gives the lock back."""
 
     def step(bucket: Bucket, _: Memory) -> None:
-        release(bucket)
+        VERBS["release"](bucket)
         locks.acquire(bucket.store(), NAME, PUSH, ADA)
         write(bucket.store(), NAME, body, "push", ADA, require_lock=True)
         locks.release(bucket.store(), NAME, PUSH, ADA)
-        acquire_free(bucket)
+        VERBS["acquire"](bucket)
 
     return step
 
@@ -160,7 +117,7 @@ def put_by_another_program(body: bytes) -> Step:
 
 
 def unlocked(bucket: Bucket, memory: Memory) -> None:
-    release(bucket)
+    VERBS["release"](bucket)
     write(bucket.store(), NAME, state(2), None, ADA, require_lock=False, memory=memory)
 
 
@@ -210,7 +167,7 @@ def test_a_warm_process_saves_a_write_the_reading_of_what_it_remembers(
     bucket: Bucket, before: list[Step], last: Step, requests: Sequence[str]
 ) -> None:
     bucket.encrypt_with_kms()
-    acquire_free(bucket)
+    VERBS["acquire"](bucket)
     memory = Memory()
     for step in before:
         step(bucket, memory)
@@ -231,7 +188,7 @@ def test_nothing_is_remembered_where_a_version_has_no_id_of_its_own(unversioned:
 
 def assert_nothing_is_remembered(bucket: Bucket) -> None:
     """Write, read and write: twice all of a write."""
-    acquire_free(bucket)
+    VERBS["acquire"](bucket)
     memory = Memory()
     with bucket.sent("host") as sent:
         warm_write(1)(bucket, memory)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.access import Caller, Role
+from holdfast.access import Caller
 from holdfast.errors import (
     DeleteOutcomeUnknown,
     HoldfastError,
@@ -33,12 +33,10 @@ from holdfast.state.freeze import freeze, unfreeze
 from holdfast.state.restore import Wanted, restore
 from holdfast.state.undelete import undelete
 from holdfast.state.write import write
-from tests.contract.conftest import KEY, LOCK_KEY, NAME, ONE, TWO, Bucket, Team
+from tests.contract.conftest import ANOTHER, COMMAND, KEY, LOCK_KEY, NAME, ONE, TWO, Bucket, Team
 from tests.support.documents import ADA, BOB, OPERATOR, only_id, state
 from tests.support.s3_fault_proxy import Fault
 
-ANOTHER = Caller("token:another", Role.MAINTAINER, ("*",))
-COMMAND = "0123456789abcdef" * 2
 OLD, CURRENT = state(1, content="old"), state(2)
 
 
@@ -52,7 +50,6 @@ class Verb:
         sends: the method of the request that changes the state.
         makes: the version that it adds, if it adds one.
         lock_lost: raised if its lock went away meanwhile.
-        not_released: raised if its lock cannot be released.
         on_a_deleted_state: whether the state is deleted before.
     """
 
@@ -60,7 +57,6 @@ class Verb:
     sends: str
     makes: bytes | None
     lock_lost: type[HoldfastError]
-    not_released: type[HoldfastError] = StorageRefused
     on_a_deleted_state: bool = False
 
 
@@ -82,7 +78,6 @@ VERBS = {
         "PUT",
         CURRENT,
         UndeleteOutcomeUnknown,
-        LockLeft,
         on_a_deleted_state=True,
     ),
     "restore": Verb(
@@ -205,14 +200,6 @@ def test_a_verb_that_is_not_decided_in_time_says_so_and_its_repeat_is_done_once(
 
 
 @each_with_a_lock_of_its_own
-def test_a_verb_that_fails_releases_its_lock(attempt: Attempt) -> None:
-    attempt.fail(Fault.DENIED)
-    with pytest.raises(StorageRefused):
-        attempt()
-    assert attempt.team.bucket.history(LOCK_KEY) == []
-
-
-@each_with_a_lock_of_its_own
 def test_a_verb_that_is_interrupted_releases_its_lock(attempt: Attempt) -> None:
     def interrupt(request: Any, **_: object) -> None:
         if request.method == attempt.verb.sends and request.url.endswith(KEY):
@@ -230,10 +217,16 @@ def test_a_verb_that_is_interrupted_releases_its_lock(attempt: Attempt) -> None:
 
 
 @each_with_a_lock_of_its_own
-def test_a_verb_that_cannot_release_its_lock_names_it_and_its_repeat_takes_it_up(attempt: Attempt) -> None:
-    attempt.team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
-    with pytest.raises(attempt.verb.not_released) as left:
-        attempt()
+@pytest.mark.parametrize(
+    ("fault", "refusal"), [(Fault.DENIED, StorageRefused), (Fault.SLOW_DOWN, OutcomeUnknown)]
+)
+def test_a_verb_that_cannot_release_its_lock_names_it_and_its_repeat_takes_it_up(
+    attempt: Attempt, fault: Fault, refusal: type[HoldfastError]
+) -> None:
+    attempt.team.bucket.proxy.fail("DELETE", LOCK_KEY, fault, times=1000)
+    with pytest.raises(LockLeft if attempt.name == "undelete" else refusal) as left:
+        attempt(seconds=1)
+    assert attempt.team.bucket.proxy.end_rules() < 1000
     attempt.assert_lock_is_named(left.value)
     assert attempt.team.current() == attempt.verb.makes
     attempt()
@@ -253,11 +246,17 @@ def test_a_verb_that_never_heard_of_its_lock_names_it_and_its_repeat_takes_it_up
 
 
 @each_with_a_lock_of_its_own
-def test_the_lock_that_an_earlier_try_left_is_its_callers_alone(attempt: Attempt) -> None:
+@pytest.mark.parametrize(("fault", "is_logged"), [(Fault.SLOW_DOWN, False), (Fault.DENIED, True)])
+def test_a_verb_that_fails_keeps_its_error_and_names_the_lock_that_it_leaves_for_its_caller_alone(
+    attempt: Attempt, fault: Fault, is_logged: bool
+) -> None:
     attempt.fail(Fault.DENIED)
-    attempt.team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
-    with pytest.raises(StorageRefused):
-        attempt()
+    attempt.team.bucket.proxy.fail("DELETE", LOCK_KEY, fault, times=1000)
+    with pytest.raises(StorageRefused) as failed:
+        attempt(seconds=1)
+    assert attempt.team.bucket.proxy.end_rules() < 1000
+    attempt.assert_lock_is_named(failed.value)
+    assert ("reason" in failed.value.logged) is is_logged
     held = attempt.team.held_lock()
     assert (held.info.operation, held.info.who) == (attempt.name, "token:operator")
     with pytest.raises(Locked):

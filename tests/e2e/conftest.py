@@ -20,13 +20,14 @@ from local_aws.deploy import bootstrap, deploy
 from local_aws.home import DeployedTeam
 from local_aws.server import Certificates, LocalAws
 from local_aws.terraform import Terraform, terraforms
+from tests.support.access_records import add_oidc_trust
 from tests.support.aws_gateway import AwsGateway
 from tests.support.certificates import create_certificates
 from tests.support.deployed import FUNCTIONS, DeployedRole, stack
 from tests.support.free_port import free_port
-from tests.support.http_client import Credentials
+from tests.support.oidc import Issuer
 from tests.support.permissions_judged import Roles, judge
-from tests.support.project import NewProject, Project, backend, clean_environment, sign_in
+from tests.support.project import NewProject
 from tests.support.team import Team
 
 TEAMS_FILE = Path(__file__).with_name("teams.toml")
@@ -115,6 +116,14 @@ def strict(teams: dict[str, Team]) -> Team:
 
 
 @pytest.fixture(scope="session")
+def issuer(strict: Team) -> Iterator[Issuer]:
+    """An issuer whose ID tokens of the repository `NETWORK` let writers in to `ci/*` of `strict`."""
+    with Issuer() as running:
+        add_oidc_trust(strict, running, "ci/*")
+        yield running
+
+
+@pytest.fixture(scope="session")
 def loose(teams: dict[str, Team]) -> Team:
     """The team that takes writes without a lock."""
     return teams["loose"]
@@ -128,13 +137,7 @@ def kept(teams: dict[str, Team]) -> Team:
 
 @pytest.fixture(scope="session")
 def whole(teams: dict[str, Team]) -> Team:
-    """The team whose bucket puts everything under retention, locks and tokens too."""
-    return teams["whole"]
-
-
-@pytest.fixture(scope="session")
-def named(teams: dict[str, Team]) -> Team:
-    """The team whose names must be declared."""
+    """The team whose bucket puts everything under retention, locks and tokens too; names must be declared."""
     return teams["whole"]
 
 
@@ -145,7 +148,7 @@ _NUMBERS = itertools.count(1)
 def state(request: pytest.FixtureRequest) -> str:
     """A state name that nobody has used."""
     words = re.sub("[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower()).strip("-")
-    return f"e2e/{next(_NUMBERS)}/{words[:60].strip('-')}"
+    return f"e2e/{next(_NUMBERS)}-{words[:60].strip('-')}"
 
 
 @pytest.fixture(params=terraforms(), ids=lambda terraform: terraform.name)
@@ -157,15 +160,10 @@ def terraform(request: pytest.FixtureRequest) -> Terraform:
 
 @pytest.fixture
 def new_project(terraform: Terraform, certificates: Certificates, tmp_path: Path) -> NewProject:
-    numbers = itertools.count(1)
+    return NewProject(terraform, tmp_path, certificates.ca)
 
-    def make(team: Team, state: str | None, credentials: Credentials) -> Project:
-        folder = tmp_path / f"project-{next(numbers)}"
-        folder.mkdir()
-        environment = clean_environment(tmp_path, certificates.ca, sign_in(team, credentials))
-        project = Project(terraform, folder, environment)
-        if state:
-            project.write(backend=backend(team, state))
-        return project
 
-    return make
+@pytest.fixture
+def one_project(certificates: Certificates, tmp_path: Path) -> NewProject:
+    """Makes projects of one Terraform alone: what is tested does not depend on its version."""
+    return NewProject(terraforms()[0], tmp_path, certificates.ca)

@@ -4,18 +4,12 @@ All of it is one test, so that everything waits at the same time.
 """
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-
-import pytest
 
 from holdfast.access import Role
 from holdfast.identity.trust import OidcTrust
 from holdfast.team import CREDENTIALS_CACHED
-from local_aws.server import Certificates
-from local_aws.terraform import terraforms
 from tests.support import access_commands, documents, oidc
 from tests.support.access_records import (
     CACHE,
@@ -27,19 +21,13 @@ from tests.support.access_records import (
     with_header,
 )
 from tests.support.oidc import Issuer
-from tests.support.project import Project, backend, clean_environment
+from tests.support.project import NewProject
 from tests.support.team import Team
 
 PATIENCE = 2.0
 """Seconds that the last requests may take."""
 LEEWAY = timedelta(seconds=30)
 """Given to clocks when an ID token expires."""
-
-
-@pytest.fixture(scope="module")
-def issuer() -> Iterator[Issuer]:
-    with Issuer() as running:
-        yield running
 
 
 @dataclass
@@ -63,7 +51,7 @@ def test_the_gateway_caches_for_the_time_that_is_measured() -> None:
 
 
 def test_what_was_revoked_is_refused_within_sixty_seconds(
-    strict: Team, issuer: Issuer, certificates: Certificates, tmp_path: Path
+    strict: Team, issuer: Issuer, one_project: NewProject
 ) -> None:
     started, now = time.monotonic(), datetime.now(UTC)
 
@@ -84,7 +72,7 @@ def test_what_was_revoked_is_refused_within_sixty_seconds(
     removed, renewed, lasting = trust("removed"), trust("renewed"), trust("lasting")
     narrowed = trust("narrowed")
     of_narrowed = session(narrowed)
-    revoked, rotated, kept = (access_commands.new_token(strict, "writer", "ci/*") for _ in range(3))
+    revoked, rotated, kept = (strict.new_token("writer", "ci/*") for _ in range(3))
     _, expiring = new_token(strict, Role.WRITER, "ci/*", expires=now + timedelta(seconds=12))
     expiring_id_token = issuer.token(
         lasting.claims, now=now - timedelta(minutes=1), lifetime=timedelta(minutes=1, seconds=12) - LEEWAY
@@ -104,18 +92,8 @@ def test_what_was_revoked_is_refused_within_sixty_seconds(
         "a session of another record": session(lasting),
         "a session of a narrowed record": of_narrowed,
     }
-    project = Project(
-        terraforms()[0],
-        tmp_path,
-        clean_environment(
-            tmp_path,
-            certificates.ca,
-            {"TF_HTTP_USERNAME": revoked.username, "TF_HTTP_PASSWORD": revoked.password},
-        ),
-    )
-    project.write(backend=backend(strict, "ci/revoked"), main='resource "terraform_data" "mine" {}\n')
-    project.ok("init")
-    project.ok("apply", "-auto-approve")
+    mine = 'resource "terraform_data" "mine" {}\n'
+    project = one_project.applied(strict, "ci/revoked", revoked, main=mine)
     for name, one in watched.items():
         assert status(one.header, one.path) == 204, name
     for name, header in good.items():

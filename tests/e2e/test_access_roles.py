@@ -3,7 +3,6 @@
 Each cell has a state of its own, prepared so that the request would work for somebody who may do it.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -16,7 +15,6 @@ from holdfast.access import Role
 from tests.support import access_calls, documents
 from tests.support.access_calls import CALLS, SCOPE
 from tests.support.http_client import Client, Response
-from tests.support.project import NewProject
 from tests.support.routes import routes
 from tests.support.team import Team
 
@@ -28,34 +26,21 @@ GET    /states            encrypted      401      403     200    200    200     
 GET    /states            zero bytes     401      403     409    409    409      | 403
 POST   /states            its lock       401      403     403    200    200      | 403
 POST   /states            a state        401      403     403    428    428      | 403
-PUT    /states            its lock       401      403     403    200    200      | 403
-PUT    /states            a state        401      403     403    428    428      | 403
 DELETE /states            a state        401      403     403    403    200      | 403
 DELETE /states            nothing        401      403     403    403    200      | 403
-LOCK   /states            a state        401      403     403    200    200      | 403
-UNLOCK /states            its lock       401      403     403    200    200      | 403
-UNLOCK /states            another's lock 401      403     403    403    200      | 403
 
 GET    /outputs           nothing        401      204     204    204    204      | 403
 GET    /outputs           encrypted      401      403     403    403    403      | 403
 GET    /outputs           zero bytes     401      409     409    409    409      | 403
 
 PUT    /locks             a state        401      403     403    200    200      | 403
-POST   /locks             a state        401      403     403    200    200      | 403
-LOCK   /locks             a state        401      403     403    200    200      | 403
 DELETE /locks             its lock       401      403     403    200    200      | 403
 DELETE /locks             another's lock 401      403     403    403    200      | 403
 DELETE /locks, no body    another's lock 401      403     403    403    409      | 403
-UNLOCK /locks             its lock       401      403     403    200    200      | 403
-UNLOCK /locks             another's lock 401      403     403    403    200      | 403
-UNLOCK /locks, no body    another's lock 401      403     403    403    409      | 403
 
 POST   /unlocks           its lock       401      403     403    200    200      | 403
 POST   /unlocks           another's lock 401      403     403    403    200      | 403
 POST   /unlocks, no body  another's lock 401      403     403    403    409      | 403
-UNLOCK /unlocks           its lock       401      403     403    200    200      | 403
-UNLOCK /unlocks           another's lock 401      403     403    403    200      | 403
-UNLOCK /unlocks, no body  another's lock 401      403     403    403    409      | 403
 
 GET    /stats             a state        401      400     400    400    400      | 400
 """
@@ -105,13 +90,8 @@ def rows() -> Iterator[Row]:
 ROWS: Final = tuple(rows())
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A request of one role, ready to be sent; its name is for people."""
-
-    name: str
-    send: Callable[[], Response]
-    expected: int
+Cell = tuple[str, Callable[[], Response], int]
+"""Who sends a request, and where, for people; the request, ready to be sent; the status that it gets."""
 
 
 def clients(team: Team) -> dict[Role | None, Client]:
@@ -120,17 +100,12 @@ def clients(team: Team) -> dict[Role | None, Client]:
     return {role: Client(team.direct_address, team.tls, tokens.get(role)) for role in (None, *Role)}
 
 
-def holder(team: Team) -> Client:
-    """Somebody else, who may do everything everywhere."""
-    return team.direct_client("maintainer")
-
-
 def cell(team: Team, row: Row, role: Role | None, expected: int, *, inside: bool) -> Cell:
     """Prepare the bucket and the request of one cell."""
     where = "inside" if inside else "outside"
     state = f"roles/{where}/{next(_NUMBERS)}"
-    client, info = clients(team)[role], documents.lock_info()
-    lock_id, body = documents.lock_id(info), documents.state(2)
+    client, holder, info = clients(team)[role], team.direct_client("maintainer"), documents.lock_info()
+    lock_id = documents.lock_id(info)
     if row.prepared == "encrypted":
         team.put(f"states/{state}.tfstate", documents.encrypted_state(1, "c2VjcmV0"))
     elif row.prepared == "zero bytes":
@@ -140,36 +115,27 @@ def cell(team: Team, row: Row, role: Role | None, expected: int, *, inside: bool
     if row.prepared == "its lock":
         # Who may not lock cannot have a lock of its own: the document is right, it was locked by another.
         may_lock = inside and role in (Role.WRITER, Role.MAINTAINER)
-        assert (client if may_lock else holder(team)).lock(state, info).status == 200
+        assert (client if may_lock else holder).lock(state, info).status == 200
     elif row.prepared == "another's lock":
-        assert holder(team).lock(state, info).status == 200
+        assert holder.lock(state, info).status == 200
 
-    locks = row.route in ("/locks", "/unlocks") or row.method in ("LOCK", "UNLOCK")
     path = f"{row.route}/{state}"
     sent: bytes | None = None
-    if row.method in ("POST", "PUT", "PATCH", "LOCK", "UNLOCK", "DELETE") and not row.bodiless:
-        if locks:
-            releases = row.route == "/unlocks" or row.method in ("DELETE", "UNLOCK")
-            takes = not releases and row.prepared == "another's lock"
-            sent = documents.lock_info(who="bob@laptop") if takes else info
-        elif row.route == "/states" and row.method != "DELETE":
-            path += f"?ID={lock_id}" if row.prepared == "its lock" else ""
-            sent = body
-    return Cell(
-        f"{role or 'nobody'} {where} its scope", lambda: client.request(row.method, path, sent), expected
-    )
+    if row.route in ("/locks", "/unlocks") and not row.bodiless:
+        sent = info
+    elif row.method == "POST" and row.route == "/states":
+        path += f"?ID={lock_id}" if row.prepared == "its lock" else ""
+        sent = documents.state(2)
+    return (f"{role or 'nobody'} {where} its scope", lambda: client.request(row.method, path, sent), expected)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_role_gets_what_the_table_says(strict: Team, row: Row) -> None:
     cells = [cell(strict, row, role, expected, inside=True) for role, expected in row.inside]
     cells += [cell(strict, row, role, row.outside, inside=False) for role in Role]
-    refused = [each for each in cells if each.expected not in (200, 204)]
-    allowed = [each for each in cells if each not in refused]
-
     with strict.unchanged():
-        answers = {each.name: (each.send(), each.expected) for each in refused}
-    answers |= {each.name: (each.send(), each.expected) for each in allowed}
+        answers = {name: (send(), status) for name, send, status in cells if status not in (200, 204)}
+    answers |= {name: (send(), status) for name, send, status in cells if status in (200, 204)}
 
     wrong = {
         name: f"{got.status} instead of {expected}: {got.body[:200]!r}"
@@ -199,63 +165,3 @@ def test_every_route_gives_a_role_what_its_table_says_and_every_other_verb_405(s
         wrong = [fault for call in calls for fault in access_calls.faults(call, prepared, send)]
 
     assert wrong == []
-
-
-# --- the role `outputs` -----------------------------------------------------------------------------
-
-PUBLISHES: Final = """
-resource "terraform_data" "secret" {
-  input = "hunter2 of the resource"
-}
-
-output "address" {
-  value = "10.0.0.1"
-}
-"""
-
-READS: Final = """
-data "terraform_remote_state" "network" {
-  backend = "http"
-  config = {
-    address = "ADDRESS"
-  }
-}
-
-output "address" {
-  value = data.terraform_remote_state.network.outputs.address
-}
-"""
-
-
-def test_the_role_outputs_gets_a_valid_state_with_its_outputs_and_nothing_else(
-    strict: Team, state: str, new_project: NewProject
-) -> None:
-    writer = new_project(strict, state, strict.token("writer"))
-    writer.write(main=PUBLISHES)
-    writer.ok("init")
-    writer.ok("apply", "-auto-approve")
-    whole = json.loads(strict.current(state) or b"")
-    assert "hunter2" in json.dumps(whole)
-
-    answer = strict.client("outputs").outputs(state)
-
-    assert answer.status == 200
-    kept = ("version", "terraform_version", "serial", "lineage", "outputs")
-    assert answer.json() == {field: whole[field] for field in kept}
-    assert b"hunter2" not in answer.body
-    reader = new_project(strict, None, strict.token("outputs"))
-    reader.write(main=READS.replace("ADDRESS", f"{strict.gateway.address}/outputs/{state}"))
-    reader.ok("init")
-    reader.ok("apply", "-auto-approve")
-    assert json.loads(reader.ok("output", "-json").out)["address"]["value"] == "10.0.0.1"
-    assert "hunter2" not in (reader.folder / "terraform.tfstate").read_text()
-
-
-def test_the_role_outputs_is_refused_an_encrypted_state_with_the_reason(strict: Team, state: str) -> None:
-    strict.put(f"states/{state}.tfstate", documents.encrypted_state(1, "c2VjcmV0"))
-
-    answer = strict.client("outputs").outputs(state)
-
-    assert answer.error == (403, "not_allowed")
-    assert "encrypted" in answer.json()["message"]
-    assert b"c2VjcmV0" not in answer.body

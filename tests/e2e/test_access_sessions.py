@@ -1,7 +1,6 @@
 """Sessions: made of an ID token or of AWS credentials, used, ended, and what is tried to get one."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote, urlencode
 
@@ -13,7 +12,6 @@ from local_aws.server import ACCOUNT
 from tests.support import aws_caller, documents, oidc
 from tests.support.access_records import (
     add_aws_trust,
-    add_oidc_trust,
     basic,
     exchange,
     new_token,
@@ -27,13 +25,6 @@ from tests.support.oidc import Issuer
 from tests.support.team import Team
 
 SUBJECT = "repo:acme/network:ref:refs/heads/main"
-
-
-@pytest.fixture(scope="module")
-def issuer(strict: Team) -> Iterator[Issuer]:
-    with Issuer() as running:
-        add_oidc_trust(strict, running, "ci/*", name="sessions-ci")
-        yield running
 
 
 @pytest.fixture(scope="module")

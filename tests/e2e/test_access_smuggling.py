@@ -2,7 +2,6 @@
 
 import json
 import random
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,6 @@ from holdfast.identity.authentication import Authenticated, AuthMethod
 from holdfast.identity.credentials import new_id
 from tests.support import documents, oidc
 from tests.support.access_records import (
-    add_oidc_trust,
     basic,
     exchange,
     new_token,
@@ -25,14 +23,6 @@ from tests.support.access_records import (
 from tests.support.oidc import Issuer
 from tests.support.permissions_judged import Roles
 from tests.support.team import Team
-
-
-@pytest.fixture(scope="module")
-def issuer(strict: Team) -> Iterator[Issuer]:
-    with Issuer() as running:
-        add_oidc_trust(strict, running, "ci/*")
-        yield running
-
 
 # --- an identity in the request ---------------------------------------------------------------------
 

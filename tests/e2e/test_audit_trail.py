@@ -5,8 +5,6 @@ from typing import Any
 
 from tests.support import documents
 from tests.support.audit_trail import events, wait_for_events
-from tests.support.aws_caller import trust_role
-from tests.support.http_client import Credentials
 from tests.support.team import Team
 
 CONTENT = "a value that is nobody's business"
@@ -61,29 +59,3 @@ def test_a_run_and_a_broken_lock_are_told_with_who_what_and_which_serial(
     assert len({event["id"] for event in found}) == len({event["request_id"] for event in found}) == 8
     assert CONTENT not in json.dumps(found)
     assert [event for event in events(loose) if event.get("state") == state] == []
-
-
-def test_sign_ins_and_sessions_are_told_and_no_secret_is(strict: Team, state: str) -> None:
-    caller = trust_role(strict, "audited")
-    session = caller.session(strict)
-    client = strict.client_with(session)
-    assert client.read(state).status == 204
-    wrong = Credentials(session.username, f"{session.password[:-1]}x")
-    assert strict.client_with(wrong).read(state).status == 403
-
-    (read,) = wait_for_events(strict, 1, state=state)
-    of_session = wait_for_events(strict, 3, session=session.username)
-
-    assert told(of_session, "event", "function", "trust") == [
-        ("session.created", "sessions", "audited"),
-        ("sign_in.accepted", "authorizer", "audited"),
-        ("sign_in.refused", "authorizer", None),
-    ]
-    created, accepted, refused = of_session
-    assert created["subject"] == accepted["subject"] == read["subject"]
-    assert created["subject"].endswith(f":assumed-role/{caller.role_name}/ada")
-    assert created["principal"] == accepted["principal"] == read["principal"]
-    assert refused["reason"] == "unknown_or_wrong"
-    everything = json.dumps(events(strict))
-    assert session.password not in everything
-    assert wrong.password not in everything

@@ -5,20 +5,11 @@ On AWS the bucket policy's `RefuseStateWritesWithoutCondition` refuses the write
 """
 
 import json
-from dataclasses import replace
 
+from tests.e2e.test_cloud_locking import SECOND, past_holdfast
 from tests.support import documents
-from tests.support.project import WAITS, NewProject, Project, native
+from tests.support.project import WAITS, NewProject
 from tests.support.team import Team
-
-
-def checkout(new_project: NewProject, team: Team, state: str, main: str) -> Project:
-    """Return a project that works on a state past Holdfast, with AWS credentials."""
-    project = new_project(team, None, team.token("writer"))
-    project = replace(project, environment={**project.environment, **team.environment})
-    project.write(backend=native(team, state), main=main)
-    project.ok("init")
-    return project
 
 
 def test_it_takes_over_a_state_where_it_is_and_overwrites_the_next_holder_once_it_has_lost_its_lock(
@@ -26,8 +17,7 @@ def test_it_takes_over_a_state_where_it_is_and_overwrites_the_next_holder_once_i
 ) -> None:
     client = loose.client("writer")
     assert client.write(state, documents.state(7)).status == 200
-    late = checkout(new_project, loose, state, WAITS)
-    following = checkout(new_project, loose, state, 'resource "terraform_data" "second" {}\n')
+    late, following = (past_holdfast(new_project, loose, state, main, locks=True) for main in (WAITS, SECOND))
     with late.applying() as apply:
         held = loose.lock(state)
         assert held is not None

@@ -1,4 +1,4 @@
-"""The calls of `cloud {}` and `backend "remote"`: who may do what, and what a repeat of each does."""
+"""The calls of `cloud {}` and `backend "remote"` whose addresses, and whose repeats, Terraform would hide."""
 
 import json
 from urllib.parse import parse_qs, urlsplit
@@ -6,7 +6,6 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from holdfast.access import Role
 from tests.support import documents
 from tests.support.cloud_client import CloudClient, attributes, refusal
 from tests.support.team import Team
@@ -15,29 +14,6 @@ from tests.support.team import Team
 @pytest.fixture
 def writer(strict: Team) -> CloudClient:
     return strict.cloud_client("writer")
-
-
-def test_a_client_finds_the_service_without_credentials_and_checks_them_when_it_has_some(
-    strict: Team,
-) -> None:
-    anonymous = strict.client(None)
-    document = anonymous.request("GET", "/.well-known/terraform.json")
-    page = anonymous.request("GET", "/app/settings/tokens?source=terraform-login")
-    nobody = CloudClient(strict.gateway.address, None, strict.tls)
-
-    assert (document.status, document.headers["content-type"]) == (200, "application/json")
-    assert set(document.json()) >= {"tfe.v2", "tfe.v2.1", "state.v2"}
-    assert set(document.json().values()) == {"/api/v2/"}
-    assert page.status == 200
-    assert page.headers["content-type"].startswith("text/html")
-    assert b"holdfast token create" in page.body
-    assert nobody.call("GET", "account/details").status == 401
-    for role in Role:
-        details = strict.cloud_client(role).call("GET", "account/details")
-        assert details.status == 200
-        assert details.json()["data"]["type"] == "users"
-        assert attributes(details)["username"] == f"token:{strict.token(role).username}"
-        assert not [name for name in details.headers if name.startswith("x-ratelimit-")]
 
 
 def test_an_upload_is_written_once_by_whom_it_was_made_for_and_leaves_nothing_behind(
@@ -109,8 +85,7 @@ def test_a_forced_unlock_removes_no_lock_but_the_one_that_its_process_saw(
     maintainer = strict.cloud_client("maintainer")
     writer.create(state)
     before = maintainer.open(state)
-    info = documents.lock_info()
-    assert strict.client("maintainer").lock(state, info).status == 200
+    info = strict.locked(state, "maintainer")
     saw_first = maintainer.open(state)
     assert refusal(writer.force_unlock(saw_first)).status == 403
     assert refusal(maintainer.force_unlock(before)).status == 409  # it saw none
@@ -125,52 +100,3 @@ def test_a_forced_unlock_removes_no_lock_but_the_one_that_its_process_saw(
     assert young.status == 409
     assert held is not None
     assert strict.lock(state) == held
-
-
-def test_an_outputs_token_gets_outputs_and_nothing_else_and_no_scope_is_left(
-    strict: Team, state: str, writer: CloudClient
-) -> None:
-    assert strict.client("writer").write(state, _with_secret(), _locked(strict, state)).status == 200
-    outputs = strict.cloud_client("outputs")
-    organization = state.partition("/")[0]
-    elsewhere = strict.cloud_client("maintainer", "elsewhere/*")
-    workspace = outputs.open(state)
-
-    shown = outputs.outputs(workspace).json()["data"]
-    by_name = {one["attributes"]["name"]: one for one in shown}
-    assert by_name["plain"]["attributes"]["value"] == "red"
-    secret = outputs.call("GET", f"state-version-outputs/{by_name['secret']['id']}")
-    assert attributes(secret)["value"] == "swordfish"
-    with strict.unchanged():
-        for refused in (
-            outputs.current(workspace),
-            outputs.lock(workspace),
-            outputs.announce(workspace, documents.state(9)),
-            outputs.create(f"{state}/new"),
-            outputs.delete(state),
-            elsewhere.read(state),
-            elsewhere.read(f"{state}/none"),
-            elsewhere.create(f"{state}/new"),
-            elsewhere.call("GET", f"organizations/{organization}/workspaces"),
-            elsewhere.call("GET", f"organizations/{organization}/entitlement-set"),
-            elsewhere.outputs(workspace),
-            elsewhere.call("GET", f"state-version-outputs/{by_name['secret']['id']}"),
-        ):
-            assert refusal(refused).status == 403
-        # The client would create what is absent.
-        assert refusal(writer.read(f"{state}/none")).status == 404
-
-
-def _with_secret() -> bytes:
-    document = json.loads(documents.state(1))
-    document["outputs"] = {
-        "plain": {"value": "red", "type": "string"},
-        "secret": {"value": "swordfish", "type": "string", "sensitive": True},
-    }
-    return json.dumps(document).encode()
-
-
-def _locked(team: Team, state: str) -> str:
-    info = documents.lock_info()
-    assert team.client("writer").lock(state, info).status == 200
-    return documents.lock_id(info)

@@ -4,10 +4,8 @@ import base64
 import json
 import re
 
-import pytest
-
 from local_aws.terraform import Product
-from tests.support import documents
+from tests.support import audit_trail, documents
 from tests.support.cloud_client import place
 from tests.support.deployed import FUNCTIONS
 from tests.support.permissions_judged import Roles
@@ -30,31 +28,15 @@ output "secret" {
 """
 
 
-@pytest.fixture
-def state(state: str) -> str:
-    return two_segments(state)
-
-
-def two_segments(state: str) -> str:
-    organization, _, rest = state.partition("/")
-    return f"{organization}/{rest.replace('/', '-')}"
-
-
-def named(state: str) -> tuple[str, str]:
-    """The organization of a state, and what a `workspaces` block has in it that names the workspace."""
-    organization, workspace = place(state)
-    return organization, f'name = "{workspace}"'
-
-
 def workspaces(project: Project) -> list[str]:
     return project.ok("workspace", "list").out.replace("*", "").split()
 
 
 def test_a_day_with_one_workspace(strict: Team, state: str, new_project: NewProject, roles: Roles) -> None:
-    project = new_project(strict, None, strict.token("maintainer"))
-    project.write(main=FRUIT, backend=cloud(strict, *named(state)))
+    project = new_project.ready(
+        strict, None, strict.token("maintainer"), main=FRUIT, backend=cloud(strict, state)
+    )
 
-    project.ok("init")
     project.ok("plan", "-out=saved")
     project.ok("apply", "saved")
     assert project.run("plan", "-detailed-exitcode").code == 0
@@ -79,7 +61,7 @@ def test_a_day_with_one_workspace(strict: Team, state: str, new_project: NewProj
     assert all(re.fullmatch("[0-9a-f]{32}", version.metadata["lock-id"]) for version in versions)
     assert strict.lock(state) is None
     assert strict.staged(state) == []
-    project.write(backend=cloud(strict, *named(f"{state}/deep")))
+    project.write(backend=cloud(strict, f"{state}/deep"))
     deep = project.run("init")
     # Older clients refuse the `:` themselves, as OpenTofu 1.9.4 does.
     there = strict.cloud_client("reader").read(f"{state}/deep").status == 200
@@ -87,7 +69,7 @@ def test_a_day_with_one_workspace(strict: Team, state: str, new_project: NewProj
     assert there or "invalid value for workspace" in deep.text
     token = strict.token("maintainer")
     logged = [line for function in FUNCTIONS for line in roles["strict", function].log_lines()]
-    logged += roles["strict", "cloud"].log_lines(audit=True)
+    logged.append(json.dumps(audit_trail.events(strict)))
     for secret in ("X-Amz-Signature", token.password, "swordfish"):
         assert not [line for line in logged if secret in line]
 
@@ -115,7 +97,7 @@ def test_what_a_client_encrypts_is_kept_nowhere_in_plain_text(
     client = project.terraform.client
     if client.product is Product.OPENTOFU and client.version >= (1, 7, 0):
         project.environment["TF_ENCRYPTION"] = ENCRYPTION
-        project.write(main=FRUIT, backend=cloud(strict, *named(state)))
+        project.write(main=FRUIT, backend=cloud(strict, state))
         project.ok("init")
         project.ok("apply", "-auto-approve")
         assert project.run("plan", "-detailed-exitcode").code == 0
@@ -155,11 +137,10 @@ def send_as_an_encrypting_client(team: Team, state: str) -> None:
 
 
 def test_two_workspaces_with_a_tag(strict: Team, state: str, new_project: NewProject) -> None:
-    organization, workspace = place(state)
-    one, two = f"{workspace}-one", f"{workspace}-two"
-    project = new_project(strict, None, strict.token("maintainer"))
+    one, two = (place(f"{state}-{name}")[1] for name in ("one", "two"))
     tag = re.sub("[^a-z0-9]", "", state)
-    project.write(main=FRUIT, backend=cloud(strict, organization, f'tags = ["{tag}"]'))
+    block = cloud(strict, state, f'tags = ["{tag}"]')
+    project = new_project(strict, None, strict.token("maintainer"), main=FRUIT, backend=block)
     assert strict.cloud_client("writer").create(f"{state}-untagged").status == 201
 
     project.ok("init", answers=f"{one}\n")
@@ -181,9 +162,8 @@ def test_two_workspaces_with_a_tag(strict: Team, state: str, new_project: NewPro
 
 
 def test_a_day_with_backend_remote(strict: Team, state: str, new_project: NewProject) -> None:
-    organization, workspace = place(state)
-    project = new_project(strict, None, strict.token("maintainer"))
-    project.write(main=FRUIT, backend=remote(strict, organization, f'prefix = "{workspace}-"'))
+    block = remote(strict, state, f'prefix = "{place(state)[1]}-"')
+    project = new_project(strict, None, strict.token("maintainer"), main=FRUIT, backend=block)
 
     assert "No existing workspaces" in project.refused("init")
     project.ok("workspace", "new", "one")
@@ -201,9 +181,8 @@ def test_a_day_with_backend_remote(strict: Team, state: str, new_project: NewPro
     project.ok("workspace", "delete", "two")
     assert workspaces(project) == ["one"]
 
-    reader = new_project(strict, None, strict.token("reader"))
-    reader.write(main=FRUIT, backend=remote(strict, *named(f"{state}-one")))
-    reader.ok("init")
+    block = remote(strict, f"{state}-one")
+    reader = new_project.ready(strict, None, strict.token("reader"), main=FRUIT, backend=block)
     assert reader.run("plan", "-lock=false", "-detailed-exitcode").code == 2
     assert "reader" in reader.refused("apply", "-auto-approve")
     assert strict.versions(f"{state}-one") == []
@@ -220,12 +199,12 @@ def test_what_outputs_and_readers_may_do(strict: Team, state: str, new_project: 
     assert writer.write(locked, json.dumps(body).encode()).status == 200
     assert writer.unlock(locked).status == 200
     # `init` reads the whole state, whichever credentials the commands after it have.
-    outputs = new_project(strict, None, strict.token("outputs"))
-    outputs.write(main=FRUIT, backend=cloud(strict, *named(state)))
-    elsewhere = new_project(strict, None, strict.token("maintainer", "elsewhere/*"))
-    elsewhere.write(main=FRUIT, backend=cloud(strict, *named(state)))
-    reads = new_project(strict, None, strict.token("reader"))
-    reads.write(
+    outputs, elsewhere = (
+        new_project(strict, None, token, main=FRUIT, backend=cloud(strict, state))
+        for token in (strict.token("outputs"), strict.token("maintainer", "elsewhere/*"))
+    )
+    reads = new_project.applied(
+        *(strict, None, strict.token("reader")),
         main=f"""
 data "terraform_remote_state" "fruit" {{
   backend = "remote"
@@ -239,11 +218,9 @@ data "terraform_remote_state" "fruit" {{
 output "read" {{
   value = data.terraform_remote_state.fruit.outputs.colour
 }}
-"""
+""",
     )
 
-    reads.ok("init")
-    reads.ok("apply", "-auto-approve")
     assert reads.ok("output", "read").out.strip() == '"red"'
     with strict.unchanged():
         assert "reads no whole state" in outputs.refused("init")
@@ -253,6 +230,6 @@ output "read" {{
             said = outputs.refused(*command)
             assert "will be created" not in said
             assert "may not" in said or "not allowed" in said.lower(), said
-        outputs.write(backend=cloud(strict, *named(f"{state}-new")))
+        outputs.write(backend=cloud(strict, f"{state}-new"))
         assert "does not allow to write" in outputs.refused("init")
         assert "scope" in elsewhere.refused("init")

@@ -6,35 +6,31 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.e2e.test_cloud_commands import named, two_segments
 from tests.e2e.test_terraform_locking import wait_until_force_unlock_may_remove
-from tests.support import documents
 from tests.support.cloud_client import place
-from tests.support.project import WAITS, NewProject, Project, cloud, remote
+from tests.support.project import WAITS, NewProject, Project, cloud, native, remote
 from tests.support.team import Team
 from tests.support.waiting import wait_until
-
-
-@pytest.fixture
-def state(state: str) -> str:
-    return two_segments(state)
-
 
 SECOND = 'resource "terraform_data" "second" {}\n'
 
 
 def checkout(new_project: NewProject, team: Team, state: str, main: str) -> Project:
     """A checkout under `cloud {}`."""
-    project = new_project(team, None, team.token("maintainer"))
-    project.write(main=main, backend=cloud(team, *named(state)))
-    project.ok("init")
-    return project
+    return new_project.ready(team, None, team.token("maintainer"), main=main, backend=cloud(team, state))
 
 
 def over_http(new_project: NewProject, team: Team, state: str, main: str) -> Project:
     """A checkout under `backend "http"`."""
-    project = new_project(team, state, team.token("maintainer"))
-    project.write(main=main)
+    return new_project.ready(team, state, team.token("maintainer"), main=main)
+
+
+def past_holdfast(new_project: NewProject, team: Team, state: str, main: str, *, locks: bool) -> Project:
+    """A checkout under `backend "s3"`."""
+    project = new_project(
+        team, None, team.token("writer"), main=main, backend=native(team, state, locks=locks)
+    )
+    project.environment.update(team.environment)
     project.ok("init")
     return project
 
@@ -54,8 +50,7 @@ def test_while_an_apply_is_under_way_nobody_else_gets_the_lock_and_one_that_wait
         said = other.refused("plan")
         assert "Error acquiring the state lock" in said
         assert held["ID"] in said
-        waiting = second.start("apply", "-auto-approve", "-lock-timeout=60s")
-        try:
+        with second.start("apply", "-auto-approve", "-lock-timeout=60s") as waiting:
             refusals = len([exchange for exchange in exchanges if exchange.status == 409])
             wait_until(
                 lambda: len([one for one in exchanges if one.status == 409]) > refusals,
@@ -65,9 +60,6 @@ def test_while_an_apply_is_under_way_nobody_else_gets_the_lock_and_one_that_wait
             first.proceed()
             assert apply.wait().code == 0
             done = waiting.wait()
-        finally:
-            if waiting.process.poll() is None:
-                waiting.kill()
         assert done.code == 0, done.text
 
     assert second.ok("state", "list").out.split() == ["terraform_data.second", "terraform_data.waits"]
@@ -78,10 +70,9 @@ def test_while_an_apply_is_under_way_nobody_else_gets_the_lock_and_one_that_wait
 def test_the_lock_of_another_protocol_is_respected(loose: Team, state: str, new_project: NewProject) -> None:
     project = checkout(new_project, loose, state, SECOND)
     key = f"states/{state}.tfstate.tflock"
-    info = documents.lock_info()
     client, under_cloud = loose.client("writer"), loose.cloud_client("writer")
 
-    assert client.lock(state, info).status == 200
+    info = loose.locked(state)
     assert "Error acquiring the state lock" in project.refused("plan")
     assert client.unlock(state, info).status == 200
     # As `backend "s3"` takes it.
@@ -92,42 +83,21 @@ def test_the_lock_of_another_protocol_is_respected(loose: Team, state: str, new_
     project.ok("apply", "-auto-approve")
     workspace = under_cloud.open(state)
     assert under_cloud.lock(workspace).status == 200
-    native = new_project(loose, None, loose.token("writer"))
-    native.environment.update(loose.environment)
-    native.write(main=SECOND, backend=native_backend(loose, state, "use_lockfile = true"))
-    native.ok("init")
-    assert "Error acquiring the state lock" in native.refused("plan")
+    past = past_holdfast(new_project, loose, state, SECOND, locks=True)
+    assert "Error acquiring the state lock" in past.refused("plan")
     assert under_cloud.unlock(workspace).status == 200
     # Where the objects lie is where `backend "s3"` wants them: the way out.
-    assert native.run("plan", "-detailed-exitcode").code == 0
+    assert past.run("plan", "-detailed-exitcode").code == 0
 
     assert len(loose.versions(state)) == 1
 
 
-def native_backend(team: Team, state: str, option: str = "") -> str:
-    """A block of `backend "s3"` for a state of a team; without `use_lockfile` it locks nothing."""
-    return f"""
-terraform {{
-  backend "s3" {{
-    bucket                      = "{team.bucket}"
-    key                         = "states/{state}.tfstate"
-    {option}
-    use_path_style              = true
-    skip_credentials_validation = true
-    skip_requesting_account_id  = true
-    skip_metadata_api_check     = true
-  }}
-}}
-"""
-
-
 @pytest.mark.parametrize("protocol", [cloud, remote])
 def test_an_interrupted_first_apply_leaves_no_lock(
-    strict: Team, state: str, new_project: NewProject, protocol: Callable[[Team, str, str], str]
+    strict: Team, state: str, new_project: NewProject, protocol: Callable[[Team, str], str]
 ) -> None:
-    project = new_project(strict, None, strict.token("writer"))
-    project.write(main=WAITS, backend=protocol(strict, *named(state)))
-    project.ok("init")
+    block = protocol(strict, state)
+    project = new_project.ready(strict, None, strict.token("writer"), main=WAITS, backend=block)
     with project.applying() as apply, strict.gateway.recording() as exchanges:
         # The packaged one is a Python, which a Ctrl-C ends at once.
         is_ctrl_c = protocol is cloud and project.terraform.name != "packaged"
@@ -148,18 +118,13 @@ def test_a_failed_write_a_lost_answer_and_a_killed_client(
     victim = checkout(new_project, strict, killed, SECOND)
 
     # What was uploaded is gone before the commit, which fails then.
-    with strict.gateway.holding_writes() as write:
-        apply = project.start("apply", "-auto-approve")
-        try:
-            assert write.arrived.wait(30)
-            assert len(strict.staged(failing)) == 2
-            for key in strict.staged(failing):
-                strict.s3.delete_object(Bucket=strict.staging_bucket, Key=key)
-            write.released.set()
-            done = apply.wait()
-        finally:
-            if apply.process.poll() is None:
-                apply.kill()
+    with strict.gateway.holding_writes() as write, project.start("apply", "-auto-approve") as apply:
+        assert write.arrived.wait(30)
+        assert len(strict.staged(failing)) == 2
+        for key in strict.staged(failing):
+            strict.s3.delete_object(Bucket=strict.staging_bucket, Key=key)
+        write.released.set()
+        done = apply.wait()
     assert done.code == 1
     assert "Nothing was uploaded" in done.text
     assert strict.versions(failing) == []
@@ -168,11 +133,8 @@ def test_a_failed_write_a_lost_answer_and_a_killed_client(
 
     # A client is killed between upload and commit, which comes when the next holder is at work.
     with strict.gateway.recording() as exchanges, strict.gateway.holding_writes() as late:
-        apply = victim.start("apply", "-auto-approve")
-        try:
+        with victim.start("apply", "-auto-approve"):  # it is killed
             assert late.arrived.wait(30)
-        finally:
-            apply.kill()
         assert strict.versions(killed) == []
         wait_until_force_unlock_may_remove(strict, killed)
         for one, name in ((project, failing), (victim, killed)):
@@ -180,8 +142,7 @@ def test_a_failed_write_a_lost_answer_and_a_killed_client(
             # The ID that clients show of every lock and compare with what their user types.
             one.ok("force-unlock", "-force", "/".join(place(name)))
             assert strict.lock(name) is None
-        info = documents.lock_info()
-        assert strict.client("writer").lock(killed, info).status == 200
+        info = strict.locked(killed)
         late.released.set()
         assert late.passed.wait(30)
     [commit] = [exchange for exchange in exchanges if exchange.is_write]

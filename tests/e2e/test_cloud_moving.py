@@ -3,20 +3,12 @@
 import json
 from urllib.parse import parse_qs, urlsplit
 
-import pytest
-
-from tests.e2e.test_cloud_commands import FRUIT, named, two_segments
-from tests.e2e.test_cloud_locking import checkout, native_backend, over_http
+from tests.e2e.test_cloud_commands import FRUIT
+from tests.e2e.test_cloud_locking import checkout, over_http, past_holdfast
 from tests.support import documents
 from tests.support.cloud_client import refusal
 from tests.support.project import NewProject, cloud
 from tests.support.team import Team
-
-
-@pytest.fixture
-def state(state: str) -> str:
-    return two_segments(state)
-
 
 LARGE = """
 resource "terraform_data" "large" {
@@ -102,14 +94,11 @@ def test_a_state_above_the_limit_of_its_team_is_refused_whole(kept: Team, state:
 def test_a_state_moves_in_from_wherever_it_lies_and_out_again(
     loose: Team, state: str, new_project: NewProject
 ) -> None:
-    local = new_project(loose, None, loose.token("maintainer"))
-    local.write(main=FRUIT)
-    local.ok("init")
-    local.ok("apply", "-auto-approve")
+    local = new_project.applied(loose, None, loose.token("maintainer"), main=FRUIT)
     resources = json.loads((local.folder / "terraform.tfstate").read_text())["resources"]
 
     # From a local file to `cloud {}`.
-    local.write(backend=cloud(loose, *named(f"{state}-one")))
+    local.write(backend=cloud(loose, f"{state}-one"))
     local.ok("init", answers="yes\n")
     assert json.loads(loose.current(f"{state}-one") or b"")["resources"] == resources
     # Back: the client does not move a state out of `cloud {}`, but it pulls one.
@@ -118,8 +107,7 @@ def test_a_state_moves_in_from_wherever_it_lies_and_out_again(
     said = local.refused("init")
     assert "not" in said
     assert "migrat" in said.lower()
-    away = new_project(loose, None, loose.token("maintainer"))
-    away.write(main=FRUIT)
+    away = new_project(loose, None, loose.token("maintainer"), main=FRUIT)
     (away.folder / "terraform.tfstate").write_text(pulled)
     away.ok("init")
     assert away.run("plan", "-detailed-exitcode").code == 0
@@ -127,20 +115,17 @@ def test_a_state_moves_in_from_wherever_it_lies_and_out_again(
     # From `backend "http"`: onto the same state, which needs no copy, and onto another.
     for target, versions in ((f"{state}-one", 1), (f"{state}-two", 1)):
         project = over_http(new_project, loose, f"{state}-one", FRUIT)
-        project.write(backend=cloud(loose, *named(target)))
+        project.write(backend=cloud(loose, target))
         project.ok("init", answers="yes\n")
         assert project.run("plan", "-detailed-exitcode").code == 0
         assert len(loose.versions(target)) == versions
 
     # To `backend "s3"`, which finds the state where it lies, and from there to another workspace.
-    native = new_project(loose, None, loose.token("maintainer"))
-    native.environment.update(loose.environment)
-    native.write(main=FRUIT, backend=native_backend(loose, f"{state}-two"))
-    native.ok("init")
-    assert native.run("plan", "-detailed-exitcode").code == 0
-    native.write(backend=cloud(loose, *named(f"{state}-three")))
-    native.ok("init", answers="yes\n")
-    assert native.run("plan", "-detailed-exitcode").code == 0
+    past = past_holdfast(new_project, loose, f"{state}-two", FRUIT, locks=False)
+    assert past.run("plan", "-detailed-exitcode").code == 0
+    past.write(backend=cloud(loose, f"{state}-three"))
+    past.ok("init", answers="yes\n")
+    assert past.run("plan", "-detailed-exitcode").code == 0
     for name in ("one", "two", "three"):
         assert json.loads(loose.current(f"{state}-{name}") or b"")["resources"] == resources
         assert loose.lock(f"{state}-{name}") is None
@@ -149,13 +134,11 @@ def test_a_state_moves_in_from_wherever_it_lies_and_out_again(
 def test_another_name_in_the_block_copies_nothing_and_a_push_moves_the_state(
     strict: Team, state: str, new_project: NewProject
 ) -> None:
-    project = new_project(strict, None, strict.token("writer"))
-    project.write(main=FRUIT, backend=cloud(strict, *named(state)))
-    project.ok("init")
-    project.ok("apply", "-auto-approve")
+    block = cloud(strict, state)
+    project = new_project.applied(strict, None, strict.token("writer"), main=FRUIT, backend=block)
     (project.folder / "old.json").write_text(project.ok("state", "pull").out)
 
-    project.write(backend=cloud(strict, *named(f"{state}-new")))
+    project.write(backend=cloud(strict, f"{state}-new"))
     project.ok("init")
     assert project.run("plan", "-detailed-exitcode").code == 2
     assert strict.current(f"{state}-new") is None

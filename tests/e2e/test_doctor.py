@@ -8,7 +8,7 @@ from typing import Any
 
 from local_aws.server import LocalAws
 from tests.support import forked_command
-from tests.support.deployed import client, stack
+from tests.support.deployed import client, policy, stack
 from tests.support.http_client import Credentials
 from tests.support.permissions_judged import Roles
 from tests.support.team import Team
@@ -55,25 +55,25 @@ def faults(aws: LocalAws, team: Team, roles: Roles) -> Iterator[None]:
     """Change roles and bucket past CloudFormation meanwhile."""
     iam, s3 = client(aws, "iam"), team.s3
     backend, authorizer = roles[team.name, "backend"], roles[team.name, "authorizer"]
+    staging = team.staging_bucket
     allowed = {"Sid": "ReadAll", "Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}
-    policy = s3.get_bucket_policy(Bucket=team.bucket)["Policy"]
-    fewer = [one for one in json.loads(policy)["Statement"] if one["Sid"] != "RefuseToDeleteRecordVersions"]
+    whole = s3.get_bucket_policy(Bucket=team.bucket)["Policy"]
+    fewer = [one for one in json.loads(whole)["Statement"] if one["Sid"] != "RefuseToDeleteRecordVersions"]
     access = s3.get_public_access_block(Bucket=team.bucket)["PublicAccessBlockConfiguration"]
     encryption = s3.get_bucket_encryption(Bucket=team.bucket)["ServerSideEncryptionConfiguration"]
     plain: Any = {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]}
-    staging = staging_bucket(aws, team)
     rules: Any = s3.get_bucket_lifecycle_configuration(Bucket=staging)["Rules"]
     tls = s3.get_bucket_policy(Bucket=staging)["Policy"]
-    managed = iam.create_policy(PolicyName=f"{team.name}-extra", PolicyDocument=document(allowed))["Policy"]
+    managed = iam.create_policy(PolicyName=f"{team.name}-extra", PolicyDocument=policy(allowed))["Policy"]
     with ExitStack() as undo:
         undo.callback(iam.delete_policy, PolicyArn=managed["Arn"])
-        undo.enter_context(changed(iam, backend.name, [*backend.statements, allowed]))
-        undo.enter_context(changed(iam, authorizer.name, authorizer.statements[1:]))
+        undo.enter_context(backend.having([*backend.statements, allowed]))
+        undo.enter_context(authorizer.having(authorizer.statements[1:]))
         session = roles[team.name, "sessions"].name
         iam.attach_role_policy(RoleName=session, PolicyArn=managed["Arn"])
         undo.callback(iam.detach_role_policy, RoleName=session, PolicyArn=managed["Arn"])
-        s3.put_bucket_policy(Bucket=team.bucket, Policy=document(*fewer))
-        undo.callback(s3.put_bucket_policy, Bucket=team.bucket, Policy=policy)
+        s3.put_bucket_policy(Bucket=team.bucket, Policy=policy(*fewer))
+        undo.callback(s3.put_bucket_policy, Bucket=team.bucket, Policy=whole)
         s3.put_public_access_block(
             Bucket=team.bucket, PublicAccessBlockConfiguration={**access, "BlockPublicPolicy": False}
         )
@@ -89,30 +89,6 @@ def faults(aws: LocalAws, team: Team, roles: Roles) -> Iterator[None]:
         s3.delete_bucket_policy(Bucket=staging)
         undo.callback(s3.put_bucket_policy, Bucket=staging, Policy=tls)
         yield
-
-
-def staging_bucket(aws: LocalAws, team: Team) -> str:
-    """The name of the bucket that large states are uploaded to."""
-    found = client(aws, "cloudformation").describe_stack_resource(
-        StackName=f"Holdfast-{team.name}", LogicalResourceId="StagingBucket"
-    )
-    return str(found["StackResourceDetail"]["PhysicalResourceId"])
-
-
-@contextmanager
-def changed(iam: Any, role: str, statements: list[dict[str, Any]]) -> Iterator[None]:
-    """Give a role other statements meanwhile."""
-    (name,) = iam.list_role_policies(RoleName=role)["PolicyNames"]
-    before = iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
-    iam.put_role_policy(RoleName=role, PolicyName=name, PolicyDocument=document(*statements))
-    try:
-        yield
-    finally:
-        iam.put_role_policy(RoleName=role, PolicyName=name, PolicyDocument=json.dumps(before))
-
-
-def document(*statements: dict[str, Any]) -> str:
-    return json.dumps({"Version": "2012-10-17", "Statement": statements})
 
 
 # --- without a fault --------------------------------------------------------------------------------
@@ -217,32 +193,13 @@ def test_an_api_that_loses_content_md5_is_worth_a_note(strict: Team) -> None:
     assert problems(findings) == {}
 
 
-def test_a_clock_that_is_wrong_is_found(strict: Team) -> None:
-    with strict.gateway.with_clock_ahead(-120):
-        found = problems(doctor(strict, None, "--address", strict.gateway.address))
-
-    assert found.keys() == {"api.clock"}
-    assert "seconds ahead of that of the API" in found["api.clock"][0]
-
-
-def test_wrong_credentials_are_found(strict: Team) -> None:
+def test_credentials_that_are_wrong_or_may_not_lock_are_found(strict: Team) -> None:
     wrong = replace(probe_token(strict), password="holdfast_" + "0" * 49)
-
-    assert problems(doctor(strict, wrong)).keys() == {"api.credentials"}
-
-
-def test_credentials_that_may_not_lock_are_found(strict: Team) -> None:
     with strict.unchanged():
-        found = problems(doctor(strict, strict.token("reader")))
-
-    assert found.keys() == {"api.credentials"}
-    assert "may not write" in found["api.credentials"][0]
-
-
-def test_an_api_that_does_not_respond_is_found(strict: Team) -> None:
-    found = problems(doctor(strict, None, "--address", "https://127.0.0.1:1"))
-
-    assert found.keys() == {"api"}
+        for credentials, says in ((wrong, ""), (strict.token("reader"), "may not write")):
+            found = problems(doctor(strict, credentials))
+            assert found.keys() == {"api.credentials"}
+            assert says in found["api.credentials"][0]
 
 
 def test_a_team_without_a_stack_is_found(aws: LocalAws, strict: Team) -> None:

@@ -2,11 +2,10 @@
 
 import json
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 from tests.support.http_client import Credentials
-from tests.support.project import NewProject, Project, backend
+from tests.support.project import NewProject, Project, backend, sign_in
 from tests.support.team import HOLDFAST, Team
 
 FRUIT = 'resource "terraform_data" "apple" {\n  input = "red"\n}\n'
@@ -32,25 +31,15 @@ def problems(project: Project, team: Team, state: str, *options: str, **environm
     return [finding["check"] for finding in found]
 
 
-def with_credentials(project: Project, credentials: Credentials) -> Project:
-    exported = {"TF_HTTP_USERNAME": credentials.username, "TF_HTTP_PASSWORD": credentials.password}
-    return replace(project, environment={**project.environment, **exported})
-
-
 def applied(new_project: NewProject, team: Team, state: str) -> Project:
     """A project with an applied state."""
-    project = new_project(team, state, team.token("writer"))
-    project.write(main=FRUIT)
-    project.ok("init")
-    project.ok("apply", "-auto-approve")
-    return project
+    return new_project.applied(team, state, team.token("writer"), main=FRUIT)
 
 
 def test_a_folder_that_terraform_works_in_has_no_problem_before_and_after_init(
     strict: Team, state: str, new_project: NewProject
 ) -> None:
-    project = new_project(strict, state, strict.token("writer"))
-    project.write(main=FRUIT)
+    project = new_project(strict, state, strict.token("writer"), main=FRUIT)
 
     assert problems(project, strict, state) == []
     project.ok("init")
@@ -136,7 +125,7 @@ def test_credentials_that_are_not_enough_are_found(strict: Team, state: str, new
     right = strict.token("writer")
 
     def found(credentials: Credentials) -> list[str]:
-        return problems(with_credentials(project, credentials), strict, state)
+        return problems(project, strict, state, **sign_in(strict, credentials))
 
     assert found(Credentials(right.username, strict.token("reader").password)) == ["api.credentials"]
     assert found(strict.token("writer", "elsewhere/*")) == ["api.credentials"]
@@ -149,8 +138,7 @@ def test_what_a_file_for_init_says_is_used_with_its_password(
     strict: Team, state: str, new_project: NewProject, tmp_path: Path
 ) -> None:
     token = strict.token("writer")
-    project = new_project(strict, state, token)
-    project.write(main=FRUIT, backend='terraform {\n  backend "http" {}\n}\n')
+    project = new_project(strict, None, token, main=FRUIT, backend='terraform {\n  backend "http" {}\n}\n')
     file = tmp_path / "prod.tfbackend"
     file.write_text(backend(strict, state, "--tfbackend"))
     project.ok("init", f"-backend-config={file}")

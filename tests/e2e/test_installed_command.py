@@ -98,9 +98,7 @@ def test_it_signs_in_with_nothing_but_an_address_and_aws_credentials(strict: Tea
 
     exports = run(
         *("holdfast", "login", "--address", strict.direct_address),
-        AWS_ACCESS_KEY_ID=caller.credentials.access_key,
-        AWS_SECRET_ACCESS_KEY=caller.credentials.secret_key,
-        AWS_SESSION_TOKEN=caller.credentials.token or "",
+        **caller.environment,
         AWS_CA_BUNDLE=strict.environment["AWS_CA_BUNDLE"],  # the certificate of this local AWS is its own
     )
 

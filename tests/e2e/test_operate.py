@@ -8,26 +8,17 @@ import os
 import subprocess
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from local_aws.server import Certificates
-from local_aws.terraform import terraforms
+from tests.e2e.test_cloud_locking import past_holdfast
 from tests.support import documents
 from tests.support.cloud_client import place
-from tests.support.project import (
-    WAITS,
-    NewProject,
-    Project,
-    backend,
-    clean_environment,
-    cloud,
-    native,
-    sign_in,
-)
+from tests.support.project import WAITS, NewProject, backend, cloud
 from tests.support.team import HOLDFAST, Team
 from tests.support.waiting import wait_until
 
@@ -41,22 +32,19 @@ class Operator:
     principal: str
     environment: Mapping[str, str] = field(repr=False)
 
-    def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        """Exit code, standard output and standard error."""
+        done = subprocess.run(
             [HOLDFAST, *arguments],
             env=dict(self.environment),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             text=True,
+            check=False,
+            timeout=60,
         )
-
-    def run(self, *arguments: str) -> tuple[int, str, str]:
-        """Exit code, standard output and standard error."""
-        with self.start(*arguments) as process:
-            out, err = process.communicate(timeout=60)
-        assert "Traceback" not in err
-        return process.returncode, out, err
+        assert "Traceback" not in done.stderr
+        return done.returncode, done.stdout, done.stderr
 
     def ok(self, *arguments: str) -> str:
         code, out, err = self.run(*arguments)
@@ -95,30 +83,6 @@ def operator(certificates: Certificates, tmp_path: Path) -> NewOperator:
     return make
 
 
-@pytest.fixture
-def state(state: str) -> str:
-    organization, _, rest = state.partition("/")
-    return f"{organization}/{rest.replace('/', '-')}"
-
-
-@pytest.fixture
-def one_project(certificates: Certificates, tmp_path: Path) -> Callable[[Team, str, str], Project]:
-    """Makes a project of one Terraform: what it does does not depend on its version."""
-
-    def make(team: Team, state: str, main: str) -> Project:
-        folder = tmp_path / "project"
-        folder.mkdir()
-        environment = clean_environment(tmp_path, certificates.ca, sign_in(team, team.token("writer")))
-        project = Project(terraforms()[0], folder, environment)
-        project.write(backend=backend(team, state), main=main)
-        project.ok("init")
-        return project
-
-    return make
-
-
-NewOneProject = Callable[[Team, str, str], Project]
-
 SUBNET = 'resource "terraform_data" "subnet" { input = "10.0.1.0/24" }\n'
 GATEWAY = 'resource "terraform_data" "gateway" { input = "in 10.0.1.0/24" }\n'
 
@@ -127,14 +91,11 @@ def test_every_client_prints_why_a_state_is_frozen_and_only_unfreeze_lifts_it(
     loose: Team, state: str, new_project: NewProject, operator: NewOperator
 ) -> None:
     maintainer = operator(loose, "maintainer")
-    http, remote, s3 = (new_project(loose, None, loose.token("maintainer")) for _ in range(3))
-    organization, workspace = place(state)
-    http.write(main=SUBNET, backend=backend(loose, state))
-    remote.write(main=SUBNET, backend=cloud(loose, organization, f'name = "{workspace}"'))
-    s3 = replace(s3, environment={**s3.environment, **loose.environment})
-    s3.write(main=SUBNET, backend=native(loose, state))
-    for project in (http, remote, s3):
-        project.ok("init")
+    http, remote = (
+        new_project.ready(loose, None, loose.token("maintainer"), main=SUBNET, backend=block)
+        for block in (backend(loose, state), cloud(loose, state))
+    )
+    s3 = past_holdfast(new_project, loose, state, SUBNET, locks=True)
     http.ok("apply", "-auto-approve")
 
     maintainer.ok("state", "freeze", state, "--reason", REASON)
@@ -146,7 +107,7 @@ def test_every_client_prints_why_a_state_is_frozen_and_only_unfreeze_lifts_it(
         [held] = maintainer.json("lock", "list", state)
         assert (held["freeze"]["reason"], held["freeze"]["by"]) == (REASON, maintainer.principal)
         http.refused("force-unlock", "-force", held["id"])
-        remote.refused("force-unlock", "-force", f"{organization}/{workspace}")
+        remote.refused("force-unlock", "-force", "/".join(place(state)))
         assert "holdfast state unfreeze" in maintainer.refused("lock", "break", state, held["id"])
         assert REASON in maintainer.refused("state", "delete", state, "--yes")
         assert http.run("plan", "-lock=false", "-detailed-exitcode").code == 0
@@ -157,11 +118,10 @@ def test_every_client_prints_why_a_state_is_frozen_and_only_unfreeze_lifts_it(
 
 
 def test_a_state_goes_back_and_a_plan_shows_the_difference(
-    strict: Team, state: str, one_project: NewOneProject, operator: NewOperator
+    strict: Team, state: str, one_project: NewProject, operator: NewOperator
 ) -> None:
     reader, maintainer = operator(strict, "reader"), operator(strict, "maintainer")
-    project = one_project(strict, state, SUBNET)
-    project.ok("apply", "-auto-approve")
+    project = one_project.applied(strict, state, strict.token("writer"), main=SUBNET)
     project.write(gateway=GATEWAY)
     project.ok("apply", "-auto-approve")
     first, second = strict.versions(state)
@@ -191,11 +151,11 @@ def test_a_state_goes_back_and_a_plan_shows_the_difference(
 
 
 def test_the_lock_of_a_killed_apply_is_found_and_broken_and_no_other(
-    strict: Team, state: str, one_project: NewOneProject, operator: NewOperator
+    strict: Team, state: str, one_project: NewProject, operator: NewOperator
 ) -> None:
     reader, maintainer = operator(strict, "reader"), operator(strict, "maintainer")
     client = strict.client("writer")
-    project = one_project(strict, state, WAITS)
+    project = one_project.ready(strict, state, strict.token("writer"), main=WAITS)
     with project.applying() as apply:
         apply.kill()
     lock = strict.lock(state)
@@ -220,11 +180,10 @@ def test_the_lock_of_a_killed_apply_is_found_and_broken_and_no_other(
 
 
 def test_a_deleted_state_is_listed_and_comes_back(
-    kept: Team, state: str, one_project: NewOneProject, operator: NewOperator
+    kept: Team, state: str, one_project: NewProject, operator: NewOperator
 ) -> None:
     maintainer, other = operator(kept, "maintainer"), operator(kept, "maintainer", "*", "other/*")
-    project = one_project(kept, state, SUBNET)
-    project.ok("apply", "-auto-approve")
+    project = one_project.applied(kept, state, kept.token("writer"), main=SUBNET)
     before = kept.current(state)
 
     maintainer.ok("state", "delete", state, "--yes")
@@ -250,10 +209,7 @@ def test_a_deleted_state_is_listed_and_comes_back(
 def test_a_role_that_is_not_enough_is_refused_with_the_one_that_is(
     strict: Team, state: str, operator: NewOperator
 ) -> None:
-    client = strict.client("writer")
-    lock = documents.lock_info()
-    assert client.lock(state, lock).status == 200
-    assert client.write(state, documents.state(1), documents.lock_id(lock)).status == 200
+    strict.write(state, documents.state(1))
 
     with strict.unchanged():
         outputs, writer = operator(strict, "outputs"), operator(strict, "writer")
@@ -264,23 +220,6 @@ def test_a_role_that_is_not_enough_is_refused_with_the_one_that_is(
         assert "role 'maintainer'" in writer.refused("state", "delete", state, "--yes")
     for role in ("outputs", "reader", "writer", "maintainer"):
         assert operator(strict, role).json("whoami")["role"] == role
-    assert client.unlock(state, lock).status == 200
-
-
-def test_a_list_shows_what_the_scope_covers_and_nothing_else(
-    strict: Team, state: str, operator: NewOperator
-) -> None:
-    for name in (f"{state}/mine", f"{state}-theirs"):
-        strict.put(f"states/{name}.tfstate", documents.state(1))
-        strict.put(f"states/{name}.tfstate.tflock", documents.lock_info(f"lock of {name}"))
-    mine = operator(strict, "maintainer", f"{state}/*")
-
-    for command in (("state", "list"), ("lock", "list"), ("state", "list", state)):
-        names = {item["name"] for item in mine.json(*command)}
-        assert names == {f"{state}/mine"}, command
-    assert "scope" in mine.refused("state", "show", f"{state}-theirs")
-    for name in (f"{state}/mine", f"{state}-theirs"):
-        strict.s3.delete_object(Bucket=strict.bucket, Key=f"states/{name}.tfstate.tflock")
 
 
 def test_a_large_state_is_fetched_from_where_it_is_stored(
@@ -299,12 +238,7 @@ def test_a_large_state_is_fetched_from_where_it_is_stored(
 def test_of_two_operators_at_the_same_moment_one_is_told_of_the_other(
     strict: Team, state: str, operator: NewOperator
 ) -> None:
-    client = strict.client("writer")
-    for serial in (1, 2):
-        lock = documents.lock_info()
-        assert client.lock(state, lock).status == 200
-        assert client.write(state, documents.state(serial), documents.lock_id(lock)).status == 200
-        assert client.unlock(state, lock).status == 200
+    strict.write(state, documents.state(1), documents.state(2))
     first, _ = strict.versions(state)
     operators = operator(strict, "maintainer"), operator(strict, "maintainer", "*", "other/*")
 
@@ -330,18 +264,16 @@ def test_a_pattern_freezes_what_there_is_and_reports_each(
     strict: Team, state: str, operator: NewOperator
 ) -> None:
     maintainer = operator(strict, "maintainer")
-    client = strict.client("writer")
     names = [f"{state}/{number}" for number in range(3)]
     for name in names:
         strict.put(f"states/{name}.tfstate", documents.state(1))
-    lock = documents.lock_info()
-    assert client.lock(names[1], lock).status == 200
+    lock = strict.locked(names[1])
 
     code, out, err = maintainer.run("state", "freeze", f"{state}/*", "--reason", REASON)
     assert code == 1
     assert all(name in out + err for name in names)
     assert "ada@laptop" in out + err
-    assert client.unlock(names[1], lock).status == 200
+    assert strict.client("writer").unlock(names[1], lock).status == 200
     maintainer.ok("state", "freeze", f"{state}/*", "--reason", REASON)
 
     held = maintainer.json("lock", "list", f"{state}/")

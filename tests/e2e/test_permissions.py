@@ -87,26 +87,6 @@ def test_every_single_permission_would_be_missed(
 
 
 @each_role
-def test_a_permission_too_many_would_be_noticed(
-    needed: Needed, roles: Roles, team: str, function: str
-) -> None:
-    role = roles[team, function]
-    bucket = f"arn:aws:s3:::{role.reach.bucket}"
-    too_many = [
-        ("s3:DeleteObjectVersion", f"{bucket}/states/*.tfstate"),
-        ("s3:BypassGovernanceRetention", f"{bucket}/states/*.tfstate"),
-        ("s3:GetObject", f"{bucket}/*"),
-        ("s3:*", f"{bucket}/states/*.tfstate"),
-        ("kms:Decrypt", "*"),
-    ]
-
-    for action, resource in too_many:
-        extra = {"Effect": "Allow", "Action": action, "Resource": resource}
-        found = superfluous(needed[team, function], [*role.statements, extra])
-        assert found == [f"{action} on {resource} is allowed and no call demands it"]
-
-
-@each_role
 def test_what_is_judged_is_what_is_deployed(aws: LocalAws, roles: Roles, team: str, function: str) -> None:
     role, iam = roles[team, function], client(aws, "iam")
 

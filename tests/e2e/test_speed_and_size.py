@@ -60,9 +60,7 @@ def test_of_16_simultaneous_unlocked_writes_of_one_serial_exactly_one_counts(loo
 
 def locked_client(team: Team, state: str) -> tuple[Client, str]:
     """A writer that holds the state's lock, and the lock's ID."""
-    client, info = team.client("writer"), documents.lock_info()
-    assert client.lock(state, info).status == 200
-    return client, documents.lock_id(info)
+    return team.client("writer"), documents.lock_id(team.locked(state))
 
 
 def sent_size(exchange: Exchange) -> int:
@@ -135,14 +133,15 @@ def first_refused(write: Callable[[int], Response], fits: int, too_big: int) -> 
     return fits, refused
 
 
+BIG = 'resource "terraform_data" "big" {\n  input = file("big.txt")\n}\n'
+"""Input and output are both in the state."""
+
+
 def test_terraform_applies_and_plans_a_state_of_5_mb(
     strict: Team, state: str, new_project: NewProject
 ) -> None:
-    project = new_project(strict, state, strict.token("writer"))
-    # Input and output are both in the state.
+    project = new_project.ready(strict, state, strict.token("writer"), main=BIG)
     (project.folder / "big.txt").write_text("x" * 2_600_000)
-    project.write(main='resource "terraform_data" "big" {\n  input = file("big.txt")\n}\n')
-    project.ok("init")
 
     project.ok("apply", "-auto-approve")
 
@@ -155,10 +154,8 @@ def test_terraform_applies_and_plans_a_state_of_5_mb(
 def test_a_state_of_terraform_that_is_too_large_is_413_and_stays_on_the_disk(
     strict: Team, state: str, new_project: NewProject
 ) -> None:
-    project = new_project(strict, state, strict.token("writer"))
+    project = new_project.ready(strict, state, strict.token("writer"), main=BIG)
     (project.folder / "big.txt").write_text("x" * 3_200_000)
-    project.write(main='resource "terraform_data" "big" {\n  input = file("big.txt")\n}\n')
-    project.ok("init")
 
     refusal = project.refused("apply", "-auto-approve")
 

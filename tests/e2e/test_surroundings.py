@@ -3,33 +3,19 @@
 import http.client
 import json
 import ssl
-from typing import Any
 from urllib.parse import urlsplit
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from local_aws.server import Certificates, LocalAws
+from local_aws.server import LocalAws
 from tests.support import documents
+from tests.support.deployed import client, new_user
 from tests.support.team import Team
 
 
-def test_iam_refuses_who_has_no_permission(aws: LocalAws, strict: Team, certificates: Certificates) -> None:
-    def client(service: Any, key: str, secret: str) -> Any:
-        return boto3.client(
-            service,
-            endpoint_url=aws.endpoint,
-            region_name="us-east-1",
-            aws_access_key_id=key,
-            aws_secret_access_key=secret,
-            verify=str(certificates.ca),
-        )
-
-    iam = client("iam", "test", "test")
-    iam.create_user(UserName="nobody")
-    key = iam.create_access_key(UserName="nobody")["AccessKey"]
-    nobody = client("s3", key["AccessKeyId"], key["SecretAccessKey"])
+def test_iam_refuses_who_has_no_permission(aws: LocalAws, strict: Team) -> None:
+    nobody = client(aws, "s3", new_user(client(aws, "iam"), "nobody"))
     strict.put("states/guarded.tfstate", documents.state())
 
     with pytest.raises(ClientError) as reading:

@@ -26,11 +26,7 @@ output "colours" {
 
 def fruit(new_project: NewProject, team: Team, state: str) -> Project:
     """A project with an applied state."""
-    project = new_project(team, state, team.token("maintainer"))
-    project.write(main=FRUIT)
-    project.ok("init")
-    project.ok("apply", "-auto-approve")
-    return project
+    return new_project.applied(team, state, team.token("maintainer"), main=FRUIT)
 
 
 def test_an_apply_stores_what_the_client_sent_and_leaves_no_lock(
@@ -60,24 +56,14 @@ def test_an_apply_stores_what_the_client_sent_and_leaves_no_lock(
     }
 
 
-def test_a_second_plan_finds_no_changes_and_outputs_can_be_read(
-    strict: Team, state: str, new_project: NewProject
-) -> None:
-    project = fruit(new_project, strict, state)
-
-    unchanged = project.run("plan", "-detailed-exitcode")
-    outputs = json.loads(project.ok("output", "-json").out)
-
-    assert unchanged.code == 0, unchanged.text
-    assert outputs["colours"]["value"] == ["red", "green"]
-    assert len(strict.versions(state)) == 1
-    assert strict.lock(state) is None
-
-
 def test_a_plan_notices_a_change_and_saves_nothing_and_an_apply_saves_it(
     strict: Team, state: str, new_project: NewProject, roles: Roles
 ) -> None:
     project = fruit(new_project, strict, state)
+    other = new_project.ready(strict, state, strict.token("writer"), main=FRUIT)
+    for checkout in (project, other):
+        assert checkout.run("plan", "-detailed-exitcode").code == 0
+    assert json.loads(project.ok("output", "-json").out)["colours"]["value"] == ["red", "green"]
     project.write(main=FRUIT.replace("red", "yellow"))
     before = len(roles["strict", "backend"].requests_to_s3(state))
 
@@ -95,24 +81,9 @@ def test_a_plan_notices_a_change_and_saves_nothing_and_an_apply_saves_it(
     assert asked.count("GetObject .tfstate") in (2, 4)
     assert [one for one in asked if one != "GetObject .tfstate"] == [
         *("PutObject .tfstate.tflock", "GetObject .tfstate.tflock", "DeleteObject .tfstate.tflock"),
-        *(
-            "PutObject .tfstate.tflock",
-            "GetObject .tfstate.tflock",
-            "PutObject .tfstate",
-            "GetObject .tfstate.tflock",
-            "GetObject .tfstate.tflock",
-            "DeleteObject .tfstate.tflock",
-        ),
+        *("PutObject .tfstate.tflock", "GetObject .tfstate.tflock", "PutObject .tfstate"),
+        *("GetObject .tfstate.tflock", "GetObject .tfstate.tflock", "DeleteObject .tfstate.tflock"),
     ]
-
-
-def test_a_state_can_be_read_by_another_checkout(strict: Team, state: str, new_project: NewProject) -> None:
-    fruit(new_project, strict, state)
-    other = new_project(strict, state, strict.token("writer"))
-    other.write(main=FRUIT)
-    other.ok("init")
-
-    assert other.run("plan", "-detailed-exitcode").code == 0
 
 
 def test_list_move_and_remove_work_and_each_change_is_a_version(
@@ -123,138 +94,89 @@ def test_list_move_and_remove_work_and_each_change_is_a_version(
 
     project.ok("state", "mv", "terraform_data.apple", "terraform_data.quince")
     project.ok("state", "rm", "terraform_data.pear")
-
     assert project.ok("state", "list").out.split() == ["terraform_data.quince"]
-    versions = strict.versions(state)
-    assert [version.serial for version in versions] == sorted({version.serial for version in versions})
-    assert [len(json.loads(version.body)["resources"]) for version in versions] == [2, 2, 1]
-    assert strict.lock(state) is None
-
-
-def test_destroy_leaves_an_empty_state_and_the_history(
-    strict: Team, state: str, new_project: NewProject
-) -> None:
-    project = fruit(new_project, strict, state)
-
     project.ok("destroy", "-auto-approve")
 
-    before, after = strict.versions(state)[0], strict.versions(state)[-1]
-    assert len(json.loads(before.body)["resources"]) == 2
-    assert json.loads(after.body)["resources"] == []
-    assert after.serial > before.serial
+    versions = strict.versions(state)
+    assert [version.serial for version in versions] == sorted({version.serial for version in versions})
+    assert [len(json.loads(version.body)["resources"]) for version in versions] == [2, 2, 1, 0]
     assert strict.lock(state) is None
 
 
-def test_a_pulled_state_can_be_pushed_with_the_next_serial(
+def test_a_pulled_state_is_pushed_with_the_next_serial_and_an_older_or_another_one_only_by_force(
     strict: Team, state: str, new_project: NewProject
 ) -> None:
     project = fruit(new_project, strict, state)
+    [first] = strict.versions(state)
     pulled = project.pull()
-    [version] = strict.versions(state)
-    assert pulled == json.loads(version.body)
-
+    assert pulled == json.loads(first.body)
     pulled["serial"] += 1
     pulled["outputs"]["colours"]["value"] = ["blue"]
     pulled["outputs"]["colours"]["type"] = ["tuple", ["string"]]
-    (project.folder / "next.json").write_text(json.dumps(pulled))
-    project.ok("state", "push", "next.json")
 
+    def push(document: bytes, *options: str) -> list[str]:
+        (project.folder / "pushed.json").write_bytes(document)
+        return ["state", "push", *options, "pushed.json"]
+
+    project.ok(*push(json.dumps(pulled).encode()))
     pushed = project.pull()
     assert pushed["outputs"] == pulled["outputs"]
     # The client raises the serial once more where the content differs.
     assert pushed["serial"] >= pulled["serial"]
-    assert [version.serial for version in strict.versions(state)] == [version.serial, pushed["serial"]]
+    assert [version.serial for version in strict.versions(state)] == [first.serial, pushed["serial"]]
 
-
-def test_an_older_serial_is_pushed_only_by_force_and_the_version_before_stays(
-    strict: Team, state: str, new_project: NewProject
-) -> None:
-    project = fruit(new_project, strict, state)
-    (project.folder / "old.json").write_bytes(strict.versions(state)[0].body)
-    project.ok("state", "rm", "terraform_data.pear")
-    newer = strict.versions(state)[-1]
-
-    refusal = project.refused("state", "push", "old.json")
-    assert "serial" in refusal
-    assert strict.current(state) == newer.body
-
-    project.ok("state", "push", "-force", "old.json")
-
-    assert len(project.pull()["resources"]) == 2
-    assert newer.body in [version.body for version in strict.versions(state)]
-    assert strict.lock(state) is None
-
-
-def test_another_lineage_is_pushed_only_by_force(strict: Team, state: str, new_project: NewProject) -> None:
-    project = fruit(new_project, strict, state)
     other = documents.state(100, lineage="00000000-0000-4000-8000-000000000000")
-    (project.folder / "other.json").write_bytes(other)
-
-    assert "lineage" in project.refused("state", "push", "other.json")
-    project.ok("state", "push", "-force", "other.json")
-
-    assert project.pull()["lineage"] == "00000000-0000-4000-8000-000000000000"
+    for document, differs in ((first.body, "serial"), (other, "lineage")):
+        with strict.unchanged():
+            assert differs in project.refused(*push(document))
+        project.ok(*push(document, "-force"))
+        for same in ("resources", "lineage"):
+            assert project.pull()[same] == json.loads(document)[same]
+    assert len(strict.versions(state)) == 4
+    assert strict.lock(state) is None
 
 
 # --- moving in and out ---------------------------------------------------------------------------
 
 
-def test_a_local_state_moves_in_and_out_again(strict: Team, state: str, new_project: NewProject) -> None:
-    project = new_project(strict, None, strict.token("maintainer"))
-    project.write(main=FRUIT)
-    project.ok("init")
-    project.ok("apply", "-auto-approve")
+def test_a_state_moves_in_from_a_name_to_another_and_out_again(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    project = new_project.applied(strict, None, strict.token("maintainer"), main=FRUIT)
     local = json.loads((project.folder / "terraform.tfstate").read_text())
 
-    project.write(backend=backend(strict, state))
-    project.ok("init", "-migrate-state", "-force-copy")
-
-    moved = json.loads(strict.current(state) or b"")
-    assert moved["resources"] == local["resources"]
-    assert moved["outputs"] == local["outputs"]
-    assert strict.lock(state) is None
-    assert project.run("plan", "-detailed-exitcode").code == 0
+    for name in (state, f"{state}/moved"):
+        project.write(backend=backend(strict, name))
+        project.ok("init", "-migrate-state", "-force-copy")
+        moved = json.loads(strict.current(name) or b"")
+        assert (moved["resources"], moved["outputs"]) == (local["resources"], local["outputs"])
+        assert strict.lock(name) is None
+        assert project.run("plan", "-detailed-exitcode").code == 0
 
     (project.folder / "backend.tf").unlink()
-    project.ok("init", "-migrate-state", "-force-copy")
-
-    back = json.loads((project.folder / "terraform.tfstate").read_text())
-    assert back["resources"] == local["resources"]
-    assert project.run("plan", "-detailed-exitcode").code == 0
-    assert json.loads(strict.current(state) or b"") == moved
-    assert strict.lock(state) is None
+    with strict.unchanged():
+        project.ok("init", "-migrate-state", "-force-copy")
+        back = json.loads((project.folder / "terraform.tfstate").read_text())
+        assert back["resources"] == local["resources"]
+        assert project.run("plan", "-detailed-exitcode").code == 0
 
 
 def test_a_local_state_moves_onto_one_that_exists_whose_version_stays(
     strict: Team, state: str, new_project: NewProject
 ) -> None:
-    fruit(new_project, strict, state)
-    before = strict.current(state)
-    project = new_project(strict, None, strict.token("maintainer"))
-    project.write(main='resource "terraform_data" "nut" {}\n')
-    project.ok("init")
-    project.ok("apply", "-auto-approve")
+    strict.write(state, documents.state())
+    project = new_project.applied(
+        strict, None, strict.token("maintainer"), main='resource "terraform_data" "nut" {}\n'
+    )
     local = json.loads((project.folder / "terraform.tfstate").read_text())
-    assert local["lineage"] != json.loads(before or b"")["lineage"]
+    assert local["lineage"] != documents.LINEAGE
 
     project.write(backend=backend(strict, state))
     project.ok("init", "-migrate-state", "-force-copy")
 
     assert project.ok("state", "list").out.split() == ["terraform_data.nut"]
-    assert strict.versions(state)[0].body == before
+    assert strict.versions(state)[0].body == documents.state()
     assert strict.lock(state) is None
-
-
-def test_a_state_moves_from_one_name_to_another(strict: Team, state: str, new_project: NewProject) -> None:
-    project = fruit(new_project, strict, state)
-
-    project.write(backend=backend(strict, f"{state}/moved"))
-    project.ok("init", "-migrate-state", "-force-copy")
-
-    old, new = json.loads(strict.current(state) or b""), json.loads(strict.current(f"{state}/moved") or b"")
-    assert new["resources"] == old["resources"]
-    assert strict.lock(state) is None
-    assert strict.lock(f"{state}/moved") is None
 
 
 # --- reading another's state ---------------------------------------------------------------------
@@ -264,13 +186,11 @@ def test_remote_state_reads_the_outputs_of_another_configuration_with_every_role
     strict: Team, state: str, new_project: NewProject
 ) -> None:
     fruit(new_project, strict, state)
+    reads = reads_output(strict, state, "colours")
 
     with strict.gateway.recording() as exchanges:
         for role in Role:
-            reader = new_project(strict, None, strict.token(role))
-            reader.write(main=reads_output(strict, state, "colours"))
-            reader.ok("init")
-            reader.ok("apply", "-auto-approve")
+            reader = new_project.applied(strict, None, strict.token(role), main=reads)
             assert json.loads(reader.ok("output", "-json").out)["colours"]["value"] == ["red", "green"]
 
     assert len(exchanges) >= len(Role)
@@ -279,49 +199,23 @@ def test_remote_state_reads_the_outputs_of_another_configuration_with_every_role
         assert b"resources" not in exchange.answer
 
 
-def test_a_reader_plans_without_a_lock(strict: Team, state: str, new_project: NewProject) -> None:
+def test_a_reader_plans_without_a_lock_and_can_neither_lock_nor_write(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
     fruit(new_project, strict, state)
-    reader = new_project(strict, state, strict.token("reader"))
-    reader.write(main=FRUIT)
-    reader.ok("init")
+    reader = new_project.ready(strict, state, strict.token("reader"), main=FRUIT)
 
-    with strict.gateway.recording() as exchanges:
-        plan = reader.run("plan", "-lock=false", "-detailed-exitcode")
-
-    assert plan.code == 0, plan.text
-    assert {exchange.method for exchange in exchanges} == {"GET"}
-
-
-def test_a_reader_can_neither_lock_nor_write(strict: Team, state: str, new_project: NewProject) -> None:
-    fruit(new_project, strict, state)
-    before = strict.versions(state)
-    reader = new_project(strict, state, strict.token("reader"))
-    reader.write(main=FRUIT.replace("red", "yellow"))
-    reader.ok("init")
-
-    assert "invalid auth" in reader.refused("apply", "-auto-approve")
-    assert "403" in reader.refused("apply", "-auto-approve", "-lock=false")
-
-    assert strict.versions(state) == before
+    with strict.unchanged():
+        with strict.gateway.recording() as exchanges:
+            plan = reader.run("plan", "-lock=false", "-detailed-exitcode")
+        assert plan.code == 0, plan.text
+        assert {exchange.method for exchange in exchanges} == {"GET"}
+        reader.write(main=FRUIT.replace("red", "yellow"))
+        assert "invalid auth" in reader.refused("apply", "-auto-approve")
+        assert "403" in reader.refused("apply", "-auto-approve", "-lock=false")
 
 
 # --- addresses -----------------------------------------------------------------------------------
-
-
-def test_a_block_that_unlocks_by_delete_still_works(
-    strict: Team, state: str, new_project: NewProject
-) -> None:
-    project = new_project(strict, state, strict.token("maintainer"))
-    block = backend(strict, state)
-    project.write(main=FRUIT, backend=block.replace("/unlocks/", "/locks/").replace('"POST"', '"DELETE"'))
-
-    with strict.gateway.recording() as exchanges:
-        project.ok("init")
-        project.ok("apply", "-auto-approve")
-
-    assert [exchange.status for exchange in exchanges if exchange.method == "DELETE"] == [200]
-    assert len([exchange for exchange in exchanges if exchange.method == "POST"]) == 1
-    assert strict.lock(state) is None
 
 
 def test_a_stale_address_in_the_environment_does_not_move_a_checkout(

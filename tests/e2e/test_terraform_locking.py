@@ -13,18 +13,13 @@ from tests.support.waiting import wait_until
 
 def project_that_waits(new_project: NewProject, team: Team, state: str) -> Project:
     """A project whose apply lasts until the test lets it go on."""
-    project = new_project(team, state, team.token("maintainer"))
-    project.write(main=WAITS)
-    project.ok("init")
-    return project
+    return new_project.ready(team, state, team.token("maintainer"), main=WAITS)
 
 
 def second_project(new_project: NewProject, team: Team, state: str) -> Project:
     """Another checkout that adds a resource to the same state."""
-    project = new_project(team, state, team.token("writer"))
-    project.write(main='resource "terraform_data" "second" {}\n')
-    project.ok("init")
-    return project
+    second = 'resource "terraform_data" "second" {}\n'
+    return new_project.ready(team, state, team.token("writer"), main=second)
 
 
 def wait_until_force_unlock_may_remove(team: Team, state: str) -> None:
@@ -40,10 +35,11 @@ def wait_until_force_unlock_may_remove(team: Team, state: str) -> None:
     )
 
 
-def test_while_an_apply_is_under_way_another_apply_or_plan_is_refused_and_told_who_holds_the_lock(
+def test_while_an_apply_is_under_way_another_is_refused_or_waits_and_builds_on_it(
     strict: Team, state: str, new_project: NewProject
 ) -> None:
     first, second = project_that_waits(new_project, strict, state), second_project(new_project, strict, state)
+    second.write(waits='resource "terraform_data" "waits" {}\n')
 
     with first.applying() as apply:
         held = strict.lock(state)
@@ -61,32 +57,14 @@ def test_while_an_apply_is_under_way_another_apply_or_plan_is_refused_and_told_w
         shown = "OperationTypeApply" if client.version >= since else "OperationTypePlan"  # the holder's
         assert f"Operation: {shown}" in refusal
         assert second.run("plan", "-lock=false", "-detailed-exitcode").code == 2
-        first.proceed()
-        assert apply.wait().code == 0
-
-    assert first.ok("state", "list").out.split() == ["terraform_data.waits"]
-    assert strict.lock(state) is None
-    second.ok("apply", "-auto-approve")
-
-
-def test_with_a_lock_timeout_the_second_apply_waits_and_builds_on_the_first(
-    strict: Team, state: str, new_project: NewProject
-) -> None:
-    first, second = project_that_waits(new_project, strict, state), second_project(new_project, strict, state)
-    second.write(waits='resource "terraform_data" "waits" {}\n')
-
-    with first.applying() as apply, strict.gateway.recording() as exchanges:
-        waiting = second.start("apply", "-auto-approve", "-lock-timeout=60s")
-        try:
-            wait_until(
-                lambda: any(exchange.status == 423 for exchange in exchanges), "the second apply met the lock"
-            )
+        with (
+            strict.gateway.recording() as exchanges,
+            second.start("apply", "-auto-approve", "-lock-timeout=60s") as waiting,
+        ):
+            wait_until(lambda: any(each.status == 423 for each in exchanges), "it has met the lock")
             first.proceed()
             assert apply.wait().code == 0
             done = waiting.wait()
-        finally:
-            if waiting.process.poll() is None:
-                waiting.kill()
         assert done.code == 0, done.text
 
     assert second.ok("state", "list").out.split() == ["terraform_data.second", "terraform_data.waits"]
@@ -99,10 +77,8 @@ def test_with_a_lock_timeout_the_second_apply_waits_and_builds_on_the_first(
 def test_the_lock_of_a_killed_apply_stays_until_it_is_forced_and_its_late_write_is_refused(
     strict: Team, state: str, new_project: NewProject
 ) -> None:
-    killed, second = (
-        project_that_waits(new_project, strict, state),
-        second_project(new_project, strict, state),
-    )
+    second = second_project(new_project, strict, state)
+    killed = project_that_waits(new_project, strict, state)
     second.ok("apply", "-auto-approve")
     with killed.applying() as apply:
         held = strict.lock(state)
@@ -113,8 +89,7 @@ def test_the_lock_of_a_killed_apply_stays_until_it_is_forced_and_its_late_write_
     refusal = second.refused("apply", "-auto-approve", "-replace=terraform_data.second")
     assert held["ID"] in refusal
 
-    maintainer = new_project(strict, state, strict.token("maintainer"))
-    maintainer.ok("init")
+    maintainer = new_project.ready(strict, state, strict.token("maintainer"))
     wait_until_force_unlock_may_remove(strict, state)
     maintainer.ok("force-unlock", "-force", held["ID"])
     assert strict.lock(state) is None
@@ -137,20 +112,15 @@ def test_a_write_that_arrives_after_its_client_was_killed_and_its_lock_forced_is
     killed.ok("apply", "-auto-approve")
 
     with strict.gateway.recording() as exchanges, strict.gateway.holding_writes() as write:
-        apply = killed.start("apply", "-auto-approve", "-replace=terraform_data.second")
-        try:
+        with killed.start("apply", "-auto-approve", "-replace=terraform_data.second"):
             assert write.arrived.wait(30)
-        finally:
-            apply.kill()
         held = strict.lock(state)
         assert held is not None
         wait_until_force_unlock_may_remove(strict, state)
-        maintainer = new_project(strict, state, strict.token("maintainer"))
-        maintainer.ok("init")
+        maintainer = new_project.ready(strict, state, strict.token("maintainer"))
         maintainer.ok("force-unlock", "-force", held["ID"])
         # The next holder is at work when the write arrives.
-        taken = documents.lock_info()
-        assert strict.client("writer").lock(state, taken).status == 200
+        taken = strict.locked(state)
         before = strict.versions(state)
         write.released.set()
         assert write.passed.wait(30)
@@ -166,10 +136,8 @@ def test_a_write_that_arrives_after_its_client_was_killed_and_its_lock_forced_is
 def test_force_unlock_removes_a_lock_that_was_just_taken_only_if_the_client_names_it(
     strict: Team, state: str, new_project: NewProject
 ) -> None:
-    project = new_project(strict, state, strict.token("maintainer"))
-    project.ok("init")
-    info = documents.lock_info()
-    assert strict.client("writer").lock(state, info).status == 200
+    project = new_project.ready(strict, state, strict.token("maintainer"))
+    info = strict.locked(state)
 
     done = project.run("force-unlock", "-force", documents.lock_id(info))
 
@@ -185,8 +153,7 @@ def test_force_unlock_removes_a_lock_that_was_just_taken_only_if_the_client_name
 
 def test_a_writer_cannot_force_anothers_lock(strict: Team, state: str, new_project: NewProject) -> None:
     project = second_project(new_project, strict, state)
-    info = documents.lock_info()
-    assert strict.client("maintainer").lock(state, info).status == 200
+    info = strict.locked(state, "maintainer")
 
     assert "403" in project.refused("force-unlock", "-force", documents.lock_id(info))
 
@@ -196,10 +163,8 @@ def test_a_writer_cannot_force_anothers_lock(strict: Team, state: str, new_proje
 def test_where_a_gateway_refuses_chunks_a_request_by_hand_frees_the_lock(
     strict: Team, state: str, new_project: NewProject
 ) -> None:
-    project = new_project(strict, state, strict.token("maintainer"))
-    project.ok("init")
-    info = documents.lock_info()
-    assert strict.client("writer").lock(state, info).status == 200
+    project = new_project.ready(strict, state, strict.token("maintainer"))
+    info = strict.locked(state)
 
     client = project.terraform.client
     if client.product is Product.TERRAFORM or client.version < (1, 8, 0):
@@ -213,18 +178,19 @@ def test_where_a_gateway_refuses_chunks_a_request_by_hand_frees_the_lock(
     assert strict.lock(state) is None
 
 
-def test_a_block_that_unlocks_by_delete_forces_a_lock_through_any_gateway(
+def test_a_block_that_unlocks_by_delete_releases_and_forces_a_lock_through_any_gateway(
     strict: Team, state: str, new_project: NewProject
 ) -> None:
-    project = new_project(strict, state, strict.token("maintainer"))
-    block = backend(strict, state)
-    project.write(backend=block.replace("/unlocks/", "/locks/").replace('"POST"', '"DELETE"'))
-    project.ok("init")
-    assert strict.client("writer").lock(state, documents.lock_info()).status == 200
-    held = strict.lock(state)
-    assert held is not None
-    wait_until_force_unlock_may_remove(strict, state)
+    block = backend(strict, state).replace("/unlocks/", "/locks/").replace('"POST"', '"DELETE"')
+    fruit = 'resource "terraform_data" "apple" {}\n'
+    with strict.gateway.recording() as exchanges:
+        project = new_project.applied(strict, None, strict.token("maintainer"), main=fruit, backend=block)
 
-    project.ok("force-unlock", "-force", held["ID"])
+    assert [exchange.status for exchange in exchanges if exchange.method == "DELETE"] == [200]
+    assert len([exchange for exchange in exchanges if exchange.method == "POST"]) == 1
+    assert strict.lock(state) is None
+    held = documents.lock_id(strict.locked(state))
+    wait_until_force_unlock_may_remove(strict, state)
+    project.ok("force-unlock", "-force", held)
 
     assert strict.lock(state) is None

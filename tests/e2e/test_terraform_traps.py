@@ -1,7 +1,5 @@
-"""Mistakes after which a plan must not want to create what exists, and the unlock that needs no DELETE."""
+"""Mistakes after which a plan must not want to create what exists, nor an apply write without a lock."""
 
-from tests.e2e.test_terraform_locking import wait_until_force_unlock_may_remove
-from tests.support import documents
 from tests.support.project import NewProject, Project
 from tests.support.team import Team
 
@@ -12,17 +10,7 @@ terraform {
 
 resource "terraform_data" "subnet" {}
 """
-
-
-def project_with_addresses_of_its_environment(
-    new_project: NewProject, team: Team, state: str, role: str
-) -> Project:
-    """A project whose backend block is empty, as with `holdfast backend-config --env`."""
-    project = new_project(team, None, team.token(role))
-    project.write(main=MAIN)
-    project.environment.update(addresses(team, state))
-    project.ok("init")
-    return project
+"""The backend block is empty, as with `holdfast backend-config --env`."""
 
 
 def addresses(team: Team, state: str) -> dict[str, str]:
@@ -47,7 +35,9 @@ def refused_plan(project: Project, **environment: str) -> str:
 def test_a_plan_that_cannot_see_the_state_fails_and_does_not_want_to_create_it_anew(
     strict: Team, state: str, new_project: NewProject
 ) -> None:
-    project = project_with_addresses_of_its_environment(new_project, strict, state, "writer")
+    project = new_project(strict, None, strict.token("writer"), main=MAIN)
+    project.environment.update(addresses(strict, state))
+    project.ok("init")
     project.ok("apply", "-auto-approve")
     base, outputs = strict.gateway.address, strict.token("outputs")
 
@@ -58,34 +48,7 @@ def test_a_plan_that_cannot_see_the_state_fails_and_does_not_want_to_create_it_a
     no_credentials = {"TF_HTTP_USERNAME": "", "TF_HTTP_PASSWORD": ""}
     wrong = f"{base}/stats/{state}"
     assert "requires auth" in refused_plan(project, TF_HTTP_ADDRESS=wrong, **no_credentials)
+    with strict.unchanged():
+        assert "400" in project.refused("apply", "-auto-approve", TF_HTTP_LOCK_ADDRESS=f"{base}/lock/x")
     strict.put(f"states/{state}.tfstate", b"")
     assert "409" in refused_plan(project)
-
-
-def test_a_wrong_path_cannot_lock_either(strict: Team, state: str, new_project: NewProject) -> None:
-    project = project_with_addresses_of_its_environment(new_project, strict, state, "writer")
-
-    with strict.unchanged():
-        said = project.refused(
-            "apply", "-auto-approve", TF_HTTP_LOCK_ADDRESS=f"{strict.gateway.address}/lock/x"
-        )
-
-    assert "400" in said
-
-
-def test_a_run_and_a_force_unlock_work_with_an_unlock_by_post(
-    strict: Team, state: str, new_project: NewProject
-) -> None:
-    project = project_with_addresses_of_its_environment(new_project, strict, state, "maintainer")
-
-    with strict.gateway.recording() as exchanges, strict.gateway.dropping_delete_bodies():
-        project.ok("apply", "-auto-approve")
-
-    [unlock] = [each for each in exchanges if each.target == f"/unlocks/{state}"]
-    assert (unlock.method, unlock.status) == ("POST", 200)
-    assert strict.lock(state) is None
-    info = documents.lock_info()
-    assert strict.client("writer").lock(state, info).status == 200
-    wait_until_force_unlock_may_remove(strict, state)
-    project.ok("force-unlock", "-force", documents.lock_id(info))
-    assert strict.lock(state) is None

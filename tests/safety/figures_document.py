@@ -1,4 +1,4 @@
-"""The figures of the long run: `tests/safety/figures.json`, and the paragraph that `safety.md` has of them."""
+"""The figures of the long run: `tests/safety/figures.json`, and their paragraph in `safety.md`."""
 
 import json
 import textwrap

@@ -1,11 +1,9 @@
 """The `holdfast` command as an operator, a CI job or a person at a terminal runs it."""
 
-import json
 import os
 import re
 import subprocess
 from collections.abc import Mapping
-from typing import Any
 
 from tests.support.http_client import Credentials
 from tests.support.team import HOLDFAST, Team
@@ -37,16 +35,6 @@ def holdfast(team: Team, *arguments: str, environment: Mapping[str, str] | None 
     done = run(team, *arguments, environment=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def as_json(team: Team, *arguments: str) -> Any:
-    return json.loads(holdfast(team, *arguments, "--json"))
-
-
-def new_token(team: Team, role: str, *scope: str) -> Credentials:
-    patterns = [argument for pattern in scope for argument in ("--scope", pattern)]
-    made = as_json(team, "token", "create", "--role", role, *patterns)
-    return Credentials(made["id"], made["secret"])
 
 
 def login(

@@ -10,8 +10,8 @@ from typing import Any, Final
 from holdfast.access import Role
 from holdfast.identity import tokens, trust
 from holdfast.identity.tokens import Token
-from holdfast.identity.trust import AwsTrust, OidcTrust
-from tests.support.aws_caller import trust_records
+from holdfast.identity.trust import OidcTrust
+from tests.support.aws_caller import AwsCaller, assume, trust_records
 from tests.support.http_client import Client, Credentials, Response
 from tests.support.oidc import AUDIENCE, NETWORK, Issuer
 from tests.support.team import Team
@@ -23,11 +23,7 @@ _NAMES = count(1)
 
 
 def new_token(
-    team: Team,
-    role: Role = Role.WRITER,
-    *scope: str,
-    created: datetime | None = None,
-    expires: datetime | None = None,
+    team: Team, role: Role = Role.WRITER, *scope: str, expires: datetime | None = None
 ) -> tuple[Token, Credentials]:
     """Store a token that nobody has used, so that API Gateway has nothing cached for it."""
     token, secret = tokens.create(
@@ -35,43 +31,41 @@ def new_token(
         scope or ("*",),
         description="",
         created_by="a test",
-        now=created or datetime.now(UTC),
+        now=datetime.now(UTC),
         expires=expires,
     )
-    put_token(team, token)
+    team.put(token.key, token.to_json())
     return token, Credentials(token.id, secret)
 
 
-def put_token(team: Team, token: Token) -> None:
-    team.put(token.key, token.to_json())
-
-
 def add_oidc_trust(
-    team: Team,
-    issuer: Issuer,
-    *scope: str,
-    role: Role = Role.WRITER,
-    claims: Mapping[str, str] = NETWORK,
-    audience: str = AUDIENCE,
-    name: str | None = None,
+    team: Team, issuer: Issuer, *scope: str, claims: Mapping[str, str] = NETWORK, name: str | None = None
 ) -> OidcTrust:
-    """Add a trust record for an issuer, with every state as its scope unless told otherwise."""
+    """Add a trust record for writers with tokens of an issuer."""
     record = trust.new_oidc(
         name or f"ci-{next(_NAMES)}",
         issuer=issuer.address,
-        audience=audience,
+        audience=AUDIENCE,
         claims=claims,
-        **_of_a_test(role, scope),
+        **_of_a_test(Role.WRITER, scope),
     )
     team.put(trust.KEY, trust_records(team).added(record).to_json())
     return record
 
 
-def add_aws_trust(team: Team, aws_role: str, *scope: str, role: Role = Role.WRITER) -> AwsTrust:
-    """Add a trust record for an IAM role of the account."""
-    record = trust.new_aws(f"people-{next(_NAMES)}", aws_role=aws_role, **_of_a_test(role, scope))
-    team.put(trust.KEY, trust_records(team).added(record).to_json())
-    return record
+def add_aws_trust(team: Team, aws_role: str, *scope: str, role: Role = Role.WRITER) -> None:
+    """Add a trust record, of the same name, for an IAM role of the account, unless it has one."""
+    records = trust_records(team)
+    if records.for_aws_role(aws_role) is None:
+        record = trust.new_aws(aws_role, aws_role=aws_role, **_of_a_test(role, scope))
+        team.put(trust.KEY, records.added(record).to_json())
+
+
+def trust_role(team: Team, name: str) -> AwsCaller:
+    """Be somebody with an IAM role that a team trusts to do everything to every state."""
+    caller = assume(team, name)
+    add_aws_trust(team, caller.role_name, role=Role.MAINTAINER)
+    return caller
 
 
 def remove_trust(team: Team, name: str) -> None:

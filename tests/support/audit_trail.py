@@ -8,24 +8,20 @@ from tests.support.aws_caller import aws_client
 from tests.support.team import Team
 
 
-def audit_group(team: Team) -> str:
-    return f"/holdfast/{team.name}/audit"
-
-
 def events(team: Team) -> list[dict[str, Any]]:
     """Return all events so far, oldest first."""
     pages = aws_client(team, "logs").get_paginator("filter_log_events")
     found = [
         json.loads(event["message"])
-        for page in pages.paginate(logGroupName=audit_group(team))
+        for page in pages.paginate(logGroupName=f"/holdfast/{team.name}/audit")
         for event in page["events"]
     ]
     return sorted(found, key=lambda event: str(event["time"]))
 
 
-def wait_for_events(team: Team, count: int, *, seconds: float = 60, **fields: str) -> list[dict[str, Any]]:
+def wait_for_events(team: Team, count: int, **fields: str) -> list[dict[str, Any]]:
     """Wait until so many events have these fields, and return them; in the end return what there is."""
-    ends = time.monotonic() + seconds
+    ends = time.monotonic() + 60
     while True:
         found = [event for event in events(team) if fields.items() <= event.items()]
         if len(found) >= count or time.monotonic() > ends:

@@ -1,10 +1,8 @@
 """Somebody in the team's AWS account, with an IAM role or without, who asks for a session."""
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -13,10 +11,10 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as AwsCredentials
 
-from holdfast.access import Role
 from holdfast.identity import trust
 from local_aws.server import ACCOUNT, REGION
 from tests.support import http_client
+from tests.support.deployed import new_user, policy
 from tests.support.http_client import Client, Response
 from tests.support.team import Team
 
@@ -37,21 +35,24 @@ class AwsCaller:
     credentials: AwsCredentials
 
     def ask_for_session(
-        self,
-        team: Team,
-        body: bytes = b"",
-        *,
-        method: str = "POST",
-        query: str = "",
-        headers: Mapping[str, str] | None = None,
+        self, team: Team, body: bytes = b"", *, query: str = "", headers: Mapping[str, str] | None = None
     ) -> Response:
         """`POST /sessions/aws`, signed, at the API itself: a signature holds for one host name alone."""
         path = PATH + query
-        request = AWSRequest(method, team.direct_address + path, data=body, headers=dict(headers or {}))
+        request = AWSRequest("POST", team.direct_address + path, data=body, headers=dict(headers or {}))
         SigV4Auth(self.credentials, "execute-api", REGION).add_auth(request)
         return Client(team.direct_address, team.tls, None).request(
-            method, path, body, {name: str(value) for name, value in request.headers.items()}
+            "POST", path, body, {name: str(value) for name, value in request.headers.items()}
         )
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables with which a command signs as this caller."""
+        return {
+            "AWS_ACCESS_KEY_ID": self.credentials.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.credentials.secret_key,
+            "AWS_SESSION_TOKEN": self.credentials.token or "",
+        }
 
     def session(self, team: Team) -> http_client.Credentials:
         """A new session with a team that trusts the role."""
@@ -68,8 +69,8 @@ def assume(team: Team, name: str, *, session: str = "ada", path: str = "/") -> A
     root = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
     trusting = {"Effect": "Allow", "Principal": root, "Action": "sts:AssumeRole"}
     with suppress(iam.exceptions.EntityAlreadyExistsException):
-        iam.create_role(RoleName=role_name, Path=path, AssumeRolePolicyDocument=_policy(trusting))
-    iam.put_role_policy(RoleName=role_name, PolicyName="apis", PolicyDocument=_policy(_MAY_USE_APIS))
+        iam.create_role(RoleName=role_name, Path=path, AssumeRolePolicyDocument=policy(trusting))
+    iam.put_role_policy(RoleName=role_name, PolicyName="apis", PolicyDocument=policy(_MAY_USE_APIS))
     arn = f"arn:aws:iam::{ACCOUNT}:role{path}{role_name}"
     assumed = sts.assume_role(RoleArn=arn, RoleSessionName=session)
     made = assumed["Credentials"]
@@ -79,11 +80,9 @@ def assume(team: Team, name: str, *, session: str = "ada", path: str = "/") -> A
 
 def user(team: Team, name: str) -> AwsCaller:
     """Be a new IAM user who may use every API of the account."""
-    iam = aws_client(team, "iam")
     user_name = f"{PREFIX}{name}"
-    arn = iam.create_user(UserName=user_name)["User"]["Arn"]
-    iam.put_user_policy(UserName=user_name, PolicyName="apis", PolicyDocument=_policy(_MAY_USE_APIS))
-    made = iam.create_access_key(UserName=user_name)["AccessKey"]
+    made = new_user(aws_client(team, "iam"), user_name, _MAY_USE_APIS)
+    arn = f"arn:aws:iam::{ACCOUNT}:user/{user_name}"
     return AwsCaller("", arn, AwsCredentials(made["AccessKeyId"], made["SecretAccessKey"]))
 
 
@@ -98,24 +97,6 @@ def ask_unsigned(
 ) -> Response:
     """`POST /sessions/aws` with these headers and no other, through the gateway."""
     return Client(team.gateway.address, team.tls, None).request("POST", PATH + query, body, headers)
-
-
-def trust_role(team: Team, name: str, role: Role = Role.MAINTAINER) -> AwsCaller:
-    """As `assume`, with a trust record that lets the role's bearers do something to every state."""
-    caller = assume(team, name)
-    records = trust_records(team)
-    if records.for_aws_role(caller.role_name) is None:
-        record = trust.new_aws(
-            name,
-            aws_role=caller.role_name,
-            role=role,
-            scope=["*"],
-            description="",
-            created_by="a test",
-            now=datetime.now(UTC),
-        )
-        team.put(trust.KEY, records.added(record).to_json())
-    return caller
 
 
 def trust_records(team: Team) -> trust.Records:
@@ -134,7 +115,3 @@ def aws_client(team: Team, service: str) -> Any:
     return session.client(
         service, endpoint_url=environment["AWS_ENDPOINT_URL"], verify=environment.get("AWS_CA_BUNDLE")
     )
-
-
-def _policy(statement: dict[str, Any]) -> str:
-    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})

@@ -149,7 +149,7 @@ def answer_size(status: int, headers: Mapping[str, str], body: bytes) -> int:
 class AwsGateway:
     """The proxy: `https://127.0.0.1:<port>/<path>` goes to `<upstream>/<path>`.
 
-    A `port` of 0 is any free one. `upstream` has no trailing slash; `ca` is the authority of its certificate.
+    `upstream` has no trailing slash; `ca` is the authority of its certificate.
     `cert` is certificate and key files to serve TLS with, None for plain HTTP.
 
     Attributes:
@@ -165,7 +165,6 @@ class AwsGateway:
         self,
         upstream: str,
         *,
-        port: int = 0,
         cert: tuple[Path, Path] | None = None,
         ca: Path | None = None,
     ) -> None:
@@ -180,7 +179,7 @@ class AwsGateway:
         self._recordings: list[list[Exchange]] = []
         self._held: list[Held] = []
         self._lock = Lock()
-        self._server = _Server(self, port, cert)
+        self._server = _Server(self, cert)
         self._thread = Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         scheme = "https" if cert else "http"
         self.address = f"{scheme}://127.0.0.1:{self._server.server_port}"
@@ -226,6 +225,9 @@ class AwsGateway:
 
     def dropping_delete_bodies(self) -> contextlib.AbstractContextManager[None]:
         return self._meanwhile(drops_delete_bodies=True)
+
+    def renaming_headers(self, *, renames: bool) -> contextlib.AbstractContextManager[None]:
+        return self._meanwhile(renames_headers=renames)
 
     def refusing_chunks(self) -> contextlib.AbstractContextManager[None]:
         return self._meanwhile(refuses_chunks=True)
@@ -309,8 +311,8 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
     daemon_threads = True
 
-    def __init__(self, gateway: AwsGateway, port: int, cert: tuple[Path, Path] | None) -> None:
-        super().__init__(("127.0.0.1", port), _Handler)
+    def __init__(self, gateway: AwsGateway, cert: tuple[Path, Path] | None) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
         self.gateway = gateway
         if cert:
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

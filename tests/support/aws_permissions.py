@@ -53,33 +53,16 @@ class Call:
     def noted(cls, line: Mapping[str, Any]) -> "Call":
         """Read a call as the local AWS notes it."""
         bucket, _, key = line["path"].removeprefix("/").partition("/")
+        rest = (frozenset(line["query"]), line["headers"], line["status"], line["time"])
         if target := line["headers"].get("x-amz-target"):
-            return cls(
-                target.rpartition(".")[2],
-                query=frozenset(line["query"]),
-                headers=line["headers"],
-                status=line["status"],
-                time=line["time"],
-            )
+            return cls(target.rpartition(".")[2], "", "", *rest)
         operation = _OPERATIONS.get(line["method"], line["method"]) if key else _listing(line)
         if line["service"] != "s3" or not operation:
             return cls(f"{line['service']}: {line['method']} {line['path']}")
-        return cls(
-            operation,
-            bucket,
-            key,
-            frozenset(line["query"]),
-            line["headers"],
-            line["status"],
-            line["time"],
-        )
+        return cls(operation, bucket, key, *rest)
 
 
-_OPERATIONS: Final = {
-    "GET": "GetObject",
-    "PUT": "PutObject",
-    "DELETE": "DeleteObject",
-}
+_OPERATIONS: Final = {"GET": "GetObject", "PUT": "PutObject", "DELETE": "DeleteObject"}
 
 
 def _listing(line: Mapping[str, Any]) -> str:

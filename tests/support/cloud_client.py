@@ -72,13 +72,9 @@ class CloudClient:
         assert found.status == 200, found
         return _id(found)
 
-    def create(self, state: str, *tags: str) -> Response:
+    def create(self, state: str) -> Response:
         organization, workspace = place(state)
-        data: dict[str, Any] = {"type": "workspaces", "attributes": {"name": workspace}}
-        if tags:
-            data["relationships"] = {
-                "tags": {"data": [{"type": "tags", "attributes": {"name": tag}} for tag in tags]}
-            }
+        data = {"type": "workspaces", "attributes": {"name": workspace}}
         return self.call("POST", f"organizations/{quote(organization)}/workspaces", {"data": data})
 
     def delete(self, state: str) -> Response:
@@ -141,9 +137,9 @@ class CloudClient:
         """`GET` the state version that `announce` answered, which writes what was uploaded."""
         return self.call("GET", f"state-versions/{_id(announced)}")
 
-    def write(self, workspace: str, body: bytes, **changes: object) -> Response:
+    def write(self, workspace: str, body: bytes) -> Response:
         """Announce, upload and commit a document; return the answer that decided."""
-        announced = self.announce(workspace, body, **changes)
+        announced = self.announce(workspace, body)
         if announced.status >= 300:
             return announced
         statuses = self.upload(announced, body, b"{}")

@@ -1,10 +1,10 @@
 """What a deployed team's template says about its roles, with every reference resolved."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -41,6 +41,20 @@ def client(aws: LocalAws, service: str, credentials: Credentials = ROOT, config:
         verify=str(aws.tls.ca) if aws.tls else None,
         config=config,
     )
+
+
+def policy(*statements: Mapping[str, Any]) -> str:
+    """A policy's document."""
+    return json.dumps({"Version": "2012-10-17", "Statement": statements})
+
+
+def new_user(iam: Any, name: str, *statements: Mapping[str, Any]) -> Credentials:
+    """Make an IAM user whom these statements allow something, and return an access key."""
+    iam.create_user(UserName=name)
+    if statements:
+        iam.put_user_policy(UserName=name, PolicyName="of-a-test", PolicyDocument=policy(*statements))
+    key: Credentials = iam.create_access_key(UserName=name)["AccessKey"]
+    return key
 
 
 def function_name(aws: LocalAws, stack: str, name: str) -> str:
@@ -85,8 +99,7 @@ class DeployedRole:
 
     `name` is the role's in IAM. `principal` is the ARN of the function's session, which its requests are
     signed as; `by_hand` is that of a session that a test makes with this role. `key_policy` is of the key
-    that encrypts the bucket; empty where S3 manages the keys. `audit_group` is the log group of the team's
-    audit trail.
+    that encrypts the bucket; empty where S3 manages the keys.
     """
 
     def __init__(self, aws: LocalAws, stack: "Stack", function: str) -> None:
@@ -109,13 +122,12 @@ class DeployedRole:
         self.key_policy = stack.key_policy
         log_group = stack.resolve(properties["LoggingConfig"]["LogGroup"])
         groups = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group"
-        self.audit_group = stack.physical_ids["Audit"]
         self.reach = Reach(
             stack.bucket,
             stack.key_arn,
             f"{groups}:{log_group}:*",
             REGION,
-            f"{groups}:{self.audit_group}:*",
+            f"{groups}:{stack.physical_ids['Audit']}:*",
             stack.physical_ids["StagingBucket"],
         )
 
@@ -136,8 +148,8 @@ class DeployedRole:
         trust = iam.get_role(RoleName=self.name)["Role"]["AssumeRolePolicyDocument"]
         assert _principals(trust) == [{"Service": "lambda.amazonaws.com"}]
         root = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}}
-        opened = {"Version": "2012-10-17", "Statement": [{**root, "Action": "sts:AssumeRole"}]}
-        iam.update_assume_role_policy(RoleName=self.name, PolicyDocument=json.dumps(opened))
+        opened = policy({**root, "Action": "sts:AssumeRole"})
+        iam.update_assume_role_policy(RoleName=self.name, PolicyDocument=opened)
         try:
             assumed = client(self._aws, "sts").assume_role(
                 RoleArn=f"arn:aws:iam::{ACCOUNT}:role/{self.name}", RoleSessionName=_BY_HAND
@@ -147,12 +159,10 @@ class DeployedRole:
         credentials: Credentials = assumed["Credentials"]
         return credentials
 
-    def log_lines(self, *, audit: bool = False) -> list[str]:
-        """The lines of the function's own log, or of the team's audit trail."""
+    def log_lines(self) -> list[str]:
+        """The lines of the function's own log."""
         logs = client(self._aws, "logs")
-        pages = logs.get_paginator("filter_log_events").paginate(
-            logGroupName=self.audit_group if audit else self.log_group
-        )
+        pages = logs.get_paginator("filter_log_events").paginate(logGroupName=self.log_group)
         return [event["message"] for page in pages for event in page["events"]]
 
     def requests_to_s3(self, state: str) -> list[str]:
@@ -174,21 +184,21 @@ class DeployedRole:
         found: S3Client = client(self._aws, "s3", self.session())
         return found
 
-    @contextmanager
-    def lacking(self, action: str, resource: str) -> Iterator[None]:
+    def lacking(self, action: str, resource: str) -> AbstractContextManager[None]:
         """Take one action on one resource away from the deployed role meanwhile."""
+        return self.having(without(self.statements, action, resource))
+
+    @contextmanager
+    def having(self, statements: Sequence[Statement]) -> Iterator[None]:
+        """Give the deployed role other statements meanwhile."""
         iam = client(self._aws, "iam")
         (name,) = iam.list_role_policies(RoleName=self.name)["PolicyNames"]
-
-        def put(statements: list[dict[str, Any]]) -> None:
-            document = json.dumps({"Version": "2012-10-17", "Statement": statements})
-            iam.put_role_policy(RoleName=self.name, PolicyName=name, PolicyDocument=document)
-
-        put(without(self.statements, action, resource))
+        put = partial(iam.put_role_policy, RoleName=self.name, PolicyName=name)
+        put(PolicyDocument=policy(*statements))
         try:
             yield
         finally:
-            put(self.statements)
+            put(PolicyDocument=policy(*self.statements))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from io import BufferedIOBase
 from socketserver import StreamRequestHandler, ThreadingTCPServer
-from types import TracebackType
 from typing import Final, Self
 from urllib.parse import urlsplit
 
@@ -181,12 +180,7 @@ class Relay:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._closing.set()
         self._server.shutdown()
         self._thread.join()

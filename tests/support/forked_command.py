@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -27,9 +28,8 @@ from botocore.loaders import JSONFileLoader
 import holdfast_cli
 from holdfast_cli.main import main
 
-_HOLDFAST: Final = Path(sys.executable).with_name("holdfast")
 _ROOT: Final = Path(__file__).resolve().parents[2]
-_OF_PYTHON: Final = ("PYTHON", "LC_", "LANG", "TZ")
+_OF_PYTHON: Final = ("PYTHON", "LC_", "LANG")
 """How the names of variables begin that Python reads when it starts: a server cannot follow them."""
 
 
@@ -40,16 +40,7 @@ def run(
 
     subprocess.TimeoutExpired: the command has not ended; it is killed.
     """
-    if any(name.startswith(_OF_PYTHON) for name in environment):
-        return subprocess.run(
-            [_HOLDFAST, *arguments],
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=timeout,
-        )
+    assert not any(name.startswith(_OF_PYTHON) for name in environment), environment
     asked = json.dumps([list(arguments), dict(environment), str(Path.cwd())]).encode()
     ours, theirs = socket.socketpair()
     with (
@@ -159,5 +150,6 @@ if __name__ == "__main__":
         sys.argv[1:], variables, where = work
         os.environ.clear()
         os.environ.update(variables)
+        time.tzset()
         os.chdir(where)
         sys.exit(main())

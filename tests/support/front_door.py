@@ -83,19 +83,14 @@ class FrontDoor:
 
     def serials(self) -> list[str]:
         """The serials of the demo's state, newest first."""
-        s3, bucket, key = (
-            s3_client(self.aws),
-            self.team()["bucket_name"],
-            "states/demo/hello",
+        s3, bucket = s3_client(self.aws), self.team()["bucket_name"]
+        key = "states/demo/hello.tfstate"
+        heads = (
+            s3.head_object(Bucket=bucket, Key=key, VersionId=version["VersionId"])
+            for version in s3.list_object_versions(Bucket=bucket, Prefix=key).get("Versions", [])
+            if version["Key"] == key
         )
-        versions = s3.list_object_versions(Bucket=bucket, Prefix=f"{key}.tfstate").get("Versions", [])
-        return [
-            s3.head_object(Bucket=bucket, Key=version["Key"], VersionId=version["VersionId"])["Metadata"][
-                "serial"
-            ]
-            for version in versions
-            if version["Key"] == f"{key}.tfstate"
-        ]
+        return [head["Metadata"]["serial"] for head in heads]
 
 
 @contextmanager

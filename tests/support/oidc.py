@@ -2,14 +2,11 @@
 
 import base64
 import json
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from threading import Event
-from types import TracebackType
 from typing import Any, Final, Self
 
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
@@ -39,25 +36,17 @@ class Fault(Enum):
     NO_KEYS = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request to the issuer; `time` is of `time.monotonic`, in seconds."""
-
-    path: str
-    time: float
-
-
 class Issuer:
     """An issuer on a port of its own, for as long as its context lasts.
 
-    `keys` are what it signs with, and publishes. `asked` has every request, oldest first. `address` is its
-    URL, once the context was entered.
+    `keys` are what it signs with, and publishes. `asked` has the path of every request, oldest first.
+    `address` is its URL, once the context was entered.
     """
 
-    def __init__(self, keys: SigningKeys | None = None) -> None:
-        self.keys = keys or SigningKeys.new()
+    def __init__(self) -> None:
+        self.keys = SigningKeys.new()
         self.fault: Fault | None = None
-        self.asked: list[Asked] = []
+        self.asked: list[str] = []
         self._open = ExitStack()
         self._ends = Event()
         self.address = ""
@@ -66,12 +55,7 @@ class Issuer:
         self.address = self._open.enter_context(serving(self._answer))
         return self
 
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ends.set()
         self._open.close()
 
@@ -101,12 +85,11 @@ class Issuer:
         audience: Any = AUDIENCE,
         lifetime: timedelta = timedelta(minutes=10),
         algorithm: Algorithm = Algorithm.RS256,
-        keys: SigningKeys | None = None,
         now: datetime | None = None,
     ) -> str:
         """A good ID token, unless something else is asked for; no two are the same."""
         return id_token(
-            keys or self.keys,
+            self.keys,
             self.address,
             subject=subject,
             audience=audience,
@@ -116,13 +99,13 @@ class Issuer:
             algorithm=algorithm,
         )
 
-    def claims(self, **other: Any) -> dict[str, Any]:
+    def claims(self) -> dict[str, Any]:
         """What a good token says, to be signed by somebody else."""
-        body = self.token().split(".")[1]
-        return {**json.loads(base64.urlsafe_b64decode(body + "==")), **other}
+        found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(self.token().split(".")[1] + "=="))
+        return found
 
     def _answer(self, path: str) -> Answer:
-        self.asked.append(Asked(path, time.monotonic()))
+        self.asked.append(path)
         good = local_issuer.answer(self.address, self.keys, path)
         match self.fault:
             case Fault.SLOW:

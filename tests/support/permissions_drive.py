@@ -9,10 +9,11 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from holdfast.access import Role
-from holdfast.identity import tokens, trust
+from holdfast.identity import trust
 from holdfast.names import RESERVED
 from tests.support import documents
-from tests.support.aws_caller import assume, trust_role
+from tests.support.access_records import new_token, trust_role
+from tests.support.aws_caller import assume
 from tests.support.cloud_client import CloudClient, place
 from tests.support.http_client import Client, Credentials, Response
 from tests.support.team import Team
@@ -20,10 +21,7 @@ from tests.support.team import Team
 
 def new_client(team: Team, role: Role = Role.MAINTAINER) -> Client:
     """A client with a token that the gateway has never seen, so that it asks the authorizer."""
-    now = datetime.now(UTC)
-    token, secret = tokens.create(role, ["*"], description="", created_by="a test", now=now, expires=None)
-    team.put(token.key, token.to_json())
-    return team.client_with(Credentials(token.id, secret))
+    return team.client_with(new_token(team, role)[1])
 
 
 def retain_lock(team: Team, state: str) -> None:

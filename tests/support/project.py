@@ -5,15 +5,17 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from holdfast import names
 from holdfast_cli.config.backend_config import data_source_name
 from local_aws.terraform import Terraform
+from tests.support.cloud_client import place
 from tests.support.http_client import Credentials
 from tests.support.team import HOLDFAST, Team
 from tests.support.waiting import wait_until
@@ -36,10 +38,20 @@ class Done:
 
 @dataclass
 class Run:
-    """A command that runs, in a process group of its own; `answers` is what its user types."""
+    """A command that runs, in a process group of its own, for as long as its context lasts at most.
+
+    `answers` is what its user types.
+    """
 
     process: subprocess.Popen[str]
     answers: str = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.kill()
 
     def wait(self) -> Done:
         out, err = self.process.communicate(self.answers or None, timeout=_TIME_LIMIT)
@@ -81,12 +93,8 @@ class Project:
         return Run(process, answers)
 
     def run(self, *arguments: str, answers: str = "", **environment: str) -> Done:
-        run = self.start(*arguments, answers=answers, **environment)
-        try:
+        with self.start(*arguments, answers=answers, **environment) as run:
             return run.wait()
-        except BaseException:
-            run.kill()
-            raise
 
     def ok(self, *arguments: str, answers: str = "", **environment: str) -> Done:
         done = self.run(*arguments, answers=answers, **environment)
@@ -112,13 +120,11 @@ class Project:
         """
         gate = self.folder / "gate"
         os.mkfifo(gate)
-        run = self.start("apply", "-auto-approve")
         try:
-            wait_until((self.folder / "working").exists, "the provisioner has started")
-            yield run
+            with self.start("apply", "-auto-approve") as run:
+                wait_until((self.folder / "working").exists, "the provisioner has started")
+                yield run
         finally:
-            if run.process.poll() is None:
-                run.kill()
             gate.unlink()
             (self.folder / "working").unlink()
 
@@ -161,42 +167,42 @@ def backend(team: Team, state: str, *options: str) -> str:
     return done.stdout
 
 
-def cloud(team: Team, organization: str, workspaces: str) -> str:
-    """A `cloud` block.
+def cloud(team: Team, state: str, workspaces: str = "") -> str:
+    """A `cloud` block for a state, or for others of its organization.
 
-    `organization` is the first segment of the state's name. `workspaces` is what the block of that name has
-    in it, such as `name = "prod"`.
+    `workspaces` is what the block of that name has in it, such as `prefix = "prod-"`.
     """
-    return _block("cloud", team, organization, workspaces)
+    return _block("cloud", team, state, workspaces)
 
 
-def remote(team: Team, organization: str, workspaces: str) -> str:
+def remote(team: Team, state: str, workspaces: str = "") -> str:
     """A block of `backend "remote"`, as `cloud`."""
-    return _block('backend "remote"', team, organization, workspaces)
+    return _block('backend "remote"', team, state, workspaces)
 
 
-def _block(kind: str, team: Team, organization: str, workspaces: str) -> str:
+def _block(kind: str, team: Team, state: str, workspaces: str) -> str:
+    organization, workspace = place(state)
     return f"""
 terraform {{
   {kind} {{
     hostname     = "{team.host}"
     organization = "{organization}"
     workspaces {{
-      {workspaces}
+      {workspaces or f'name = "{workspace}"'}
     }}
   }}
 }}
 """
 
 
-def native(team: Team, state: str) -> str:
+def native(team: Team, state: str, *, locks: bool = True) -> str:
     """A block of `backend "s3"` on a state, past Holdfast."""
     return f"""
 terraform {{
   backend "s3" {{
     bucket                      = "{team.bucket}"
     key                         = "states/{state}.tfstate"
-    use_lockfile                = true
+    use_lockfile                = {"true" if locks else "false"}
     use_path_style              = true
     skip_credentials_validation = true
     skip_requesting_account_id  = true
@@ -250,5 +256,33 @@ def sign_in(team: Team, credentials: Credentials) -> dict[str, str]:
     }
 
 
-NewProject = Callable[[Team, str | None, Credentials], Project]
-"""Makes a project in which a state of a team is worked on with a token; without a state it has no backend."""
+@dataclass(frozen=True)
+class NewProject:
+    """Makes projects of one Terraform, each in a folder of its own below `home`."""
+
+    terraform: Terraform
+    home: Path
+    ca: Path
+
+    def __call__(self, team: Team, state: str | None, credentials: Credentials, **files: str) -> Project:
+        """Make a project that signs in with these credentials; without a state it has no backend of its own.
+
+        `files` are written as `<name>.tf`.
+        """
+        folder = Path(tempfile.mkdtemp(dir=self.home, prefix="project-"))
+        environment = clean_environment(self.home, self.ca, sign_in(team, credentials))
+        project = Project(self.terraform, folder, environment)
+        project.write(**files, **({"backend": backend(team, state)} if state else {}))
+        return project
+
+    def ready(self, team: Team, state: str | None, credentials: Credentials, **files: str) -> Project:
+        """Make a project and initialize it."""
+        project = self(team, state, credentials, **files)
+        project.ok("init")
+        return project
+
+    def applied(self, team: Team, state: str | None, credentials: Credentials, **files: str) -> Project:
+        """Make a project and apply it."""
+        project = self.ready(team, state, credentials, **files)
+        project.ok("apply", "-auto-approve")
+        return project

@@ -16,6 +16,7 @@ import boto3
 import botocore.session
 
 from local_aws.server import REGION
+from tests.support import documents
 from tests.support.aws_gateway import AwsGateway
 from tests.support.cloud_client import CloudClient
 from tests.support.http_client import Client, Credentials
@@ -59,7 +60,11 @@ class Team:
 
     @cache  # noqa: B019 a team lives as long as the tests
     def token(self, role: str, *scope: str) -> Credentials:
-        """An access token, made by the real command; without a scope for every state."""
+        """An access token, the same every time; without a scope for every state."""
+        return self.new_token(role, *scope)
+
+    def new_token(self, role: str, *scope: str) -> Credentials:
+        """A new access token, made by the real command."""
         scopes = [argument for pattern in scope or ("*",) for argument in ("--scope", pattern)]
         done = subprocess.run(
             [HOLDFAST, "token", "create", "--team", self.name, "--role", role, *scopes, "--json"],
@@ -87,6 +92,21 @@ class Team:
         """Declare the name of a state, as `holdfast state create` does."""
         answer = self.client("writer").request("POST", f"/manage/v1/create/{state}")
         assert answer.status == 200, answer
+
+    def locked(self, state: str, role: str = "writer") -> bytes:
+        """Lock a state through the gateway, and return the lock info."""
+        info = documents.lock_info()
+        answer = self.client(role).lock(state, info)
+        assert answer.status == 200, answer
+        return info
+
+    def write(self, state: str, *bodies: bytes) -> None:
+        """Write versions of a state under a lock, and release it."""
+        client, info = self.client("writer"), self.locked(state)
+        for body in bodies:
+            answer = client.write(state, body, documents.lock_id(info))
+            assert answer.status == 200, answer
+        assert client.unlock(state, info).status == 200
 
     @property
     def host(self) -> str:

@@ -1,11 +1,12 @@
-"""The AWS account that tests of the command share."""
+"""The AWS account and the API that tests of the command share."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support import cli_account
+from tests.support import api_stub, cli_account
+from tests.support.api_stub import ApiStub
 from tests.support.cli_account import Aws
 
 
@@ -27,3 +28,10 @@ def aws(account: Aws) -> Aws:
     """An account with the stack of one team."""
     account.deploy("payments")
     return account
+
+
+@pytest.fixture
+def stub() -> Iterator[ApiStub]:
+    """A server that stands in for the team's API; its responses are the test's to set."""
+    with api_stub.running() as running:
+        yield running

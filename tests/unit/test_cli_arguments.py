@@ -43,20 +43,6 @@ def test_the_help_says_of_each_role_what_it_allows() -> None:
     assert all(len(line.split()) > 1 for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("text", "valid"),
-    [
-        *(("a", True), ("payments-2", True), ("a" * 25, True)),
-        *(
-            ("", False),
-            ("a" * 26, False),
-            ("2a", False),
-            ("-a", False),
-            ("A", False),
-            ("ä", False),
-            ("a\n", False),
-        ),
-    ],
-)
-def test_a_team_has_a_name_of_its_rule(text: str, valid: bool) -> None:
-    assert is_name(text) is valid
+def test_a_team_has_a_name_of_its_rule() -> None:
+    assert all(map(is_name, ("a", "payments-2", "a" * 25)))
+    assert not any(map(is_name, ("", "a" * 26, "2a", "-a", "A", "ä", "a\n")))

@@ -1,7 +1,6 @@
 """`holdfast audit`, against moto's server and one of our own that answers page by page."""
 
 import json
-import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -12,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.audit import EVENTS, FIELDS
+from holdfast.audit import FIELDS
 from holdfast_cli.commands.audit import DETAILS, NOT_DETAILS
 from tests.support import api_stub
 from tests.support.api_stub import Reply
 from tests.support.cli_account import REGION, Aws, unread
 from tests.support.free_port import free_port
-from tests.support.pages import DOCS
 from tests.unit.test_cli_token import ENDLESS
 
 ADA = "token:k2v9x0q7m3c1d8f5a6b4"
@@ -58,48 +56,18 @@ def test_a_token_is_found_by_its_id_also_where_it_was_refused(aws: Aws, who: str
     assert found(aws, "--principal", who) == ["1", "4"]
 
 
-def test_every_event_of_the_document_can_be_asked_for_and_no_other() -> None:
-    document = (DOCS / "operate" / "audit.md").read_text(encoding="utf-8")
-    _, _, table = document.partition("| Event | When |")
-    rows = [row for row in table.partition("\n\n")[0].splitlines() if row.startswith("| `")]
-
-    assert sorted(EVENTS) == sorted(name for row in rows for name in re.findall(r"`([a-z_]+\.[a-z_]+)`", row))
-
-
 def test_events_are_a_table_oldest_first(aws: Aws) -> None:
     aws.make_audit_log("payments", REFUSED, WRITTEN, READ)
 
     head, *lines = aws.output("audit").splitlines()
 
     assert head.split() == ["TIME", "EVENT", "PRINCIPAL", "STATE", "DETAILS"]
-    assert [line.split() for line in lines] == [
-        [
-            f"{NOW - timedelta(minutes=300):%Y-%m-%dT%H:%M:%SZ}",
-            "state.written",
-            ADA,
-            "network/prod",
-            *("serial=12", "version_id=v12", "lock_id=l1"),
-        ],
-        [
-            f"{NOW - timedelta(minutes=200):%Y-%m-%dT%H:%M:%SZ}",
-            "state.read",
-            ADA,
-            "network/prod/eu",
-            "version_id=v12",
-        ],
-        [
-            f"{NOW - timedelta(minutes=100):%Y-%m-%dT%H:%M:%SZ}",
-            *("sign_in.refused", "-", "-", "reason=expired", "source_ip=192.0.2.1"),
-        ],
+    times = [f"{NOW - timedelta(minutes=ago):%Y-%m-%dT%H:%M:%SZ}" for ago in (300, 200, 100)]
+    assert [" ".join(line.split()) for line in lines] == [
+        f"{times[0]} state.written {ADA} network/prod serial=12 version_id=v12 lock_id=l1",
+        f"{times[1]} state.read {ADA} network/prod/eu version_id=v12",
+        f"{times[2]} sign_in.refused - - reason=expired source_ip=192.0.2.1",
     ]
-
-
-def test_json_is_a_line_for_each_event_with_all_its_fields(aws: Aws) -> None:
-    aws.make_audit_log("payments", READ, WRITTEN)
-
-    lines = aws.output("audit", "--json").splitlines()
-
-    assert [json.loads(line) for line in lines] == [WRITTEN, READ]
 
 
 @pytest.mark.parametrize(
@@ -215,10 +183,7 @@ def test_a_team_without_a_log_is_one_line_that_says_what_to_do(aws: Aws) -> None
         (["--since", "2026-13-01"], "not a valid date"),
         (["--since", "1h", "--until", "2h"], "before --until"),
         (["--state", "a//b"], "empty"),
-        (
-            ["--event", "state.wrote"],
-            "'state.wrote' is not a valid event; this version knows sign_in.accepted",
-        ),
+        (["--event", "state.wrote"], "'state.wrote' is not a valid event; this version knows sign_in"),
         (["--until", "2020-01-01"], "By default they are 30 days ago and now"),
         (["--team", "A"], "not a valid team name"),
         (["more"], "too many"),

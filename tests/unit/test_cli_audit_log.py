@@ -139,9 +139,7 @@ def test_the_newest_since_the_first_day_that_there_is_are_found(logs: Logs, log:
     assert list(log.newest(search(datetime(1, 1, 1, tzinfo=UTC)), 2, QUIET)) == ["old"]
 
 
-def test_writes_alone_are_filtered_by_cloudwatch_and_with_other_fields_by_this_command(
-    logs: Logs, log: Log
-) -> None:
+def test_writes_alone_are_filtered_by_cloudwatch_and_with_more_by_this_command(logs: Logs, log: Log) -> None:
     logs.add("read", NOW - MINUTE, "state.read", state="a")
     logs.add("a", NOW - MINUTE, state="a")
     logs.add("b", NOW - MINUTE, state="b")
@@ -182,9 +180,7 @@ def test_following_begins_with_as_many_as_were_asked_for_and_goes_on_with_what_c
     assert list(following.new()) == []
 
 
-def test_each_new_event_is_found_once_however_late_or_often_it_comes(
-    logs: Logs, log: Log, clock: type[Clock]
-) -> None:
+def test_a_new_event_is_found_once_however_late_or_often(logs: Logs, log: Log, clock: type[Clock]) -> None:
     following = Following(log, search())
     following.begin(0, QUIET)
     seen = []
@@ -198,9 +194,7 @@ def test_each_new_event_is_found_once_however_late_or_often_it_comes(
     assert seen == [[f"late {number}", f"at once {number}"] for number in range(60)]
 
 
-def test_no_more_ids_are_remembered_than_the_last_minutes_have(
-    logs: Logs, log: Log, clock: type[Clock]
-) -> None:
+def test_no_more_ids_are_remembered_than_those_of_minutes(logs: Logs, log: Log, clock: type[Clock]) -> None:
     following = Following(log, search())
     for number in range(100):
         logs.add(f"{number}", NOW - number * MINUTE)
@@ -215,9 +209,7 @@ def test_no_more_ids_are_remembered_than_the_last_minutes_have(
     assert len(following._known) == 0  # noqa: SLF001
 
 
-def test_what_came_while_aws_did_not_respond_is_found_afterwards(
-    logs: Logs, log: Log, clock: type[Clock]
-) -> None:
+def test_what_came_while_aws_did_not_respond_is_found_later(logs: Logs, log: Log, clock: type[Clock]) -> None:
     following = Following(log, search())
     following.begin(0, QUIET)
     logs.errors = [EndpointConnectionError(endpoint_url="https://logs")]

@@ -110,9 +110,7 @@ def test_terraform_takes_the_printed_block_and_reads_the_state_at_its_address(
     assert {path.endswith("/states/network/prod") for path in paths} == {True}
 
 
-def test_terraform_finds_no_lock_in_a_read_only_block(
-    empty_backend: tuple[str, list[str]], tmp_path: Path
-) -> None:
+def test_a_read_only_block_has_no_lock(empty_backend: tuple[str, list[str]], tmp_path: Path) -> None:
     address, _ = empty_backend
 
     block = backend_config("network/prod", "--read-only", "--address", address)
@@ -131,17 +129,6 @@ def test_no_text_is_a_template_once_it_is_quoted_for_hcl(
     config = terraform_reads(hcl % (quote_hcl(address), quote_hcl(text)), tmp_path)
 
     assert config["username"] == text
-
-
-def test_terraform_takes_the_exports_with_an_empty_block(
-    empty_backend: tuple[str, list[str]], tmp_path: Path
-) -> None:
-    address, paths = empty_backend
-    exports = backend_config("network/prod", "--env", "--address", f"{address}/$default")
-
-    terraform_reads(EMPTY_BLOCK, tmp_path, **shell_exports(exports))
-
-    assert set(paths) == {"/$default/states/network/prod"}
 
 
 @pytest.mark.parametrize("address", [LOCAL_ADDRESS, "https://api.example.com/it's/`x`/$(y)/\\z"])
@@ -319,9 +306,7 @@ def test_a_state_that_cloud_cannot_reach_is_told_how_to_get_another_name() -> No
 
 
 @pytest.mark.parametrize("form", [[], ["--env"], ["--tfbackend"], ["--outputs"]])
-def test_credentials_of_the_environment_are_never_printed(
-    form: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_credentials_of_the_shell_are_never_printed(form: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(NO_AWS, "TF_HTTP_USERNAME", "abcdefghij0123456789")
     monkeypatch.setitem(NO_AWS, "TF_HTTP_PASSWORD", "holdfast_very-secret")
 
@@ -354,14 +339,8 @@ OPTIONS = {
     "--tags goes with --cloud": ["--remote --tags a", "--tags a"],
     "not a valid list of tags": ["--cloud --tags ''", "--cloud --tags a,,b", "--cloud --tags 'a b'"],
     "not allowed with": [
-        *(
-            "--env --tfbackend",
-            "--env --outputs",
-            "--tfbackend --outputs",
-            "--cloud --env",
-            "--cloud --remote",
-        ),
-        "--team payments",
+        *("--env --tfbackend", "--env --outputs", "--tfbackend --outputs", "--cloud --env"),
+        *("--cloud --remote", "--team payments"),
     ],
 }
 STATES = {

@@ -1,31 +1,14 @@
 """Every S3 request of the command names the account of the stack, against moto's server over HTTP."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.support import cli_account
 from tests.support.cli_account import Aws
 from tests.support.fault_relay import Fault, Injected, Relay, Request
 
 ACCOUNT = "123456789012"
 """The account of moto's stacks; moto does not compare it."""
-
-
-@pytest.fixture(scope="module")
-def moto() -> Iterator[str]:
-    with cli_account.running() as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def aws(moto: str, tmp_path: Path) -> Aws:
-    """An account with the stack of one team."""
-    account = cli_account.empty(moto, tmp_path)
-    account.deploy("payments")
-    return account
 
 
 def test_every_request_to_s3_names_the_account_of_the_stack(aws: Aws, moto: str) -> None:

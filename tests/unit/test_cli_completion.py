@@ -51,9 +51,7 @@ def test_the_other_shells_get_every_command_option_and_choice(
     assert {word.strip("-") for word in known} <= printed
 
 
-def test_another_shell_is_wrong_usage_that_names_those_that_there_are(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_another_shell_is_wrong_usage_that_names_the_known(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(shlex.split("completion tcsh"))
 

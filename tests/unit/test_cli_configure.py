@@ -14,16 +14,10 @@ import pytest
 
 from holdfast_cli.config import profiles
 from holdfast_cli.main import main
+from tests.support.terminal import Terminal
 from tests.unit.test_commands import COMMANDS
 
 ADDRESS: Final = "https://abc.example.com"
-
-
-class Input(StringIO):
-    """Standard input or standard error, which a person looks at."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture
@@ -150,9 +144,8 @@ def test_each_setting_is_asked_with_its_present_value_until_the_answer_is_valid(
 ) -> None:
     holdfast("configure", "--team", "payments", "--region", "eu-west-1")
 
-    assert (
-        holdfast("configure", answers=Input("abc.example.com\nhttps://abc.example.com\n\neu-west-3\n")) == 0
-    )
+    answers = Terminal("abc.example.com\nhttps://abc.example.com\n\neu-west-3\n")
+    assert holdfast("configure", answers=answers) == 0
 
     assert profiles.read(file) == {"default": {"address": ADDRESS, "team": "payments", "region": "eu-west-3"}}
     assert capsys.readouterr().err == (
@@ -166,8 +159,8 @@ def test_each_setting_is_asked_with_its_present_value_until_the_answer_is_valid(
 @pytest.mark.parametrize(
     ("answers", "code", "says"),
     [
-        (Input("\n\n\n"), 0, "API address [none]: "),
-        (Input("https://abc.example.com\n"), 1, "holdfast: The input ended. Nothing was changed."),
+        (Terminal("\n\n\n"), 0, "API address [none]: "),
+        (Terminal("https://abc.example.com\n"), 1, "holdfast: The input ended. Nothing was changed."),
         (
             mock.Mock(readline=mock.Mock(side_effect=["https://a.b\n", KeyboardInterrupt])),
             130,
@@ -263,9 +256,8 @@ def test_the_list_says_where_each_setting_comes_from(
         f"\n{file} has default, staging.\n"
     )
 
-    assert (
-        holdfast("configure", "--profile", "staging", "list", "--json", AWS_DEFAULT_REGION="us-east-1") == 0
-    )
+    of_staging = ("configure", "--profile", "staging", "list", "--json")
+    assert holdfast(*of_staging, AWS_DEFAULT_REGION="us-east-1") == 0
     assert json.loads(capsys.readouterr().out) == {
         "profile": {"value": "staging", "from": "--profile"},
         "address": {"value": None, "from": None},
@@ -301,4 +293,4 @@ def test_every_example_of_the_help_works_as_it_stands(holdfast: Callable[..., in
             for example in examples.splitlines():
                 options = "--address https://a.b --team a --region eu-west-1"
                 holdfast("configure", "--profile", "staging", *options.split())
-                assert holdfast(*shlex.split(example)[1:], answers=Input("\n\n\n")) == 0, example
+                assert holdfast(*shlex.split(example)[1:], answers=Terminal("\n\n\n")) == 0, example

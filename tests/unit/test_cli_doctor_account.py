@@ -1,7 +1,8 @@
 """`holdfast doctor --account`: accounts with a fault made on purpose, and what the doctor says of each."""
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,6 @@ from holdfast_cli.commands.table import parser
 from holdfast_cli.config.profiles import Settings
 from holdfast_cli.doctor import account
 from holdfast_cli.doctor.findings import Finding, Level
-from tests.support import cli_account
 from tests.support.cli_account import Aws
 
 ACCOUNT = "123456789012"
@@ -51,15 +51,13 @@ def client(service: str) -> Any:
 class Session:
     """Stands in for a session: each service has one answer to each call."""
 
-    def __init__(self, answers: Mapping[str, Answer], region: str | None) -> None:
+    def __init__(self, answers: Mapping[str, Answer], region: str | None, stubs: ExitStack) -> None:
         self.region_name = region
-        self.regions: set[str] = set()
         self._answers = answers
-        self.stubs: list[Stubber] = []
+        self._stubs = stubs
 
-    def client(self, service: str, *, region_name: str, config: object) -> Any:
+    def client(self, service: str, *, region_name: str, config: object) -> Any:  # noqa: ARG002
         assert config is not None  # with time-outs
-        self.regions.add(region_name)
         stubber = Stubber(client(service))
         for name, answer in self._answers.items():
             own, _, call = name.partition(".")
@@ -68,33 +66,23 @@ class Session:
                 stubber.add_client_error(call, code, "made up", http_status_code=status)
             elif own == service:
                 stubber.add_response(call, dict(cast("Mapping[str, Any]", answer)))
-        stubber.activate()
-        self.stubs.append(stubber)
+        self._stubs.enter_context(stubber)
         return stubber.client
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> Iterator[Any]:
-    sessions: list[Session] = []
-
-    def deactivate() -> None:
-        while sessions:
-            for stub in sessions.pop().stubs:
-                stub.deactivate()
-
+def found(tmp_path: Path) -> Any:
     def find(
         settings: str = "", *, team: str | None = None, region: str | None = REGION, **answers: Answer
     ) -> list[Finding]:
         """Return the findings for the team payments with some settings, where AWS has some other answers."""
-        deactivate()
         (tmp_path / "teams.toml").write_text(f"[teams.payments]\n{settings}\n")
         changed = {name.replace("__", "."): answer for name, answer in answers.items()}
-        session = Session({**RIGHT, **changed}, region)
-        sessions.append(session)
-        return list(account.check(lambda: cast("boto3.Session", session), tmp_path, team))
+        with ExitStack() as stubs:
+            session = cast("boto3.Session", Session({**RIGHT, **changed}, region, stubs))
+            return list(account.check(lambda: session, tmp_path, team))
 
-    yield find
-    deactivate()
+    return find
 
 
 def problems(findings: list[Finding]) -> list[str]:
@@ -141,24 +129,18 @@ LIMITS: Answer = {"AccountLimit": {"ConcurrentExecutions": 10, "UnreservedConcur
 RESERVED: Answer = {"AccountLimit": {"ConcurrentExecutions": 100, "UnreservedConcurrentExecutions": 40}}
 SMALL: Answer = {"throttleSettings": {"rateLimit": 2500.0, "burstLimit": 1250}}
 
+MISSING: Answer = ("ParameterNotFound", 400)
 FULL: dict[str, Answer] = {"cloudtrail__describe_trails": TRAILS}
 
 FAULTS: Mapping[str, tuple[str, dict[str, Answer], str, str]] = {
     "another account": ('account = "999999999999"', {}, "account", "Sign in to 999999999999"),
     "a new account": ("", {"lambda__get_account_settings": LIMITS}, "lambda.concurrency", "L-B99A9384"),
     "reservations": ("", {"lambda__get_account_settings": RESERVED}, "lambda.concurrency", "40 of them"),
-    "no bootstrap": (
-        "",
-        {"ssm__get_parameter": ("ParameterNotFound", 400)},
-        "bootstrap",
-        "npx cdk bootstrap",
-    ),
+    "no bootstrap": ("", {"ssm__get_parameter": MISSING}, "bootstrap", "npx cdk bootstrap"),
     "an old bootstrap": ("", {"ssm__get_parameter": {"Parameter": {"Value": "5"}}}, "bootstrap", "version 5"),
     "a small quota": (
-        "throttling = { rate = 5000, burst = 200 }",
-        {"apigateway__get_account": SMALL},
-        "api.throttling",
-        "rate = 2500, burst = 200",
+        *("throttling = { rate = 5000, burst = 200 }", {"apigateway__get_account": SMALL}),
+        *("api.throttling", "rate = 2500, burst = 200"),
     ),
     "no room for a trail": ("token_trail = true", FULL, "token_trail", 'token_trail = "trail-0"'),
     "no room, with trails of one name": (
@@ -176,10 +158,8 @@ FAULTS: Mapping[str, tuple[str, dict[str, Answer], str, str]] = {
     ),
     "a bucket that stayed": ("", {"s3__head_bucket": {}}, "bucket.name", "an earlier stack left it"),
     "a bucket that a deployment which failed does not have": (
-        "",
-        {"s3__head_bucket": {}, "cloudformation__describe_stacks": stack("ROLLBACK_COMPLETE")},
-        "bucket.name",
-        "which is ROLLBACK_COMPLETE, does not have it",
+        *("", {"s3__head_bucket": {}, "cloudformation__describe_stacks": stack("ROLLBACK_COMPLETE")}),
+        *("bucket.name", "which is ROLLBACK_COMPLETE, does not have it"),
     ),
     "somebody else's bucket": ("", {"s3__head_bucket": ("403", 403)}, "bucket.name", "somebody else's"),
 }
@@ -195,29 +175,17 @@ def test_a_fault_of_the_account_is_found_with_what_to_do(
     assert says in said(findings, check)
 
 
+IN_A_STACK = {"cloudformation__describe_stacks": stack("UPDATE_COMPLETE", BucketName=BUCKET)}
 FINE: Mapping[str, tuple[str, dict[str, Answer], str]] = {
-    "a shared trail that exists": (
-        "token_trail = true",
-        {"cloudtrail__describe_trails": SHARED},
-        "token_trail",
-    ),
+    "a shared trail": ("token_trail = true", {"cloudtrail__describe_trails": SHARED}, "token_trail"),
     "room for a trail": ("token_trail = true", {}, "token_trail"),
     "a trail that logs": ('token_trail = "trail-1"', FULL, "token_trail"),
-    "the bucket of its stack": (
-        "",
-        {
-            "s3__head_bucket": {},
-            "cloudformation__describe_stacks": stack("UPDATE_COMPLETE", BucketName=BUCKET),
-        },
-        "bucket.name",
-    ),
+    "the bucket of its stack": ("", {"s3__head_bucket": {}, **IN_A_STACK}, "bucket.name"),
 }
 
 
 @pytest.mark.parametrize(("settings", "answers", "check"), FINE.values(), ids=FINE)
-def test_what_is_as_it_has_to_be_is_ok(
-    found: Any, settings: str, answers: dict[str, Answer], check: str
-) -> None:
+def test_what_is_right_is_ok(found: Any, settings: str, answers: dict[str, Answer], check: str) -> None:
     findings = found(settings, **answers)
 
     assert problems(findings) == []
@@ -256,9 +224,7 @@ CALLS = {
         (("InternalFailure", 500), Level.PROBLEM),
     ],
 )
-def test_a_check_that_cannot_be_made_says_why_and_stops_no_other(
-    found: Any, answer: Answer, kind: Level
-) -> None:
+def test_a_check_that_cannot_be_made_stops_no_other(found: Any, answer: Answer, kind: Level) -> None:
     findings = found("token_trail = true", **dict.fromkeys(CALLS, answer))
 
     assert {level(findings, check) for check in CALLS.values()} == {kind}
@@ -283,12 +249,11 @@ def test_a_team_without_any_region_is_a_problem(found: Any) -> None:
 def test_another_qualifier_is_read_from_the_cdk_context_where_the_file_of_the_app_wins(
     found: Any, tmp_path: Path
 ) -> None:
-    missing: Answer = ("ParameterNotFound", 400)
     (tmp_path / "cdk.json").write_text('{"context": {}}')
     (tmp_path / "cdk.context.json").write_text('{"@aws-cdk/core:bootstrapQualifier": "acme"}')
-    of_the_context = found(ssm__get_parameter=missing)
+    of_the_context = found(ssm__get_parameter=MISSING)
     (tmp_path / "cdk.json").write_text('{"context": {"@aws-cdk/core:bootstrapQualifier": "app"}}')
-    of_the_app = found(ssm__get_parameter=missing)
+    of_the_app = found(ssm__get_parameter=MISSING)
 
     command = "--qualifier acme --toolkit-stack-name CDKToolkit-acme"
     assert command in said(of_the_context, "bootstrap")
@@ -336,37 +301,23 @@ def test_a_python_that_does_not_run_compiles_nothing(
 # --- the command ----------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
-    with cli_account.running() as endpoint:
-        yield cli_account.empty(endpoint, tmp_path_factory.mktemp("home"))
-
-
 def test_the_command_prints_what_it_finds_without_a_file_of_teams(
     aws: Aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
     done = aws.run("doctor", "--account", "--team", "payments")
+    aws.enforce(authorization=True)
+    try:
+        unknown = aws.run("doctor", "--account")
+    finally:
+        aws.enforce(authorization=False)
 
     assert "note     teams: There is no teams.toml" in done.stdout
     assert "problem  bootstrap: " in done.stdout
     assert f"bucket.name: The name {BUCKET} is free." in done.stdout
-    assert done.returncode == 1
-
-
-def test_credentials_that_aws_does_not_know_are_one_problem(
-    aws: Aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    aws.enforce(authorization=True)
-    try:
-        done = aws.run("doctor", "--account")
-    finally:
-        aws.enforce(authorization=False)
-
-    assert (done.returncode, done.stdout.count("problem  ")) == (1, 1)
-    assert "problem  credentials: Not checked. AWS does not know these credentials" in done.stdout
+    assert (done.returncode, unknown.returncode, unknown.stdout.count("problem  ")) == (1, 1, 1)
+    assert "problem  credentials: Not checked. AWS does not know these credentials" in unknown.stdout
 
 
 def test_every_example_of_the_help_is_right_usage() -> None:

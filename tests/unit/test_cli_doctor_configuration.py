@@ -4,7 +4,7 @@ import json
 import os
 import shlex
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -22,7 +22,7 @@ from holdfast_cli.doctor import state_access
 from holdfast_cli.doctor.findings import ok
 from holdfast_cli.errors import CommandError
 from holdfast_cli.main import main
-from tests.support import api_stub, forked_command
+from tests.support import forked_command
 from tests.support.api_stub import ApiStub, Reply, refused
 
 STATE = "network/prod"
@@ -50,16 +50,13 @@ class Done:
         return [finding["check"] for finding in self.findings if finding["level"] == "problem"]
 
     def text(self, check: str) -> str:
-        return " ".join(
-            f"{found['text']} {found['do']}" for found in self.findings if found["check"] == check
-        )
+        return " ".join(f"{one['text']} {one['do']}" for one in self.findings if one["check"] == check)
 
 
 @pytest.fixture
-def stub() -> Iterator[ApiStub]:
-    with api_stub.running() as running:
-        running.reply(HEALTH, READ, MAY_LOCK)
-        yield running
+def stub(stub: ApiStub) -> ApiStub:
+    stub.reply(HEALTH, READ, MAY_LOCK)
+    return stub
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +82,11 @@ def note_init(values: Mapping[str, str], kind: str = "http") -> None:
     every = dict.fromkeys(("address", "username", "password", "retry_max")) | dict(values)
     noted = {"version": 3, "backend": {"type": kind, "config": every, "hash": 1}}
     Path(".terraform/terraform.tfstate").write_text(json.dumps(noted))
+
+
+def select_workspace(name: str) -> None:
+    Path(".terraform").mkdir()
+    Path(".terraform/environment").write_text(name)
 
 
 def doctor(*options: str, state: str = STATE, **environment: str) -> Done:
@@ -116,6 +118,7 @@ def test_a_right_folder_has_no_problem_and_its_check_changes_nothing(stub: ApiSt
     assert [bool(asked.headers.get("authorization")) for asked in stub.asked] == [False, True, True]
 
 
+MIXED_UP = {"lock_method": "DELETE", "unlock_method": "PUT"}
 FAULTS: Mapping[str, tuple[Mapping[str, str | None], str, str]] = {
     "a wrong path": ({"address": "{api}/stats/network/prod"}, "backend.address", "/states/network/prod"),
     "another state": ({"address": "{api}/states/network/dev"}, "backend.address", "network/dev"),
@@ -142,11 +145,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str | None], str, str]] = {
         "credentials.plain_text",
         "main.tf",
     ),
-    "two methods that are mixed up": (
-        {"lock_method": "DELETE", "unlock_method": "PUT"},
-        "backend.lock_method backend.unlock_method",
-        '"PUT"',
-    ),
+    "mixed up methods": (MIXED_UP, "backend.lock_method backend.unlock_method", '"PUT"'),
     "a stale address": (
         {"TF_HTTP_ADDRESS": "https://api.example.com/states/dev"},
         "environment",
@@ -246,10 +245,12 @@ def test_the_lock_by_delete_stays_valid(stub: ApiStub) -> None:
 
 def test_a_variable_that_changes_nothing_or_may_be_right_is_no_problem(stub: ApiStub) -> None:
     Path("main.tf").write_text(hcl(arguments(stub)))
+    select_workspace("dev")
     environments = {
         "TF_HTTP_ADDRESS": "",
         "TF_CLI_ARGS_plan": "-lock=false",
         "TF_CLI_ARGS_init": f"-backend-config=password={SECRET}",
+        "TF_WORKSPACE": "default",
     }
 
     done = doctor(**environments)
@@ -266,19 +267,6 @@ def test_a_password_that_is_no_utf_8_is_sent_as_it_is(stub: ApiStub) -> None:
     assert stub.asked[-1].headers["authorization"] == "Basic " + b64encode(b"me:\xff").decode()
 
 
-def test_a_workspace_that_terraform_noted_is_found(stub: ApiStub) -> None:
-    Path("main.tf").write_text(hcl(arguments(stub)))
-    Path(".terraform").mkdir()
-    Path(".terraform/environment").write_text("dev")
-
-    done = doctor()
-
-    assert done.problems() == ["workspace"]
-    assert "Remove .terraform/environment" in done.text("workspace")
-    stub.reply(HEALTH, READ, MAY_LOCK)
-    assert doctor(TF_WORKSPACE="default").problems() == []
-
-
 def test_a_block_that_leaves_all_to_the_environment_gets_it_from_there(stub: ApiStub) -> None:
     Path("main.tf").write_text(hcl({}))
     exported = {f"TF_HTTP_{name.upper()}": value for name, value in arguments(stub).items()}
@@ -293,79 +281,67 @@ def test_a_block_that_leaves_all_to_the_environment_gets_it_from_there(stub: Api
     assert f"Export TF_HTTP_ADDRESS={stub.address}/states/network/dev" in wrong.text("backend.address")
 
 
-def test_what_init_noted_of_a_file_is_used_and_a_changed_block_is_found(stub: ApiStub) -> None:
-    note_init(arguments(stub))
-    Path("main.tf").write_text(hcl({}))
-    noted = doctor()
-    Path("main.tf").write_text(hcl(arguments(stub, lock_method="POST")))
-    stub.reply(HEALTH, READ, MAY_LOCK)
-    changed = doctor()
-
-    assert noted.problems() == []
-    assert changed.problems() == ["backend.init"]
-    assert "lock_method" in changed.text("backend.init")
-
-
-def test_a_file_for_init_that_names_another_state_than_the_block_is_what_terraform_uses(
-    stub: ApiStub,
-) -> None:
-    Path("main.tf").write_text(hcl(arguments(stub)))
-    note_init(arguments(stub, address=f"{stub.address}/states/network/dev"))
-
-    done = doctor()
-
-    assert done.problems() == ["backend.init", "backend.address"]
-    assert "with the same -backend-config" in done.text("backend.init")
-    assert "terraform.tfstate is " in done.text("backend.address")
-    assert f'`terraform init -reconfigure` with address = "{stub.address}' in done.text("backend.address")
-
-
-def test_a_password_that_init_noted_is_found(stub: ApiStub) -> None:
-    note_init(arguments(stub, password=SECRET))
-    Path("main.tf").write_text(hcl({}))
-
-    done = doctor()
-
-    assert done.problems() == ["credentials.plain_text"]
-    assert ".terraform/terraform.tfstate" in done.text("credentials.plain_text")
-
-
-def test_a_block_of_another_kind_or_none_is_found(stub: ApiStub) -> None:
-    assert doctor().problems() == ["backend"]
-    Path("main.tf").write_text('terraform {\n  backend "s3" {}\n}\n')
-    assert doctor().problems() == ["backend"]
-    Path("main.tf").unlink()
-    note_init(arguments(stub))
-    assert "backend" in doctor().problems()
-
-
-def test_a_folder_that_another_backend_was_initialized_in_is_found(stub: ApiStub) -> None:
-    Path("main.tf").write_text(hcl(arguments(stub)))
-    note_init({"bucket": "states", "password": SECRET}, kind="s3")
-
-    done = doctor()
-
-    assert done.problems() == ["backend.init"]
-    assert "'s3'" in done.text("backend.init")
-    assert "-migrate-state" in done.text("backend.init")
-    assert "-reconfigure" not in done.text("backend.init")
-
-
-def test_two_blocks_are_found(stub: ApiStub) -> None:
-    Path("main.tf").write_text(hcl(arguments(stub)))
-    Path("more.tf").write_text(hcl(arguments(stub)))
-
-    done = doctor()
-
-    assert done.problems() == ["backend"]
-    assert "main.tf, more.tf" in done.text("backend")
-
-
 def test_a_block_without_an_address_is_found(stub: ApiStub) -> None:
     Path("main.tf").write_text(hcl({}))
 
     assert doctor("--address", stub.address).problems() == ["backend.address", "backend.lock_address"]
     assert doctor().problems() == ["backend.address"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed", "problems", "says"),
+    [
+        ("s3", {"password": SECRET}, ["backend.init"], ["'s3'", "-migrate-state"]),
+        (
+            "http",
+            {"address": "http://127.0.0.1:9/states/network/dev"},
+            ["backend.init", "backend.address"],
+            ["with the same -backend-config", "terraform.tfstate is ", "-reconfigure` with address = "],
+        ),
+    ],
+    ids=["another backend", "another state"],
+)
+def test_a_folder_that_was_initialized_for_something_else_is_found(
+    stub: ApiStub, kind: str, changed: dict[str, str], problems: list[str], says: list[str]
+) -> None:
+    Path("main.tf").write_text(hcl(arguments(stub)))
+    note_init(arguments(stub, **changed), kind=kind)
+
+    done = doctor("--address", stub.address)
+
+    assert done.problems() == problems
+    said = " ".join(done.text(check) for check in problems)
+    assert [words for words in says if words not in said] == []
+    assert ("-reconfigure" in said) is (kind == "http")
+
+
+NO_BLOCK: Mapping[str, tuple[Mapping[str, str], str]] = {
+    "none": ({}, ""),
+    "another kind": ({"main.tf": 'terraform {\n  backend "s3" {}\n}\n'}, ""),
+    "two": (dict.fromkeys(("main.tf", "more.tf"), hcl({})), "main.tf, more.tf"),
+    "no end": ({"main.tf": "terraform { backend"}, "main.tf"),
+    "no end of JSON": ({"main.tf.json": '{"terraform": ["backend"'}, "main.tf.json"),
+    "no UTF-8": ({"main.tf": "terraform { backend = \xff"}, "main.tf"),
+}
+
+
+@pytest.mark.parametrize(("files", "says"), NO_BLOCK.values(), ids=NO_BLOCK)
+def test_a_folder_without_just_one_block_that_can_be_read_is_found(
+    stub: ApiStub, files: Mapping[str, str], says: str
+) -> None:
+    for name, text in files.items():
+        Path(name).write_bytes(text.encode("latin-1"))
+
+    done = doctor("--address", stub.address)
+
+    assert done.problems()[0] == "backend"
+    assert says in done.text("backend")
+
+
+def test_a_note_of_init_without_a_block_is_no_block(stub: ApiStub) -> None:
+    note_init(arguments(stub))
+
+    assert "backend" in doctor().problems()
 
 
 def test_a_block_is_read_in_every_form_that_terraform_has(stub: ApiStub) -> None:
@@ -400,27 +376,11 @@ def test_a_value_with_an_expression_is_left_to_what_init_noted(stub: ApiStub) ->
     assert doctor().problems() == []
 
 
-@pytest.mark.parametrize(
-    "text", ["terraform { backend", '{"terraform": ["backend"', "terraform { backend = \xff"]
-)
-def test_a_file_that_cannot_be_read_is_named(stub: ApiStub, text: str) -> None:
-    name = "main.tf.json" if text.startswith("{") else "main.tf"
-    Path(name).write_bytes(text.encode("latin-1"))
-
-    done = doctor("--address", stub.address)
-
-    assert done.problems() == ["backend"]
-    assert name in done.text("backend")
-
-
 ANSWERS: Mapping[str, tuple[list[Reply], str, str]] = {
     "no Holdfast": ([Reply(404, b"{}")], "api", "ApiAddress"),
+    "a page": ([Reply(200, b"<html>")], "api", "ApiAddress"),
     "wrong or expired credentials": ([HEALTH, FORBIDDEN], "api.credentials", "60 seconds"),
-    "no credentials in the end": (
-        [HEALTH, Reply(401, b"{}")],
-        "api.credentials",
-        "wrong, revoked or expired",
-    ),
+    "no credentials in the end": ([HEALTH, Reply(401, b"{}")], "api.credentials", "revoked or expired"),
     "a token for outputs": ([HEALTH, OUTPUTS], "api.credentials", "'outputs'"),
     "a reader": ([HEALTH, READ, READER], "api.role", "'reader'"),
     "a fault": ([HEALTH, refused(400, "invalid_state_name", "reserved")], "api.credentials", "reserved"),
@@ -437,6 +397,8 @@ def test_what_the_api_responds_is_said(stub: ApiStub, replies: list[Reply], chec
 
     assert done.problems() == [check]
     assert says in done.text(check)
+    sent = [asked.path for asked in stub.asked if "authorization" in asked.headers]
+    assert bool(sent) is (check != "api")
 
 
 ABSENT = Reply(204)
@@ -460,27 +422,18 @@ def said(document: object) -> Reply:
     return Reply(200, json.dumps(document).encode())
 
 
-@pytest.mark.parametrize(
-    ("replies", "level", "says"),
-    [
-        ([said(DELETED), said(EVENTS)], "problem", "deleted at 2026-11-20 12:00:00 UTC by token:ada: a plan"),
-        ([said(DELETED), said({"events": []})], "problem", "does not say by whom"),
-        ([said(DELETED), said(NOBODY)], "problem", "deleted at 2026-11-20 12:00:00 UTC by somebody: a plan"),
-        ([said(DELETED), READER], "problem", "the role maintainer sees by whom"),
-        ([refused(404, "no_state", "There is no state.")], "ok", "does not exist yet"),
-        ([Reply(404, b"{}")], "note", "404"),
-        ([said({"versions": [7]})], "note", "is not known"),
-    ],
-    ids=[
-        "deleted",
-        "by another program",
-        "by nobody that is told",
-        "for a writer",
-        "never there",
-        "an older stack",
-        "nonsense",
-    ],
-)
+MISSING: Mapping[str, tuple[list[Reply], str, str]] = {
+    "deleted": ([said(DELETED), said(EVENTS)], "problem", "at 2026-11-20 12:00:00 UTC by token:ada: a plan"),
+    "by another program": ([said(DELETED), said({"events": []})], "problem", "does not say by whom"),
+    "by nobody that is told": ([said(DELETED), said(NOBODY)], "problem", "12:00:00 UTC by somebody: a plan"),
+    "for a writer": ([said(DELETED), READER], "problem", "the role maintainer sees by whom"),
+    "never there": ([refused(404, "no_state", "There is no state.")], "ok", "does not exist yet"),
+    "an older stack": ([Reply(404, b"{}")], "note", "404"),
+    "nonsense": ([said({"versions": [7]})], "note", "is not known"),
+}
+
+
+@pytest.mark.parametrize(("replies", "level", "says"), MISSING.values(), ids=MISSING)
 def test_a_state_that_is_not_there_is_told_from_one_that_was_deleted(
     stub: ApiStub, replies: list[Reply], level: str, says: str
 ) -> None:
@@ -498,22 +451,13 @@ def test_a_state_that_is_not_there_is_told_from_one_that_was_deleted(
     assert asked == [f"/manage/v1/versions/{STATE}", "/manage/v1/activity"][: len(replies)]
 
 
-@pytest.mark.parametrize("kind", ["block", "noted", "variables"])
-@pytest.mark.parametrize(
-    ("changed", "check"),
-    [
-        ({"address": "{api}/outputs/network/prod"}, "backend.address"),
-        ({"unlock_address": "{api}/unlocks/network/dev"}, "backend.unlock_address"),
-        ({"unlock_address": None, "unlock_method": None}, "backend.unlock_address"),
-    ],
-)
-def test_a_wrong_address_is_found_wherever_it_comes_from(
-    stub: ApiStub, kind: str, changed: dict[str, str | None], check: str
-) -> None:
-    values = arguments(
-        stub, **{name: value and value.format(api=stub.address) for name, value in changed.items()}
-    )
-    Path("main.tf").write_text(hcl(values if kind == "block" else {}))
+@pytest.mark.parametrize("kind", ["noted", "variables"])
+@pytest.mark.parametrize("fault", ["the outputs", "another unlock", "no unlock"])
+def test_a_wrong_address_is_found_where_the_block_has_none(stub: ApiStub, kind: str, fault: str) -> None:
+    changed, check, _ = FAULTS[fault]
+    made = {name: value and value.format(api=stub.address) for name, value in changed.items()}
+    values = arguments(stub, **made)
+    Path("main.tf").write_text(hcl({}))
     if kind == "noted":
         note_init(values)
     environment = {f"TF_HTTP_{name.upper()}": value for name, value in values.items()}
@@ -542,32 +486,17 @@ def test_the_api_is_the_one_of_a_named_profile_or_else_that_of_the_block(stub: A
             assert doctor(*options, **profiles, **environment).text("api") == f"{api_address} "
 
 
-def test_a_server_that_is_not_holdfast_gets_no_credentials(stub: ApiStub) -> None:
-    Path("main.tf").write_text(hcl(arguments(stub)))
-    stub.reply(Reply(200, b"<html>"))
-
-    doctor()
-
-    assert [(asked.path, asked.headers.get("authorization")) for asked in stub.asked] == [("/health", None)]
-
-
 def test_a_block_without_locks_is_right_for_who_only_reads(stub: ApiStub) -> None:
     nothing = dict.fromkeys(("lock_address", "lock_method", "unlock_address", "unlock_method"))
     Path("main.tf").write_text(hcl(arguments(stub, **nothing)))
 
     stub.reply(HEALTH, READ, READER)
-    reader = doctor()
+    assert doctor().problems() == []
     stub.reply(HEALTH, READ, MAY_LOCK)
-    writer = doctor()
-
-    assert reader.problems() == []
-    assert writer.problems() == ["backend.lock_address"]
-    assert "428" in writer.text("backend.lock_address")
+    assert doctor().problems() == ["backend.lock_address"]
 
 
-def test_an_address_that_does_not_respond_is_a_problem_and_no_traceback(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_address_that_does_not_respond_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "_PAUSES", ())
     Path("main.tf").write_text(hcl({"address": "http://127.0.0.1:1/states/network/prod"}))
 
@@ -658,25 +587,16 @@ def test_the_printed_cloud_block_is_right(cloud_stub: ApiStub) -> None:
         assert doctor("--address", cloud_stub.address, **TOKEN).problems() == []
 
 
+TAGS: dict[str, str | None] = {"workspaces": 'tags = ["a"]'}
 CLOUD_FAULTS: Mapping[str, tuple[dict[str, str | None], dict[str, str], str, str]] = {
     "no host name": ({"hostname": None}, {}, "backend.hostname", 'hostname = "holdfast.local"'),
     "another host": ({"hostname": "app.terraform.io"}, {}, "backend.hostname", "the API is at"),
     "no organization": ({"organization": None}, {}, "backend.workspace", 'organization = "network"'),
     "another organization": ({"organization": "dns"}, {}, "backend.workspace", "the state dns/prod, not"),
-    "another workspace": (
-        {"workspaces": 'name = "eu:prod"'},
-        {},
-        "backend.workspace",
-        "network/eu/prod, not network/prod",
-    ),
+    "another workspace": ({"workspaces": 'name = "eu:prod"'}, {}, "backend.workspace", "eu/prod, not"),
     "no valid workspace": ({"workspaces": 'name = "eu/prod"'}, {}, "backend.workspace", "is not a state"),
     "a variable against the name": ({}, {"TF_WORKSPACE": "dev"}, "backend.workspace", "Unset TF_WORKSPACE"),
-    "a variable that selects another": (
-        {"workspaces": 'tags = ["a"]'},
-        {"TF_WORKSPACE": "dev"},
-        "backend.workspace",
-        "network/dev",
-    ),
+    "a variable that selects another": (TAGS, {"TF_WORKSPACE": "dev"}, "backend.workspace", "network/dev"),
     "a token in the block": ({"token": BEARER}, {}, "credentials.plain_text", "main.tf has a token"),
     "no lock": ({}, {"TF_CLI_ARGS": "-lock=false"}, "environment", "nothing is locked"),
 }
@@ -695,9 +615,9 @@ def test_a_fault_of_a_cloud_block_is_found_with_what_to_do(
 
 
 SELECTED: Mapping[str, tuple[dict[str, Any], dict[str, str], str]] = {
-    "a selected one of a tag": ({"workspaces": 'tags = ["a"]'}, {}, "prod"),
+    "a selected one of a tag": (TAGS, {}, "prod"),
     "a selected one of tags as a map": ({"workspaces": 'tags = {\na = "b"\n}'}, {}, "prod"),
-    "a variable for a tag": ({"workspaces": 'tags = ["a"]'}, {"TF_WORKSPACE": "prod"}, "dev"),
+    "a variable for a tag": (TAGS, {"TF_WORKSPACE": "prod"}, "dev"),
     "a variable without a block": ({"workspaces": ""}, {"TF_WORKSPACE": "prod"}, ""),
     "a prefix": ({"kind": 'backend "remote"', "workspaces": 'prefix = "pr"'}, {}, "od"),
     "variables of cloud": (
@@ -713,8 +633,7 @@ def test_what_selects_the_workspace_is_seen(
     cloud_stub: ApiStub, block: dict[str, Any], environment: dict[str, str], selected: str
 ) -> None:
     cloud(**block)
-    Path(".terraform").mkdir()
-    Path(".terraform/environment").write_text(selected)
+    select_workspace(selected)
 
     done = doctor("--address", cloud_stub.address, **TOKEN, **environment)
 
@@ -722,9 +641,7 @@ def test_what_selects_the_workspace_is_seen(
     assert "prod of network is the state network/prod" in done.text("backend.workspace")
 
 
-def test_a_configuration_of_tags_without_a_selected_workspace_is_told_how_to_select_it(
-    cloud_stub: ApiStub,
-) -> None:
+def test_tags_without_a_selected_workspace_are_told_how_to_select_it(cloud_stub: ApiStub) -> None:
     cloud(workspaces='tags = ["a"]')
 
     done = doctor("--address", cloud_stub.address, **TOKEN)
@@ -743,7 +660,7 @@ def test_a_cloud_block_for_a_state_of_one_segment_is_told_that_there_is_none(stu
     assert stub.asked == []
 
 
-def test_without_a_token_in_the_environment_it_says_what_was_not_looked_at(cloud_stub: ApiStub) -> None:
+def test_without_a_token_it_says_what_was_not_looked_at(cloud_stub: ApiStub) -> None:
     cloud()
 
     done = doctor("--address", cloud_stub.address)

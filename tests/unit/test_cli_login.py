@@ -7,7 +7,7 @@ import json
 import os
 import ssl
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -19,10 +19,10 @@ import holdfast
 from holdfast_cli.api import http, sessions
 from holdfast_cli.api.response import Response
 from local_aws.server import Certificates
-from tests.support import api_stub, cli_account, forked_command
+from tests.support import api_stub, forked_command
 from tests.support.api_stub import ApiStub, Asked, Reply, made, refused, session
 from tests.support.certificates import create_certificates
-from tests.support.cli_account import HOLDFAST, REGION, unread
+from tests.support.cli_account import HOLDFAST, REGION, Aws, unread
 from tests.support.free_port import free_port
 
 SECRET_KEY = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
@@ -43,10 +43,9 @@ def jwt(**claims: object) -> str:
 
 
 @pytest.fixture
-def stub() -> Iterator[ApiStub]:
-    with api_stub.running() as running:
-        running.reply(made(session()))
-        yield running
+def stub(stub: ApiStub) -> ApiStub:
+    stub.reply(made(session()))
+    return stub
 
 
 @pytest.fixture(scope="module")
@@ -104,15 +103,6 @@ def test_a_shell_that_evaluates_it_has_the_session_and_the_person_sees_who_they_
     )
 
 
-def test_standard_output_has_the_exports_and_nothing_else(stub: ApiStub) -> None:
-    got = session()
-    stub.reply(made(got))
-
-    done = with_aws(stub)
-
-    assert (done.returncode, done.stdout) == (0, exports(got, stub.address))
-
-
 def test_json_is_one_object_with_what_the_api_said_and_its_address(stub: ApiStub) -> None:
     got = session()
     stub.reply(made(got | {"more": "of a later version"}))
@@ -128,8 +118,8 @@ def test_json_is_one_object_with_what_the_api_said_and_its_address(stub: ApiStub
     assert json.loads(done.stdout) == got | {"address": stub.address, "cloud": cloud}
 
 
-def signature(asked: Asked, host: str, region: str) -> str:
-    """What AWS computes (https://docs.aws.amazon.com/IAM/latest/UserGuide/create-signed-request.html)."""
+def assert_signed(asked: Asked, stub: ApiStub) -> None:
+    """Compute what AWS does (https://docs.aws.amazon.com/IAM/latest/UserGuide/create-signed-request.html)."""
     authorization = asked.headers["authorization"]
     fields = dict(part.split("=", 1) for part in authorization.partition(" ")[2].split(", "))
     names = fields["SignedHeaders"].split(";")
@@ -142,29 +132,30 @@ def signature(asked: Asked, host: str, region: str) -> str:
         fields["SignedHeaders"],
         hashlib.sha256(asked.body).hexdigest(),
     ]
-    assert asked.headers["host"] == host
+    assert asked.headers["host"] == urlsplit(stub.address).netloc
     date = asked.headers["x-amz-date"]
-    scope = f"{date[:8]}/{region}/execute-api/aws4_request"
+    scope = f"{date[:8]}/{REGION}/execute-api/aws4_request"
     assert fields["Credential"] == f"AKIDEXAMPLE/{scope}"
     digest = hashlib.sha256("\n".join(canonical).encode()).hexdigest()
     key = f"AWS4{SECRET_KEY}".encode()
     for part in scope.split("/"):
         key = hmac.digest(key, part.encode(), "sha256")
     wanted = hmac.new(key, f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{digest}".encode(), "sha256")
-    return f"{fields['Signature']} {wanted.hexdigest()}"
+    assert fields["Signature"] == wanted.hexdigest()
 
 
-@pytest.mark.parametrize("arguments", [[], ["--duration", "8h"]])
+@pytest.mark.parametrize(
+    ("below", "arguments"), [("", []), ("", ["--duration", "8h"]), ("/_aws/execute-api/abc/$default", [])]
+)
 def test_the_request_is_signed_for_the_api_and_holds_nothing_else(
-    stub: ApiStub, arguments: list[str]
+    stub: ApiStub, below: str, arguments: list[str]
 ) -> None:
-    with_aws(stub, *arguments)
+    login("--address", f"{stub.address}{below}/", *arguments, **AWS)
 
     [asked] = stub.asked
-    assert (asked.method, asked.path) == ("POST", "/sessions/aws")
+    assert (asked.method, asked.path) == ("POST", f"{below}/sessions/aws")
     assert asked.body == (b'{"seconds": 28800}' if arguments else b"")
-    sent, computed = signature(asked, urlsplit(stub.address).netloc, REGION).split()
-    assert sent == computed
+    assert_signed(asked, stub)
     signed_at = datetime.strptime(asked.headers["x-amz-date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     assert abs(datetime.now(UTC) - signed_at) < timedelta(minutes=1)
     assert asked.headers["x-amz-security-token"] == AWS["AWS_SESSION_TOKEN"]
@@ -178,18 +169,7 @@ def test_the_request_is_signed_for_the_api_and_holds_nothing_else(
     assert ("content-type" in asked.headers) == bool(arguments)
 
 
-def test_an_api_below_a_path_is_signed_with_that(stub: ApiStub) -> None:
-    login("--address", f"{stub.address}/_aws/execute-api/abc/$default/", **AWS)
-
-    [asked] = stub.asked
-    assert asked.path == "/_aws/execute-api/abc/$default/sessions/aws"
-    sent, computed = signature(asked, urlsplit(stub.address).netloc, REGION).split()
-    assert sent == computed
-
-
-def test_the_region_of_an_address_of_aws_goes_before_that_of_the_shell(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_region_of_an_address_goes_before_that_of_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     signed: list[str] = []
 
     def send(method: str, url: str, *, headers: Mapping[str, str], body: bytes, sign: http.Sign) -> Response:
@@ -214,20 +194,15 @@ def test_the_region_of_an_address_of_aws_goes_before_that_of_the_shell(
     assert regions == ["eu-west-3", "cn-north-1", "us-east-1", "us-east-1", "eu-west-3", "us-east-1"]
 
 
+FORBIDDEN = b'{"message":"Forbidden"}'
 STEERING = "No trust record names the IAM role \x1b[31mDeveloper\n; add one with `holdfast trust add`."
 
 
 @pytest.mark.parametrize(
     ("reply", "says"),
     [
-        (
-            refused(403, "not_allowed", STEERING),
-            ("No trust record names the IAM role ?[31mDeveloper?; add one",),
-        ),
-        *(
-            (Reply(403, body), ("execute-api:Invoke", REGION))
-            for body in (b'{"message":"Forbidden"}', b"", b"<html>")
-        ),
+        (refused(403, "not_allowed", STEERING), ("names the IAM role ?[31mDeveloper?; add one",)),
+        *((Reply(403, body), ("execute-api:Invoke", REGION)) for body in (FORBIDDEN, b"", b"<html>")),
         (Reply(404, b'{"message":"Not Found"}'), ("404", "deploy")),
         (refused(403, "not_signed", "Use `holdfast login`."), ("AWS_ACCESS_KEY_ID", "`aws sso login`")),
         (refused(503, "undecided", "S3 did not say."), ("503", "S3 did not say.")),
@@ -248,18 +223,11 @@ def test_a_refusal_is_one_line_that_says_why(stub: ApiStub, reply: Reply, says: 
     ("changed", "says"),
     [
         (dict.fromkeys(AWS) | {"AWS_REGION": REGION}, "No AWS credentials"),
-        *(
-            ({"HTTP_PROXY": proxy}, says)
-            for proxy, says in (
-                ("http://[::1", "HTTP_PROXY"),
-                ("ftp://127.0.0.1", "does not respond"),
-                ("http://a:s3cret@c:d", "HTTP_PROXY"),
-            )
-        ),
-        *(
-            ({"AWS_SESSION_TOKEN": f"s3cret{ending}"}, "a header that HTTP cannot carry")
-            for ending in ("\r", "\u2028")
-        ),
+        ({"HTTP_PROXY": "http://[::1"}, "HTTP_PROXY"),
+        ({"HTTP_PROXY": "ftp://127.0.0.1"}, "does not respond"),
+        ({"HTTP_PROXY": "http://a:s3cret@c:d"}, "HTTP_PROXY"),
+        ({"AWS_SESSION_TOKEN": "s3cret\r"}, "a header that HTTP cannot carry"),
+        ({"AWS_SESSION_TOKEN": "s3cret\u2028"}, "a header that HTTP cannot carry"),
     ],
 )
 def test_a_shell_that_cannot_sign_in_is_one_line_without_its_secrets(
@@ -285,10 +253,7 @@ def test_the_address_of_an_api_elsewhere_takes_a_region_and_tls() -> None:
 
 
 OLDER = ("0.0.9+abc", "The deployed code, 0.0.9+abc, is older than this command")
-NEWER = (
-    "999.0.0+abc",
-    "This command, {}, is older than the deployed code, 999.0.0+abc. Upgrade the command.",
-)
+NEWER = ("999.0.0+abc", "This command, {}, is older than the deployed code, 999.0.0+abc. Upgrade the")
 
 
 @pytest.mark.parametrize(
@@ -327,8 +292,7 @@ def test_a_passing_fault_is_repeated_and_signed_anew(stub: ApiStub, passing: Rep
     assert (done.returncode, done.stdout) == (0, exports(got, stub.address))
     assert len(stub.asked) == 3
     for asked in stub.asked:
-        sent, computed = signature(asked, urlsplit(stub.address).netloc, REGION).split()
-        assert sent == computed
+        assert_signed(asked, stub)
 
 
 def test_an_api_that_never_answers_is_one_line_that_names_it(stub: ApiStub) -> None:
@@ -440,26 +404,12 @@ def test_a_proxy_is_left_out_for_the_hosts_of_no_proxy(stub: ApiStub) -> None:
     assert len(stub.asked) == 3
 
 
-def test_what_is_typed_goes_before_the_environment_and_the_address_before_the_team(
-    stub: ApiStub, tmp_path: Path
-) -> None:
-    with cli_account.running() as endpoint, api_stub.running() as of_team, api_stub.running() as of_other:
-        aws = cli_account.empty(endpoint, tmp_path)
-        for team, api_of_team in (("payments", of_team), ("platform", of_other)):
-            api_of_team.reply(made(session()))
-            aws.deploy(team, ApiAddress=api_of_team.address, BucketName={"Ref": "Bucket"})
-        environment = {"HOLDFAST_ADDRESS": stub.address, "HOLDFAST_TEAM": "platform"}
+def test_the_api_of_a_team_is_that_of_its_stack(stub: ApiStub, account: Aws) -> None:
+    account.deploy("platform", ApiAddress=stub.address, BucketName={"Ref": "Bucket"})
 
-        for arguments, changed, meant in (
-            (["--team", "payments"], environment, of_team),
-            (["--address", of_team.address], environment, of_team),
-            ([], environment, stub),
-            ([], {"HOLDFAST_TEAM": "platform"}, of_other),
-            ([], {"HOLDFAST_TEAM": "platform", "HOLDFAST_ADDRESS": ""}, of_other),
-        ):
-            before = len(meant.asked)
-            assert aws.run("login", *arguments, **changed).returncode == 0
-            assert len(meant.asked) == before + 1
+    account.output("login", "--team", "platform", "--json", HOLDFAST_ADDRESS="https://api.example.com")
+
+    assert len(stub.asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -538,6 +488,14 @@ def test_a_file_goes_before_the_environment(stub: ApiStub, tmp_path: Path) -> No
     assert "x-amz-security-token" not in asked.headers
 
 
+def github_actions(address: str) -> dict[str, str]:
+    """Return the variables of a job that may have an ID token."""
+    return {
+        "ACTIONS_ID_TOKEN_REQUEST_URL": f"{address}/token?api-version=2.0",
+        "ACTIONS_ID_TOKEN_REQUEST_TOKEN": GITHUB_TOKEN,
+    }
+
+
 @pytest.mark.parametrize(("arguments", "audience"), [([], None), (["--audience", "a b&c"], "a%20b%26c")])
 def test_in_github_actions_the_token_is_asked_of_github_for_the_api(
     stub: ApiStub, arguments: list[str], audience: str | None
@@ -545,11 +503,8 @@ def test_in_github_actions_the_token_is_asked_of_github_for_the_api(
     token = jwt()
     with api_stub.running() as github:
         github.reply(Reply(200, json.dumps({"count": 1, "value": token}).encode()))
-        done = login(
-            *("--oidc", "--address", stub.address, *arguments),
-            ACTIONS_ID_TOKEN_REQUEST_URL=f"{github.address}/token?api-version=2.0",
-            ACTIONS_ID_TOKEN_REQUEST_TOKEN=GITHUB_TOKEN,
-        )
+        environment = github_actions(github.address)
+        done = login("--oidc", "--address", stub.address, *arguments, **environment)
 
     assert done.returncode == 0
     [asked] = github.asked
@@ -573,11 +528,7 @@ def test_in_github_actions_the_token_is_asked_of_github_for_the_api(
 def test_what_github_answers_wrongly_is_one_line(stub: ApiStub, reply: Reply, reason: str) -> None:
     with api_stub.running() as github:
         github.reply(reply)
-        line = failure(
-            *("--oidc", "--address", stub.address),
-            ACTIONS_ID_TOKEN_REQUEST_URL=f"{github.address}/token",
-            ACTIONS_ID_TOKEN_REQUEST_TOKEN=GITHUB_TOKEN,
-        )
+        line = failure("--oidc", "--address", stub.address, **github_actions(github.address))
 
     assert reason in line
     assert GITHUB_TOKEN not in line
@@ -587,10 +538,7 @@ def test_what_github_answers_wrongly_is_one_line(stub: ApiStub, reply: Reply, re
 @pytest.mark.parametrize(
     ("environment", "says"),
     [
-        (
-            {"ACTIONS_ID_TOKEN_REQUEST_URL": "http://192.0.2.1/token", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "x"},
-            ["ACTIONS_ID_TOKEN_REQUEST_URL is not an https:// address"],
-        ),
+        (github_actions("http://192.0.2.1"), ["ACTIONS_ID_TOKEN_REQUEST_URL is not an https:// address"]),
         (AWS, ["--id-token-file", "HOLDFAST_ID_TOKEN", "id-token: write"]),
     ],
 )

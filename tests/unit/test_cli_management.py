@@ -3,7 +3,7 @@
 import json
 from argparse import Namespace
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +11,6 @@ import pytest
 
 from holdfast_cli.api import management, sign_in
 from holdfast_cli.errors import UsageError
-from tests.support import api_stub
 from tests.support.api_stub import ApiStub, Reply
 from tests.support.free_port import free_port
 from tests.support.management import (
@@ -42,12 +41,6 @@ WHO: Final = {
     "trust": None,
     "expires": None,
 }
-
-
-@pytest.fixture
-def stub() -> Iterator[ApiStub]:
-    with api_stub.running() as running:
-        yield running
 
 
 def signed_in(environment: dict[str, str], **typed: str) -> management.Api:
@@ -102,9 +95,7 @@ def test_a_profile_names_the_address_whatever_names_a_team(tmp_path: Path) -> No
     ],
     ids=["basic", "basic and a token of the host", "token", "token in upper case", "user name and a token"],
 )
-def test_the_credentials_are_those_of_terraform(
-    environment: dict[str, str], authorization: str, source: str
-) -> None:
+def test_credentials_are_terraforms(environment: dict[str, str], authorization: str, source: str) -> None:
     api = signed_in(environment, address=A)
 
     assert api.authorization == authorization
@@ -165,20 +156,7 @@ def test_whoami_shows_as_whom_the_credentials_sign_in(stub: ApiStub, expires: st
     assert json.loads(output(stub, "whoami", "--json")) == {**who, "address": stub.address}
 
 
-def test_no_aws_setting_is_needed_or_looked_at(stub: ApiStub) -> None:
-    stub.reply(answer(WHO))
-
-    assert output(stub, "whoami", AWS_PROFILE="none", AWS_REGION="nowhere", AWS_ENDPOINT_URL="http://x")
-
-
 # --- what it refuses -----------------------------------------------------------------------------
-
-
-def test_what_a_role_may_not_do_is_said_in_the_words_of_the_api(stub: ApiStub) -> None:
-    said = "The role 'outputs' of token:x does not allow to read; use a token with the role 'reader'."
-    stub.reply(refusal(403, "not_allowed", said))
-
-    assert failure(stub, "state", "history", NAME) == f"holdfast: {said}"
 
 
 @pytest.mark.parametrize(("status", "word"), [(401, "Unauthorized"), (403, "Forbidden")])
@@ -196,11 +174,7 @@ def test_credentials_that_are_not_accepted_are_told_by_where_they_come_from(
 
 @pytest.mark.parametrize(
     "reply",
-    [
-        refusal(400, "unknown_route", "No such route."),
-        Reply(404, b'{"message":"Not Found"}'),
-        Reply(404, b"<html>"),
-    ],
+    [refusal(400, "unknown_route", "No."), Reply(404, b'{"message":"Not Found"}'), Reply(404, b"<html>")],
 )
 def test_a_stack_without_the_route_is_told_with_its_version(stub: ApiStub, reply: Reply) -> None:
     stub.reply(reply, answer({"status": "ok", "version": "0.1.0+abc"}))
@@ -213,19 +187,26 @@ def test_a_stack_without_the_route_is_told_with_its_version(stub: ApiStub, reply
     assert "authorization" not in stub.asked[-1].headers
 
 
+NO_CURSORS: Final[Sequence[object]] = (7, 0, False, ["a"], {})
+
+
 @pytest.mark.parametrize(
-    "reply",
-    [Reply(200, b""), Reply(200, b"<html>"), Reply(200, b"[]"), answer({"states": 7}), answer({"x": []})],
+    "replies",
+    [
+        *([Reply(200, body)] for body in (b"", b"<html>", b"[]")),
+        [answer({"states": 7})],
+        [answer({"x": []})],
+        *([answer({"states": [], "next": cursor})] for cursor in NO_CURSORS),
+        [page("states", next_=cursor) for cursor in "aba"],  # which has no end
+    ],
 )
-def test_a_response_of_something_else_is_one_line(stub: ApiStub, reply: Reply) -> None:
-    stub.reply(reply)
+def test_a_response_of_something_else_is_one_line(stub: ApiStub, replies: list[Reply]) -> None:
+    stub.reply(*replies)
 
     assert "something else than the management API" in failure(stub, "state", "list")
 
 
-def test_what_a_newer_stack_says_more_is_passed_over_and_its_words_are_shown_as_they_are(
-    stub: ApiStub,
-) -> None:
+def test_what_a_newer_stack_says_more_is_passed_over_and_its_words_are_shown(stub: ApiStub) -> None:
     newer = state(status="quarantined", colour="blue", lock=lock(kind="advisory", since=7))
     stub.reply(answer(newer))
 
@@ -282,9 +263,7 @@ def test_a_connection_that_is_refused_is_told_without_the_class_of_a_library(sch
     assert "Connection(" not in line
 
 
-def test_an_address_of_https_at_a_port_of_http_is_told_from_a_certificate_that_is_refused(
-    stub: ApiStub,
-) -> None:
+def test_a_port_without_tls_is_told_from_a_certificate_that_is_refused(stub: ApiStub) -> None:
     line = failure(None, "state", "list", "--address", stub.address.replace("http://", "https://"))
 
     assert "does not speak TLS as https:// needs it; check the address" in line
@@ -304,16 +283,3 @@ def test_a_redirect_is_not_followed_but_for_content(stub: ApiStub) -> None:
     stub.reply(Reply(307, headers={"Location": f"http://127.0.0.1:{free_port()}"}))
 
     assert "never followed" in failure(stub, "state", "list")
-
-
-@pytest.mark.parametrize("next_", [7, 0, False, ["a"], {}])
-def test_a_cursor_that_is_no_text_does_not_end_a_list(stub: ApiStub, next_: object) -> None:
-    stub.reply(answer({"states": [], "next": next_}))
-
-    assert "something else" in failure(stub, "state", "list")
-
-
-def test_pages_without_an_end_are_given_up(stub: ApiStub) -> None:
-    stub.reply(page("states", next_="a"), page("states", next_="b"), page("states", next_="a"))
-
-    assert "something else" in failure(stub, "state", "list")

@@ -12,16 +12,10 @@ import pytest
 from holdfast_cli.bucket import stack, tokens
 from holdfast_cli.main import main
 from holdfast_cli.terminal.output import Progress, coloured, listed, table, wrapped
+from tests.support.terminal import Terminal
 
 API = "https://api.example.com"
 Rows = Sequence[Sequence[str | Sequence[str]]]
-
-
-class Terminal(io.StringIO):
-    """Takes text, and says that somebody looks at it."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture
@@ -144,9 +138,7 @@ def test_a_terminal_that_reports_no_columns_has_80(monkeypatch: pytest.MonkeyPat
     assert wrapped(40 * "a ", stream=terminal) == 40 * "a "
 
 
-def test_a_pipe_gets_one_line_a_row_in_full_however_wide_the_terminal_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_pipe_gets_one_line_a_row_however_wide_the_terminal_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     text = "word " * 40
@@ -156,9 +148,7 @@ def test_a_pipe_gets_one_line_a_row_in_full_however_wide_the_terminal_is(
     assert wrapped(text, head="ok  ") == f"ok  {text}"
 
 
-def test_values_wrap_under_their_column_and_what_is_copied_stays_whole(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_values_wrap_under_their_column_and_exports_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "30")
     monkeypatch.setattr(sys, "stdout", Terminal())
     secret = "s" * 40
@@ -179,9 +169,7 @@ def test_wrong_usage_is_wrapped_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(SystemExit):
         main(["token", "list", "more"])
-    assert terminal.getvalue().endswith(
-        "\nholdfast token list: error: there is an\nargument too many: 'more'\n"
-    )
+    assert terminal.getvalue().endswith("token list: error: there is an\nargument too many: 'more'\n")
 
 
 @pytest.mark.parametrize(
@@ -202,9 +190,7 @@ def test_only_a_terminal_has_colours_and_only_if_they_are_wanted(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
 
-    assert coloured("[b]problem", "red", stream) == (
-        "\x1b[31m[b]problem\x1b[0m" if is_coloured else "[b]problem"
-    )
+    assert coloured("[b]bad", "red", stream) == ("\x1b[31m[b]bad\x1b[0m" if is_coloured else "[b]bad")
 
 
 # --- output that nobody reads --------------------------------------------------------------------
@@ -222,9 +208,7 @@ def closed() -> Iterator[TextIO]:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--help"],
-        ["--version"],
-        ["token", "list", "--help"],
+        *(["--help"], ["--version"], ["token", "list", "--help"]),
         ["backend-config", "x", "--env", "--address", API],
     ],
 )
@@ -291,19 +275,13 @@ def test_a_full_disk_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert capsys.readouterr().err == "holdfast: The output could not be written: No space left on device.\n"
 
 
-def test_errors_that_nobody_reads_keep_their_exit_code(
-    monkeypatch: pytest.MonkeyPatch, closed: TextIO
+@pytest.mark.parametrize("arguments", [["login", "--audience", "a"], ["token", "shwo"]])
+def test_errors_and_usage_that_nobody_reads_keep_their_exit_code(
+    monkeypatch: pytest.MonkeyPatch, closed: TextIO, arguments: list[str]
 ) -> None:
     monkeypatch.setattr(sys, "stderr", closed)
 
-    assert main(["login", "--audience", "a"]) == 2
-    closed.flush()  # as Python does at its end
-
-
-def test_usage_that_nobody_reads_keeps_its_exit_code(monkeypatch: pytest.MonkeyPatch, closed: TextIO) -> None:
-    monkeypatch.setattr(sys, "stderr", closed)
-
     with pytest.raises(SystemExit) as ended:
-        main(["token", "shwo"])
+        sys.exit(main(arguments))
     assert ended.value.code == 2
-    closed.flush()
+    closed.flush()  # as Python does at its end

@@ -34,11 +34,7 @@ def refused(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
         ("token creat", " token", "there is no command 'creat'. Did you mean create?"),
         ("state undel network/prod", " state", "there is no command 'undel'. Did you mean undelete?"),
         ("help", "", "there is no command 'help'. Did you mean --help?"),
-        (
-            "token x",
-            " token",
-            "there is no command 'x'. The commands are create, list, show, rotate, revoke.",
-        ),
+        ("token x", " token", "no command 'x'. The commands are create, list, show, rotate, revoke."),
         # A required option that is misspelled is missing too, which is not what to tell.
         ("token create --role writer --scop x", " token create", "no option --scop. Did you mean --scope?"),
         ("token create --rol=writer", " token create", "there is no option --rol. Did you mean --role?"),
@@ -105,8 +101,8 @@ def test_an_option_is_refused_when_it_is_repeated_unless_its_values_add_up(
     ("line", "lines"),
     [
         (
-            "--role outputs --scope a --role writer --scope b",
-            ["--role outputs --scope a", "--role writer --scope b"],
+            "--role reader --scope a --role writer --scope b",
+            ["--role reader --scope a", "--role writer --scope b"],
         ),
         (
             "--role outputs --scope a --role writer --scope 'b/*' --scope c --expires 1d",
@@ -189,9 +185,7 @@ def test_a_secret_that_only_a_command_refuses_is_not_repeated_either(
     assert SECRET[12:] not in printed.err
 
 
-@pytest.mark.parametrize(
-    "line", ["--help", "token --help --bogus", "token create --help --bogus", "--version"]
-)
+@pytest.mark.parametrize("line", ["--help", "token --help --bogus", "trust add --help --bogus", "--version"])
 def test_help_is_given_whatever_follows(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         PARSER.parse_args(shlex.split(line))

@@ -32,6 +32,10 @@ region = "eu-west-3"
 """
 A, B, DEFAULT, STAGING = (f"https://{name}.example.com" for name in ("a", "b", "default", "staging"))
 TEAM, THEIRS, REGION = "default-team", "staging-team", "eu-west-1"
+AT_A, TEAM_X = {"HOLDFAST_ADDRESS": A}, {"HOLDFAST_TEAM": "x"}
+EAST, WEST = {"AWS_REGION": "us-east-1"}, {"AWS_DEFAULT_REGION": "us-west-1"}
+OF_STAGING, OF_A_TEAM = {"HOLDFAST_PROFILE": "staging"}, {"HOLDFAST_PROFILE": "of-a-team"}
+TO_A, NOT_THE_TEAM = f"HOLDFAST_ADDRESS ({A})", " is used, not the team of the profile"
 SECRET: Final = new_secret()
 
 
@@ -66,29 +70,17 @@ def of_api(**typed: str) -> Namespace:
         # A profile is named by the option, or else by the variable. Profiles are not mixed.
         (asked(profile="staging"), {}, Settings(STAGING, THEIRS, None)),
         (asked(), {"HOLDFAST_PROFILE": "staging"}, Settings(STAGING, THEIRS, None)),
-        (
-            asked(profile="of-a-team"),
-            {"HOLDFAST_PROFILE": "staging"},
-            Settings(None, "payments", "eu-west-3"),
-        ),
+        (asked(profile="of-a-team"), OF_STAGING, Settings(None, "payments", "eu-west-3")),
         (asked(), {"HOLDFAST_PROFILE": ""}, Settings(DEFAULT, TEAM, REGION)),
         # Each setting comes from the first level that has it.
         (asked(address=A), {"HOLDFAST_ADDRESS": B}, Settings(A, TEAM, REGION)),
         (asked(), {"HOLDFAST_ADDRESS": B}, Settings(B, TEAM, REGION)),
         (asked(), {"HOLDFAST_ADDRESS": ""}, Settings(DEFAULT, TEAM, REGION)),
         (asked(region="us-east-1"), {"AWS_REGION": "us-east-2"}, Settings(DEFAULT, TEAM, "us-east-1")),
-        (
-            asked(),
-            {"AWS_REGION": "us-east-2", "AWS_DEFAULT_REGION": "us-west-1"},
-            Settings(DEFAULT, TEAM, "us-east-2"),
-        ),
-        (asked(), {"AWS_DEFAULT_REGION": "us-west-1"}, Settings(DEFAULT, TEAM, "us-west-1")),
+        (asked(), {**WEST, "AWS_REGION": "us-east-2"}, Settings(DEFAULT, TEAM, "us-east-2")),
+        (asked(), WEST, Settings(DEFAULT, TEAM, "us-west-1")),
         # A profile that is typed is an option.
-        (
-            asked(profile="staging"),
-            {"HOLDFAST_ADDRESS": A, "HOLDFAST_TEAM": "x", "AWS_REGION": "us-east-1"},
-            Settings(STAGING, THEIRS, "us-east-1"),
-        ),
+        (asked(profile="staging"), AT_A | TEAM_X | EAST, Settings(STAGING, THEIRS, "us-east-1")),
         (asked(profile="of-a-team"), {"HOLDFAST_ADDRESS": A}, Settings(None, "payments", "eu-west-3")),
         (asked(profile="staging", address=B), {"HOLDFAST_ADDRESS": A}, Settings(B, THEIRS, None)),
         # What cannot find a stack has an address, whatever names a team.
@@ -134,39 +126,19 @@ def test_the_file_is_below_the_users_configuration(environment: dict[str, str], 
 @pytest.mark.parametrize(
     ("options", "environment", "line"),
     [
+        (asked(), OF_STAGING | AT_A, f"{TO_A} is used, not the address of the profile staging."),
+        (asked(), OF_A_TEAM | AT_A | EAST, f"{TO_A}{NOT_THE_TEAM} of-a-team."),
         (
             asked(),
-            {"HOLDFAST_PROFILE": "staging", "HOLDFAST_ADDRESS": A},
-            f"HOLDFAST_ADDRESS ({A}) is used, not the address of the profile staging.",
-        ),
-        (
-            asked(),
-            {"HOLDFAST_PROFILE": "of-a-team", "HOLDFAST_ADDRESS": A, "AWS_REGION": "us-east-1"},
-            f"HOLDFAST_ADDRESS ({A}) is used, not the team of the profile of-a-team.",
-        ),
-        (
-            asked(),
-            {"HOLDFAST_PROFILE": "of-a-team", "HOLDFAST_TEAM": "x", "AWS_REGION": "us-east-1"},
-            "HOLDFAST_TEAM (x) is used, not the team of the profile of-a-team; "
+            OF_A_TEAM | TEAM_X | EAST,
+            f"HOLDFAST_TEAM (x){NOT_THE_TEAM} of-a-team; "
             "AWS_REGION (us-east-1) is used, not the region of the profile of-a-team.",
         ),
-        (
-            of_stack(),
-            {"HOLDFAST_PROFILE": "staging", "HOLDFAST_TEAM": "x", "HOLDFAST_ADDRESS": A},
-            "HOLDFAST_TEAM (x) is used, not the team of the profile staging.",
-        ),
+        (of_stack(), OF_STAGING | TEAM_X | AT_A, f"HOLDFAST_TEAM (x){NOT_THE_TEAM} staging."),
         # What hides an address is named for a profile that nobody named, too.
-        (
-            asked(),
-            {"HOLDFAST_TEAM": "x"},
-            "HOLDFAST_TEAM (x) is used, not the address of the profile default.",
-        ),
+        (asked(), TEAM_X, "HOLDFAST_TEAM (x) is used, not the address of the profile default."),
         # A profile that is typed has no address, and the command finds no stack.
-        (
-            of_api(profile="of-a-team"),
-            {"HOLDFAST_ADDRESS": A},
-            f"HOLDFAST_ADDRESS ({A}) is used, not the team of the profile of-a-team.",
-        ),
+        (of_api(profile="of-a-team"), AT_A, f"{TO_A}{NOT_THE_TEAM} of-a-team."),
         (
             of_api(),
             {"HOLDFAST_TEAM": "x"},
@@ -221,6 +193,9 @@ def test_of_a_profile_that_nobody_named_doctor_uses_the_region_alone(file: Path)
     assert settings.resolve(asked(profile="default"), environment, default=False).address == DEFAULT
 
 
+PROFILES: Final = "default, of-a-team, staging"
+
+
 def run(file: Path | str, *arguments: str, **environment: str) -> int:
     environment = {"PATH": os.environ["PATH"], "HOLDFAST_CONFIG_FILE": str(file)} | environment
     with mock.patch.dict(os.environ, environment, clear=True):
@@ -233,16 +208,8 @@ def run(file: Path | str, *arguments: str, **environment: str) -> int:
 @pytest.mark.parametrize(
     ("arguments", "environment", "says"),
     [
-        (
-            ["--profile", "stagin"],
-            {},
-            ("did you mean staging?", "default, of-a-team, staging", "AWS_PROFILE"),
-        ),
-        (
-            [],
-            {"HOLDFAST_PROFILE": "nonsense"},
-            ("HOLDFAST_PROFILE: There is no profile nonsense", "default, of-a-team, staging"),
-        ),
+        (["--profile", "stagin"], {}, ("did you mean staging?", PROFILES, "AWS_PROFILE")),
+        ([], {"HOLDFAST_PROFILE": "none"}, ("HOLDFAST_PROFILE: There is no profile none", PROFILES)),
         ([], {"HOLDFAST_PROFILE": "a b"}, ("HOLDFAST_PROFILE", "not a valid profile name")),
         (["--profile", ""], {}, ("not a valid profile name",)),
         (["--region", "Frankfurt"], {}, ("not a valid AWS region",)),
@@ -283,24 +250,15 @@ BROKEN: Final[Mapping[str, tuple[str, str]]] = {
     "an odd name": ('[profiles."a b"]', "not a valid profile name"),
     "a number": ("[profiles.a]\nteam = 1", "team of the profile a is not text"),
     "an unknown table": ('[profile.a]\nteam = "x"', "did you mean profiles?"),
-    "an unknown key": (
-        '[profiles.a]\nadress = "x"',
-        "did you mean address? It may have address, team, region",
-    ),
+    "an unknown key": ('[profiles.a]\nadress = "x"', "mean address? It may have address, team, region"),
     "a key of a secret": ('[profiles.a]\npassword = "hunter2"', "'password', and profiles hold no secret"),
     "an ID": ('[profiles.a]\ntoken_id = "hunter2"', "'token_id', and profiles hold no secret"),
     "a secret as a key": (f'[profiles.a]\n{SECRET} = "x"', "form of a secret"),
-    "a secret as a value": (
-        f'[profiles.a]\nteam = "{SECRET}"',
-        "team of the profile a: the value has the form",
-    ),
+    "a secret as a value": (f'[profiles.a]\nteam = "{SECRET}"', "the profile a: the value has the form"),
     "credentials": ('[profiles.a]\naddress = "https://a:hunter2@b.c"', "no credentials"),
     "no scheme": ('[profiles.a]\naddress = "abc.example.com"', "put https:// before it"),
     "a wrong team": ('[profiles.a]\nteam = "A"', "team of the profile a: 'A' is not a valid team name"),
-    "a wrong region": (
-        '[profiles.a]\nregion = "x"',
-        "region of the profile a: 'x' is not a valid AWS region",
-    ),
+    "a wrong region": ('[profiles.a]\nregion = "x"', "region of the profile a: 'x' is not a valid AWS"),
 }
 
 

@@ -2,12 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
 
 from holdfast_cli.main import main
-from tests.support import api_stub, terminal
+from tests.support import terminal
 from tests.support.api_stub import ApiStub, Reply
 from tests.support.cli_account import HOLDFAST, unread
 from tests.support.management import (
@@ -35,12 +34,6 @@ RESTORED = {
 }
 RESTORE = ("state", "restore", NAME)
 REASON = ("--reason", "incident 4711")
-
-
-@pytest.fixture
-def stub() -> Iterator[ApiStub]:
-    with api_stub.running() as running:
-        yield running
 
 
 # --- restore -------------------------------------------------------------------------------------
@@ -102,12 +95,6 @@ def test_what_was_never_acknowledged_is_restored_by_its_id_alone(stub: ApiStub) 
     stub.reply(answer(state()), OTHERS, answer(RESTORED))
     assert run(stub, *RESTORE, "v-13", *REASON).returncode == 0
     assert json.loads(stub.asked[-1].body)["version"] == "v-13"
-
-
-def test_an_id_that_the_state_does_not_have_is_left_to_the_api(stub: ApiStub) -> None:
-    stub.reply(answer(state()), OTHERS, refusal(404, "no_such_version", "It is another state's."))
-
-    assert run(stub, *RESTORE, "other", *REASON).stderr.endswith("holdfast: It is another state's.\n")
 
 
 @pytest.mark.parametrize(
@@ -198,24 +185,26 @@ def test_another_answer_deletes_nothing(stub: ApiStub, typed: str) -> None:
     assert len(stub.asked) == 1
 
 
-def test_without_a_terminal_it_has_to_be_said(stub: ApiStub) -> None:
-    stub.reply(answer(state()))
-
-    assert "--yes" in failure(stub, *DELETE, code=2)
-    assert len(stub.asked) == 1
+CHANGED = refusal(409, "base_changed", "The state has changed since you looked.")
+NOT_DELETED = refusal(404, "no_such_version", "The state is not deleted.")
 
 
-def test_a_state_without_a_version_is_not_deleted(stub: ApiStub) -> None:
-    stub.reply(answer(state(version=None)))
+@pytest.mark.parametrize(
+    ("command", "replies", "code", "said"),
+    [
+        (DELETE, [answer(state())], 2, "--yes"),  # where there is no terminal to ask on
+        ((*DELETE, "--yes"), [answer(state(version=None))], 1, "nothing was deleted"),
+        ((*DELETE, "--yes"), [answer(state()), CHANGED], 1, "The state has changed since you looked."),
+        (("state", "undelete", NAME), [NOT_DELETED], 1, "holdfast: The state is not deleted."),
+    ],
+)
+def test_what_is_not_done_is_told(
+    stub: ApiStub, command: tuple[str, ...], replies: list[Reply], code: int, said: str
+) -> None:
+    stub.reply(*replies)
 
-    assert "nothing was deleted" in failure(stub, *DELETE, "--yes")
-    assert len(stub.asked) == 1
-
-
-def test_a_state_that_changed_meanwhile_stays(stub: ApiStub) -> None:
-    stub.reply(answer(state()), refusal(409, "base_changed", "The state has changed since you looked."))
-
-    assert "has changed since you looked" in failure(stub, *DELETE, "--yes")
+    assert said in failure(stub, *command, code=code)
+    assert len(stub.asked) == len(replies)
 
 
 # --- undelete and create -------------------------------------------------------------------------
@@ -239,13 +228,6 @@ def test_an_undelete_says_what_is_back(stub: ApiStub) -> None:
     assert stub.asked[0].path == f"/manage/v1/resolve/{NAME}?version=%40deleted"
     undone = json.dumps({"marker": "v-m"}).encode()
     assert (stub.asked[1].path, stub.asked[1].body) == (f"/manage/v1/undelete/{NAME}", undone)
-
-
-def test_what_is_not_deleted_is_not_undeleted(stub: ApiStub) -> None:
-    stub.reply(refusal(404, "no_such_version", "The state is not deleted."))
-
-    assert failure(stub, "state", "undelete", NAME) == "holdfast: The state is not deleted."
-    assert len(stub.asked) == 1
 
 
 @pytest.mark.parametrize(("created", "said"), [(True, "the first apply may write"), (False, "already")])

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal.state_diff import text
+from tests.support.terminal import Terminal
 
 Json = dict[str, Any]
 
@@ -61,13 +62,6 @@ DOCUMENT = document(
     resource("aws_instance.g", "changed", tainted=False),
     outputs=(differing("changed", "1", "2", name="url"), differing("added", name="key", sensitive=True)),
 )
-
-
-class Terminal(io.StringIO):
-    """Takes text, and says that somebody looks at it."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def on_terminal(monkeypatch: pytest.MonkeyPatch, shown: Json, *, columns: int = 60) -> str:
@@ -197,6 +191,7 @@ def test_what_a_newer_stack_tells_is_shown_as_far_as_it_is_known() -> None:
     "shown",
     [
         {},
+        {"name": "network/prod", "from": 7, "to": [], "lineage_changed": 0},
         {**document(), "from": None},
         document({}),
         {**document(), "from": {"size": "x", "serial": 1, "time": "t", "version": "v"}},

@@ -1,13 +1,11 @@
 """How a version of a state is named: by its ID, its serial or a time. The API knows what that means."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
 
 from holdfast_cli.api import management, state_versions
 from holdfast_cli.errors import CommandError
-from tests.support import api_stub
 from tests.support.api_stub import ApiStub, Reply
 from tests.support.management import NAME, answer, failure, refusal, resolved, run
 
@@ -16,10 +14,9 @@ RESOLVE = f"/manage/v1/resolve/{NAME}?version="
 
 
 @pytest.fixture
-def stub() -> Iterator[ApiStub]:
-    with api_stub.running() as running:
-        running.reply(resolved("v-12"), answer(DIFF))
-        yield running
+def stub(stub: ApiStub) -> ApiStub:
+    stub.reply(resolved("v-12"), answer(DIFF))
+    return stub
 
 
 def sent(stub: ApiStub, named: str, **environment: str) -> str:

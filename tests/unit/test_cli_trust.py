@@ -1,6 +1,7 @@
 """`holdfast trust`, against moto's server over HTTP."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -69,15 +70,6 @@ def test_an_added_record_lets_tokens_with_its_claims_in(aws: Aws) -> None:
     )
 
 
-def test_an_added_record_for_an_aws_role_names_it(aws: Aws) -> None:
-    text = aws.output(*ADD, *FROM_AWS)
-
-    assert "AWS role  Developer" in text
-    record = stored(aws).for_aws_role("Developer")
-    assert record is not None
-    assert (record.name, record.role, record.created_by) == ("network-main", Role.WRITER, MOTOS_ARN)
-
-
 @pytest.mark.parametrize(
     ("who", "of_its_kind"),
     [
@@ -121,12 +113,35 @@ def test_the_json_of_a_record_is_the_same_from_every_command(
     }
 
 
-def test_a_record_that_others_add_at_the_same_time_stays_too(aws: Aws) -> None:
-    with aws.faults(trust.KEY, Fault.CONFLICT, before=lambda: put(aws, of_role("a"))) as s3:
-        # S3 can respond so to one of two simultaneous writes, before it decides.
-        aws.output(*ADD, *FROM_AWS, **s3)
+ADD_A = ("trust", "add", "a", *ADD[3:], *FROM_AWS)
+REMOVE_A = ("trust", "remove", "a")
+BOTH = {"a": Role.WRITER, "b": Role.READER}
+RACES: Mapping[str, tuple[tuple[str, ...], list[Fault], bool, Mapping[str, Role]]] = {
+    # S3 can respond with a conflict to one of two simultaneous writes, before it decides.
+    "an addition": (ADD_A, [Fault.CONFLICT], True, BOTH),
+    "an addition whose answer is lost": (ADD_A, [Fault.ANSWER_LOST], True, BOTH),
+    "an update": (UPDATE_A, [], True, BOTH),
+    "an update that is lost": (UPDATE_A, [Fault.ANSWER_LOST], False, {"a": Role.WRITER}),
+    "an update that is lost before others add": (UPDATE_A, [Fault.ANSWER_LOST], True, BOTH),
+    "a removal": (REMOVE_A, [], True, {"b": Role.READER}),
+    "a removal that is lost": (REMOVE_A, [Fault.ANSWER_LOST], False, {}),
+}
+"""The command, faults of its write, whether others add a record then, and the roles at the end."""
 
-    assert [record.name for record in stored(aws)] == ["a", "network-main"]
+
+@pytest.mark.parametrize(("command", "lost", "others", "roles"), RACES.values(), ids=RACES)
+def test_a_change_is_made_once_and_leaves_the_records_that_others_add_at_the_same_time(
+    aws: Aws, command: tuple[str, ...], lost: list[Fault], others: bool, roles: Mapping[str, Role]
+) -> None:
+    if command != ADD_A:
+        put(aws, of_role("a"))
+
+    before = (lambda: put(aws, *stored(aws), of_role("b"))) if others else None
+    with aws.faults(trust.KEY, *lost, before=before) as s3:
+        text = aws.output(*command, **s3)
+
+    assert {record.name: record.role for record in stored(aws)} == roles
+    assert command != UPDATE_A or "role  reader -> writer" in text
 
 
 def test_a_name_that_others_take_at_the_same_time_is_one_line(aws: Aws) -> None:
@@ -136,16 +151,6 @@ def test_a_name_that_others_take_at_the_same_time_is_one_line(aws: Aws) -> None:
     assert line.startswith("holdfast: The record was not added: ")
     assert "'network-main' already" in line
     assert [record.created_by for record in stored(aws)] == ["bob"]
-
-
-def test_an_addition_whose_answer_is_lost_before_others_add_more_is_there_once(aws: Aws) -> None:
-    def add_more() -> None:
-        put(aws, *stored(aws), of_role("b"))
-
-    with aws.faults(trust.KEY, Fault.ANSWER_LOST, before=add_more) as s3:
-        aws.output(*ADD, *FROM_AWS, **s3)
-
-    assert [record.name for record in stored(aws)] == ["network-main", "b"]
 
 
 def test_an_addition_whose_answer_is_lost_is_not_made_again_after_others_remove_it(aws: Aws) -> None:
@@ -187,9 +192,7 @@ def test_an_addition_whose_answer_is_lost_is_not_made_again_after_others_remove_
         ),
     ],
 )
-def test_wrong_usage_ends_with_2_names_the_rule_and_asks_nobody(
-    aws: Aws, arguments: list[str], reason: str
-) -> None:
+def test_wrong_usage_names_the_rule_and_asks_nobody(aws: Aws, arguments: list[str], reason: str) -> None:
     done = aws.run(*arguments, AWS_ENDPOINT_URL="http://127.0.0.1:1")
 
     assert (done.returncode, done.stdout) == (2, "")
@@ -200,8 +203,11 @@ def test_wrong_usage_ends_with_2_names_the_rule_and_asks_nobody(
 
 
 def test_a_list_has_a_line_for_each_record_by_name(aws: Aws) -> None:
+    assert aws.output("trust", "list") == "The team payments has no trust records.\n"
+    assert aws.output("trust", "list", "--json") == "[]\n"
+
     aws.output(*ADD, *FROM_GITHUB)
-    aws.output("trust", "add", "developers", *ADD[3:], *FROM_AWS)
+    assert "AWS role  Developer" in aws.output("trust", "add", "developers", *ADD[3:], *FROM_AWS)
 
     lines = aws.output("trust", "list").splitlines()
 
@@ -210,11 +216,6 @@ def test_a_list_has_a_line_for_each_record_by_name(aws: Aws) -> None:
         ["developers", "writer", "network/*", "AWS role Developer"],
         ["network-main", "writer", "network/*", f"{GITHUB} repository=acme/network"],
     ]
-
-
-def test_an_empty_list_says_so(aws: Aws) -> None:
-    assert aws.output("trust", "list") == "The team payments has no trust records.\n"
-    assert aws.output("trust", "list", "--json") == "[]\n"
 
 
 @pytest.mark.parametrize("arguments", [["trust", "list"], ["trust", "remove", "x"], [*ADD, *FROM_AWS]])
@@ -273,30 +274,19 @@ def test_an_update_that_changes_nothing_says_so_and_writes_nothing(aws: Aws) -> 
     assert aws.records("payments") == before
 
 
-def test_an_update_is_made_again_after_others_change_other_records(aws: Aws) -> None:
-    put(aws, of_role("a"))
-
-    with aws.faults(trust.KEY, before=lambda: put(aws, *stored(aws), of_role("b"))) as s3:
-        aws.output(*UPDATE_A, **s3)
-
-    assert [(one.name, one.role) for one in stored(aws)] == [("a", Role.WRITER), ("b", Role.READER)]
-
-
-@pytest.mark.parametrize(
-    ("answer_is_lost", "by", "named"), [(False, "bob", "bob"), (True, "", "Somebody else")]
-)
+@pytest.mark.parametrize(("is_lost", "by", "named"), [(False, "bob", "bob"), (True, "", "Somebody else")])
 def test_an_update_is_not_made_again_over_another_update_of_the_record(
-    aws: Aws, answer_is_lost: bool, by: str, named: str
+    aws: Aws, is_lost: bool, by: str, named: str
 ) -> None:
     record = of_role("a")
     narrowed = replace(record, scope=("theirs",), updated=record.created, updated_by=by)
     put(aws, record)
 
     def narrow() -> None:
-        assert [one.role for one in stored(aws)] == [Role.WRITER if answer_is_lost else Role.READER]
+        assert [one.role for one in stored(aws)] == [Role.WRITER if is_lost else Role.READER]
         put(aws, narrowed)
 
-    with aws.faults(trust.KEY, *[Fault.ANSWER_LOST] * answer_is_lost, before=narrow) as s3:
+    with aws.faults(trust.KEY, *[Fault.ANSWER_LOST] * is_lost, before=narrow) as s3:
         line = aws.failure(*UPDATE_A, **s3)
 
     assert f"{named} updated the trust record a at the same time" in line
@@ -304,9 +294,7 @@ def test_an_update_is_not_made_again_over_another_update_of_the_record(
 
 
 @pytest.mark.parametrize("anew", [(), (of_role("a"),)], ids=["removed", "re-created"])
-def test_a_record_that_others_remove_or_re_create_at_the_same_time_stays_so(
-    aws: Aws, anew: tuple[Trust, ...]
-) -> None:
+def test_a_record_that_others_remove_or_re_create_stays_so(aws: Aws, anew: tuple[Trust, ...]) -> None:
     put(aws, of_role("a"))
 
     with aws.faults(trust.KEY, before=lambda: put(aws, *anew)) as s3:
@@ -314,21 +302,6 @@ def test_a_record_that_others_remove_or_re_create_at_the_same_time_stays_so(
 
     assert "removed or re-created the trust record a" in line
     assert tuple(stored(aws)) == anew
-
-
-@pytest.mark.parametrize("others", [False, True])
-def test_an_update_whose_answer_is_lost_is_made_once_and_shown(aws: Aws, others: bool) -> None:
-    put(aws, of_role("a"))
-
-    before = (lambda: put(aws, *stored(aws), of_role("b"))) if others else None
-    with aws.faults(trust.KEY, Fault.ANSWER_LOST, before=before) as s3:
-        text = aws.output(*UPDATE_A, **s3)
-
-    assert "role  reader -> writer" in text
-    assert [(record.name, record.role) for record in stored(aws)] == [
-        ("a", Role.WRITER),
-        *([("b", Role.READER)] if others else []),
-    ]
 
 
 # --- records of a newer command ------------------------------------------------------------------
@@ -383,25 +356,6 @@ def test_an_unknown_record_is_one_line_that_says_where_to_look(aws: Aws, command
     assert aws.records("payments") == {}
 
 
-def test_a_removal_whose_answer_is_lost_succeeds(aws: Aws) -> None:
-    put(aws, of_role("a"), of_role("b"))
-
-    with aws.faults(trust.KEY, Fault.ANSWER_LOST) as s3:
-        aws.output("trust", "remove", "a", **s3)
-
-    assert [record.name for record in stored(aws)] == ["b"]
-
-
-def test_a_removal_is_repeated_over_a_record_that_others_add(aws: Aws) -> None:
-    first = of_role("a")
-    put(aws, first)
-
-    with aws.faults(trust.KEY, before=lambda: put(aws, first, of_role("b"))) as s3:
-        aws.output("trust", "remove", "a", **s3)
-
-    assert [record.name for record in stored(aws)] == ["b"]
-
-
 def test_a_record_that_others_make_anew_under_the_name_at_the_same_time_stays(aws: Aws) -> None:
     put(aws, of_role("a"))
     anew = of_role("a")
@@ -419,9 +373,7 @@ def test_a_record_that_others_make_anew_under_the_name_at_the_same_time_stays(aw
         (["trust", "remove", "a"], "Removed the trust record a"),
     ],
 )
-def test_what_was_done_is_told_where_it_could_not_be_printed(
-    aws: Aws, arguments: list[str], told: str
-) -> None:
+def test_what_was_done_and_not_printed_is_told(aws: Aws, arguments: list[str], told: str) -> None:
     put(aws, of_role("a"))
     code, [line] = unread(aws.environment, *arguments)
 

@@ -37,14 +37,8 @@ def state(*resources: Mapping[str, Json], outputs: Json = NOTHING, **more: Json)
 
 
 def resource(name: str, /, *instances: Mapping[str, Json], **more: Json) -> dict[str, Json]:
-    return {
-        "mode": "managed",
-        "type": "aws_instance",
-        "name": name,
-        "provider": AWS,
-        "instances": instances,
-        **more,
-    }
+    head = {"mode": "managed", "type": "aws_instance", "name": name, "provider": AWS}
+    return {**head, "instances": instances, **more}
 
 
 def one(attributes: Json, *sensitive: Path, **more: Json) -> dict[str, Json]:
@@ -147,9 +141,8 @@ def test_the_order_of_resources_and_of_members_does_not_matter() -> None:
     ],
 )
 def test_addresses_are_those_that_clients_print(more: Json, instance: Json, address: str) -> None:
-    assert changes(compare(state(), state(resource("a", one({}, **instance), **more)))) == [
-        (address, "added", None)
-    ]
+    added = state(resource("a", one({}, **instance), **more))
+    assert changes(compare(state(), added)) == [(address, "added", None)]
 
 
 def test_instances_come_in_the_order_of_their_keys() -> None:
@@ -212,10 +205,7 @@ def test_nothing_moves_to_another_type_or_provider_or_into_data(more: Json) -> N
         pytest.param(
             [resource("a", one({"id": "1"})), resource("b", one({"id": "2"}))],
             [resource("a", one({"id": "2"})), resource("b", one({"id": "1"}))],
-            [
-                ("aws_instance.a", "moved", "aws_instance.b"),
-                ("aws_instance.b", "moved", "aws_instance.a"),
-            ],
+            [("aws_instance.a", "moved", "aws_instance.b"), ("aws_instance.b", "moved", "aws_instance.a")],
             id="two that changed places have moved",
         ),
         pytest.param(
@@ -486,11 +476,8 @@ def instances(draw: st.DrawFn) -> tuple[Json, list[Path]]:
         )  # fmt: skip
 
     def grown(at: Path, depth: int) -> Json:
-        kind = (
-            draw(st.sampled_from(["secret", "scalar", "scalar", "list", "object", "any"]))
-            if depth
-            else "scalar"
-        )
+        kinds = ["secret", "scalar", "scalar", "list", "object", "any"] if depth else ["scalar"]
+        kind = draw(st.sampled_from(kinds))
         if kind == "secret":
             marked.append(at)
             return secret()
@@ -567,9 +554,8 @@ def assert_no_secret(diff: Diff) -> None:
 def test_without_values_no_value_is_told(pair: tuple[Json, Json]) -> None:
     found = compare(*(state(resource("a", instance)) for instance in pair))
 
-    assert {side for part in found.resources for a in part.attributes for side in (a.before, a.after)} <= {
-        None
-    }
+    parts = [part for each in found.resources for part in each.attributes]
+    assert {side for part in parts for side in (part.before, part.after)} <= {None}
 
 
 # --- outputs -------------------------------------------------------------------------------------
@@ -673,9 +659,8 @@ def test_missing_members_are_none() -> None:
     bare = b'{"version": 4, "serial": 1}'
 
     assert compare(bare, state(outputs=None, resources=None)).summary["added"] == 0
-    assert changes(compare(bare, state(resource("a", {}, module=None)))) == [
-        ("aws_instance.a", "added", None)
-    ]
+    [added] = changes(compare(bare, state(resource("a", {}, module=None))))
+    assert added == ("aws_instance.a", "added", None)
     assert compare(bare, state(resource("a"))).resources == ()
 
 

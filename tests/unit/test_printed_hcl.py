@@ -2,8 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +16,8 @@ import pytest
 from holdfast_cli.commands.table import parser
 from local_aws import up
 from local_aws.home import Connection, DeployedTeam, Deployment, Home
-from local_aws.terraform import packaged
 from tests.support import forked_command
+from tests.unit.test_cli_backend_config import PACKAGED, run_terraform
 from tests.unit.test_commands import COMMANDS
 
 ROOT: Final = Path(__file__).parents[2]
@@ -31,6 +29,13 @@ ADDRESSES: Final = (
 )
 STATE: Final = "network/prod"
 NOWHERE: Final = "http://127.0.0.1:9"
+OFFLINE: Final = {
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "HTTPS_PROXY": NOWHERE,
+    "HTTP_PROXY": NOWHERE,
+    "TF_HTTP_RETRY_MAX": "0",
+    "TF_REGISTRY_DISCOVERY_RETRY": "0",
+}
 
 TAGS: Final = ("hcl", "terraform", "tf")
 FENCED: Final = re.compile(r"^( *)```(.*)\n((?:.*\n)*?)\1```$", re.MULTILINE)
@@ -122,26 +127,6 @@ def found() -> list[Piece]:
     return found
 
 
-def terraform(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [*packaged("packaged", sys.executable).argv, f"-chdir={folder}", *arguments, "-no-color"],
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": str(folder),
-            "CHECKPOINT_DISABLE": "1",
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "HTTPS_PROXY": NOWHERE,
-            "HTTP_PROXY": NOWHERE,
-            "TF_HTTP_RETRY_MAX": "0",
-            "TF_REGISTRY_DISCOVERY_RETRY": "0",
-        },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def rejected(text: str, folder: Path) -> str:
     """Return what Terraform says of arguments that it does not know, or that are missing."""
     if "{" not in text:
@@ -150,7 +135,7 @@ def rejected(text: str, folder: Path) -> str:
     here = Path(tempfile.mkdtemp(dir=folder))
     (here / "main.tf").write_text(text)
     # `validate` does not look at a backend; `init` does, and then finds nobody to talk to.
-    done = terraform(here, "validate" if "terraform_remote_state" in text else "init")
+    done = run_terraform(PACKAGED, here, "validate" if "remote_state" in text else "init", **OFFLINE)
     said = done.stdout + done.stderr
     return said if "main.tf line" in said and NOWHERE.removeprefix("http://") not in said else ""
 
@@ -160,7 +145,7 @@ def test_a_real_terraform_parses_every_piece(found: list[Piece], tmp_path: Path)
     for where, text in found:
         (tmp_path / f"{where.replace('/', '|')[-200:]}.tf").write_text(f"{text}\n")
 
-    done = terraform(tmp_path, "fmt", "-write=false", "-list=false")
+    done = run_terraform(PACKAGED, tmp_path, "fmt", "-write=false", "-list=false", **OFFLINE)
 
     assert done.returncode == 0, done.stderr
 
