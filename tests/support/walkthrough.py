@@ -120,6 +120,24 @@ def walk_clients(front_door: FrontDoor, folder: Path) -> None:
     _walk("clients", front_door, folder, replaced)
 
 
+def walk_readme(front_door: FrontDoor, folder: Path) -> None:
+    """Apply with each protocol as the README says, and find both states."""
+    http, cloud = steps("README.md", "A state in two minutes")
+    applied = "Apply complete! Resources: 1 added, 0 changed, 0 destroyed."
+    replaced = {" .local/": f" {front_door.folder}/", "$PWD/.local/": f"{front_door.folder}/"}
+    _type(
+        [
+            Step(
+                http.typed,
+                (applied, "1 <time> current, acknowledged <id> <by> <who> OperationTypeApply <n> B -"),
+            ),
+            Step(cloud.typed, (applied, "network/first <n> B <time> -", "network/second <n> B <time> -")),
+        ],
+        {**replaced, "/tmp/first": str(folder / "first")},  # noqa: S108 as in the document
+        folder,
+    )
+
+
 def walk_operating(front_door: FrontDoor, folder: Path) -> None:
     _walk("operating", front_door, folder, {"$clone/.local/": f"{front_door.folder}/"})
 
