@@ -48,7 +48,7 @@ for name in dev prod; do
   mkdir -p envs/$name
   echo "resource \\"terraform_data\\" \\"it\\" { input = \\"$name\\" }" > envs/$name/main.tf
 done
-echo 'terraform { backend "local" { path = "elsewhere.tfstate" } }' > envs/prod/backend.tf
+printf 'terraform {\\n  backend "local" { path = "elsewhere.tfstate" }\\n}\\n' > envs/prod/backend.tf
 for name in dev prod; do (cd envs/$name && terraform init && terraform apply -auto-approve); done
 """
 """States to move: one in a local file, one in a backend."""
