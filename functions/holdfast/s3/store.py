@@ -33,7 +33,7 @@ from botocore.utils import parse_timestamp
 
 from holdfast import __version__
 from holdfast.errors import StorageRefused
-from holdfast.s3 import object_metadata
+from holdfast.s3 import object_metadata, tls
 from holdfast.s3.retention import Retention
 from holdfast.s3.retry import ResponseCutShortError, until_decided
 
@@ -220,6 +220,7 @@ def connect(session: "boto3.Session | None" = None, *, endpoint_url: str | None 
     create: Any = session.client if session else sdk_session().create_client
     client: S3Client = create("s3", config=config, endpoint_url=endpoint_url)
     client.meta.events.register("before-send.s3.PutObject", _send_at_once)
+    tls.read_authorities_once(client)
     return client
 
 
