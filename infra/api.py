@@ -34,9 +34,18 @@ ACCESS_LOG_LINE = {
     "method": "$context.httpMethod",
     "path": "$context.path",
     "status": "$context.status",
+    "routeKey": "$context.routeKey",
+    "protocol": "$context.protocol",
     "responseLength": "$context.responseLength",
     "latency": "$context.responseLatency",
     "principal": authorizer_context.access_log_variable(),
+    # Where a 5xx comes from: API Gateway itself, the authorizer, or the function behind the route.
+    "error": "$context.error.message",
+    "authorizerError": "$context.authorizer.error",
+    "authorizerLatency": "$context.authorizer.latency",
+    "integrationError": "$context.integrationErrorMessage",
+    "integrationStatus": "$context.integration.status",
+    "integrationLatency": "$context.integration.latency",
 }
 
 
