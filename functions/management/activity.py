@@ -1,7 +1,9 @@
 """The events of the audit trail: a page of the newest, then where the next page begins.
 
 CloudWatch Logs returns the oldest first. So the search goes backwards in spans of time, each of which ends
-where the one before began, and grows or shrinks by what it finds.
+where the one before began, and grows or shrinks by what it finds. CloudWatch may return many empty responses
+with a token before it comes to the first event of a span; then the cursor keeps the token, and the next page
+goes on from there (API reference of FilterLogEvents).
 """
 
 import re
@@ -41,7 +43,8 @@ _SECONDS: Final = 12.0
 _RETRIED: Final = frozenset(
     {"ThrottlingException", "LimitExceededException", "ServiceUnavailableException", "InternalFailure"}
 )
-_CURSOR: Final = re.compile(r"([0-9]{1,15})-([0-9]{1,15})-([0-9]{1,15})", re.ASCII)
+_CURSOR: Final = re.compile(r"([0-9]{1,15})-([0-9]{1,15})-([0-9]{1,15})(?:-([!-~]{1,2048}))?", re.ASCII)
+_NOT_A_CURSOR: Final = "The cursor is not one that a page of activity ended with; begin without it."
 
 
 class LogsClient(Protocol):
@@ -67,24 +70,29 @@ class Place:
         since: the beginning, included, in milliseconds since 1970.
         until: the end, excluded.
         span: how far the next look goes back from the end.
+        token: of CloudWatch, where that look goes on; empty if it has not begun.
     """
 
     since: int
     until: int
     span: int
+    token: str = ""
+
+    @property
+    def start(self) -> int:
+        """Return the beginning of the next look, in milliseconds since 1970."""
+        return max(self.since, self.until - self.span)
 
     def __str__(self) -> str:
-        return f"{self.since}-{self.until}-{self.span}"
+        return "-".join(map(str, (self.since, self.until, self.span, *([self.token] if self.token else ()))))
 
     @classmethod
     def parse(cls, cursor: str) -> "Place":
         """Parse the cursor that a page ended with; no other is valid."""
-        found = _CURSOR.fullmatch(cursor)
-        place = cls(*map(int, found.groups())) if found else None
+        matched = _CURSOR.fullmatch(cursor)
+        place = cls(*map(int, matched.groups()[:3]), token=matched[4] or "") if matched else None
         if place is None or not place.since < place.until or not place.span:
-            raise InvalidRequest(
-                "The cursor is not one that a page of activity ended with; begin without it."
-            )
+            raise InvalidRequest(_NOT_A_CURSOR)
         return place
 
 
@@ -126,22 +134,23 @@ def _page(place: Place, state: StateName | None, caller: Caller) -> tuple[list[L
     found: list[Line] = []
     begun, budget = place, _Budget()
     while len(found) < PAGE and place.since < place.until and not budget.is_spent:
-        start = max(place.since, place.until - place.span)
         try:
-            lines = _between(start, place.until, state, budget)
+            lines, token = _look(place, state, caller, budget)
         except OutcomeUnknown:
             if place == begun:
                 raise
             break  # what was searched counts, and the next page goes on from there
-        if lines is None:
+        if token and lines and place.span > 1:
             # More than the requests that were left return, oldest first: the newest are not among them.
-            place = replace(place, span=max(1, (place.until - start) // GROWTH))
+            place = replace(place, span=max(1, (place.until - place.start) // GROWTH), token="")
             continue
-        found += sorted(_in_scope(lines, caller), key=lambda line: line.timestamp, reverse=True)
-        place = replace(place, until=start, span=place.span * GROWTH)
+        found += sorted(lines, key=lambda line: line.timestamp, reverse=True)
+        if token:  # nothing came yet, or all is of one millisecond
+            return found, replace(place, token=token)
+        place = replace(place, until=place.start, span=place.span * GROWTH, token="")
     if len(found) > PAGE:
         found, end = _cut(found)
-        place = replace(place, until=end, span=place.span // GROWTH)
+        place = replace(place, until=end, span=place.span // GROWTH, token="")
     return found, place if place.since < place.until else None
 
 
@@ -172,26 +181,30 @@ class _Budget:
         self._left -= 1
 
 
-def _between(start: int, end: int, state: StateName | None, budget: _Budget) -> list[Line] | None:
-    """Return the events of a span, each once; None if it takes more requests than are left."""
+def _look(place: Place, state: StateName | None, caller: Caller, budget: _Budget) -> tuple[list[Line], str]:
+    """Return the events of the next span that the caller may see, each once.
+
+    The second value is empty if these are all; otherwise it is the token with which to go on.
+    """
     request: dict[str, Any] = {
         "logGroupName": environment.AUDIT_GROUP,
-        "startTime": start,
-        "endTime": end - 1,
+        "startTime": place.start,
+        "endTime": place.until - 1,
         # A phrase, which matches anywhere in a line; a name holds nothing that it would have to escape.
         **({"filterPattern": f'"{state}"'} if state else {}),
     }
     found: dict[str, Line] = {}
+    token = place.token
     while not budget.is_spent:
         budget.spend()
-        page = _filtered(request)
-        for line in audit_log.lines(page):
+        page = _filtered({**request, "nextToken": token} if token else request)
+        for line in _in_scope(audit_log.lines(page), caller):
             if state is None or line.event.get("state") == state.value:
                 found.setdefault(line.id, line)
-        if "nextToken" not in page:
-            return list(found.values())
-        request["nextToken"] = page["nextToken"]
-    return None
+        token = page.get("nextToken", "")
+        if not token:
+            break
+    return list(found.values()), token
 
 
 def _filtered(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -201,6 +214,8 @@ def _filtered(request: Mapping[str, Any]) -> dict[str, Any]:
         code = error.response["Error"]["Code"]
         if code in _RETRIED or error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500:
             raise _unknown(code) from error
+        if code == "InvalidParameterException" and "nextToken" in request:
+            raise InvalidRequest(_NOT_A_CURSOR) from error
         raise StorageRefused(
             f"CloudWatch Logs does not let the function read the audit trail ({code}): a fault of the "
             "deployment."

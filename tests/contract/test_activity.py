@@ -161,20 +161,23 @@ class Logs:
     """CloudWatch Logs that returns few events of a request, and now and then none.
 
     `events` are timestamp and ID, in order of time. `size` is the most events of a response. In place of the
-    request number `fails_at` it raises an error.
+    request number `fails_at` it raises an error. Each search begins with so many `empty` responses.
     """
 
     events: list[tuple[int, str]]
     size: int
     requests: int = 0
     fails_at: int = 0
+    empty: int = 0
 
     def filter_log_events(self, **asked: Any) -> dict[str, Any]:
         self.requests += 1
         if self.requests == self.fails_at:
             raise ConnectTimeoutError(endpoint_url="logs")
         within = [one for one in self.events if asked["startTime"] <= one[0] <= asked["endTime"]]
-        first = int(asked.get("nextToken", "0"))
+        first = int(asked.get("nextToken", -self.empty))
+        if first < 0:
+            return {"events": [], "nextToken": str(first + 1)}
         shown = [] if self.requests % 3 == 0 else within[first : first + self.size]
         after = first + len(shown)
         lines = [
@@ -211,6 +214,42 @@ def test_every_event_is_on_one_page_whatever_cloudwatch_returns_at_once(
     when = {name: at for at, name in busy.events}
     assert sorted(found) == sorted(when)
     assert [when[name] for name in found] == sorted(when.values(), reverse=True)
+
+
+def test_fifty_empty_responses_before_the_first_event_do_not_keep_a_search_from_its_end(
+    activity: Activity, busy: Logs
+) -> None:
+    busy.events, busy.empty = busy.events[-120:], 50
+    found: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        sent = busy.requests
+        events, cursor = activity.page(since="2026-01-01T00:00:00Z", cursor=cursor)
+        assert busy.requests - sent <= activity.module.MAX_REQUESTS
+        assert busy.requests < 10_000
+        found += ids(events)
+    when = {name: at for at, name in busy.events}
+    assert sorted(found) == sorted(when)
+    assert [when[name] for name in found] == sorted(when.values(), reverse=True)
+
+
+def test_a_millisecond_with_more_events_than_a_page_may_ask_for_is_on_several_pages(
+    activity: Activity, busy: Logs
+) -> None:
+    busy.events = [(activity.now - HOUR, f"id{number}") for number in range(150)]
+    assert sorted(ids(activity.all())) == sorted(name for _, name in busy.events)
+
+
+@pytest.mark.parametrize("function", ["moto"], indirect=True)
+def test_a_token_that_cloudwatch_does_not_know_is_bad_input(
+    activity: Activity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: object) -> None:
+        raise refusal("InvalidParameterException", 400)
+
+    monkeypatch.setattr(activity.module.connect(), "filter_log_events", fail)
+    assert error(activity.ask(cursor="4-5-1-made/up+token==")) == (400, "invalid_request")
+    assert error(activity.ask()) == (500, "storage_refused")
 
 
 def test_a_fault_in_the_middle_of_a_page_keeps_what_was_found(activity: Activity, busy: Logs) -> None:
