@@ -9,7 +9,6 @@ import infra  # noqa: F401 before aws_cdk, because it says how that is to start
 # isort: split
 from aws_cdk import App
 
-from holdfast.lambda_python import lambda_python
 from infra.bundle import WITHOUT_BYTECODE, BundleError, bundle
 from infra.config import AWS, ConfigError, check_places, load_teams, read_target
 from infra.functions import FUNCTIONS
@@ -30,14 +29,15 @@ def main() -> None:
         if lock:
             lock.check(where)
             check_places(where, teams_file)
-        bundles = {spec.name: bundle(spec.folder, target.name) for spec in FUNCTIONS}
+        bytecode = app.node.try_get_context("without_bytecode") not in (True, "true")
+        bundles = {spec.name: bundle(spec.folder, target.name, bytecode=bytecode) for spec in FUNCTIONS}
         stacks = team_stacks(app, teams, target, bundles)
         app.synth()
         # Only for a command that makes ready what can be deployed; `cdk bootstrap` and `cdk ls` do not.
         if lock and any(stack.bundling_required for stack in stacks):
             if lock.record(where):
                 sys.stderr.write(f"holdfast: {lock.path} is written; commit it together with {teams_file}\n")
-            if lambda_python() is None:
+            if not bytecode:
                 sys.stderr.write(f"holdfast: {WITHOUT_BYTECODE}\n")
     except (BundleError, ConfigError) as error:
         sys.exit(f"holdfast: {error}")

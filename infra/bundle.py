@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from holdfast.lambda_python import lambda_python
 from holdfast.team import LAMBDA_PYTHON
+from infra.bytecode import CompileError, Compiler, Native, lambda_compiler
 from infra.functions import FUNCTIONS
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -51,11 +51,14 @@ class Bundle:
 
 
 WITHOUT_BYTECODE: Final = (
-    f"no python{LAMBDA_PYTHON} on the PATH runs, so the functions have no bytecode and Lambda compiles them "
-    "at each cold start: the authorizer's imports took 525 ms instead of 198 (measured with Python 3.11); "
-    f"`uv python install {LAMBDA_PYTHON}` gets one, docs/start/deploying.md has other ways"
+    "the functions have no bytecode, and Lambda compiles them at each cold start: the authorizer's imports "
+    "took 525 ms instead of 198 (measured with Python 3.11)"
 )
-"""What it costs to bundle for AWS where `lambda_python` finds none."""
+"""What it costs to bundle without bytecode."""
+_NO_COMPILER: Final = (
+    f"nothing compiles the functions to bytecode: no python{LAMBDA_PYTHON} on the PATH runs, and npm's "
+    "pyodide is not installed. Run `npm ci`, or deploy without bytecode: -c without_bytecode=true"
+)
 
 
 def bundle(
@@ -64,6 +67,7 @@ def bundle(
     *,
     functions: Path = ROOT / "functions",
     build: Path = ROOT / ".build",
+    bytecode: bool = True,
 ) -> Bundle:
     """Bundle one function, or find the bundle that an earlier run made of the same sources.
 
@@ -73,6 +77,7 @@ def bundle(
         target: `aws` for Lambda's Python on arm64, `local` for the interpreter that runs this.
         functions: holds the function's folder, the packages that it shares with others and
             `requirements.txt`; a function may have another in its own folder, also one without a package.
+        bytecode: False leaves it to Lambda to compile.
     """
     services = _BOTOCORE_SERVICES.get(function, ("s3",))
     requirements = functions / function / "requirements.txt"
@@ -82,7 +87,7 @@ def bundle(
         if not needed.is_file():
             raise BundleError(f"{needed} is missing: the function '{function}' cannot be bundled without it")
     sources = _sources(functions, function)
-    compiler = lambda_python() if target == "aws" else sys.executable
+    compiler = _compiler(target) if bytecode else None
     environment = _environment(target, compiler)
     inputs = {"requirements.txt": requirements.read_bytes(), "bundle.py": Path(__file__).read_bytes()}
     dependencies_digest = _digest(f"{environment} {' '.join(services)}", inputs)
@@ -102,8 +107,7 @@ def bundle(
         for path, source in sources.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(source)
-        for package in {path.parts[0] for path in sources}:
-            _compile(folder / package, compiler)
+        _compile(folder, compiler)
         # Lambda reads the files as another user, whatever the umask was here.
         for path in folder.rglob("*"):
             path.chmod(0o755 if path.is_dir() else 0o644)
@@ -166,7 +170,14 @@ def _files(functions: Path, module: Sequence[str]) -> Iterator[Path]:
                 yield file
 
 
-def _environment(target: Literal["aws", "local"], compiler: str | None) -> str:
+def _compiler(target: Literal["aws", "local"]) -> Compiler:
+    compiler = lambda_compiler() if target == "aws" else Native(sys.executable)
+    if compiler is None:
+        raise BundleError(_NO_COMPILER)
+    return compiler
+
+
+def _environment(target: Literal["aws", "local"], compiler: Compiler | None) -> str:
     """Return what the result depends on beside its inputs."""
     if target == "aws":
         return f"{' '.join(_FOR_LAMBDA)} {'with' if compiler else 'without'} bytecode"
@@ -289,28 +300,10 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-_COMPILE: Final = """
-import pathlib, py_compile, sys
-mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-for path in pathlib.Path(sys.argv[1]).rglob("*.py"):
-    try:
-        py_compile.compile(path, doraise=True, invalidation_mode=mode)
-    except py_compile.PyCompileError:
-        pass
-"""
-
-
-def _compile(folder: Path, compiler: str | None) -> None:
-    """Compile to bytecode, if there is a compiler; the folder is read-only in Lambda.
-
-    The bytecode is never checked against its source: archives change the times of files. A file that does not
-    compile, such as a package's code for another Python, is left as it is.
-    """
+def _compile(folder: Path, compiler: Compiler | None) -> None:
     if compiler is None:
         return
-    ended = subprocess.run(
-        [compiler, "-I", "-c", _COMPILE, str(folder)], capture_output=True, text=True, check=False
-    )
-    if ended.returncode != 0:
-        reason = (ended.stderr.strip().splitlines() or [f"exit status {ended.returncode}"])[-1]
-        raise BundleError(f"{compiler} could not compile the functions: {reason}")
+    try:
+        compiler.compile(folder)
+    except CompileError as error:
+        raise BundleError(str(error)) from error

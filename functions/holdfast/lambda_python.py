@@ -30,4 +30,9 @@ def _runs(python: str) -> bool:
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return ended.stdout.split() == [f"cpython-{LAMBDA_PYTHON.replace('.', '')}", "final"]
+    return is_lambda_python(ended.stdout)
+
+
+def is_lambda_python(version: str) -> bool:
+    """Return whether a Python that says this of its cache tag and release level has Lambda's bytecode."""
+    return version.split() == [f"cpython-{LAMBDA_PYTHON.replace('.', '')}", "final"]

@@ -136,18 +136,8 @@ def _text(table: Mapping[str, Any], setting: str) -> str | None:
 def _python() -> Iterator[Finding]:
     """Say whether the functions will have bytecode."""
     name = f"python{names.LAMBDA_PYTHON}"
-    missing = (
-        "the functions are deployed without bytecode, and each cold start compiles: in a measurement the "
-        "imports of the authorizer took 525 ms instead of 198."
-    )
-    install = (
-        f"Install Python {names.LAMBDA_PYTHON}, for example with `uv python install {names.LAMBDA_PYTHON}`."
-    )
-    path = lambda_python()
-    if path is None:
-        yield note("python", f"No released {name} on the PATH runs: {missing}", install)
-    else:
-        yield ok("python", f"{path} compiles the functions before they are deployed.")
+    path = lambda_python() or f"No released {name} on the PATH runs, so npm's pyodide"
+    yield ok("python", f"{path} compiles the functions before they are deployed.")
 
 
 # --- where to -------------------------------------------------------------------------------------

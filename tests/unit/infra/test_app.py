@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -94,15 +95,19 @@ def test_a_command_that_makes_nothing_ready_records_nothing_and_says_nothing(tea
     assert not teams_file.with_name("teams.lock").exists()
 
 
-def test_what_missing_bytecode_costs_is_said_once(teams_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    placeholder = teams_file.parent / "bin" / "python3.14"
-    placeholder.parent.mkdir()
-    placeholder.write_text("#!/bin/sh\nexit 127\n")
-    placeholder.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{placeholder.parent}:{os.environ['PATH']}")
+def test_without_a_compiler_nothing_is_synthesized_unless_it_is_said_which_costs_time(
+    teams_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = shutil.which("node") or ""
+    monkeypatch.setenv("PATH", str(teams_file.parent))
+    monkeypatch.setenv("JSII_NODE", node)
 
-    ended = app(teams_file.parent, teams_file)
+    stopped = app(teams_file.parent, teams_file)
+    assert stopped.returncode == 1
+    assert "nothing compiles the functions to bytecode" in stopped.stderr
+    assert stopped.stderr.count("\n") == 1
 
+    ended = app(teams_file.parent, teams_file, without_bytecode="true")
     assert ended.returncode == 0, ended.stderr
     assert [line for line in ended.stderr.splitlines() if "no bytecode" in line] == [
         f"holdfast: {WITHOUT_BYTECODE}"

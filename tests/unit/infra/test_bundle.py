@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import botocore.session
 import pytest
@@ -25,6 +25,7 @@ from joserfc.jwt import encode as sign
 
 from holdfast.lambda_python import lambda_python
 from infra.bundle import ROOT, Bundle, BundleError, bundle
+from infra.bytecode import Native, WebAssembly
 from tests.support.environment import SETTINGS
 
 MEGABYTE = 1_000_000
@@ -511,14 +512,18 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., No
 def test_the_digest_tells_whether_there_is_bytecode_and_not_which_machine_made_it(
     functions: Path, tmp_path: Path, install: Callable[..., None]
 ) -> None:
+    node = Path(shutil.which("node") or "")
     made = []
-    for machine, program in (("a", LAMBDAS_PYTHON), ("b", LAMBDAS_PYTHON), ("c", None)):
+    for machine, program in (("a", LAMBDAS_PYTHON), ("b", LAMBDAS_PYTHON), ("node", None), ("none", None)):
         install(program, machine)
-        made.append(bundle("greeter", "aws", functions=functions, build=tmp_path / f"build on {machine}"))
+        if machine == "node":
+            (tmp_path / machine / "node").symlink_to(node)
+        build = tmp_path / f"build on {machine}"
+        made.append(bundle("greeter", "aws", functions=functions, build=build, bytecode=machine != "none"))
 
     compiled = [sorted(path.parent.parent.name for path in one.path.rglob("*.pyc")) for one in made]
-    assert compiled == [["botocore", "greeter", "holdfast"], ["botocore", "greeter", "holdfast"], []]
-    assert made[0].digest == made[1].digest != made[2].digest
+    assert compiled == [["botocore", "greeter", "holdfast"]] * 3 + [[]]
+    assert made[0].digest == made[1].digest == made[2].digest != made[3].digest
 
 
 @pytest.mark.parametrize(
@@ -530,13 +535,76 @@ def test_the_digest_tells_whether_there_is_bytecode_and_not_which_machine_made_i
         "#!/nowhere/sh\n",
     ],
 )
-def test_a_python_that_is_not_lambdas_makes_no_bytecode(
+def test_a_python_that_is_not_lambdas_compiles_nothing(
     functions: Path, tmp_path: Path, install: Callable[..., None], program: str
 ) -> None:
     install(program)
-    made = bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
+    with pytest.raises(BundleError, match="`npm ci`, or deploy without bytecode: -c without_bytecode=true"):
+        bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
     assert lambda_python() is None
-    assert list(made.path.rglob("*.pyc")) == []
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        ("exit 1", "does not start: run `npm ci`"),
+        ("echo cpython-313 final", "is not Lambda's Python, it says 'cpython-313 final': run `npm ci`"),
+        ("echo cpython-314 final; read line", "ended while it compiled the functions"),
+        ("""echo cpython-314 final; read line; echo '{"error": "no space left"}'""", ": no space left"),
+    ],
+)
+def test_a_fault_of_pyodide_is_one_line_and_leaves_no_bundle(
+    functions: Path, tmp_path: Path, install: Callable[..., None], program: str, why: str
+) -> None:
+    install(None)
+    (tmp_path / "machine" / "node").write_text(f"#!/bin/sh\n{program}\n")
+    (tmp_path / "machine" / "node").chmod(0o755)
+    with pytest.raises(BundleError) as error:
+        bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
+    assert str(error.value).endswith(why)
+    assert list((tmp_path / "build").iterdir()) == []
+
+
+SAME_CODE: Final = """
+import marshal, pathlib, sys
+paths = [pathlib.Path(path) for path in sys.argv[1:]]
+for native, wasm in zip(paths[::2], paths[1::2]):
+    one, other = native.read_bytes(), wasm.read_bytes()
+    assert one[:16] == other[:16], native
+    one, other = marshal.loads(one[16:]), marshal.loads(other[16:])
+    assert one == other and list(one.co_positions()) == list(other.co_positions()), native
+"""
+"""Compares bytecode by pairs of files: header, code, names, constants and places in the source."""
+
+
+@pytest.mark.skipif(lambda_python() is None, reason="needs Lambda's Python beside npm's pyodide")
+def test_both_compilers_make_the_same_code(tmp_path: Path) -> None:
+    python = str(lambda_python())
+    for name, compiler in (("native", Native(python)), ("wasm", WebAssembly(shutil.which("node") or ""))):
+        shutil.copytree(ROOT / "functions", tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        compiler.compile(tmp_path / name)
+    native, wasm = (
+        {path.relative_to(tmp_path / name): path for path in (tmp_path / name).rglob("*.pyc")}
+        for name in ("native", "wasm")
+    )
+    assert native.keys() == wasm.keys() != set()
+    code = subprocess.run(
+        [
+            python,
+            "-I",
+            "-c",
+            SAME_CODE,
+            *(
+                str(path)
+                for pair in zip(native.values(), (wasm[name] for name in native), strict=True)
+                for path in pair
+            ),
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert (code.returncode, code.stderr) == (0, "")
 
 
 def test_a_compiler_that_fails_half_way_leaves_no_bundle(

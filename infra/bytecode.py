@@ -1,0 +1,118 @@
+"""Compiles the functions to bytecode of Lambda's Python: with that Python, or with CPython in WebAssembly.
+
+npm's `pyodide` is CPython of the same minor version, pinned in `package.json`, and runs wherever the CDK
+runs. Its bytecode is that of a native Python: the same magic number, code and line tables.
+"""
+
+import atexit
+import json
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import IO, Final, Protocol, cast
+
+from holdfast.lambda_python import is_lambda_python, lambda_python
+
+_SCRIPT: Final = Path(__file__).with_name("compile.mjs")
+_PYODIDE: Final = Path(__file__).resolve().parents[1] / "node_modules" / "pyodide"
+
+# The bytecode is never checked against its source: archives change the times of files. A file that does not
+# compile, such as a package's code for another Python, is left as it is. Python replaces the name of the file
+# when it loads the bytecode; a relative one makes the bytecode the same wherever it was compiled.
+_COMPILE: Final = """
+import importlib.util, pathlib, py_compile, sys
+root = pathlib.Path(sys.argv[1])
+for path in sorted(root.rglob("*.py")):
+    if pathlib.Path(importlib.util.cache_from_source(path)).is_file():
+        continue
+    try:
+        py_compile.compile(
+            path,
+            dfile=path.relative_to(root).as_posix(),
+            doraise=True,
+            invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+        )
+    except py_compile.PyCompileError:
+        pass
+"""
+
+
+class CompileError(Exception):
+    """A compiler did not do its work. The message says why, in one line."""
+
+
+class Compiler(Protocol):
+    """Compiles what has no bytecode yet."""
+
+    def compile(self, folder: Path) -> None:
+        """Compile every module in a folder; `CompileError` if that fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """A Python of this machine."""
+
+    python: str
+
+    def compile(self, folder: Path) -> None:
+        """Compile every module in a folder; `CompileError` if that fails."""
+        command = [self.python, "-I", "-c", _COMPILE, str(folder)]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        if ended.returncode != 0:
+            reason = (ended.stderr.strip().splitlines() or [f"exit status {ended.returncode}"])[-1]
+            raise CompileError(f"{self.python} could not compile the functions: {reason}")
+
+
+class WebAssembly:
+    """CPython in WebAssembly. It is started once, for the first folder, and ends with this process."""
+
+    def __init__(self, node: str) -> None:
+        self._node = node
+        self._process: subprocess.Popen[str] | None = None
+
+    def compile(self, folder: Path) -> None:
+        """Compile every module in a folder; `CompileError` if that fails."""
+        if self._process is None:
+            self._process = self._start()
+        sent = json.dumps({"folder": str(folder.resolve()), "code": _COMPILE})
+        try:
+            print(sent, file=self._process.stdin, flush=True)
+            answer = json.loads(cast("IO[str]", self._process.stdout).readline())
+        except (OSError, ValueError) as error:
+            raise CompileError("npm's pyodide ended while it compiled the functions") from error
+        if answer["error"]:
+            raise CompileError(f"npm's pyodide could not compile the functions: {answer['error']}")
+
+    def _start(self) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [self._node, str(_SCRIPT)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        atexit.register(process.kill)
+        version = cast("IO[str]", process.stdout).readline()
+        if not is_lambda_python(version):
+            process.kill()
+            raise CompileError(
+                f"npm's pyodide is not Lambda's Python, it says {version.strip()!r}: run `npm ci`"
+                if version
+                else "npm's pyodide does not start: run `npm ci`"
+            )
+        return process
+
+
+def lambda_compiler() -> Compiler | None:
+    """Return what compiles for Lambda: its Python, if one is on the PATH, else pyodide; None without both."""
+    if (python := lambda_python()) is not None:
+        return Native(python)
+    node = shutil.which("node")
+    return _web_assembly(node) if node and (_PYODIDE / "package.json").is_file() else None
+
+
+@cache
+def _web_assembly(node: str) -> WebAssembly:
+    return WebAssembly(node)
