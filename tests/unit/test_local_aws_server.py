@@ -133,47 +133,6 @@ def test_of_the_emulators_own_controls_only_the_health_is_open(aws: LocalAws) ->
     assert [bucket["Name"] for bucket in s3_client(aws).list_buckets()["Buckets"]] == ["states"]
 
 
-def test_only_the_owner_can_read_what_it_keeps(aws: LocalAws) -> None:
-    s3_client(aws).create_bucket(Bucket="states")
-    s3_client(aws).put_object(Bucket="states", Key="a", Body=b"secret")
-    aws.stop()
-
-    assert aws.data_dir.stat().st_mode & 0o777 == 0o700
-    files = [path for path in aws.data_dir.rglob("*") if path.is_file()]
-    assert any(path.read_bytes() == b"secret" for path in files)
-    assert [path for path in files if path.stat().st_mode & 0o077] == []
-
-
-def test_a_stop_keeps_everything_and_a_kill_all_objects(aws: LocalAws) -> None:
-    s3 = s3_client(aws)
-    s3.create_bucket(Bucket="states")
-    s3.put_bucket_versioning(Bucket="states", VersioningConfiguration={"Status": "Enabled"})
-    bodies = [b"one", b"two", b"after the stop"]
-    s3.put_object(Bucket="states", Key="a", Body=bodies[0])
-    s3.put_object(Bucket="states", Key="a", Body=bodies[1])
-    for end, count in ((aws.stop, 2), (aws.kill, 3)):
-        end()
-        assert not aws.running
-        aws.stop()  # is no error
-        aws.start()
-
-        s3 = s3_client(aws)
-        assert s3.get_bucket_versioning(Bucket="states")["Status"] == "Enabled"
-        assert len(s3.list_object_versions(Bucket="states")["Versions"]) == count
-        assert s3.get_object(Bucket="states", Key="a")["Body"].read() == bodies[count - 1]
-        s3.put_object(Bucket="states", Key="a", Body=bodies[2])
-
-
-def test_another_process_finds_it_and_stops_it(aws: LocalAws) -> None:
-    found = find_running(aws.data_dir)
-    assert found is not None
-    assert found.port == aws.port
-
-    LocalAws(aws.port, aws.data_dir).stop()
-    assert find_running(aws.data_dir) is None
-    assert not lives(found.pid)
-
-
 def test_a_pid_file_that_a_crash_left_points_to_nobody(tmp_path: Path) -> None:
     innocent = os.getpid()
     (tmp_path / "server.pid").write_text(json.dumps({"pid": innocent, "port": 4566}))
@@ -240,22 +199,6 @@ time.sleep(60)
         starter.wait()
 
     wait_until(lambda: find_running(tmp_path) is None, "it ends")
-
-
-def test_with_stays_it_outlives_the_process_that_started_it(tmp_path: Path) -> None:
-    port = free_port()
-    program = f"""
-from pathlib import Path
-from local_aws.server import LocalAws
-LocalAws({port}, Path({str(tmp_path)!r})).start(stays=True)
-"""
-    aws = LocalAws(port, tmp_path)
-    try:
-        subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
-        assert s3_client(aws).list_buckets()["Buckets"] == []
-    finally:
-        aws.stop()
-    assert not aws.running
 
 
 def test_with_tls_it_is_trusted_by_whoever_trusts_its_authority_and_stops_beside_an_idle_client(

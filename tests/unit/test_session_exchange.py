@@ -7,7 +7,7 @@ from typing import NoReturn
 import pytest
 
 from holdfast.access import Caller, Role
-from holdfast.errors import NotAllowed, NotSigned
+from holdfast.errors import NotAllowed
 from holdfast.identity import trust
 from holdfast.identity.authentication import Authenticated, AuthMethod
 from holdfast.identity.session_exchange import for_aws_role, for_id_token
@@ -56,11 +56,6 @@ def test_a_role_that_a_trust_record_names_gets_what_the_record_grants(partition:
         trust_id=DEPLOYERS.id,
         subject=arn,
     )
-
-
-def test_without_a_signature_that_aws_verified_there_is_no_session() -> None:
-    with pytest.raises(NotSigned, match="not signed with AWS credentials"):
-        for_aws_role(None, ACCOUNT, never_read)
 
 
 @pytest.mark.parametrize(

@@ -26,11 +26,6 @@ def test_a_team_with_account_and_region_is_deployed_nowhere_else(settled: Synthe
     assert settled.environment == "aws://123456789012/eu-central-1"
 
 
-def test_a_stack_says_whose_it_is_and_refuses_to_be_deleted(stack: Synthesized, team: str) -> None:
-    assert stack.tags["holdfast:team"] == team
-    assert stack.termination_protection
-
-
 def test_the_settings_of_this_test_differ_from_every_default() -> None:
     for setting in fields(TeamConfig):
         if setting.name != "name":
