@@ -1,7 +1,6 @@
 """A local AWS starts, stops, is found again and leaves nothing behind, however it or its starter ends."""
 
 import http.client
-import io
 import json
 import os
 import re
@@ -11,7 +10,6 @@ import ssl
 import subprocess
 import sys
 import time
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -23,7 +21,7 @@ from local_aws.clients import s3_client
 from local_aws.failure import LocalAwsError
 from local_aws.server import ROOT, LocalAws, find_running, for_local_commands
 from tests.support.certificates import create_certificates
-from tests.support.deployed import client
+from tests.support.deployed import client, zipped
 from tests.support.free_port import free_port
 from tests.support.waiting import lives, wait_until
 
@@ -59,16 +57,13 @@ def ask(
 
 def run_function(aws: LocalAws) -> dict[str, Any]:
     """Deploy a function and call it: its own process and environment."""
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as file:
-        file.writestr("index.py", FUNCTION)
     functions = client(aws, "lambda")
     functions.create_function(
         FunctionName="environment",
         Runtime="python3.13",
         Handler="index.handle",
         Role="arn:aws:iam::000000000000:role/any",
-        Code={"ZipFile": archive.getvalue()},
+        Code={"ZipFile": zipped("index.py", FUNCTION)},
     )
     told: dict[str, Any] = json.loads(functions.invoke(FunctionName="environment")["Payload"].read())
     return told

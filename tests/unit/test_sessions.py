@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -14,22 +13,11 @@ from holdfast.identity.authentication import Authenticated, AuthMethod, DenialRe
 from holdfast.identity.credentials import SessionCredentials
 from holdfast.identity.sessions import Session, authenticate
 from holdfast.identity.trust import Records
+from tests.support.id_tokens import aws_record as record
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 ARN = "arn:aws:sts::123456789012:assumed-role/Deployer/ada"
-
-
-def record(name: str = "deployers", **changed: Any) -> trust.AwsTrust:
-    settings: dict[str, Any] = {
-        "aws_role": "Deployer",
-        "role": Role.WRITER,
-        "scope": ["network/*"],
-        "description": "",
-        "created_by": "x",
-        "now": NOW,
-    }
-    return trust.new_aws(name, **{**settings, **changed})
 
 
 def bearer(granted_by: trust.AwsTrust, method: AuthMethod = AuthMethod.AWS) -> Authenticated:

@@ -8,11 +8,11 @@ import pytest
 from holdfast.identity import sessions, trust
 from holdfast.identity.credentials import Credentials, IdToken, SessionCredentials, TokenCredentials
 from holdfast.identity.sign_in import sign_in
-from tests.support.id_tokens import RSA, claims, signed
-from tests.unit.test_sessions import NOW, bearer, record
+from tests.support.id_tokens import RSA, aws_record, claims, signed
+from tests.unit.test_sessions import NOW, bearer
 
 ID = "a1" * 10
-SESSION, SECRET = sessions.create(bearer(record()), now=NOW, seconds=sessions.MAX_SECONDS)
+SESSION, SECRET = sessions.create(bearer(aws_record()), now=NOW, seconds=sessions.MAX_SECONDS)
 BY_SESSION = SessionCredentials(SESSION.id, SECRET)
 STORED = {SESSION.key: SESSION.to_json()}
 

@@ -10,39 +10,15 @@ import pytest
 
 from holdfast.access import Role
 from holdfast.identity import trust
-from holdfast.identity.trust import AwsTrust, OidcTrust, Records
+from holdfast.identity.trust import Records
+from tests.support.id_tokens import AUDIENCE
+from tests.support.id_tokens import aws_record as aws
+from tests.support.id_tokens import record as oidc
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 GITHUB = "https://token.actions.githubusercontent.com"
 GITLAB = "https://gitlab.com"
 ISSUER = "https://login.example.com/realms/ci"
-AUDIENCE = "holdfast"
-
-
-def oidc(name: str = "network", **changed: Any) -> OidcTrust:
-    settings: dict[str, Any] = {
-        "issuer": GITHUB,
-        "audience": AUDIENCE,
-        "claims": {"repository": "acme/network"},
-        "role": Role.WRITER,
-        "scope": ["network/*"],
-        "description": "the pipeline",
-        "created_by": "arn:aws:iam::1:user/x",
-        "now": NOW,
-    }
-    return trust.new_oidc(name, **{**settings, **changed})
-
-
-def aws(name: str = "people", **changed: Any) -> AwsTrust:
-    settings: dict[str, Any] = {
-        "aws_role": "AWSReservedSSO_Developer_0123456789abcdef",
-        "role": Role.READER,
-        "scope": ["*"],
-        "description": "",
-        "created_by": "arn:aws:iam::1:user/x",
-        "now": NOW,
-    }
-    return trust.new_aws(name, **{**settings, **changed})
 
 
 def token(**changed: Any) -> Mapping[str, Any]:
@@ -87,7 +63,7 @@ def test_a_change_keeps_what_a_newer_command_stored() -> None:
     assert {name: changed[name] for name in of_newer} == of_newer
     assert [(one["name"], one["role"], one.get("note")) for one in changed["records"]] == [
         ("network", "reader", ["new"]),
-        ("more", "reader", None),
+        ("more", "writer", None),
     ]
 
 
@@ -125,7 +101,7 @@ def test_records_with_an_impossible_schema_version_are_damaged() -> None:
 def test_an_update_changes_what_is_named_and_notes_who_did(
     asked: dict[str, Any], changed: dict[str, Any] | None
 ) -> None:
-    for record in (oidc(), aws(role=Role.WRITER, scope=["network/*"], description="the pipeline")):
+    for record in (oidc(description="the pipeline"), aws(description="the pipeline")):
         unnamed = {"role": None, "scope": None, "description": None}
         updated = trust.update(record, **{**unnamed, **asked}, updated_by="bob", now=NOW)
 
