@@ -207,6 +207,9 @@ def test_a_key_that_is_too_short_verifies_nothing() -> None:
     assert published.verify(jwt) == Denied(DenialReason.UNKNOWN_KEY)
 
 
+OTHER_USES: list[dict[str, Any]] = [{"use": "enc"}, {"key_ops": ["encrypt"]}, {"key_ops": []}, {"kty": "EC"}]
+
+
 @pytest.mark.parametrize(
     "damaged",
     [
@@ -222,10 +225,7 @@ def test_a_key_that_is_too_short_verifies_nothing() -> None:
         {"kty": "RSA", "kid": {}},
         {"kty": "RSA", "kid": "one", "key_ops": 7},
         {"kty": "RSA", "kid": "one", "alg": 7},
-        *(
-            {**RSA.as_dict(private=False), **member}
-            for member in ({"use": "enc"}, {"key_ops": ["encrypt"]}, {"key_ops": []}, {"kty": "EC"})
-        ),
+        *({**RSA.as_dict(private=False), **member} for member in OTHER_USES),
     ],
 )
 def test_a_damaged_key_or_one_for_something_else_verifies_nothing_and_harms_no_other(damaged: object) -> None:
