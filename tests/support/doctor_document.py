@@ -51,14 +51,16 @@ def checks(mode: str) -> list[str]:
 def _names(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         match node:
-            case ast.Call(func=ast.Name(made) | ast.Attribute(attr=made), args=[first, *_]) if (
-                made in _MAKE_FINDINGS
-            ):
-                match first:
-                    case ast.Constant(str(name)):
-                        yield f"{name}.*" if made == "_Bucket" else name
-                    case ast.JoinedStr(values=[ast.Constant(str(beginning)), *_]):
-                        yield f"{beginning}*"
+            case ast.Call(
+                func=ast.Name(made) | ast.Attribute(attr=made), args=[ast.Constant(str(name)), *_]
+            ) if made in _MAKE_FINDINGS:
+                yield f"{name}.*" if made == "_Bucket" else name
+            case ast.Call(
+                args=[ast.JoinedStr(values=[ast.Constant(str(name)), *_]), *_], func=ast.Name(made)
+            ) if made in _MAKE_FINDINGS:
+                yield f"{name}*"
+            case _:
+                pass
 
 
 def _purpose(module: str) -> str:
