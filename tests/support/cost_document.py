@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from typing import Final
 
-from infra.config import Memory, TeamConfig, snap_start_price
+from infra.config import Memory, TeamConfig
 from infra.functions import FUNCTIONS
 from tests.support.request_budget import ACQUIRE, READ, RELEASE, WRITE
 
@@ -58,8 +58,10 @@ _LOG_GB_MONTH: Final = 0.03
 _S3_GB_MONTH: Final = 0.023
 _OUT_GB: Final = 0.09
 _TRAIL_EVENT: Final = 0.10 / 100_000
+_SNAPSHOT_GB_SECOND: Final = 0.0000015046
 _KB_OF_A_GB: Final = 1024 * 1024
 _DAYS_OF_A_MONTH: Final = 30
+_SECONDS_OF_A_MONTH: Final = 730 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +176,12 @@ def _operators(memory: Memory) -> float:
     audit = _AUDIT_COLD_SECONDS * _AUDIT_MEGABYTES
     billed = (seconds * memory.management + audit) / 1024 * GB_SECOND
     return _API_REQUEST + _AND_ITS_AUDIT * _INVOCATION + billed
+
+
+def snap_start_price(memory: Memory) -> float:
+    """Return what the snapshots of a team's functions cost a month when nobody calls them."""
+    megabytes = sum(memory.of(spec) for spec in FUNCTIONS if spec.snap_start)
+    return megabytes / 1024 * _SNAPSHOT_GB_SECOND * _SECONDS_OF_A_MONTH
 
 
 def cents() -> float:
