@@ -217,8 +217,7 @@ A run is a `plan` and an `apply`. The amounts are **computed, not from a bill**.
 
 {table}
 
-All amounts are US dollars a month. "Together" contains the key.
-
+- **All amounts** are US dollars a month. "Together" contains the key.
 - **Prices** are those of US East (N. Virginia), first tier, in November 2026:
   [API Gateway](https://aws.amazon.com/api-gateway/pricing/),
   [Lambda](https://aws.amazon.com/lambda/pricing/) on arm64, [S3](https://aws.amazon.com/s3/pricing/),
@@ -266,18 +265,11 @@ cold start, and S3's requests |
 
 
 def _table() -> Iterator[str]:
-    heads = (
-        "Runs a month",
-        "API Gateway",
-        "Lambda",
-        "S3 requests",
-        "KMS requests",
-        "Logs",
-        "Data out",
-        "Versions",
+    yield (
+        "| Runs a month | API Gateway | Lambda | S3 requests | KMS requests | Logs | Data out | Versions "
+        "| Together |"
     )
-    yield f"| {' | '.join(heads)} | Together |"
-    yield "|" + " --- |" * (len(heads) + 1)
+    yield "|" + " --- |" * 9
     for runs in _RUNS:
         spent = month(runs)
         cells = map(dollars, spent.parts())

@@ -3,53 +3,44 @@
 import re
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, asdict
-from typing import Any, Final
+from typing import Any
 
 from infra.config import TeamConfig
 from infra.settings import NamedTexts, Setting, Table, as_toml, settings_of
 from tests.support.pages import page
 
-PATH: Final = page("settings.md")
-_LONG: Final = 80
-"""Characters of a list of values that the table has once."""
+PATH = page("settings.md")
 
 
 def settings_document() -> str:
     """Return the document with the tables as the settings are."""
     document = PATH.read_text()
-    for head, *rows in (_table(), _deployed()):
+    for head, *rows in (_table(), _changes()):
         before, _, rest = document.partition(head)
-        lines = (head, "|" + head.count("| ") * " --- |", *rows)
-        document = before + "\n".join(lines) + rest[rest.index("\n\n") :]
+        document = "\n".join((before + head, *rows)) + rest[rest.index("\n\n") :]
     return document
 
 
 def _table() -> Iterator[str]:
-    yield _row("Setting", "Write", "Default", "Meaning")
-    seen: dict[str, str] = {}
+    yield "| Setting | Write | Default | Meaning |"
+    yield "| --- | --- | --- | --- |"
+    first: dict[str, str] = {}
     for name, one, field in _settings(TeamConfig):
         written = _written(one)
-        first = seen.setdefault(written, name) if len(written) > _LONG else name
-        yield _row(
-            f"`{name}`",
-            written if first == name else f"as for `{first}`",
-            _default(one, field),
-            one.sentence,
-        )
+        if written.count(",") > 9 and first.setdefault(written, name) != name:
+            written = f"as for `{first[written]}`"
+        yield f"| `{name}` | {written} | {_default(one, field)} | {one.sentence} |"
 
 
-def _deployed() -> Iterator[str]:
-    yield _row("Setting", "On a deployed team")
+def _changes() -> Iterator[str]:
+    yield "| Setting | On a deployed team |"
+    yield "| --- | --- |"
     alike: dict[str, list[str]] = {}
     for name, one, _ in _settings(TeamConfig):
         if one.deployed:
             alike.setdefault(one.deployed, []).append(f"`{name}`")
     for sentence, names in alike.items():
-        yield _row(", ".join(names), sentence)
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
+        yield f"| {', '.join(names)} | {sentence} |"
 
 
 def _settings(table: type, prefix: str = "") -> Iterator[tuple[str, Setting, Field[Any]]]:

@@ -1,7 +1,6 @@
 """The policies beside docs/start/deploying.md allow what CloudFormation and the functions need.
 
-CloudFormation's resource schemas list the actions for each resource. API Gateway's guide ("Configure logging
-for HTTP APIs", "Using service-linked roles") lists others.
+Sources: CloudFormation's resource schemas; API Gateway's guide on access logs and on its service-linked role.
 """
 
 import json
@@ -117,22 +116,13 @@ def deployed(
     return (stacks if name in stacks else synthesize([EVERY_SETTING], AWS))[name]
 
 
-def test_the_document_leads_to_each_file_beside_it() -> None:
+def test_the_document_leads_to_each_file_beside_it_and_replaces_account_and_region() -> None:
     document = page("deploying.md")
-    files = {path.name for path in document.parent.iterdir() if path.suffix != ".md"}
+    files = [path for path in document.parent.iterdir() if path.suffix != ".md"]
+    [script] = re.findall(r"^sed '(.+)' docs", text(document), re.MULTILINE)
 
-    assert set(re.findall(r"\]\(([\w-]+\.json)\)", text(document))) == files
-
-
-@pytest.mark.parametrize("file", ["deployment-policy.json", "functions-boundary.json"])
-def test_the_command_of_the_document_replaces_every_account_and_region(file: str) -> None:
-    [script] = re.findall(
-        r"^sed '(.+)' docs/start/deployment-policy\.json", text(page("deploying.md")), re.MULTILINE
-    )
-
-    printed = subprocess.check_output(["sed", script, page(file)], text=True)
-
-    assert [line for line in printed.splitlines() if ACCOUNT in line or REGION in line] == []
+    assert set(re.findall(r"\]\(([\w-]+\.json)\)", text(document))) == {path.name for path in files}
+    assert not re.search(f"{ACCOUNT}|{REGION}", subprocess.check_output(["sed", script, *files], text=True))
 
 
 def test_the_deployment_policy_allows_what_cloudformation_needs_for_each_resource(

@@ -71,10 +71,10 @@ def test_buckets_key_and_logs_outlive_the_stack_under_names_that_do_not_change(s
 
 
 def test_the_file_for_an_import_has_each_of_them_by_its_name(stacks: dict[str, Synthesized]) -> None:
-    template = stacks["Holdfast-payments"].template
+    stack = stacks["Holdfast-payments"]
     mapped = json.loads(text(page("kept-resources.json")))
 
-    assert mapped.keys() == kept(stacks["Holdfast-payments"]).keys()
-    for logical_id, [(name, value)] in ((one, tuple(names.items())) for one, names in mapped.items()):
-        given = template["Resources"][logical_id].get("Properties", {}).get(name)
-        assert given is None or resolved(template, given) == value
+    assert mapped.keys() == kept(stack).keys()
+    for logical_id, [(name, value)] in ((each, tuple(names.items())) for each, names in mapped.items()):
+        given = stack.template["Resources"][logical_id]["Properties"].get(name, value)
+        assert resolved(stack.template, given) == value
