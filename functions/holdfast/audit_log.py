@@ -28,7 +28,7 @@ class Line(NamedTuple):
 def is_complete(page: Mapping[str, Any]) -> bool:
     """Return whether a response arrived whole.
 
-    The SDK accepts one that was cut short: it reads a missing body as empty, and events without members.
+    The SDK accepts an incomplete response: it reads a missing body as empty, and events without members.
     """
     return all(line.keys() >= {"message", "timestamp", "eventId"} for line in page.get("events", [{}]))
 

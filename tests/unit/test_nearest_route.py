@@ -44,7 +44,7 @@ def test_it_knows_every_route_and_no_other() -> None:
     ],
 )
 def test_a_wrong_path_gets_the_nearest_right_one(path: str, nearest: str) -> None:
-    assert advice(path) == f"There is no such route. The nearest one is {nearest}; set the address to it."
+    assert advice(path) == f"This route does not exist. The nearest one is {nearest}; set the address to it."
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_a_wrong_path_gets_the_nearest_right_one(path: str, nearest: str) -> Non
 def test_a_path_without_a_valid_name_gets_an_example_and_nothing_of_it_is_repeated(
     path: str, example: str
 ) -> None:
-    assert advice(path) == f"There is no such route. Name the state in the address, as in {example}."
+    assert advice(path) == f"This route does not exist. Name the state in the address, as in {example}."

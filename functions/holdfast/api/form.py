@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, TypeVar, get_args, get_origin, get_typ
 
 
 class Presence(Enum):
-    """Whether a member may be null or missing, where its type alone does not say it."""
+    """The rule for null and missing values of a member, where its type alone does not say it."""
 
     NEVER_NULL = auto()
     """The API always sends a value. The reader gets None if an older API does not send the member."""

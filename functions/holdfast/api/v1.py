@@ -289,7 +289,7 @@ class LockOfState(Document):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Removed(Document):
-    """Whether a lock was removed."""
+    """The result of removing a lock."""
 
     name: str  # of the state
     removed: Flag  # false if the state was already unlocked

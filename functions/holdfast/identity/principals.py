@@ -10,7 +10,7 @@ def principal(identity: str) -> str:
 
     It is the identity itself if that fits into S3's metadata. A truncated identity could be the same for two
     callers, and one could release the other's lock. So a longer identity becomes its SHA-256 digest, followed
-    by as much of its end as fits.
+    by its last characters, up to the limit.
 
     >>> principal("arn:aws:sts::123456789012:assumed-role/Deployer/ada")
     'arn:aws:sts::123456789012:assumed-role/Deployer/ada'
