@@ -126,7 +126,7 @@ class Parser(argparse.ArgumentParser):
         return [" ".join(line) for line in lines]
 
     def _grouped(self, words: Sequence[str]) -> _Groups:
-        """Return the words of this level: each option with its value, each argument, and the rest from `--`."""
+        """Return the words of this level: each option with its value, each argument, and the rest."""
         found: _Groups = []
         takes_value = False
         for position, word in enumerate(words):
