@@ -1,10 +1,10 @@
-"""What Holdfast costs: S3 requests and milliseconds, beside Terraform's own S3 backend.
+"""The benchmark: it compares requests and times of Holdfast with those of Terraform's own `s3` backend.
 
-What is the same everywhere is said here alone:
+Names and errors have the same meaning in all modules:
 
 - `measure` measures a section. `run` is the run that the section belongs to.
-- `terraform` is the program that commands run.
-- A command, a request or a bundle that fails raises `RuntimeError`, a stack that could not be deployed
+- `terraform` is the program that runs the commands.
+- A command, a request or a bundle that fails raises `RuntimeError`. A failed deployment raises
   `LocalAwsError`.
 - Addresses are base URLs, without a slash at the end. Round trips are in seconds.
 """

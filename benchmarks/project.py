@@ -40,7 +40,10 @@ def one_of_each_version() -> list[Terraform]:
 
 
 def projects(run: Run, section: str, terraform: Terraform, endpoint: str) -> tuple["Project", "Project"]:
-    """Set one configuration up with Holdfast and with Terraform's own `s3` backend, AWS at the endpoint."""
+    """Return two projects of one configuration: with Holdfast, and with Terraform's own `s3` backend.
+
+    Both find AWS at the endpoint.
+    """
     name = names.parse(f"benchmark/{section}/{terraform.name}")
     ours = to_hcl(endpoint + urlsplit(run.stack.address).path, name, read_only=False)
     theirs = _S3.format(bucket=run.stack.bucket, name=name, endpoint=endpoint)
@@ -51,9 +54,9 @@ class Project:
     """A configuration in a folder of its own, initialized and applied once.
 
     Args:
-        name: of the folder, unique for this Terraform.
-        backend: a configuration of a backend.
-        variables: of the environment, beside those of the stack.
+        name: the folder's name, unique for this Terraform.
+        backend: the configuration of the backend, in HCL.
+        variables: environment variables, in addition to those of the stack.
     """
 
     def __init__(
@@ -69,11 +72,11 @@ class Project:
         self.run("apply")
 
     def run(self, command: str, token: Mapping[str, str] = {}) -> float:
-        """Plan without a change, apply one, or run another command; return its milliseconds.
+        """Run a command and return its milliseconds; a plan finds no change, and an apply makes one.
 
         Args:
             command: `init`, `plan`, `apply` or `output`.
-            token: variables with another one.
+            token: environment variables with another token than the stack's.
         """
         self._applied += command == "apply"
         arguments = {

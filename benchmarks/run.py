@@ -1,4 +1,4 @@
-"""One run of the benchmark: what its sections share."""
+"""The run of the benchmark that its sections share."""
 
 import sys
 from contextlib import ExitStack
@@ -12,12 +12,13 @@ from tests.support.free_port import free_port
 
 @dataclass
 class Run:
-    """What a section gets.
+    """One run of the benchmark, with the team that its sections share.
 
     Attributes:
-        folder: for files; removed at the end. A section makes a folder of its own in it.
-        at_end: ends what was started.
-        beside: a checkout of another version, to be measured in turn; None = measure no other.
+        rounds: the number of rounds of each measurement, at least 1.
+        folder: a folder for files, removed at the end. A section makes a folder of its own in it.
+        at_end: the context that stops everything that was started.
+        beside: a checkout of another version, to be measured in turn; None = measure no other version.
     """
 
     rounds: int
@@ -27,11 +28,11 @@ class Run:
 
     @cached_property
     def stack(self) -> Stack:
-        """A team, deployed when it is asked for first; the sections share it."""
+        """The deployed team of this run; the first use deploys it."""
         tell("starting a local AWS and deploying a team")
         return self.at_end.enter_context(deployed(free_port(), self.folder / "aws"))
 
 
 def tell(text: str) -> None:
-    """Tell on the terminal what goes on."""
+    """Print a line of progress to stderr."""
     print(f"... {text}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Reading and writing states of several sizes, beside plain requests for the same bytes to the same S3."""
+"""Measures reads and writes of states of several sizes, beside plain S3 requests with the same bytes."""
 
 import json
 from collections import defaultdict
@@ -22,7 +22,7 @@ _NOTES: Final = (
 
 
 def measure(run: Run) -> Section:
-    """Write and read states of each size, through Holdfast and past it, in turn."""
+    """Write and read states of each size in turn, through Holdfast and directly in S3."""
     return Section("States of several sizes", [*_figures(run)], _NOTES)
 
 
@@ -41,7 +41,7 @@ def _figures(run: Run) -> Iterator[Figure]:
                 "read": client.ask("GET", f"/states/{name}"),
                 "GetObject": plain.ask("GET", f"/native/{name}"),
             }
-            if serial:  # the first one found no state, and may have found no function that ran
+            if serial:  # before the first round there was no state, and perhaps no running function
                 for verb, response in responses.items():
                     took[verb].append(response.ms)
                 took["on the wire"].append(len(responses["read"].body) / 1000)

@@ -1,4 +1,4 @@
-"""An S3 of this process that answers at once, so that a function's own time is what is measured."""
+"""A small S3 in this process that answers at once, so that the measured time is that of the function."""
 
 import ssl
 from collections.abc import Iterator, Mapping
@@ -14,10 +14,11 @@ BUCKET: Final = "benchmark"
 
 @contextmanager
 def tiny_s3(objects: Mapping[str, bytes], tls: Certificates) -> Iterator[str]:
-    """Serve some objects over HTTPS, take every other and keep none, for as long as the context lasts.
+    """Serve some objects over HTTPS, and accept writes without storing them, until the context ends.
 
     Args:
-        objects: by key.
+        objects: the contents by key.
+        tls: the certificate with which it serves.
 
     Yields:
         The base URL.
@@ -31,7 +32,7 @@ def tiny_s3(objects: Mapping[str, bytes], tls: Certificates) -> Iterator[str]:
                 body = objects[key]
             elif "Content-Length" in self.headers:
                 self.read_body()
-            else:  # of older versions (--beside) the SDK sends a checksum after the body, in chunks
+            else:  # in older versions (--beside) the SDK sends the body in chunks, with a checksum after it
                 while size := int(self.rfile.readline(), 16):
                     self.rfile.read(size + 2)
                 self.rfile.readline()

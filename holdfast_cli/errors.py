@@ -1,12 +1,12 @@
-"""Errors of the command, and the line that each prints."""
+"""Errors of the command. Each has a message of one line."""
 
 
 class CommandError(Exception):
-    """The command failed; the message is one line that says what to do."""
+    """The command failed; the message is one line with advice."""
 
 
 class OutputClosedError(CommandError):
-    """Nobody reads the output any more, as after `| head -1`: a command that only reads ends with 0."""
+    """The reader of the output has closed it, as in `| head -1`. A command that only reads ends with 0."""
 
 
 class UsageError(CommandError):
@@ -14,5 +14,5 @@ class UsageError(CommandError):
 
 
 def with_notes(line: str, error: BaseException) -> str:
-    """Return a line about an error, followed by the notes that were added to the error."""
+    """Return a line about an error, followed by the error's notes."""
     return " ".join([line, *getattr(error, "__notes__", [])])

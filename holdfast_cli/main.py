@@ -1,7 +1,7 @@
-"""The `holdfast` command: its commands, and its exit codes.
+"""Run the `holdfast` command.
 
-Exit codes: 0 done, 1 failed (one line on standard error says what to do), 2 wrong usage, 130 interrupted (one
-line where something may have been changed).
+Exit codes: 0 done, 1 failed (with one line of advice on standard error), 2 wrong usage, 130 interrupted (with
+one line if the command may have changed something).
 """
 
 import io
@@ -26,12 +26,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         SystemExit: with 2 for wrong usage, with 0 after --help and --version.
     """
     if sys.stderr is None:
-        # It was closed before the command was started. What is meant for it would be printed on standard
-        # output, which a shell may be about to evaluate.
+        # It was closed before the command was started. Otherwise messages would be printed on standard
+        # output, which a shell may evaluate.
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 for as long as the process lives
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A description may hold letters that the terminal has not. argparse is silent where it cannot write:
-        # flushing fails instead, if PYTHONUNBUFFERED leaves something to flush.
+        # A description may contain letters that the terminal cannot show. argparse ignores write errors, so
+        # the output is buffered, even with PYTHONUNBUFFERED, and the error occurs on flushing.
         sys.stdout.reconfigure(errors="replace", write_through=False)
     try:
         with output.checked():

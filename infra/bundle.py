@@ -1,4 +1,4 @@
-"""Builds what Lambda runs, without Docker: a folder per function with our code and its dependencies."""
+"""Build the functions' bundles without Docker: a folder per function with our code and its dependencies."""
 
 import ast
 import gzip
@@ -25,24 +25,24 @@ _FOR_LAMBDA: Final = (
 )
 
 _BOTOCORE_SERVICES: Final = {spec.folder: spec.services for spec in FUNCTIONS}
-"""The services that a function calls; models of all 400 are nine tenths of botocore."""
+"""The services that a function calls. The models of all 400 services are nine tenths of botocore."""
 _BOTOCORE_MODELS: Final = ("service-2", "endpoint-rule-set-1")
-"""Of a service; its paginators, waiters and examples are for others."""
+"""The kept models of a service. Functions do not use its paginators, waiters and examples."""
 _BOTOCORE_COMMON: Final = ("endpoints.json", "partitions.json", "sdk-default-configuration.json")
-"""Not `_retry.json`, which is for the SDK's legacy retry mode."""
+"""The kept files of botocore. `_retry.json` is only for the SDK's legacy retry mode."""
 
 
 class BundleError(Exception):
-    """The functions could not be bundled. The message is one line: why, and what to do."""
+    """The functions could not be bundled. The message is one line with the reason and advice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A function's code, ready to be deployed; `function` is the name of its folder below `functions/`.
+    """A function's deployable code; `function` is the name of its folder below `functions/`.
 
-    `digest` is the hexadecimal SHA-256 of what it was made from, and of whether it has bytecode. It is the
-    same on every machine that has a Python of the target's version, and on every one that has none, so an
-    unchanged function is not deployed again.
+    `digest` is the hexadecimal SHA-256 of its sources, and of whether it has bytecode. It is the same on all
+    machines with a Python of the target's version, and on all machines without, so that an unchanged function
+    is not deployed again.
     """
 
     function: str
@@ -55,7 +55,7 @@ WITHOUT_BYTECODE: Final = (
     "at each cold start: the authorizer's imports took 525 ms instead of 198 (measured with Python 3.11); "
     f"`uv python install {LAMBDA_PYTHON}` gets one, docs/start/deploying.md has other ways"
 )
-"""What it costs to bundle for AWS where `lambda_python` finds none."""
+"""The warning if `lambda_python` finds no Python for AWS."""
 
 
 def bundle(
@@ -65,14 +65,14 @@ def bundle(
     functions: Path = ROOT / "functions",
     build: Path = ROOT / ".build",
 ) -> Bundle:
-    """Bundle one function, or find the bundle that an earlier run made of the same sources.
+    """Bundle a function, or return the bundle that an earlier run built from the same sources.
 
-    Any number of builds may run at the same time.
+    Several builds may run at the same time.
 
     Args:
         target: `aws` for Lambda's Python on arm64, `local` for the interpreter that runs this.
-        functions: holds the function's folder, the packages that it shares with others and
-            `requirements.txt`; a function may have another in its own folder, also one without a package.
+        functions: contains the function's folder, shared packages and `requirements.txt`. A function may have
+            its own `requirements.txt` in its folder, which may list no package.
     """
     services = _BOTOCORE_SERVICES.get(function, ("s3",))
     requirements = functions / function / "requirements.txt"
@@ -104,7 +104,7 @@ def bundle(
             (folder / path).write_bytes(source)
         for package in {path.parts[0] for path in sources}:
             _compile(folder / package, compiler)
-        # Lambda reads the files as another user, whatever the umask was here.
+        # Lambda reads the files as another user, so their modes must not depend on the umask.
         for path in folder.rglob("*"):
             path.chmod(0o755 if path.is_dir() else 0o644)
 
@@ -116,7 +116,7 @@ def _names_a_package(requirements: Path) -> bool:
 
 
 def _sources(functions: Path, function: str) -> dict[Path, bytes]:
-    """Return what a function ships of our own: its folder, and every module that is imported from there."""
+    """Return the sources of a function: its folder, and all modules of ours that it imports, by path."""
     own = (path for path in sorted((functions / function).rglob("*")) if _is_shipped(path, functions))
     waiting = list(own)
     sources: dict[Path, bytes] = {}
@@ -138,7 +138,7 @@ def _is_shipped(path: Path, functions: Path) -> bool:
 
 
 def _imported(functions: Path, path: Path, source: bytes) -> Iterator[Path]:
-    """Yield the modules below `functions` that a module imports, each with the packages around it."""
+    """Yield the files of the modules below `functions` that a module imports."""
     try:
         tree = ast.parse(source, path)
     except (SyntaxError, ValueError) as error:
@@ -158,7 +158,7 @@ def _imported(functions: Path, path: Path, source: bytes) -> Iterator[Path]:
 
 
 def _files(functions: Path, module: Sequence[str]) -> Iterator[Path]:
-    """Yield the files of a module: its own, and `__init__.py` of the packages around it."""
+    """Yield the files of a module: its own file, and `__init__.py` of its packages."""
     for length in range(1, len(module) + 1):
         place = functions.joinpath(*module[:length])
         for file in (place / "__init__.py", place.with_suffix(".py")):
@@ -167,7 +167,7 @@ def _files(functions: Path, module: Sequence[str]) -> Iterator[Path]:
 
 
 def _environment(target: Literal["aws", "local"], compiler: str | None) -> str:
-    """Return what the result depends on beside its inputs."""
+    """Return a text of the settings that change the result, beside its inputs."""
     if target == "aws":
         return f"{' '.join(_FOR_LAMBDA)} {'with' if compiler else 'without'} bytecode"
     return f"local {sys.implementation.cache_tag}"
@@ -181,7 +181,7 @@ def _digest(environment: str, inputs: dict[str, bytes]) -> str:
 
 
 def _built(final: Path, fill: Callable[[Path], None]) -> Path:
-    """Return the folder `final`, made by `fill` if it is not there yet; it is there whole or not at all."""
+    """Return the folder `final`; if it does not exist, create it atomically with the content of `fill`."""
     if final.is_dir():
         return final
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -194,7 +194,7 @@ def _built(final: Path, fill: Callable[[Path], None]) -> Path:
         except OSError:
             if not final.is_dir():
                 raise
-            # Another build was faster; it made the same.
+            # Another build was faster, with the same result.
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return final
@@ -209,7 +209,7 @@ def _install(requirements: Path, target: Literal["aws", "local"], folder: Path) 
     ]
     pip = subprocess.run(command, capture_output=True, text=True, check=False)
     if pip.returncode != 0:
-        # pip's first error says what failed; those that follow repeat it at length.
+        # pip's first error names the failure; further errors repeat it at length.
         errors = [line for line in pip.stderr.splitlines() if line.startswith("ERROR: ")]
         reason = errors[0] if errors else (pip.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise BundleError(
@@ -219,7 +219,7 @@ def _install(requirements: Path, target: Literal["aws", "local"], folder: Path) 
 
 
 def _trim(folder: Path, services: Sequence[str]) -> None:
-    """Remove what the functions never load. What names the packages stays: scanners for faults read it."""
+    """Remove files that the functions never load, except package metadata, which security scanners read."""
     models = folder / "botocore" / "data"
     for entry in models.iterdir():
         if entry.name not in (*services, *_BOTOCORE_COMMON):
@@ -230,7 +230,7 @@ def _trim(folder: Path, services: Sequence[str]) -> None:
     swagger = folder / "aws_lambda_powertools" / "event_handler" / "openapi" / "swagger_ui"
     for unused in (
         *(folder / "bin", folder / "boto3" / "data", folder / "boto3" / "examples"),
-        *(folder / "cffi", folder / "pycparser"),  # they make bindings; cryptography has its own made
+        *(folder / "cffi", folder / "pycparser"),  # build tools for bindings; cryptography's are built
         *(swagger / "swagger-ui-bundle.min.js", swagger / "swagger-ui.min.css"),
     ):
         _remove(unused)
@@ -253,7 +253,7 @@ def _trim_models(folder: Path) -> None:
 
 
 def _cut_endpoints(path: Path, kept: Sequence[str]) -> None:
-    """Cut botocore's endpoints to those of some services, in all partitions. Each cold start reads them."""
+    """Cut botocore's endpoints, which each cold start reads, to those of some services in all partitions."""
     document = json.loads(path.read_bytes())
     for partition in document["partitions"]:
         services = partition["services"]
@@ -262,9 +262,9 @@ def _cut_endpoints(path: Path, kept: Sequence[str]) -> None:
 
 
 def _without_texts(model: Any) -> Any:
-    """Return a service's model without the texts of its documentation. Each cold start reads the model.
+    """Return a service's model, which each cold start reads, with empty texts of documentation.
 
-    botocore looks for some of the texts, so they are there, and empty.
+    botocore requires some of these members, so they are not removed.
     """
     match model:
         case dict():
@@ -301,10 +301,10 @@ for path in pathlib.Path(sys.argv[1]).rglob("*.py"):
 
 
 def _compile(folder: Path, compiler: str | None) -> None:
-    """Compile to bytecode, if there is a compiler; the folder is read-only in Lambda.
+    """Compile a folder to bytecode, if there is a compiler, because it is read-only in Lambda.
 
-    The bytecode is never checked against its source: archives change the times of files. A file that does not
-    compile, such as a package's code for another Python, is left as it is.
+    Python never compares the bytecode with its source, because archives change the times of files. A file
+    that does not compile, such as a package's code for another Python, is skipped.
     """
     if compiler is None:
         return

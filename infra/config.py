@@ -1,4 +1,4 @@
-"""teams.toml and the CDK context as validated values: which teams, with which settings, deployed to where."""
+"""Parse and validate teams.toml and the CDK context: the teams, their settings, and the target."""
 
 import difflib
 import re
@@ -32,7 +32,7 @@ from infra.settings import (
 
 
 class ConfigError(Exception):
-    """A setting is wrong. The message is one line: which, of which team, and what is allowed."""
+    """A setting is invalid. The message is one line with the setting, its team, and what is allowed."""
 
 
 # --- settings of a team ---------------------------------------------------------------------------
@@ -40,7 +40,7 @@ class ConfigError(Exception):
 
 @cache
 def _partitions() -> Mapping[str, str]:
-    """Return the partition of each AWS region, as the installed botocore knows them."""
+    """Return the partition of each AWS region that the installed botocore knows."""
     endpoints: Mapping[str, Any] = create_loader().load_data("endpoints")
     return {
         region: partition["partition"]
@@ -50,9 +50,9 @@ def _partitions() -> Mapping[str, str]:
 
 
 LOCAL_ACCOUNT = "000000000000"
-"""The only account that the local AWS knows; AWS has none of this number."""
+"""The only account of the local AWS; no account of AWS has this number."""
 
-# AWS's guide to Lambda SnapStart, "Supported Regions": every commercial region but these. It names no other
+# AWS's guide to Lambda SnapStart, "Supported Regions": all commercial regions except these, and no other
 # partition.
 _WITHOUT_SNAP_START = frozenset({"ap-east-2", "ap-southeast-6"})
 
@@ -70,31 +70,31 @@ _NEVER = "Another value is another stack, with an empty store."
 _STAY = "Existing logs stay where they are."
 _OLD_TOO = "The new value holds for existing logs, too."
 
-# What CloudWatch Logs takes. Neither CDK nor botocore has it as data, so a test compares it with their texts.
+# The values that CloudWatch Logs accepts. CDK and botocore have them only in texts; a test compares them.
 LOG_RETENTION_DAYS = (
     *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180),
     *(365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653),
 )
 
-# S3's rules; the names at the end are its own aliases and other kinds of buckets.
+# S3's rules; the endings are reserved for its aliases and other kinds of buckets.
 _BUCKET_NAME = re.compile(
     r"(?!xn--|sthree-|amzn-s3-demo-)(?!.*\.\.)(?![0-9]+\.[0-9]+\.[0-9]+\.[0-9]+$)"
     r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?<!-s3alias)(?<!--ol-s3)(?<!\.mrap)(?<!--x-s3)(?<!--table-s3)"
 )
 
-# CloudTrail's rules ("Naming requirements"). A trail called `true` would be a setting in quotes.
+# CloudTrail's rules ("Naming requirements"). A name `true` would look like the setting in quotes.
 _TRAIL_NAME = re.compile(
     r"(?!(?i:true|false)$)(?![0-9]+(\.[0-9]+){3}$)(?=.{3,128}$)[A-Za-z0-9]+([._-][A-Za-z0-9]+)*"
 )
 
-# What every service takes that gets a stack's tags.
+# The characters that all services with a stack's tags accept.
 _TAG_KEY = re.compile(r"(?!(?i:aws:|holdfast:team$))[\w .:/=+@-]{1,128}")
 _TAG_VALUE = re.compile(r"[\w .:/=+@-]{1,256}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How long S3 Object Lock keeps every state version from being deleted."""
+    """For how long S3 Object Lock protects every state version from being deleted."""
 
     mode: Literal["governance", "compliance"] = setting(
         word("governance", "compliance"),
@@ -125,14 +125,14 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttling:
-    """How many requests the API accepts; those above get 429, which Terraform retries."""
+    """The request limits of the API. A request above them gets 429, which Terraform retries."""
 
     rate: int = setting(whole_number(1, 10000), "Requests a second.", default=100)
     burst: int = setting(whole_number(1, 5000), "Requests at once.", default=200)
 
 
 _WHOLE_VCPU = 1769
-"""The megabytes of a function that has one; processor time grows with them."""
+"""The megabytes at which a function has one vCPU; processor time is proportional to memory."""
 
 
 def _megabytes(sentence: str) -> Any:
@@ -141,7 +141,7 @@ def _megabytes(sentence: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Megabytes of each function."""
+    """The memory of each function, in megabytes."""
 
     backend: int = _megabytes('The function for `backend "http"`.')
     cloud: int = _megabytes('The function for `cloud {}` and `backend "remote"`.')
@@ -161,7 +161,7 @@ _MEMORY_OF_A_STATE = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessLogs:
-    """Where S3's server access logs go."""
+    """The destination of S3's server access logs."""
 
     bucket: str = setting(
         text('the name of a bucket, as in "acme-s3-logs"', _BUCKET_NAME.fullmatch),
@@ -177,7 +177,7 @@ class AccessLogs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamConfig:
-    """One team; its name is part of the names of its stack, its bucket and its log groups."""
+    """A team; its name is part of the names of its stack, its bucket and its log groups."""
 
     name: str
     account: str | None = setting(
@@ -285,11 +285,11 @@ class TeamConfig:
                 'without "aws:" in front, and not "holdfast:team"',
                 _TAG_KEY.fullmatch,
             ),
-            # An empty value is one for most services, but not for CloudFormation.
+            # Most services accept an empty value, but CloudFormation does not.
             values=text(
                 "1 to 256 letters, digits, spaces and . : / = + - @ _ in quotes", _TAG_VALUE.fullmatch
             ),
-            # A stack has 50 at most, holdfast:team among them.
+            # A stack has at most 50 tags, including holdfast:team.
             most=48,
         ),
         "All resources of the stack get these tags, beside `holdfast:team`.",
@@ -299,7 +299,7 @@ class TeamConfig:
 
 
 def load_teams(path: Path) -> tuple[TeamConfig, ...]:
-    """Read the teams file, which has at least one team, in its order."""
+    """Read the teams file, in its order; raise `ConfigError` if it has no team."""
     teams = read_teams(path)
     if not teams:
         raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each")
@@ -308,7 +308,7 @@ def load_teams(path: Path) -> tuple[TeamConfig, ...]:
 
 
 def read_teams(path: Path) -> tuple[TeamConfig, ...]:
-    """Read a file of teams that may have none; otherwise as `load_teams`."""
+    """Read a teams file, which may be empty, without the checks of `check_places`."""
     document = _read_toml(path)
     for key in document:
         if key != "teams":
@@ -320,7 +320,7 @@ def read_teams(path: Path) -> tuple[TeamConfig, ...]:
 
 
 def team_named(name: str, teams: Iterable[TeamConfig], path: Path) -> TeamConfig:
-    """Return the team of the name that somebody typed; `ConfigError` names those there are."""
+    """Return the team with a name; raise `ConfigError` with the teams' names if it does not exist."""
     known = {team.name: team for team in teams}
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
@@ -331,7 +331,7 @@ def team_named(name: str, teams: Iterable[TeamConfig], path: Path) -> TeamConfig
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        content = path.read_text(encoding="utf-8-sig")  # some editors put a byte order mark in front
+        content = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -379,14 +379,14 @@ def _team(path: Path, name: str, settings: object) -> TeamConfig:
 
 
 def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
-    """Check what depends on the account and the region of a team, as far as they are known.
+    """Check settings that depend on the account and the region of a team, if they are known.
 
     The teams are as the file has them, or with account and region of the credentials in use.
     `ConfigError` if a team asks for what its region does not have, or an account for two partitions.
     """
     partition_of: dict[str, tuple[str, TeamConfig]] = {}
     for team in teams:
-        # The credentials in use may be for a region that the installed botocore does not know.
+        # The credentials may be for a region that the installed botocore does not know.
         partition = _partitions().get(team.region or "")
         if partition is None:
             continue
@@ -406,9 +406,9 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
 
 
 def above_quota(team: TeamConfig) -> str | None:
-    """Return a warning if a team's `throttling` is above its region's quota; None if not or not known.
+    """Return a warning if a team's `throttling` is above its region's default quota, else None.
 
-    The quota is a default, which AWS raises on request.
+    AWS raises the quota on request.
     """
     rate, burst = _SMALLER_QUOTA if team.region in _WITH_SMALLER_QUOTA else _DEFAULT_QUOTA
     if team.throttling.rate <= rate and team.throttling.burst <= burst:
@@ -420,19 +420,19 @@ def above_quota(team: TeamConfig) -> str | None:
     )
 
 
-# --- where to -------------------------------------------------------------------------------------
+# --- the target -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where a deployment goes, as far as that changes what is deployed.
+    """The target of a deployment, with the settings that depend on it.
 
     Attributes:
         name: also decides for which interpreter the functions are bundled.
-        account: overrides that of every team, as `region`; or None.
-        api_address: of an API, with `{api}` for its ID, or None where each has a host name of its own.
-        presign_endpoint: presigned addresses of S3 begin with it, or None for S3's own.
-        cloudtrail: whether CloudFormation makes trails there.
+        account: overrides every team's account, like `region`; or None.
+        api_address: the address of an API, with `{api}` for its ID; None if each API has its own host name.
+        presign_endpoint: the beginning of presigned S3 addresses; None for S3's own.
+        cloudtrail: whether CloudFormation can create trails there.
     """
 
     name: Literal["aws", "local"]
@@ -453,17 +453,17 @@ AWS = Target(name="aws")
 def local(endpoint: str) -> Target:
     """Return the local AWS as a target. Every difference from a deployment to AWS is set here."""
     return Target(
-        # It runs functions in its own Python: bundles are built for that one, not for Lambda's.
+        # It runs functions in its own Python, so bundles are built for that.
         name="local",
-        # It knows no other account.
+        # It has no other account.
         account=LOCAL_ACCOUNT,
-        # Its credentials, its addresses and the tools that wrap it default to this region.
+        # Its credentials, its addresses and its tools default to this region.
         region="us-east-1",
-        # It is thrown away and re-created at will, by removing its folder.
+        # It can be removed with its folder and re-created.
         termination_protection=False,
-        # It has no host name for an API that all programs on all systems resolve, so an API is a path.
+        # It has no host names for APIs that all programs on all systems resolve, so an API is a path.
         api_address=f"{endpoint}/_aws/execute-api/{{api}}/$default",
-        # Under its other name: clients that go there from an API's address send no credentials along.
+        # With another host name, so that clients do not send their credentials after a redirect.
         presign_endpoint=endpoint.replace("//127.0.0.1", "//localhost"),
         # Its CloudFormation refuses a stack with a trail.
         cloudtrail=False,
@@ -471,7 +471,7 @@ def local(endpoint: str) -> Target:
 
 
 def read_target(context: Callable[[str], object]) -> Target:
-    """Decide where to deploy; `context` looks up a CDK context value (`cdk -c name=value`)."""
+    """Return the target of the deployment; `context` returns a CDK context value (`cdk -c name=value`)."""
     name, endpoint = context("target"), context("local_endpoint")
     if name in (None, "aws"):
         if endpoint is not None:

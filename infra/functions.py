@@ -1,4 +1,4 @@
-"""Every function, declared once: its code, what it may do, what it knows, and how it runs.
+"""The declarations of all functions: code, permissions, environment and limits.
 
 Bundles, roles, logs, the audit trail's subscriptions, prices and `permissions.md` read `FUNCTIONS`.
 """
@@ -16,7 +16,7 @@ class Place:
     Attributes:
         resource: its logical ID.
         keys: the pattern; empty for the resource itself.
-        reason: why a role may have the pattern and not single keys.
+        reason: why a role has permissions for the pattern instead of single keys.
     """
 
     resource: str
@@ -29,7 +29,7 @@ class Grant:
     """A statement of a role's policy.
 
     Attributes:
-        when: the setting of the team without which the statement is left out; empty for every team.
+        when: the team's setting that the statement requires; empty for every team.
     """
 
     sid: str
@@ -38,26 +38,26 @@ class Grant:
     when: Literal["", "retention", "declared", "kms"] = ""
 
     def also(self, place: Place) -> "Grant":
-        """Return the same grant with one place more."""
+        """Return the same grant with an additional place."""
         return replace(self, on=(*self.on, place))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionSpec:
-    """A function.
+    """The declaration of a function.
 
     Attributes:
-        name: names its log group, which audit events store and kept log groups are found by.
-        folder: below `functions/`, with `handler.py`.
+        name: part of its log group's name. Audit events store it, and kept log groups are found by it.
+        folder: its folder below `functions/`, with `handler.py`.
         purpose: a sentence for `permissions.md`.
-        memory: megabytes, or the setting in the team's `memory`.
+        memory: megabytes, or the name of a setting in the team's `memory`.
         seconds: its timeout.
-        environment: the variables that it gets beside its version and Powertools' own.
-        grants: what its role may do, beside writing its own log.
-        audited: whether the marked lines of its log go to the audit trail.
-        snap_start: whether it may start from a snapshot, where the team wants that.
-        services: the AWS services that it calls; its bundle has no models of others.
-        version_of: another function, whose version it tells and after which it is deployed.
+        environment: its variables, beside its version and Powertools' variables.
+        grants: its role's permissions, beside writing its own log.
+        audited: whether the marked lines of its log are copied to the audit trail.
+        snap_start: whether it may start from a snapshot, if the team wants that.
+        services: the AWS services that it calls; its bundle contains only their models.
+        version_of: the name of another function, whose version it returns and after which it is deployed.
     """
 
     name: str
@@ -74,7 +74,7 @@ class FunctionSpec:
 
     @property
     def construct_id(self) -> str:
-        """The name in CamelCase, which logical IDs are made of."""
+        """The name in CamelCase, from which logical IDs are derived."""
         return self.name.title().replace("_", "")
 
 
@@ -98,13 +98,13 @@ UPLOADED_JSON: Final = replace(STAGING_BUCKET, keys=keys.UPLOADED_JSON, reason=_
 _USE: Final = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
 STATES_RW: Final = Grant("StatesAndLocks", _USE, (STATES, LOCKS))
 READ_VERSIONS: Final = Grant("ReadVersions", ("s3:GetObjectVersion",), (STATES,))
-"""Also for presigned addresses of one version, which the role signs."""
+"""Also for presigned addresses of versions, which the role signs."""
 REMOVE_LOCKS: Final = Grant("RemoveLocks", ("s3:DeleteObjectVersion",), (LOCKS,))
-"""A release removes the very version of the lock, so that locking leaves nothing behind."""
+"""A release removes the lock's version, so that locking leaves no objects behind."""
 TAG_LOCKS: Final = Grant("TagLocks", ("s3:PutObjectTagging",), (LOCKS,))
 RETAIN_STATES: Final = Grant("RetainStates", ("s3:PutObjectRetention",), (STATES,), when="retention")
 MISSING_KEYS_ARE_404: Final = Grant("MissingKeysAre404", ("s3:ListBucket",), (STATE_BUCKET,))
-"""Without it S3 responds with 403 for a key that does not exist, as if that were a fault."""
+"""Without it S3 responds with 403 instead of 404 for a key that does not exist."""
 USE_KEY: Final = Grant("EncryptAndDecrypt", ("kms:GenerateDataKey", "kms:Decrypt"), (STATE_KEY,), when="kms")
 
 _BUCKET: Final = ("HOLDFAST_BUCKET", "HOLDFAST_ACCOUNT")
@@ -119,7 +119,7 @@ FUNCTIONS: Final = (
         folder="terraform_http",
         purpose="Handles Terraform's requests: reads and writes states, acquires and releases locks.",
         memory="backend",
-        seconds=25,  # below the gateway's 30 s, so that every response is ours
+        seconds=25,  # below the gateway's 30 s, so that it always sends our response
         environment=(*_BUCKET, "HOLDFAST_REQUIRE_LOCK", "HOLDFAST_NEW_STATES", "HOLDFAST_RETENTION"),
         grants=(
             *(STATES_RW.also(PROBES), REMOVE_LOCKS.also(PROBES), TAG_LOCKS.also(PROBES)),
@@ -143,7 +143,7 @@ FUNCTIONS: Final = (
             # Clients upload by presigned addresses, which this role signs.
             Grant("Upload", ("s3:PutObject", "s3:DeleteObject"), (UPLOADS, UPLOADED_JSON)),
             MISSING_KEYS_ARE_404.also(STAGING_BUCKET),
-            # Whether a workspace was deleted moments ago is in its versions.
+            # The versions show whether a workspace was deleted moments ago.
             Grant("ListVersions", ("s3:ListBucketVersions",), (STATE_BUCKET,)),
             USE_KEY,
         ),
@@ -181,7 +181,7 @@ FUNCTIONS: Final = (
         name="sessions",
         folder="session_exchange",
         purpose="Exchanges an ID token or an AWS identity for a session.",
-        memory="authorizer",  # as much to do: a record is read, another is written
+        memory="authorizer",  # similar work: it reads a record and writes another
         seconds=25,
         environment=_BUCKET,
         grants=(
@@ -200,7 +200,7 @@ FUNCTIONS: Final = (
         environment=(),
         grants=(),
         audited=False,
-        snap_start=False,  # billed for as long as it is kept, and little is loaded here
+        snap_start=False,  # it would be billed all the time, and this function loads little
         version_of="backend",
     ),
     FunctionSpec(

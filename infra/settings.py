@@ -1,4 +1,4 @@
-"""Settings that people write in TOML, each declared once: how it is checked, and what is said about it."""
+"""Declare settings in TOML, each with its check and its description."""
 
 import dataclasses
 import difflib
@@ -11,33 +11,33 @@ from typing import Any, Protocol, TypeVar
 
 _Table = TypeVar("_Table")
 
-# A message has one line.
+# Characters of a value in a message of one line.
 _LONGEST_SHOWN = 80
 
 
 class SettingError(ValueError):
-    """A setting is wrong. The message names it and says what to write instead."""
+    """A setting is invalid. The message names it and says what to write instead."""
 
 
 class Kind(Protocol):
-    """Values that a setting takes.
+    """The kind of values that a setting accepts.
 
     Attributes:
-        written: the values for people, as in `"kms" or "s3"`.
+        written: the accepted values in words, as in `"kms" or "s3"`.
     """
 
     @property
     def written(self) -> str: ...
 
     def read(self, name: str, value: object) -> Any:
-        """Return the value as the program uses it.
+        """Check a value, and return it as the program uses it.
 
         Args:
-            name: of the setting, with its tables: `retention.days`.
-            value: as TOML has it.
+            name: the name of the setting with its tables, such as `retention.days`.
+            value: the parsed TOML value.
 
         Raises:
-            SettingError: it is not allowed.
+            SettingError: the value is not allowed.
         """
 
 
@@ -46,10 +46,10 @@ class Setting:
     """The declaration of a setting.
 
     Attributes:
-        kind: what it takes.
-        sentence: what it is for.
+        kind: the values that it accepts.
+        sentence: its purpose.
         deployed: how it changes once the team is deployed; None if in place and at any time.
-        default: what holds without it, where its value does not say so.
+        default: a description of the default, if its value does not tell.
     """
 
     kind: Kind
@@ -61,17 +61,17 @@ class Setting:
 def setting(
     kind: Kind, sentence: str, *, deployed: str | None = None, unset: str | None = None, **default: Any
 ) -> Any:
-    """Declare a field of a dataclass that is a table of settings; see `Setting`.
+    """Declare a setting as a field of a dataclass; see `Setting`.
 
     Args:
-        unset: what holds without it, where the default value does not say so.
-        default: `default` or `default_factory`, as for any field; neither where it must be given.
+        unset: a description of the default, if its value does not tell.
+        default: `default` or `default_factory`, as for any field; neither for a required setting.
     """
     return dataclasses.field(metadata={"setting": Setting(kind, sentence, deployed, unset)}, **default)
 
 
 def settings_of(table: type) -> dict[str, tuple[Setting, Field[Any]]]:
-    """Return the settings of a table by name, in order, each with the field that has its default."""
+    """Return the settings of a table by name, in order, each with its field."""
     return {
         one.name: (one.metadata["setting"], one)
         for one in dataclasses.fields(table)
@@ -85,15 +85,15 @@ def read_settings(
     name: str = "",
     more: Mapping[str, object] = MappingProxyType({}),
 ) -> _Table:
-    """Check every value, and that no setting is unknown or missing.
+    """Check a table's values, and return them as its dataclass.
 
     Args:
         table: a dataclass whose fields are declared with `setting`.
-        name: of the table, empty for the outermost one.
+        name: the name of the table; empty for the outermost one.
         more: fields that are not settings.
 
     Raises:
-        SettingError: with the first that is wrong.
+        SettingError: a setting is invalid, unknown or missing; the first one is reported.
     """
     known = settings_of(table)
     read = {}
@@ -108,7 +108,7 @@ def read_settings(
 
 
 def as_toml(value: object) -> str:
-    """Return a value as TOML writes it."""
+    """Return a value in TOML."""
     match value:
         case str():
             return json.dumps(value, ensure_ascii=False)
@@ -120,7 +120,7 @@ def as_toml(value: object) -> str:
         case list():
             return f"[{', '.join(map(as_toml, value))}]"
         case int() if value.bit_length() > _LONGEST_SHOWN * 8:
-            return hex(value)  # Python writes no decimal number of any length
+            return hex(value)  # Python refuses to write very long decimal numbers
     return str(value)
 
 
@@ -129,12 +129,12 @@ def as_toml(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One value, taken as it is.
+    """The kind of a single value, which is used unchanged.
 
     Attributes:
-        written: what it can be.
-        accepts: whether a value is one.
-        words: those that a value can be a near miss of.
+        written: the accepted values in words.
+        accepts: returns whether a value is accepted.
+        words: returns accepted words to suggest for similar values.
     """
 
     written: str
@@ -148,7 +148,7 @@ class Scalar:
         return value
 
     def _instead_of(self, value: object) -> str:
-        """Suggest the value with or without quotes or in lower case, or a similar word; else all words."""
+        """Return a suggestion: the value with or without quotes, in lower case, or a similar word."""
         if isinstance(value, str | int):
             written = value if isinstance(value, str) else as_toml(value)
             lower = written.lower()
@@ -167,52 +167,52 @@ def _without_quotes(value: str) -> list[object]:
 
 
 def flag() -> Scalar:
-    """`true` or `false`."""
+    """Return the kind of `true` or `false`."""
     return Scalar("true or false", lambda value: isinstance(value, bool))
 
 
 def flag_or(kind: Scalar) -> Scalar:
-    """`true`, `false` or a value of another kind."""
+    """Return the kind of `true`, `false` or a value of another kind."""
     return Scalar(
         f"true, false or {kind.written}", lambda value: isinstance(value, bool) or kind.accepts(value)
     )
 
 
 def whole_number(low: int, high: int) -> Scalar:
-    """Make the kind of a whole number within bounds, which are allowed too."""
+    """Return the kind of a whole number between two bounds, inclusive."""
     return Scalar(
         f"a whole number from {low} to {high}", lambda value: type(value) is int and low <= value <= high
     )
 
 
 def one_of(numbers: Collection[int]) -> Scalar:
-    """One of some numbers."""
+    """Return the kind of one of some numbers."""
     *others, last = map(str, numbers)
     return Scalar(f"{', '.join(others)} or {last}", lambda value: type(value) is int and value in numbers)
 
 
 def word(*words: str) -> Scalar:
-    """One of some words."""
+    """Return the kind of one of some words."""
     return Scalar(" or ".join(map(as_toml, words)), lambda value: value in words, lambda: words)
 
 
 def word_of(written: str, words: Callable[[], Collection[str]]) -> Scalar:
-    """One of many words, which are looked up only when they are needed."""
+    """Return the kind of one of many words, which `words` returns on demand."""
     return Scalar(written, lambda value: isinstance(value, str) and value in words(), words)
 
 
 def text(written: str, accepts: Callable[[str], object]) -> Scalar:
-    """Make the kind of a text that follows a rule."""
+    """Return the kind of a text that follows a rule."""
     return Scalar(written, lambda value: isinstance(value, str) and bool(accepts(value)))
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of settings.
+    """The kind of a table of settings.
 
     Attributes:
         members: the dataclass that declares them.
-        example: such a table.
+        example: an example in TOML.
     """
 
     members: type
@@ -220,7 +220,7 @@ class Table:
 
     @property
     def written(self) -> str:
-        """What to write."""
+        """The accepted values in words."""
         return f"a table, as in {self.example}"
 
     def read(self, name: str, value: object) -> Any:
@@ -232,13 +232,13 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class NamedTexts:
-    """A table whose names are chosen freely.
+    """The kind of a table with names of the user's choice.
 
     Attributes:
-        example: such a table.
-        names: what a name can be.
-        values: what a value can be.
-        most: how many there can be.
+        example: an example in TOML.
+        names: the kind of its names.
+        values: the kind of its values.
+        most: the most entries.
     """
 
     example: str
@@ -248,11 +248,11 @@ class NamedTexts:
 
     @property
     def written(self) -> str:
-        """What to write."""
+        """The accepted values in words."""
         return f"a table of at most {self.most}, as in {self.example}"
 
     def read(self, name: str, value: object) -> Any:
-        """See `Kind`. Names that differ in upper and lower case alone are the same."""
+        """See `Kind`. Names that differ only in case are the same."""
         if not isinstance(value, dict):
             raise _not_allowed(name, value, self.written)
         if len(value) > self.most:
@@ -282,7 +282,7 @@ def _not_allowed(name: str, value: object, instead: str) -> SettingError:
 
 
 def _instead_of(table: type, name: str, key: str) -> str:
-    """Suggest what an unknown setting was meant to be: one of its table, one of a table in it, or nothing."""
+    """Return a suggestion for an unknown setting: one of its table or of an inner table, or all settings."""
     known = settings_of(table)
     inside = [
         outer

@@ -1,6 +1,6 @@
-"""The buckets of a team: for its states, for their access log and for uploads; and the key of the first.
+"""The buckets of a team for states, for their access logs and for uploads, and the KMS key.
 
-All but the one for uploads outlive the stack.
+All except the bucket for uploads are kept when the stack is deleted.
 """
 
 from typing import Any, cast
@@ -19,21 +19,21 @@ from infra.config import History, Retention, TeamConfig
 class StateStore(Construct):
     """The state store of one team.
 
-    What can only be chosen when the bucket is made is chosen here, for good: its name and Object Lock.
-    Object Lock is enabled even without retention, so that a team may ask for it later.
+    The bucket's name and Object Lock can only be chosen when it is created. Object Lock is enabled even
+    without retention, so that a team may use it later.
 
     Attributes:
-        bucket: named after team, account and region. A name of its own is a safeguard: a stack that is
-            re-created beside a kept bucket fails, where it would otherwise start with an empty history and
-            let Terraform create everything a second time.
+        bucket: named after team, account and region. The fixed name is a safeguard: a stack that is
+            re-created beside a kept bucket fails. Otherwise it would start with an empty history, and
+            Terraform would create everything a second time.
     """
 
     def __init__(self, scope: Construct, construct_id: str, team: TeamConfig) -> None:
         super().__init__(scope, construct_id)
         self.key = self._key(team) if team.key == "kms" else None
         logs_bucket = self._access_logs_bucket(team)
-        # The logical ID never changes: a new stack imports a kept resource under it (`deploying.md`), and
-        # a resource whose name changes is a new resource.
+        # The logical ID must never change: a new stack imports a kept resource by it (`deploying.md`), and a
+        # resource with another logical ID is a new resource.
         self.bucket = private_bucket(
             self,
             "Bucket",
@@ -46,7 +46,7 @@ class StateStore(Construct):
             lifecycle_rules=_lifecycle(team.history),
             server_access_logs_bucket=logs_bucket,
             server_access_logs_prefix=(team.access_logs.prefix or None) if team.access_logs else None,
-            # Kept, unless it is the stack's first deployment that fails: the next try then needs the name.
+            # Kept, unless the stack's first deployment fails: the next attempt then needs the name.
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
         if team.access_logs is not None:
@@ -68,11 +68,11 @@ class StateStore(Construct):
         return key
 
     def _access_logs_bucket(self, team: TeamConfig) -> s3.IBucket:
-        """Return the team's bucket for access logs, or make one."""
+        """Return the team's own bucket for access logs, or create a bucket."""
         if team.access_logs is not None:
             return s3.Bucket.from_bucket_name(self, "TeamsAccessLogs", team.access_logs.bucket)
-        # S3 delivers logs neither to a bucket with Object Lock nor to one with a key of KMS's own. The name
-        # is CloudFormation's: one like the state bucket's would be longer than S3 takes.
+        # S3 does not deliver logs to a bucket with Object Lock or a KMS key. CloudFormation chooses the name:
+        # a name like the state bucket's would be too long for S3.
         return private_bucket(
             self,
             "AccessLogs",
@@ -83,13 +83,13 @@ class StateStore(Construct):
 
 
 class Staging(Construct):
-    """The staging bucket of one team, which a large state is uploaded to before it is written.
+    """The staging bucket of one team, to which clients upload a state before its commit.
 
-    Clients put states here by presigned addresses. The commit of an upload writes the state and deletes
-    what was uploaded; the lifecycle rule deletes what nobody committed.
+    Clients upload by presigned addresses. The commit of an upload writes the state and deletes the uploaded
+    objects; the lifecycle rule deletes uploads without a commit.
 
     Attributes:
-        bucket: named by CloudFormation: a name like the state bucket's would be longer than S3 takes.
+        bucket: named by CloudFormation, because a name like the state bucket's would be too long for S3.
     """
 
     def __init__(self, scope: Construct, construct_id: str, key: kms.IKey | None) -> None:
@@ -105,8 +105,8 @@ class Staging(Construct):
                     id="uploads", expiration=one_day, abort_incomplete_multipart_upload_after=one_day
                 )
             ],
-            # Not kept, unlike the stack's other buckets: no state is here alone. S3 deletes no bucket with
-            # objects, so an upload that nobody committed stops the deletion of the stack.
+            # Not kept, unlike the stack's other buckets, because uploads are temporary. S3 does not delete a
+            # bucket with objects, so an upload without a commit stops the deletion of the stack.
             removal_policy=RemovalPolicy.DESTROY,
         )
         Validations.of(self.bucket).acknowledge(
@@ -134,13 +134,13 @@ def _default_retention(retention: Retention | None) -> s3.ObjectLockRetention | 
 def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
     one_day = Duration.days(1)
     rules = [
-        # What a release leaves where it cannot remove the lock's own version.
+        # Versions that a release leaves if it cannot remove the lock's version.
         s3.LifecycleRule(id="locks", tag_filters={"holdfast": "lock"}, noncurrent_version_expiration=one_day),
-        # A rule of its own: S3 takes it neither with a tag nor with an expiry.
+        # A separate rule, because S3 does not accept it with a tag or an expiry.
         s3.LifecycleRule(id="markers-with-nothing-beneath", expired_object_delete_marker=True),
         s3.LifecycleRule(id="unfinished-uploads", abort_incomplete_multipart_upload_after=one_day),
-        # The longest session is half a day: what goes has ended, and who had it stands in the audit trail.
-        # Probes are what a doctor leaves that was stopped in the middle: gone within four days, as S3 counts.
+        # The longest session is half a day, so removed sessions have ended. The audit trail names their
+        # bearers. Probes are the leftovers of an interrupted doctor. S3 removes them within four days.
         *(
             s3.LifecycleRule(
                 id=name,
@@ -150,7 +150,7 @@ def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
             )
             for name, key in (("sessions", keys.SESSIONS), ("probes", keys.PROBES))
         ),
-        # Tags that a workspace had, and workspaces that were deleted, can be looked up for this long.
+        # Former tags of workspaces, and deleted workspaces, are kept for this time.
         s3.LifecycleRule(
             id="workspaces",
             prefix=keys.folder(keys.WORKSPACES),
@@ -159,7 +159,7 @@ def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
     ]
     if history is not None:
         rules.append(
-            # Also reaches what no rule for a tag does: locks of other programs, and delete markers.
+            # Also removes objects without a tag: locks of other programs, and delete markers.
             s3.LifecycleRule(
                 id="history",
                 prefix=keys.folder(keys.STATES),
@@ -173,10 +173,10 @@ def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
 def private_bucket(
     scope: Construct, construct_id: str, logical_id: str, *, key: kms.IKey | None = None, **settings: Any
 ) -> s3.Bucket:
-    """Make an encrypted bucket that is reached over TLS only and that nothing makes public.
+    """Create an encrypted bucket that requires TLS and cannot be made public.
 
     Args:
-        settings: the other properties of `s3.Bucket`.
+        settings: further properties of `s3.Bucket`.
     """
     bucket = s3.Bucket(
         scope,
@@ -195,5 +195,5 @@ def private_bucket(
 
 
 def fix_logical_id(construct: Construct, logical_id: str) -> None:
-    """Give a construct's resource a name in the template that does not depend on its place in the tree."""
+    """Set the logical ID of a construct's resource, so that it does not depend on its place in the tree."""
     cast("CfnResource", construct.node.default_child).override_logical_id(logical_id)

@@ -1,1 +1,1 @@
-"""What is published: the documents as a site, and releases."""
+"""Build the published artifacts: the documents as a site, and releases."""

@@ -1,7 +1,7 @@
-"""`make release VERSION=`: build what a release has, the same bytes each time; publish nothing.
+"""`make release VERSION=`: build the files of a release reproducibly, without publishing them.
 
-It builds a wheel and a source distribution of the command, an SBOM of everything that is pinned, and their
-checksums, from the files of the commit alone.
+It builds a wheel and a source distribution of the command, an SBOM of all pinned packages, and checksums,
+from the files of the commit alone.
 """
 
 import argparse
@@ -28,13 +28,13 @@ SUMS: Final = "SHA256SUMS"
 
 
 def git(root: Path, *arguments: str) -> str:
-    """Return what git prints, without the last line break."""
+    """Return git's output, without the last line break."""
     command = ("git", "-C", root, *arguments)
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.rstrip("\n")
 
 
 def obstacles(root: Path, version: str) -> Iterator[str]:
-    """Yield what keeps a version from being released, and what to do."""
+    """Yield the reasons why a version cannot be released, with advice."""
     if version != __version__:
         yield f"The code calls itself {__version__}: change functions/holdfast/__init__.py or VERSION."
     newest = re.search(r"^## (.+)$", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
@@ -56,7 +56,7 @@ def export(root: Path, folder: Path) -> int:
 
 
 def normalize(path: Path, time: int) -> None:
-    """Write a source distribution again with sorted files, one time, one owner and plain modes."""
+    """Rewrite a source distribution with sorted files, a single time and owner, and plain modes."""
     packed = io.BytesIO()
     with tarfile.open(path) as old, tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as new:
         for member in sorted(old.getmembers(), key=lambda each: each.name):
@@ -71,7 +71,7 @@ def normalize(path: Path, time: int) -> None:
 
 
 def sbom(source: Path, version: str) -> str:
-    """Return the SBOM, CycloneDX in JSON: each pinned package once, without the index's address."""
+    """Return the SBOM in CycloneDX JSON: each pinned package once, without the registry's address."""
     components: dict[str, Any] = {}
     document: dict[str, Any] = {}
     for pins in [source / "requirements.txt", *sorted((source / "functions").rglob("requirements.txt"))]:
@@ -96,7 +96,7 @@ def sbom(source: Path, version: str) -> str:
 
 
 def _component(component: dict[str, Any]) -> dict[str, Any]:
-    """Return a package with the hashes of its files, and without the address that they were listed at."""
+    """Return a package with the hashes of its files, and without their registry's address."""
     purl = component["purl"]
     hashes = [
         {"type": "distribution", "url": purl, "hashes": file["hashes"]}
@@ -128,7 +128,7 @@ def build(root: Path, version: str, out: Path) -> list[Path]:
 
 
 def main() -> int:
-    """Build a release, or say what keeps it from being built; return 1 then."""
+    """Build a release and return 0, or print why it cannot be built and return 1."""
     parser = argparse.ArgumentParser(prog="make release VERSION=...", description="Build a release.")
     parser.add_argument("version", help=f"the version to release, as in {__version__}")
     version = parser.parse_args().version

@@ -1,4 +1,4 @@
-"""`make docs`: the documents as a site, with search and dark mode, complete without any other host."""
+"""`make docs`: build the documents as a site with search and dark mode, which needs no other host."""
 
 import base64
 import hashlib
@@ -61,7 +61,7 @@ def pages(root: Path) -> list[Path]:
 
 
 def stage(root: Path, folder: Path) -> None:
-    """Copy the documents, and each file that a link of them leads to, so that every link stays as it is."""
+    """Copy the documents and the files that they link to, so that relative links stay valid."""
     for page in pages(root):
         targets = (page.parent / link for link in _LINK.findall(page.read_text(encoding="utf-8")))
         for path in {page, *(Path(os.path.normpath(target)) for target in targets)}:
@@ -88,7 +88,7 @@ def _table(name: str, value: str) -> str:
 
 
 def fetched(site: Path) -> Iterator[str]:
-    """Yield each tag of a page that makes a browser ask another host."""
+    """Yield each tag of a page that makes a browser fetch from another host."""
     for page in sorted(site.rglob("*.html")):
         for tag in _FETCHED.findall(page.read_text(encoding="utf-8")):
             if not any(f'rel="{relation}"' in tag for relation in _NAVIGATION):
@@ -130,7 +130,7 @@ def build(root: Path, folder: Path) -> Path:
 
 
 def main() -> int:
-    """Build the site in `.build/site`, and print where it begins."""
+    """Build the site in `.build/site`, and print the path of its first page."""
     BUILD.mkdir(exist_ok=True)
     try:
         site = build(ROOT, BUILD)

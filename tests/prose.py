@@ -52,7 +52,7 @@ RULES: Final = (
         r"\b(?:stands?|stood) (?:in|beside|at|here|below|above|for)\b", "is", "it stands in a", "it is in a"
     ),
     Rule(r"\bis so\b", "the fact", "it is so since", "frozen since"),
-    Rule(r"\bno such\b", "does not exist", "no such state", "the state does not exist"),
+    Rule(r"\bno such\b(?! \w+:)", "does not exist", "there is no such state", "the state does not exist"),
     Rule(
         r"\b(?:take|takes|took|taken|taking) (?:the|a|its|their|this|that) (?:state's )?locks?\b",
         *("acquire", "takes the lock", "acquires the lock"),

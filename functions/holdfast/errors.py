@@ -9,23 +9,23 @@
     Denied: The caller may not do this.
         401 NotAuthenticated
         403 NotAllowed, NotSigned
-    Absent: What the request works on was never there, or is gone.
+    Absent: The request's target never existed, or is gone.
         404 NoState, NoVersions, NoSuchVersion, NoWorkspace
         409 NoVersion, StateDeleted, UploadMissing
-    Conflict: What is stored does not fit the request, or somebody else came first.
+    Conflict: The request does not fit the stored data, or somebody else came first.
         409 SerialNotNewer, LineageChanged, BaseChanged, UnreadableState, UnreadableVersion, UnreadableRecord,
             EncryptedState, UploadAltered, WorkspaceExists, ResourcesTracked, JustDeleted, LockLost,
             LockNotMatched, NotFrozen, RacedWriter
         423 Locked (Frozen, NotDeclared)
-    Unsettled: S3 failed or the lock was lost on the way: the outcome is unknown, or half of it is left.
+    Unsettled: S3 failed or the lock was lost meanwhile: the outcome is unknown, or the work is half done.
         409 UnlockOutcomeUnknown, DeleteOutcomeUnknown, RestoreOutcomeUnknown, UndeleteOutcomeUnknown
         500 LockLeft, StorageRefused
         503 OutcomeUnknown
 
-A status belongs to the leaf and never to its parent: clients retry a 503 by themselves, so an outcome that
-nobody may retry unseen is a 409. Catch a parent only where every error of that cause is meant.
+A status belongs to the leaf and never to its parent. Clients retry a 503 by themselves, so an unknown outcome
+that must not be retried automatically is a 409. Catch a parent only to catch every error of that cause.
 
-The messages say what happened and what to do. They never hold a state's content or a secret.
+The messages say what happened and what to do. They never contain a state's content or a secret.
 """
 
 from collections.abc import Mapping
@@ -33,14 +33,14 @@ from typing import Any, ClassVar
 
 
 class HoldfastError(Exception):
-    """A request that ends without success; a leaf is made with its `status` and `code`, a parent without.
+    """A failed request. A leaf class declares `status` and `code`, a parent class does not.
 
     Attributes:
         status: the HTTP status of the response.
         code: a stable word for programs, the `error` of the response's body.
         message: for people.
-        logged: what the log says of it beside these; never content or a secret. A `reason` makes it an error
-            of the deployment and not of the request.
+        logged: further fields of the log line; never content or a secret. A `reason` marks it as an error of
+            the deployment and not of the request.
     """
 
     status: ClassVar[int]
@@ -59,11 +59,11 @@ class HoldfastError(Exception):
 
     @property
     def text(self) -> str:
-        """Return the message and its notes: an error that leaves something behind has a note that says so."""
+        """Return the message and the exception's notes. A note tells, for example, that a lock was left."""
         return " ".join((self.message, *getattr(self, "__notes__", ())))
 
     def headers(self) -> dict[str, str]:
-        """Return the headers that the response needs beside its body."""
+        """Return headers to add to the response."""
         return {}
 
     def body(self) -> Mapping[str, Any]:
@@ -99,7 +99,7 @@ class InvalidDocument(Invalid, status=400, code="invalid_document"):
     """A `cloud {}` request breaks a rule.
 
     Attributes:
-        parameter: the name of that parameter; empty if it is none.
+        parameter: the name of the query parameter that breaks it; empty if another part of the request does.
     """
 
     def __init__(self, message: str, *, parameter: str = "") -> None:
@@ -112,7 +112,7 @@ class InvalidRequest(Invalid, status=400, code="invalid_request"):
 
 
 class UnknownRoute(Invalid, status=400, code="unknown_route"):
-    """There is no such route. Terraform would take a 404 for "no state yet"."""
+    """The route does not exist. Terraform would take a 404 for "no state yet"."""
 
 
 class MethodNotAllowed(Invalid, status=405, code="method_not_allowed"):
@@ -152,11 +152,11 @@ class NotSigned(Denied, status=403, code="not_signed"):
 
 
 class Absent(HoldfastError):
-    """What the request works on was never there, or is gone."""
+    """The request's target never existed, or is gone."""
 
 
 class NoState(Absent, status=404, code="no_state"):
-    """There is no such state, or none yet."""
+    """The state does not exist."""
 
 
 class NoVersions(Absent, status=404, code="no_versions"):
@@ -164,11 +164,11 @@ class NoVersions(Absent, status=404, code="no_versions"):
 
 
 class NoSuchVersion(Absent, status=404, code="no_such_version"):
-    """The state has no such version. It is another state's, a delete marker or gone."""
+    """The version does not exist. It is another state's, a delete marker or gone."""
 
 
 class NoWorkspace(Absent, status=404, code="no_workspace"):
-    """There is no such workspace. The client creates it, so a lack of access has another status."""
+    """The workspace does not exist. The client then creates it, so a lack of access has another status."""
 
 
 class NoVersion(Absent, status=409, code="no_version"):
@@ -184,7 +184,7 @@ class UploadMissing(Absent, status=409, code="upload_missing"):
 
 
 class Conflict(HoldfastError):
-    """What is stored does not fit the request, or somebody else came first."""
+    """The request does not fit the stored data, or somebody else came first."""
 
 
 class SerialNotNewer(Conflict, status=409, code="serial_not_newer"):
@@ -200,7 +200,7 @@ class BaseChanged(Conflict, status=409, code="base_changed"):
 
 
 class UnreadableState(Conflict, status=409, code="unreadable_state"):
-    """The current object is empty or not a state document. It is not read or compared with a write."""
+    """The current object is empty or not a state document. It cannot be read, or compared with a write."""
 
 
 class UnreadableVersion(Conflict, status=409, code="unreadable_version"):
@@ -274,20 +274,20 @@ class Frozen(Locked, status=423, code="frozen"):
 
 
 class NotDeclared(Locked, status=423, code="not_declared"):
-    """The name must be declared. The body is lock info that says so.
+    """The name must be declared. The body is lock info with that text.
 
-    It is the one form of a refusal whose text every client shows.
+    A lock conflict is the only refusal whose text every client shows.
     """
 
     is_released = False
 
 
 class Unsettled(HoldfastError):
-    """S3 failed or the lock was lost on the way: the outcome is unknown, or half of it is left."""
+    """S3 failed or the lock was lost meanwhile: the outcome is unknown, or the work is half done."""
 
 
 class UnlockOutcomeUnknown(Unsettled, status=409, code="unlock_undecided"):
-    """The outcome of a force-unlock is unknown. It names no ID, so no client may retry it unseen."""
+    """The outcome of a force-unlock is unknown. It names no ID, so a client must not retry it by itself."""
 
 
 class DeleteOutcomeUnknown(Unsettled, status=409, code="delete_undecided"):

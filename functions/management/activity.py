@@ -1,7 +1,7 @@
-"""The events of the audit trail: a page of the newest, then where the next page begins.
+"""List the events of the audit trail, newest first, page by page.
 
-CloudWatch Logs returns the oldest first. So the search goes backwards in spans of time, each of which ends
-where the one before began, and grows or shrinks by what it finds.
+CloudWatch Logs returns the oldest events first. So the search goes backwards in spans of time. A span ends
+where the one before began; it is longer or shorter, depending on the number of events found.
 """
 
 import re
@@ -27,17 +27,17 @@ from management import documents, environment
 from management.requests import Request, moment
 
 PAGE: Final = 200
-"""The most events of a page, unless more than these happened in one millisecond."""
+"""The most events of a page, unless more happened in a single millisecond."""
 MAX_REQUESTS: Final = 10
-"""To CloudWatch Logs, for one page."""
+"""The most requests to CloudWatch Logs for one page."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DEFAULT_SINCE: Final = timedelta(hours=24)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _CLOCKS: Final = timedelta(minutes=1)
-"""How far ahead of this function's clock that of another function may be."""
+"""The most by which another function's clock may be ahead of this function's."""
 _SECONDS: Final = 12.0
-"""How long requests to CloudWatch Logs may begin. One takes 14 seconds at most, its retry included."""
+"""The time after which no request to CloudWatch Logs begins. One takes at most 14 seconds with its retry."""
 _RETRIED: Final = frozenset(
     {"ThrottlingException", "LimitExceededException", "ServiceUnavailableException", "InternalFailure"}
 )
@@ -52,7 +52,7 @@ class LogsClient(Protocol):
 
 @cache
 def connect() -> LogsClient:
-    """Return a client. Not for every process: its description of CloudWatch Logs takes long to load."""
+    """Return a client, created on first use: the SDK's description of CloudWatch Logs takes long to load."""
     config = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 2})
     create: Any = sdk_session().create_client
     client: LogsClient = create("logs", config=config)
@@ -61,12 +61,12 @@ def connect() -> LogsClient:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What is still to be searched.
+    """The time that is still to be searched, in milliseconds since 1970.
 
     Attributes:
-        since: the beginning, included, in milliseconds since 1970.
+        since: the beginning, included.
         until: the end, excluded.
-        span: how far the next look goes back from the end.
+        span: the milliseconds before the end that the next step searches.
     """
 
     since: int
@@ -78,13 +78,11 @@ class Place:
 
     @classmethod
     def parse(cls, cursor: str) -> "Place":
-        """Parse the cursor that a page ended with; no other is valid."""
+        """Parse a cursor of an earlier page; raise `InvalidRequest` for any other text."""
         found = _CURSOR.fullmatch(cursor)
         place = cls(*map(int, found.groups())) if found else None
         if place is None or not place.since < place.until or not place.span:
-            raise InvalidRequest(
-                "The cursor is not one that a page of activity ended with; begin without it."
-            )
+            raise InvalidRequest("The cursor does not come from a page of activity; begin without it.")
         return place
 
 
@@ -105,7 +103,7 @@ def read(request: Request) -> Response:
 
 
 def _place(asked: Mapping[str, str], now: datetime) -> Place:
-    """Return what is to be searched: what the cursor says, or the times."""
+    """Return the time to search, from the cursor or from `since` and `until`."""
     latest = now + _CLOCKS
     until = min(max(moment(asked["until"], "until"), _EPOCH), latest) if "until" in asked else latest
     since = moment(asked["since"], "since") if "since" in asked else min(until, now) - _DEFAULT_SINCE
@@ -119,9 +117,9 @@ def _place(asked: Mapping[str, str], now: datetime) -> Place:
 
 
 def _page(place: Place, state: StateName | None, caller: Caller) -> tuple[list[Line], Place | None]:
-    """Return events, newest first, and what is still to be searched; None if nothing is.
+    """Return events, newest first, and the time that is still to be searched; None if all is searched.
 
-    There may be none where much was searched that others did.
+    The events may be empty if the searched time contains only events that the caller may not see.
     """
     found: list[Line] = []
     begun, budget = place, _Budget()
@@ -132,9 +130,9 @@ def _page(place: Place, state: StateName | None, caller: Caller) -> tuple[list[L
         except OutcomeUnknown:
             if place == begun:
                 raise
-            break  # what was searched counts, and the next page goes on from there
+            break  # keep the events so far; the next page continues
         if lines is None:
-            # More than the requests that were left return, oldest first: the newest are not among them.
+            # The remaining requests were not enough, and they returned the oldest events: shorten the span.
             place = replace(place, span=max(1, (place.until - start) // GROWTH))
             continue
         found += sorted(_in_scope(lines, caller), key=lambda line: line.timestamp, reverse=True)
@@ -146,9 +144,9 @@ def _page(place: Place, state: StateName | None, caller: Caller) -> tuple[list[L
 
 
 def _cut(lines: list[Line]) -> tuple[list[Line], int]:
-    """Return the events of one page, and the time at which the next one ends.
+    """Return the events of one page, and the time at which the next page ends.
 
-    A page ends between two milliseconds: no event is on two pages, or on none.
+    A page ends between two milliseconds, so that every event is on exactly one page.
     """
     end = lines[PAGE].timestamp
     kept = [line for line in lines if line.timestamp > end]
@@ -173,12 +171,12 @@ class _Budget:
 
 
 def _between(start: int, end: int, state: StateName | None, budget: _Budget) -> list[Line] | None:
-    """Return the events of a span, each once; None if it takes more requests than are left."""
+    """Return the events of a span, without duplicates; None if it needs more requests than are left."""
     request: dict[str, Any] = {
         "logGroupName": environment.AUDIT_GROUP,
         "startTime": start,
         "endTime": end - 1,
-        # A phrase, which matches anywhere in a line; a name holds nothing that it would have to escape.
+        # A phrase matches anywhere in a line. No character of a name needs escaping.
         **({"filterPattern": f'"{state}"'} if state else {}),
     }
     found: dict[str, Line] = {}
@@ -217,7 +215,7 @@ def _unknown(why: str) -> OutcomeUnknown:
 
 
 def _in_scope(lines: Iterable[Line], caller: Caller) -> Iterable[Line]:
-    """Return the events that the caller may see; with `*` also those that name no state, as sign-ins do."""
+    """Return the events in the caller's scope; the scope `*` also covers events without a state."""
     return (line for line in lines if "*" in caller.scope or _may_see(line.event.get("state"), caller))
 
 

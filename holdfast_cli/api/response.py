@@ -8,14 +8,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response; its decompressed body may hold a secret. The names of its headers are in lower case."""
+    """A response. Its decompressed body may contain a secret. The names of its headers are in lower case."""
 
     status: int
     body: bytes = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def json(self) -> Mapping[str, Any]:
-        """Return the body if it is a JSON object, else an empty object."""
+        """Return the body as a JSON object; an empty object if it is not one."""
         try:
             document = json.loads(self.body)
         except (ValueError, RecursionError):
@@ -23,6 +23,6 @@ class Response:
         return document if isinstance(document, dict) else {}
 
     def text(self, name: str) -> str:
-        """Return a text of the JSON object in the body; empty if there is none."""
+        """Return a text member of the JSON object in the body; empty if it does not have it."""
         value = self.json().get(name)
         return value if isinstance(value, str) else ""

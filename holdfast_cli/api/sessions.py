@@ -1,6 +1,6 @@
-"""Requests sessions from the team's API, with AWS credentials or with an ID token.
+"""Request sessions from the team's API, with AWS credentials or with an ID token.
 
-`seconds` is the lifetime to ask for; None leaves it to the API.
+`seconds` is the requested lifetime; None means the API's default.
 """
 
 import json
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from holdfast.identity.credentials import IdToken
 
 _LOCAL_REGION: Final = "us-east-1"
-"""The local AWS accepts a signature for any region."""
+"""The region to sign for with the local AWS, which accepts any."""
 _AWS_HOST = re.compile(r"[a-z0-9]+\.execute-api\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?", re.ASCII)
 
 
@@ -44,8 +44,8 @@ class Session:
     """A session that the API created; `id` and `secret` are user name and password of HTTP Basic.
 
     Attributes:
-        scope: patterns of states.
-        trust: the name of the trust record that matched.
+        scope: the patterns of its states.
+        trust: the name of the matching trust record.
         seconds: its lifetime when it was created.
     """
 
@@ -62,7 +62,7 @@ class Session:
 def for_aws(session: "boto3.Session", address: str, seconds: int | None) -> Session:
     """Request a session with AWS credentials.
 
-    The region of an address that AWS made wins over the session's. An address on this machine needs none.
+    The region in an AWS host name is preferred to the session's. An address on this machine needs no region.
     """
     host = urlsplit(address).hostname or ""
     of_aws = _AWS_HOST.fullmatch(host)
@@ -159,7 +159,7 @@ def _session(body: bytes) -> Session:
     document = json_object.parse(body)
     session_id, secret = (record_fields.text(document[name]) for name in ("id", "secret"))
     seconds = document["seconds"]
-    # A shell evaluates these two: nothing of another form may reach it.
+    # A shell evaluates these two values, so their form is checked.
     if not (is_session_id(session_id) and is_secret(secret)) or type(seconds) is not int:
         raise ValueError("not the credentials of a session")
     return Session(
@@ -175,7 +175,7 @@ def _session(body: bytes) -> Session:
 
 
 def _message(response: Response) -> str | None:
-    """Return the message of Holdfast's own error response; None for another response."""
+    """Return the message of an error response of Holdfast; None for any other response."""
     try:
         document = json_object.parse(response.body)
         record_fields.text(document["error"])

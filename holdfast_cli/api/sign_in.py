@@ -1,4 +1,4 @@
-"""Finds the API, and the credentials that Terraform and OpenTofu use, from the environment."""
+"""Find the API's address, and the credentials that Terraform and OpenTofu use, in the environment."""
 
 import os
 from argparse import ArgumentTypeError, Namespace
@@ -13,12 +13,12 @@ from holdfast_cli.api.management import HOW_TO_SIGN_IN, Api
 from holdfast_cli.config import cloud_config, rules, settings
 from holdfast_cli.errors import UsageError
 
-_TOKEN: Final = "TF_TOKEN_"  # noqa: S105 how the names of variables begin
+_TOKEN: Final = "TF_TOKEN_"  # noqa: S105 the beginning of variables' names
 _STATES: Final = "/states/"
 
 
 def sign_in(asked: Namespace, environment: Mapping[str, str] = os.environ) -> Api:
-    """Find the API and the credentials. Nothing is asked of AWS, and nothing is stored."""
+    """Return the API with its address and credentials. No request is sent to AWS, and nothing is stored."""
     address = settings.resolve(asked, environment).address or _of_backend(environment)
     if address is None:
         address = _of_tokens(environment)
@@ -29,7 +29,7 @@ def sign_in(asked: Namespace, environment: Mapping[str, str] = os.environ) -> Ap
 
 
 def _of_backend(environment: Mapping[str, str]) -> str | None:
-    """Return the API of the state that the variables of `backend "http"` name, if any."""
+    """Return the API's address in `TF_HTTP_ADDRESS`, a variable of `backend "http"`, or None."""
     value = environment.get("TF_HTTP_ADDRESS", "")
     base, found, _ = value.partition(_STATES)
     if not found:
@@ -41,7 +41,7 @@ def _of_backend(environment: Mapping[str, str]) -> str | None:
 
 
 def _of_tokens(environment: Mapping[str, str]) -> str:
-    """Return the API of the only host with a token of Holdfast."""
+    """Return the API's address of the only host that has a Holdfast token in a `TF_TOKEN_` variable."""
     hosts = sorted(host for host, (_, token) in _tokens(environment).items() if _is_of_holdfast(token))
     hosts = [host for host in hosts if host != cloud_config.STAND_IN]
     if len(hosts) == 1:
@@ -83,7 +83,7 @@ def _with_credentials(address: str, environment: Mapping[str, str]) -> Api:
 
 
 def _tokens(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return host name -> the variable and its token."""
+    """Return the `TF_TOKEN_` variables and their tokens, by host name."""
     found = {}
     for variable, value in environment.items():
         if variable.startswith(_TOKEN) and value:

@@ -1,4 +1,4 @@
-"""How a version of a state is named on the command line: by its ID, its serial or a time."""
+"""Parse references to versions on the command line: an ID, a serial, a time or `@previous`."""
 
 import re
 from argparse import ArgumentTypeError
@@ -13,7 +13,7 @@ from holdfast_cli.terminal import output
 HELP: Final = """\
 VERSION is the ID of a version, as `holdfast state history` shows it; or its serial,
 as @12; or a time, as @2026-11-20T14:00, which means the version that was current
-then; or @previous, the newest before the current one that was acknowledged. A time
+then; or @previous, the newest acknowledged version before the current one. A time
 without an offset is local, a date alone is its 00:00."""
 
 _SERIAL: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
@@ -27,14 +27,14 @@ _ID: Final = re.compile(r"[!-~]{1,1024}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a version is named by, as it was typed and as it is sent: a time in UTC."""
+    """A reference to a version, as it was typed, and as it is sent: with its time in UTC."""
 
     typed: str
     sent: str
 
     @property
     def is_id(self) -> bool:
-        """Return whether it is an exact ID, which needs no resolving."""
+        """True for an exact ID, which need not be resolved."""
         return not self.sent.startswith("@")
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Reference:
 
 
 def reference(value: str) -> Reference:
-    """Parse what a version is named by: `ArgumentTypeError` if it is no ID, no serial and no past time."""
+    """Parse an ID, a serial, a past time or `@previous`; raise `ArgumentTypeError` for any other text."""
     named = value.removeprefix("@")
     if value == named:
         if _SERIAL.fullmatch(value):
@@ -66,7 +66,7 @@ def reference(value: str) -> Reference:
 
 
 def local_time(value: str) -> datetime:
-    """Parse a time; one without an offset is local. `ArgumentTypeError` if it is not one."""
+    """Parse a time, which is local without an offset; raise `ArgumentTypeError` for any other text."""
     if _TIME.fullmatch(value):
         with suppress(ValueError, OverflowError, OSError):
             return datetime.fromisoformat(value.upper()).astimezone(UTC)

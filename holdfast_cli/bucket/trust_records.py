@@ -1,4 +1,4 @@
-"""Reads and changes the trust records in a team's bucket. One object of limited size holds all of them."""
+"""Read and change the trust records in a team's bucket. One object of limited size contains all of them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,11 +30,10 @@ def read(session: "boto3.Session", stack: "Stack") -> Records:
 
 
 def add(session: "boto3.Session", stack: "Stack", record: "Trust") -> "Trust":
-    """Add a record, unless its name or its AWS role has one already. Return it with who added it.
+    """Add a record and return it with `created_by`. Its name and its AWS role must not have a record.
 
-    An attempt is repeated after somebody else's change. It is not if an earlier attempt may have taken effect
-    and the record is absent: somebody may have removed it, and with the same ID its sessions would be valid
-    again.
+    After somebody else's change the write is retried, unless an earlier attempt may have taken effect and the
+    record is absent: somebody may have removed it, and with the same ID its sessions would be valid again.
     """
     unknown = f"check with `holdfast trust list` whether {record.name} is there before you run it again."
     with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
@@ -71,10 +70,10 @@ def update(
     scope: Sequence[str] | None,
     description: str | None,
 ) -> "tuple[Trust, Trust]":
-    """Change what a record grants; None leaves it as it is. Return it before and after, even if unchanged.
+    """Change a record's role, scope or description; None keeps a value. Return the old and the new record.
 
-    An attempt is repeated after a change of other records only: over another update of the same record it
-    could grant again what that one took away.
+    After somebody else's change the write is retried, unless they changed the same record: the retry could
+    grant again what they revoked.
     """
     unknown = f"check with `holdfast trust list` what {name} grants before you run it again."
     with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
@@ -118,8 +117,8 @@ def update(
 
 
 def remove(session: "boto3.Session", stack: "Stack", name: str) -> "Trust":
-    """Remove a record, and return it. A record that somebody re-creates under that name meanwhile stays."""
-    again = "run the command again until it says that there is none of that name."
+    """Remove a record and return it. If somebody re-creates the record meanwhile, theirs stays."""
+    again = "run the command again until it says that the trust record does not exist."
     with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
         removed: list[Trust] = []
 

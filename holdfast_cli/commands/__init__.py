@@ -1,1 +1,1 @@
-"""The commands, one module for each group: arguments in, output out."""
+"""The commands, one module for each group: they read arguments and print output."""

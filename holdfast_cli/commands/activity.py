@@ -1,4 +1,4 @@
-"""`holdfast activity`: who did what to the states of the caller's scope, without AWS credentials."""
+"""`holdfast activity`: show the audit events of states in the caller's scope, without AWS credentials."""
 
 import argparse
 import json
@@ -66,9 +66,7 @@ def _run(asked: argparse.Namespace) -> None:
         output.write(audit.table(shown))
     else:
         output.write(
-            output.wrapped(
-                f"There is no such event since {output.moment(since)}; --since looks further back."
-            )
+            output.wrapped(f"There is no event since {output.moment(since)}; --since looks further back.")
         )
     if len(shown) == asked.limit:
         output.tell(f"holdfast: These are the newest {asked.limit}; --limit shows more, if there are any.")

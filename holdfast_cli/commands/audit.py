@@ -1,4 +1,4 @@
-"""`holdfast audit`: who did what, from the team's audit log."""
+"""`holdfast audit`: show events from the team's audit log."""
 
 import argparse
 import json
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 _SINCE = timedelta(days=30)
 _PAUSE: Final = 2.0
-"""Seconds between two looks for new events: CloudWatch Logs takes few requests a second from an account."""
+"""Seconds between two reads of new events: CloudWatch Logs accepts few requests a second per account."""
 _EVENT_WIDTH: Final = max(map(len, EVENTS))
 _OPTIONS = ("state", "event", "principal", "version_id", "lock_id")
-"""Fields of an event that an option of the same name selects by."""
+"""Fields of an event by which an option of the same name filters."""
 DETAILS = (
     *("error", "reason", "serial_before", "serial", "version_id", "restored_from", "lock_id", "held_by"),
     *("operation", "who", "freeze", "until", "source_ip", "token", "session", "trust", "role"),
@@ -133,8 +133,8 @@ def _run(asked: argparse.Namespace) -> None:
         output.write(table(events))
     else:
         output.write(
-            f"The audit log of the team {team} has no such event since {output.moment(since)}; --since looks "
-            "further back."
+            f"The audit log of the team {team} has no matching event since {output.moment(since)}; --since "
+            "looks further back."
         )
 
 
@@ -162,14 +162,14 @@ def _follow(log: "Log", search: "Search", asked: argparse.Namespace, waiting: st
 
 
 def _line(event: Mapping[str, Any]) -> str:
-    """Return the line of an event whose neighbours are not known. On a terminal it is wrapped at spaces."""
+    """Format a single event as a line, wrapped at spaces on a terminal."""
     time_, kind, *rest = (output.plain(text) or "-" for text in _cells(event))
     line = "  ".join([time_, f"{kind:<{_EVENT_WIDTH}}", *rest])
     return output.wrapped(line, hanging=2)
 
 
 def table(events: Sequence[Mapping[str, Any]]) -> str:
-    """Lay out events of the audit trail as a table."""
+    """Format events of the audit trail as a table."""
     rows = [_cells(event) for event in events]
     headings = ("TIME", "EVENT", "PRINCIPAL", "STATE", "DETAILS")
     return output.table(headings, rows)
@@ -188,7 +188,7 @@ def _time(event: Mapping[str, Any]) -> str:
 
 
 def _who(event: Mapping[str, Any]) -> str:
-    """Return the principal, or the subject of a caller that was refused before it had a principal."""
+    """Return the principal of an event, or the subject of a denied caller without a principal."""
     return _text(event, "principal") or _text(event, "subject")
 
 

@@ -1,4 +1,4 @@
-"""`holdfast configure`: named profiles of address, team and region."""
+"""`holdfast configure`: write, list and remove profiles, each with an address, a team and a region."""
 
 import argparse
 import json
@@ -36,7 +36,7 @@ def _profile_option(default: str | None) -> Option:
 
 
 def _setting(value: str) -> str:
-    # `choices` would refuse that none is named.
+    # `choices` would require at least one setting.
     if value not in profiles.RULES:
         raise argparse.ArgumentTypeError(f"a profile has {', '.join(profiles.RULES)}, and not {value!r}")
     return value
@@ -66,7 +66,7 @@ AWS_PROFILE names.""",
 )
 def _configure(asked: argparse.Namespace) -> None:
     file = _file()
-    found = profiles.read(file)  # a file that is not valid is reported before anything is asked
+    found = profiles.read(file)  # reports an invalid file before any question
     name = settings.profile_name(asked).value
     values = {setting: value for setting in profiles.RULES if (value := getattr(asked, setting)) is not None}
     if not values:
@@ -109,7 +109,7 @@ def _list(asked: argparse.Namespace) -> None:
     if found["region"] is None:
         try:
             found["region"] = _region_of_aws()
-        except CommandError as error:  # what AWS's own settings lack; the rest is worth knowing
+        except CommandError as error:  # AWS's own settings are invalid; show the other settings
             no_region = str(error)
     names = sorted(profiles.read(file))
     if asked.json:
@@ -139,7 +139,7 @@ def _list(asked: argparse.Namespace) -> None:
     option(
         "settings",
         nargs="*",
-        default=[],  # argparse says that it is required otherwise
+        default=[],  # otherwise argparse's usage shows it as required
         type=_setting,
         metavar="SETTING",
         help=f"of {', '.join(profiles.RULES)}; default: the whole profile",
@@ -182,10 +182,10 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 
 def _ask(name: str, present: "Mapping[str, str]", file: Path) -> dict[str, str]:
-    """Ask for each setting, and return those that were answered."""
+    """Ask the user for each setting, and return the answered ones."""
     output.tell(
-        f"The profile {name} in {file}. `cdk deploy` and `make up` print the API's address. Enter keeps what "
-        "stands in brackets."
+        f"The profile {name} in {file}. `cdk deploy` and `make up` print the API's address. Enter keeps the "
+        "value in brackets."
     )
     try:
         answers = {setting: _answer(setting, present.get(setting)) for setting in profiles.RULES}
@@ -220,12 +220,12 @@ def _region_of_aws() -> "Found | None":
 
 
 def _without(setting: str, found: "Mapping[str, Found | None]") -> str:
-    """Say what takes the place of a setting without a value."""
+    """Return the words for the default of a setting without a value."""
     match setting:
         case "address":
             return f"the team's stack ({team.source})" if (team := found["team"]) else "the team's stack"
         case "team":
-            return "the only one that is deployed"
+            return "the only deployed team"
         case _:
             return ""
 

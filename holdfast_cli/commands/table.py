@@ -1,4 +1,4 @@
-"""The commands by name. The module of a command is imported when it is typed."""
+"""The commands by name. The module of a command is only imported when the command is typed."""
 
 from functools import partial
 from importlib import import_module
@@ -13,7 +13,7 @@ COMMANDS: Final = {
     "whoami": "show who the API takes you for",
     "backend-config": "print the backend block of a state",
     "state": "list states, show their history, go back, freeze",
-    "lock": "show locks, and break one that nobody holds any more",
+    "lock": "show locks, and break a lock that nobody holds any more",
     "activity": "show who did what to the states in your scope",
     "token": "create, show, rotate and revoke access tokens",
     "trust": "let CI jobs and people sign in without a stored secret",
@@ -21,7 +21,7 @@ COMMANDS: Final = {
     "doctor": "find what is wrong, and say what to do",
     "completion": "print a script that completes commands in a shell",
 }
-"""Name -> line in the help. The module has the same name, with `_` for `-`, and a `COMMAND`."""
+"""The line in the help, by name. A command's module has its name, with `_` for `-`, and a `COMMAND`."""
 
 
 def parser() -> Parser:

@@ -1,4 +1,4 @@
-"""`holdfast trust`: who may sign in without a stored secret."""
+"""`holdfast trust`: add, list, update and remove trust records."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NEEDS = """\
 Needs AWS credentials that may {what} the team's bucket;
 for the local AWS: set -a; . .local/aws.env; set +a."""
-# The real address is known only once the stack is found; every other error is to be reported before.
+# A placeholder: the real address is known once the stack is found, and other errors are reported before.
 _API_ADDRESS = "https://api.invalid"
 
 
@@ -37,7 +37,7 @@ team's AWS account, get which role and scope.""",
 
 
 class _Fixed(argparse.Action):
-    """An option of `add` that `update` refuses."""
+    """An option of `add` that `update` refuses, with a reason."""
 
     def __call__(self, *_: object) -> None:
         raise argparse.ArgumentError(
@@ -189,7 +189,8 @@ def _update(asked: argparse.Namespace) -> None:
         description=asked.description,
     )
     record = f"the trust record {after.name} of the team {found.team}"
-    done = f"Nothing is changed: {record} is so already" if before == after else f"Updated {record}"
+    same = f"Nothing is changed: {record} has these values already"
+    done = same if before == after else f"Updated {record}"
     with output.after(f"{done}."):
         _write(_json(_document(after)) if asked.json else _changes(before, after, done))
 
@@ -219,11 +220,11 @@ def _remove(asked: argparse.Namespace) -> None:
 
 
 def _write(text: str) -> None:
-    output.write(output.wrapped(text))  # JSON, which is indented, stays as it is
+    output.write(output.wrapped(text))  # indented JSON stays unchanged
 
 
 def _new(asked: argparse.Namespace) -> "Trust":
-    """Return the record that the options describe; it does not say yet who creates it."""
+    """Return the record that the options describe, with an empty `created_by`."""
     common: dict[str, Any] = {
         "role": Role(asked.role),
         "scope": asked.scope,
@@ -247,7 +248,7 @@ def _new(asked: argparse.Namespace) -> "Trust":
         raise UsageError(f"The trust record is not valid: {error}.") from error
 
 
-# --- what they print -----------------------------------------------------------------------------
+# --- output --------------------------------------------------------------------------------------
 
 
 def _json(document: object) -> str:
@@ -255,7 +256,7 @@ def _json(document: object) -> str:
 
 
 def _document(record: "Trust") -> dict[str, Any]:
-    """Return every member that any kind of record may have; those of the other kinds are null."""
+    """Return a record as a JSON object with the members of all kinds; those of other kinds are null."""
     of_kind: dict[str, Any] = dict.fromkeys(("kind", "issuer", "audience", "claims", "aws_role"))
     match record:
         case OidcTrust(issuer=issuer, audience=audience, claims=claims):
@@ -289,7 +290,7 @@ def _fields(record: "Trust") -> list[tuple[str, str]]:
 
 
 def _changes(before: "Trust", after: "Trust", done: str) -> str:
-    """Return what was changed, below a line that says it."""
+    """Return a summary line, and below it the old and new values of changed fields."""
     fields = {
         "role": (before.role, after.role),
         "scope": (", ".join(before.scope), ", ".join(after.scope)),

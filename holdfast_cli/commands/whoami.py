@@ -1,4 +1,4 @@
-"""`holdfast whoami`: who the API takes the credentials of the environment for."""
+"""`holdfast whoami`: show the caller that the API authenticates with the environment's credentials."""
 
 import argparse
 import json

@@ -1,1 +1,1 @@
-"""What a command is for: its arguments, the settings of a profile, and the blocks of Terraform."""
+"""The commands' shared options, the settings of profiles, and the blocks of Terraform."""

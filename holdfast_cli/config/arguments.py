@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several commands share."""
 
 import argparse
 from typing import Final
@@ -22,21 +22,21 @@ def _allows(role: Role) -> str:
 
 
 ROLES_HELP: Final = "".join(["roles:\n", *(f"  {role:<12} {_allows(role)}\n" for role in Role)])
-"""What each role allows, for the help."""
+"""The help's list of roles and what they allow."""
 
 
 _TEAM: Final = option(
     "--team",
     type=rules.team,
     metavar="TEAM",
-    help="whose stack; default: HOLDFAST_TEAM, else the profile's, else the only one that is deployed",
+    help="whose stack; default: HOLDFAST_TEAM, else the profile's, else the only deployed one",
 )
 PROFILE: Final = option(
     "--profile",
     type=rules.profile,
     metavar="NAME",
-    help="a profile of `holdfast configure`; default: HOLDFAST_PROFILE, or else `default`. One that is "
-    "typed has precedence over variables",
+    help="a profile of `holdfast configure`; default: HOLDFAST_PROFILE, or else `default`. A typed "
+    "profile has precedence over variables",
 )
 REGION: Final = option(
     "--region",
@@ -59,7 +59,7 @@ ADDRESS_OR_TEAM: Final = several(
     PROFILE,
     REGION,
 )
-"""Options for an API, which may be named by its address or by its team; profile and region."""
+"""Options for an API by its address or its team, with profile and region."""
 API: Final = several(
     option(
         "--address",
@@ -70,7 +70,7 @@ API: Final = several(
     ),
     PROFILE,
 )
-"""Options for an API that is reached without AWS credentials: address and profile."""
+"""Options for an API that needs no AWS credentials: address and profile."""
 STATE: Final = option(
     "state", type=rules.state, metavar="STATE", help="the state's name, such as network/prod"
 )
@@ -93,12 +93,12 @@ REASON: Final = option(
 
 
 def as_json(what: str = "one JSON object") -> Option:
-    """Return the option for JSON."""
+    """Return the option `--json`; `what` describes the JSON output."""
     return option("--json", action="store_true", help=f"print {what}")
 
 
 def role_and_scope(*, replace: bool = False) -> Option:
-    """Return the options for a role and its scope; with `replace` each may be left out."""
+    """Return the options `--role` and `--scope`; with `replace` both are optional."""
 
     def explain(parser: "argparse._ActionsContainer") -> None:
         assert isinstance(parser, argparse.ArgumentParser)  # noqa: S101 no group has an epilog
@@ -120,7 +120,7 @@ def role_and_scope(*, replace: bool = False) -> Option:
 
 
 def description(*, default: str | None = "") -> Option:
-    """Return the option for a note."""
+    """Return the option `--description`."""
     return option(
         "--description",
         default=default,

@@ -1,4 +1,4 @@
-"""Parses the values of options, variables and profiles. An invalid one raises `ArgumentTypeError`."""
+"""Parse the values of options, variables and profiles. An invalid value raises `ArgumentTypeError`."""
 
 import argparse
 import re
@@ -31,24 +31,24 @@ _TAGS = re.compile(r"[A-Za-z0-9_:-]+(,[A-Za-z0-9_:-]+)*", re.ASCII)
 HOLDS_NONE: Final = (
     "has the form of a secret, and no setting holds one: remove it, and rotate it if others may have read it"
 )
-"""Said of such a value, which is never shown."""
+"""The end of a message about a value that looks like a secret; the value itself is never shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Which states a list shows: names that begin with `prefix` and match `pattern`; None for any."""
+    """The filter of a list: names that begin with `prefix` and match `pattern`; None for any pattern."""
 
     prefix: str
     pattern: str | None = None
 
     def covers(self, name: str) -> bool:
-        """Return whether the list shows a state whose name begins so."""
+        """Return whether a name matches the pattern; the API has already compared the prefix."""
         return self.pattern is None or covers(self.pattern, name)
 
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """When a token is to expire; None for never."""
+    """The time at which a token expires; None for never."""
 
     at: datetime | None
 
@@ -59,7 +59,7 @@ def _refuse_secret(value: str) -> None:
 
 
 def _check_form(form: re.Pattern[str], value: str, rule: str) -> re.Match[str]:
-    """Return the parts of a value; `rule` says what one of another form is not, and the form."""
+    """Return the match of a value; raise an error with `rule` if its form is invalid."""
     if (parts := form.fullmatch(value)) is None:
         raise argparse.ArgumentTypeError(f"{value!r} {rule}")
     return parts
@@ -100,7 +100,7 @@ def scope(value: str) -> str:
             f"{value!r} has '**'; everything below a name is 'name/*', every state '*'"
         )
     try:
-        # No name has one of these characters, so they can only be meant to separate.
+        # Names do not contain these characters, so they must separate patterns.
         several = [check_pattern(pattern) for pattern in re.split("[,; ]", value) if pattern]
         if len(several) > 1:
             repeated = " ".join(f"--scope {shlex.quote(pattern)}" for pattern in several)
@@ -121,7 +121,7 @@ def state(value: str) -> names.StateName:
 
 
 def state_or_pattern(value: str) -> str:
-    """Check a state's name or a pattern; a name with '/' at its end is the pattern of all below it."""
+    """Check a state's name or a pattern. A name with a trailing '/' becomes the pattern of all below it."""
     pattern = f"{value}*" if value.endswith("/") else value
     try:
         return check_pattern(pattern) if "*" in pattern else names.parse(value).value
@@ -132,10 +132,10 @@ def state_or_pattern(value: str) -> str:
 
 
 def covers(pattern: str, name: str) -> bool:
-    """Return whether a pattern matches a name of the API; a text that is no state's name matches none."""
+    """Return whether a pattern matches a name of the API; an invalid name does not match."""
     try:
         return matches(pattern, names.parse(name))
-    except HoldfastError:  # what another program put there
+    except HoldfastError:  # another program's object
         return False
 
 
@@ -151,7 +151,7 @@ def beginning(value: str) -> Beginning:
 
 
 def reason(value: str) -> str:
-    """Check a reason, which everybody who meets the change is shown."""
+    """Check a reason, which others see with the change."""
     _refuse_secret(value)
     try:
         return operator.check_reason(value)
@@ -160,7 +160,7 @@ def reason(value: str) -> str:
 
 
 def count(value: str) -> int:
-    """Parse how many to show."""
+    """Parse a count from 1."""
     _check_form(_COUNT, value, "is not a valid count: a whole number from 1 on")
     return int(value)
 
@@ -180,7 +180,7 @@ def tags(value: str) -> list[str]:
 
 
 def address(value: str) -> str:
-    """Check the base URL of an API, and return it without a slash at the end."""
+    """Check the base URL of an API, and return it without a trailing slash."""
     _refuse_secret(value)
     try:
         return backend_config.check_address(value)
@@ -197,7 +197,7 @@ def token_id(value: str) -> str:
 
 
 def unicode_text(value: str) -> str:
-    """Check that a text is valid Unicode; other bytes of the command line cannot be written as JSON."""
+    """Check that a text is valid Unicode; other bytes on the command line cannot be written as JSON."""
     try:
         value.encode()
     except UnicodeEncodeError as error:

@@ -1,4 +1,4 @@
-"""Which API, team and AWS region a command is for: by its options, the environment or a profile."""
+"""Find the API, team and AWS region of a command in its options, the environment or a profile."""
 
 import argparse
 import os
@@ -16,17 +16,17 @@ _VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "profile": ("HOLDFAST_PROFILE",),
     "address": ("HOLDFAST_ADDRESS",),
     "team": ("HOLDFAST_TEAM",),
-    # The AWS CLI looks at AWS_REGION first, boto3 does not know it.
+    # The AWS CLI reads AWS_REGION first; boto3 does not read it.
     "region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
 }
 _PROFILE: Final = "profile "
-"""How the source of a profile's value begins."""
+"""The beginning of the source of a profile's value."""
 _RULES: Final = {"profile": rules.profile, **profiles.RULES}
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A setting's valid value, and the option, variable or profile that it comes from, for a sentence."""
+    """A setting's valid value, and its source (option, variable or profile) in words."""
 
     value: str
     source: str
@@ -40,14 +40,14 @@ def resolve(
 ) -> Settings:
     """Find the settings of a command.
 
-    Options have precedence over a profile that is typed, this one over variables, and these over a profile
-    that is not typed. One line on standard error names the variables that are used instead of what a profile
-    has, if it is named or they hide its address. Another line names the variable that the command cannot use.
+    Options have precedence over a typed profile, that over variables, and these over a profile that is not
+    typed. A line on standard error names variables that override values of a named profile, or hide the
+    address of any profile. Another line names a variable that the command cannot use.
 
     Args:
-        asked: of `--address`, `--team` and `--region` has those that the command uses. Without `--team` it
-            cannot find a stack, and no team takes the place of an address.
-        default: whether address and team of the profile `default` are used if no profile is named.
+        asked: contains `address`, `team` and `region` if the command has these options. A command without
+            `--team` cannot find a stack, so a team does not override an address.
+        default: whether to use address and team of the profile `default` if no profile is named.
     """
     profile, values = _profile(asked, environment)
     if not (default or profile.source):
@@ -65,20 +65,20 @@ def resolve(
 def sources(
     asked: argparse.Namespace, environment: Mapping[str, str] = os.environ
 ) -> Mapping[str, Found | None]:
-    """Return profile, address, team and region as `resolve` finds them, with where each comes from."""
+    """Return profile, address, team and region as `resolve` finds them, each with its source."""
     profile, values = _profile(asked, environment)
     return {"profile": profile, **_find(asked, environment, profile, values)}
 
 
 def profile_name(asked: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Found:
-    """Return which profile is used, whether or not it exists; it has no source if nothing names one."""
+    """Return the name of the profile, which need not exist. Its source is empty if it is the default."""
     if asked.profile is not None:
         return Found(asked.profile, "--profile")
     return _of_variable("profile", environment) or Found(profiles.DEFAULT, "")
 
 
 def _profile(asked: argparse.Namespace, environment: Mapping[str, str]) -> tuple[Found, Mapping[str, str]]:
-    """Return which profile is used, and its settings."""
+    """Return the profile and its settings; raise `UsageError` if a named profile does not exist."""
     profile, file = profile_name(asked, environment), profiles.path(environment)
     found = profiles.read(file)
     if not profile.source:
@@ -102,7 +102,7 @@ def _find(
     def of_environment(setting: str) -> Found | None:
         return _of_variable(setting, environment)
 
-    # The one with precedence first.
+    # The level with precedence comes first.
     is_typed = asked.profile is not None
     levels: tuple[_Level, ...] = (
         (typed, of_profile, of_environment) if is_typed else (typed, of_environment, of_profile)
@@ -113,7 +113,7 @@ def _find(
             continue
         for level in levels:
             found[setting] = level(setting)
-            # A team that is named with precedence has an address of its own, which its stack tells.
+            # A team on a level with precedence has its own address, in its stack.
             if found[setting] or (setting == "address" and hasattr(asked, "team") and level("team")):
                 break
     return found
@@ -132,16 +132,16 @@ def _of_variable(setting: str, environment: Mapping[str, str]) -> Found | None:
 def _used_instead(
     found: Mapping[str, Found | None], values: Mapping[str, str], *, api: bool, named: bool
 ) -> list[str]:
-    """Return which variables are used, and not what a profile has.
+    """Return texts about variables that override a profile's values.
 
-    Of a profile that nobody named this is said only if HOLDFAST_TEAM hides its address.
+    For a profile that is not named, there is a text only if HOLDFAST_TEAM hides its address.
     """
     used = []
-    # An API has one name: either its address or its team.
+    # An API is named either by its address or by its team.
     names = "address" if api and found["address"] else "team"
     compared = [(names, "address" if api and "address" in values else "team")]
     if names == "team":
-        compared.append(("region", "region"))  # only a stack is looked for in it
+        compared.append(("region", "region"))  # it is only used to find a stack
     for setting, other in compared:
         value = found[setting]
         if (
@@ -156,10 +156,10 @@ def _used_instead(
 
 
 def _left_out(team: Found | None, values: Mapping[str, str], environment: Mapping[str, str]) -> str | None:
-    """Say that the stack of a profile's team is used, and not HOLDFAST_ADDRESS, if the profile lacks it."""
+    """Return a text if the stack of a profile's team is used instead of HOLDFAST_ADDRESS, else None."""
     if team is None or not team.source.startswith(_PROFILE):
         return None
-    with suppress(UsageError):  # what is not used is not checked, nor shown if it may be secret
+    with suppress(UsageError):  # an unused value is neither checked nor, if it may be secret, shown
         address = _of_variable("address", environment)
         if address and address.value != values.get("address"):
             return (
@@ -172,7 +172,7 @@ def _left_out(team: Found | None, values: Mapping[str, str], environment: Mappin
 def _team_left_out(
     address: Found | None, values: Mapping[str, str], environment: Mapping[str, str]
 ) -> str | None:
-    """Say that the address of a profile is used, and not HOLDFAST_TEAM, which may be another team."""
+    """Return a text if the address of a profile is used instead of HOLDFAST_TEAM, else None."""
     team = environment.get("HOLDFAST_TEAM")
     if not team or address is None or not address.source.startswith(_PROFILE) or team == values.get("team"):
         return None

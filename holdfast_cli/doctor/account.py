@@ -1,6 +1,6 @@
-"""`holdfast doctor --account` before a deployment: the AWS account, and what the teams ask of it.
+"""`holdfast doctor --account`: check before a deployment whether the AWS account allows the teams' settings.
 
-Every call to AWS only reads. The permissions that they need are listed in docs/operate/doctor.md.
+All calls to AWS only read. docs/operate/doctor.md lists the permissions that they need.
 """
 
 import json
@@ -22,28 +22,28 @@ from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, Level, note, ok, problem
 
 _LEAST_CONCURRENCY: Final = 100
-"""What Lambda itself keeps for functions without a reservation. New accounts may have 10 in all."""
+"""The concurrency that Lambda keeps for functions without a reservation. New accounts may have 10 in all."""
 _DEFAULT_CONCURRENCY: Final = 1000
 _CONCURRENCY_QUOTA: Final = "L-B99A9384"
 _NEW_ACCOUNTS_MEMORY: Final = 3008
-"""Megabytes that a function may have in a new account. No call tells an account's own limit."""
+"""Megabytes that a function may have in a new account. No API call returns an account's own limit."""
 _BOOTSTRAP_VERSION: Final = 6
-"""The least that aws-cdk-lib's `DefaultStackSynthesizer` accepts (its MIN_BOOTSTRAP_STACK_VERSION)."""
+"""The lowest version that aws-cdk-lib's `DefaultStackSynthesizer` accepts (MIN_BOOTSTRAP_STACK_VERSION)."""
 _DEFAULT_QUALIFIER: Final = "hnb659fds"
 _QUALIFIER_KEY: Final = "@aws-cdk/core:bootstrapQualifier"
 _TRAILS: Final = 5
-"""CloudTrail's quota of trails for a region. It cannot be raised, and trails of all regions count too."""
+"""CloudTrail's quota of trails per region. It cannot be raised, and multi-region trails count too."""
 _SNAPSHOT_DOLLARS: Final = 0.0000015046 * 730 * 3600
-"""For a GB of memory and a month (AWS Lambda pricing, US East)."""
+"""Dollars per GB of memory and month (AWS Lambda pricing, US East)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """What a team asks of its account, as far as the account may refuse it.
+    """A team in `teams.toml`, or a team without a file.
 
     Attributes:
-        name: None where no team is named yet.
-        account, region: where it is to be deployed; None for those of the credentials.
+        name: None if the team has no name yet.
+        account, region: where it is deployed; None for those of the credentials.
         settings: its table in `teams.toml`.
     """
 
@@ -53,7 +53,7 @@ class Team:
     settings: Mapping[str, Any] | None = None
 
     def get(self, setting: str) -> Any:
-        """Return a setting, None if the file leaves it out."""
+        """Return a setting, or None if the file does not contain it."""
         return (self.settings or {}).get(setting)
 
     def __str__(self) -> str:
@@ -61,12 +61,12 @@ class Team:
 
 
 def check(sign_in: Callable[[], boto3.Session], folder: Path, team: str | None) -> Iterator[Finding]:
-    """Yield what is found in the account of the credentials.
+    """Yield findings about the account of the credentials.
 
     Args:
-        sign_in: may fail, which stops only what talks to AWS.
-        folder: may hold `teams.toml`, `cdk.json` and `cdk.context.json`.
-        team: the only one to look at; None for all of `teams.toml`.
+        sign_in: returns an AWS session; if it fails, the checks without AWS still run.
+        folder: may contain `teams.toml`, `cdk.json` and `cdk.context.json`.
+        team: the only team to check; None for all teams of `teams.toml`.
     """
     teams: list[Team] = []
     yield from attempt("teams", partial(_read_teams, folder, team, teams))
@@ -75,7 +75,7 @@ def check(sign_in: Callable[[], boto3.Session], folder: Path, team: str | None) 
     found: list[tuple[boto3.Session, str]] = []
     yield from attempt("credentials", partial(_credentials, sign_in, found))
     if not found:
-        return  # every other call would fail likewise
+        return  # every other call would fail, too
     [(session, account)] = found
     here = []
     for one in teams:
@@ -98,11 +98,11 @@ def check(sign_in: Callable[[], boto3.Session], folder: Path, team: str | None) 
                 yield from attempt("bucket.name", partial(at.bucket, one.name))
 
 
-# --- what is to be deployed, and with what ---------------------------------------------------------
+# --- the teams, and Python ------------------------------------------------------------------------
 
 
 def _read_teams(folder: Path, asked: str | None, teams: list[Team]) -> Iterator[Finding]:
-    """Read the teams as far as this command needs them; the CDK app is the judge of their settings."""
+    """Read the teams' settings that this command needs; the CDK app validates them."""
     path = folder / "teams.toml"
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -134,7 +134,7 @@ def _text(table: Mapping[str, Any], setting: str) -> str | None:
 
 
 def _python() -> Iterator[Finding]:
-    """Say whether the functions will have bytecode."""
+    """Yield whether the functions will be deployed with bytecode."""
     name = f"python{names.LAMBDA_PYTHON}"
     missing = (
         "the functions are deployed without bytecode, and each cold start compiles: in a measurement the "
@@ -150,7 +150,7 @@ def _python() -> Iterator[Finding]:
         yield ok("python", f"{path} compiles the functions before they are deployed.")
 
 
-# --- where to -------------------------------------------------------------------------------------
+# --- account and region ----------------------------------------------------------------------------
 
 
 def _credentials(
@@ -164,7 +164,7 @@ def _credentials(
 
 
 def _place(team: Team, account: str, region: str | None) -> Iterator[Finding]:
-    """Say whether a team is deployed where these credentials are."""
+    """Yield whether a team is deployed to the account and region of the credentials."""
     if team.account is None:
         yield ok("account", f"{team} is deployed to the account of the credentials, {account}.")
     elif team.account == account:
@@ -191,7 +191,7 @@ def _place(team: Team, account: str, region: str | None) -> Iterator[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """The teams of one account and region."""
+    """The checks for the teams of one account and region."""
 
     session: boto3.Session
     account: str
@@ -202,7 +202,7 @@ class _At:
         return self.session.client(service, region_name=self.region, config=CLIENT_CONFIG)
 
     def bootstrap(self, folder: Path) -> Iterator[Finding]:
-        """Say whether CDK has what it needs."""
+        """Yield whether CDK is bootstrapped, with a recent version."""
         qualifier = _qualifier(folder)
         custom = (
             ""
@@ -231,7 +231,7 @@ class _At:
             yield ok("bootstrap", f"{where} is prepared for CDK with version {version}.")
 
     def concurrency(self) -> Iterator[Finding]:
-        """Say whether Lambda runs enough functions at once."""
+        """Yield whether Lambda allows enough concurrent executions."""
         limit = self.client("lambda").get_account_settings()["AccountLimit"]
         allowed = limit["ConcurrentExecutions"]
         unreserved = limit.get("UnreservedConcurrentExecutions", allowed)
@@ -248,7 +248,7 @@ class _At:
             yield ok("lambda.concurrency", f"{text}.")
 
     def memory(self) -> Iterator[Finding]:
-        """Say whether a team asks for more memory than every account has."""
+        """Yield whether a team asks for more memory than every account allows."""
         for team in self.teams:
             asked = [size for size in _numbers(team.get("memory")).values() if size > _NEW_ACCOUNTS_MEMORY]
             if asked:
@@ -264,7 +264,7 @@ class _At:
                 )
 
     def snap_start(self) -> Iterator[Finding]:
-        """Say what snapshots cost."""
+        """Yield the cost of snapshots."""
         for team in self.teams:
             if team.get("snap_start") is True:
                 yield note(
@@ -279,7 +279,7 @@ class _At:
                 )
 
     def throttling(self) -> Iterator[Finding]:
-        """Say whether a team asks for more requests than the account has."""
+        """Yield whether a team asks for more requests than the account's quota."""
         quota = _numbers(self.client("apigateway").get_account().get("throttleSettings"))
         rate, burst = quota.get("rateLimit"), quota.get("burstLimit")
         if rate is None or burst is None:
@@ -301,7 +301,7 @@ class _At:
                 yield ok("api.throttling", f"{has}. {team} does not ask for more.")
 
     def token_trail(self) -> Iterator[Finding]:
-        """Say whether CloudTrail has the trail that a team wants, or room for it."""
+        """Yield whether CloudTrail has the trail that a team wants, or room for it."""
         wanting = [team for team in self.teams if team.get("token_trail")]
         if not wanting:
             yield ok("token_trail", f"No team of {self.account}/{self.region} asks for a trail.")
@@ -329,7 +329,7 @@ class _At:
                 yield ok("token_trail", f"{self.region} has {len(every)} of {_TRAILS} trails: room for one.")
 
     def bucket(self, team: str) -> Iterator[Finding]:
-        """Say whether the bucket of a team can be created, or is its own."""
+        """Yield whether the name of a team's bucket is free, or the bucket belongs to its stack."""
         name = names.bucket_name(team, self.account, self.region)
         try:
             self.client("s3").head_bucket(Bucket=name, ExpectedBucketOwner=self.account)
@@ -392,7 +392,7 @@ def _named_trail(cloudtrail: Any, trails: Mapping[str, str], name: str, team: Te
 
 
 def _numbers(table: object) -> dict[str, float]:
-    """Return the numbers of a table; everything else is for others to refuse."""
+    """Return the numbers of a table; other values are ignored, because the CDK app validates them."""
     if not isinstance(table, dict):
         return {}
     return {
@@ -403,7 +403,7 @@ def _numbers(table: object) -> dict[str, float]:
 
 
 def _qualifier(folder: Path) -> str:
-    """Return the qualifier of the CDK bootstrap that a folder asks for. As in CDK, cdk.json wins."""
+    """Return the qualifier of the CDK bootstrap in a folder's files. As in CDK, cdk.json has precedence."""
     for file, keys in (("cdk.json", ("context", _QUALIFIER_KEY)), ("cdk.context.json", (_QUALIFIER_KEY,))):
         try:
             value = json.loads((folder / file).read_text(encoding="utf-8"))

@@ -1,1 +1,1 @@
-"""What the command prints, asks and parses on a terminal."""
+"""Print output, ask questions and parse the command line."""

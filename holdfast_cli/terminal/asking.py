@@ -1,4 +1,4 @@
-"""Asks on a terminal before something is done."""
+"""Ask for confirmation on a terminal."""
 
 import sys
 from typing import TextIO
@@ -10,9 +10,10 @@ _NOTHING = "Nothing was changed."
 
 
 def for_word(question: str, word: str) -> None:
-    """Ask the user to type a word to confirm. Another answer is a CommandError, no terminal a UsageError.
+    """Ask the user to type a word to confirm.
 
-    `question` says in sentences what will happen. Ctrl-C gets a note that nothing was changed.
+    Raise `CommandError` for another answer, `UsageError` without a terminal. `question` consists of sentences
+    about the action. A `KeyboardInterrupt` gets a note that nothing was changed.
     """
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
         raise UsageError(f"{question} Without a terminal to ask on, --yes says that it is meant. {_NOTHING}")

@@ -44,7 +44,7 @@ def test_it_knows_every_route_and_no_other() -> None:
     ],
 )
 def test_a_wrong_path_gets_the_nearest_right_one(path: str, nearest: str) -> None:
-    assert advice(path) == f"There is no such route. The nearest one is {nearest}; set the address to it."
+    assert advice(path) == f"This route does not exist. The nearest one is {nearest}; set the address to it."
 
 
 NOT_NAMES = ("../x", "a\r\nSet-Cookie: b", "\x1b[2J", "b\u00fcro", "a%2Fb", "x" * 9000)

@@ -20,6 +20,11 @@ def test_a_rule_finds_its_bad_example_and_not_its_good_one(rule: prose.Rule) -> 
     assert not any(re.search(other.pattern, rule.good) for other in prose.RULES)
 
 
+@pytest.mark.parametrize("good", ["no such state: network/prod"])
+def test_no_rule_finds_a_sentence_that_is_good(good: str) -> None:
+    assert [*prose.faults(prose.Text(1, good))] == []
+
+
 def test_a_docstring_a_comment_and_a_message_are_looked_at_and_code_in_them_is_not() -> None:
     places = [
         (text.line, fault.partition(":")[0])

@@ -1,6 +1,6 @@
-"""The documents of `/manage/v1/`. Members keep their names and their meanings; new ones may come.
+"""The documents of `/manage/v1/`. Members keep their names and their meanings; new members may be added.
 
-What follows a member is its meaning, in docs/openapi.yaml too.
+The comment behind a member is its description, in docs/openapi.yaml too.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from holdfast.api.form import Document, Flag, Json, Number, Presence, Rule, Time
 
 STATUSES: Final = ("acknowledged", "never_acknowledged", "other_program")
-"""What became of the write that made a version."""
+"""The outcomes of the write that created a version."""
 ACKNOWLEDGED, NEVER_ACKNOWLEDGED, OTHER_PROGRAM = STATUSES
 
 _Status = Annotated[str | None, Rule(words=STATUSES)]
@@ -20,7 +20,7 @@ _CommandId = Annotated[str, Rule(pattern="^[0-9a-f]{32}$")]
 _LeftOut = Annotated[str | None, Presence.LEFT_OUT]
 _VersionId = Annotated[str, Rule(min_length=1, max_length=128)]
 
-# --- what the API responds -----------------------------------------------------------------------
+# --- responses -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -29,7 +29,7 @@ class PlacedFreeze(Document):
 
     id: str  # of the command that froze the state
     reason: str  # why, in one line
-    until: datetime | None  # when it ends; null if somebody has to lift it
+    until: datetime | None  # when it ends; null if it lasts until somebody lifts it
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -38,7 +38,7 @@ class FreezeOfLock(PlacedFreeze):
 
     by: str | None  # the principal who froze the state
     since: Time  # when
-    ended: Flag  # whether its end has passed, by the clock of S3
+    ended: Flag  # whether its end has passed, by S3's clock
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -46,11 +46,11 @@ class Lock(Document):
     """A lock. A list shows the first 200 characters of each text."""
 
     id: str  # as the client chose it
-    version: str  # the ID of the lock's object version, which names this very lock
+    version: str  # the version ID of the lock object, which identifies exactly this lock
     who: str  # the user and the machine, as the client says
     principal: str | None  # who acquired it; null if another program did
     operation: str  # what it is for, as the client says
-    info: str  # what else the client says
+    info: str  # further text of the client
     since: Time  # when it was acquired
     freeze: FreezeOfLock | None  # the freeze, if the lock is one
 
@@ -67,10 +67,10 @@ class StateItem(Document):
     """A state in a list."""
 
     name: str  # of the state
-    size: int | None  # bytes of the current version; null if there is none, as where there is only a lock
-    modified: datetime | None  # when that was written, or the state deleted
+    size: int | None  # bytes of the current version; null without a version, such as for a lock alone
+    modified: datetime | None  # when the current version was written, or the state was deleted
     deleted: Flag  # whether the state is deleted
-    lock: Lock | None  # the lock that is held
+    lock: Lock | None  # the current lock
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -83,7 +83,7 @@ class StatePage(Document):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Resources(Document):
-    """How much a state tracks."""
+    """The numbers of instances and outputs in a state."""
 
     managed: Number  # instances of resources
     data: Number  # instances of data sources
@@ -92,7 +92,7 @@ class Resources(Document):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StateDescription(Document):
-    """A state. Most is null where there is only a lock, or a name that was declared."""
+    """A state. Most members are null if it has no version, only a lock or a declared name."""
 
     name: str  # of the state
     version: str | None  # the ID of the current version
@@ -104,23 +104,23 @@ class StateDescription(Document):
     principal: str | None  # who wrote it; null for another program's version
     who: str | None  # the user and the machine, as the client says
     operation: str | None  # what the client did
-    status: _Status  # what became of its write
+    status: _Status  # the outcome of its write
     encrypted: bool | None  # whether the client encrypted it
-    resources: Resources | None  # how much it tracks
-    lock: Lock | None  # the lock that is held
-    record: Flag  # whether the name was declared, or a workspace has it
+    resources: Resources | None  # the numbers of its instances and outputs
+    lock: Lock | None  # the current lock
+    record: Flag  # whether the name has a record: it was declared, or is a workspace's
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Version(Document):
-    """A version, or a delete marker, which has no more than its ID and its time."""
+    """A version, or a delete marker, which has only an ID and a time."""
 
     version: str  # its ID
     time: Time  # when it was written
     size: int | None  # its bytes
     current: Flag  # whether it is the newest
     delete_marker: Flag  # whether it is a delete marker
-    serial: int | None  # of its document; null for another program's version, as the members below but status
+    serial: int | None  # of its document; null, like all below but status, for another program's version
     lineage: str | None  # of its document
     terraform_version: str | None  # of the client that wrote it
     principal: str | None  # who wrote it
@@ -128,7 +128,7 @@ class Version(Document):
     operation: str | None  # what the client did
     lock_id: str | None  # the lock under which it was written
     sha256: str | None  # of the content, hexadecimal
-    status: _Status  # what became of its write
+    status: _Status  # the outcome of its write
     restored_from: str | None  # the version whose content it has, if a restore wrote it
     reason: str | None  # why it was restored
 
@@ -144,23 +144,23 @@ class VersionPage(Document):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ResolvedVersion(Document):
-    """A version that a reference means."""
+    """The version to which a reference resolves."""
 
     version: str  # its ID
     serial: int | None  # its serial; null for a delete marker and another program's version
     time: Time  # when it was written
-    status: _Status  # what became of its write; null for a delete marker
+    status: _Status  # the outcome of its write; null for a delete marker
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Resolved(Document):
-    """What a reference means. What changes a state takes the exact IDs alone."""
+    """A resolved reference. Requests that change a state accept exact version IDs alone."""
 
     name: str  # of the state
     reference: str  # as it was sent
-    found: ResolvedVersion | None  # the version that it means; null if the search goes on with `next`
-    current: ResolvedVersion | None  # the one that was current when the search began; null if there was none
-    next: str | None  # the cursor with which the search goes on
+    found: ResolvedVersion | None  # the version that it means; null if the search continues with `next`
+    current: ResolvedVersion | None  # the current version when the search began; null if it was deleted
+    next: str | None  # the cursor with which the search continues
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -173,7 +173,7 @@ class NamePage(Document):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Side(Document):
-    """One of two versions that are compared."""
+    """One of the two compared versions."""
 
     version: str  # its ID
     serial: Number  # its serial
@@ -184,13 +184,13 @@ class Side(Document):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AttributeChange(Document):
-    """An attribute of a resource, or a part of one, that differs."""
+    """A difference in an attribute of a resource, or in a part of an attribute."""
 
     path: str  # such as `tags["env"]`
     change: _Change  # what happened to it
-    before: str | None  # the value as JSON; null if there was none, or it is not told
-    after: str | None  # the same of the newer version
-    sensitive: Flag  # whether a version marks it, so that its value is never told
+    before: str | None  # the value as JSON; null if it was absent or is hidden
+    after: str | None  # the same for the newer version
+    sensitive: Flag  # whether either version marks it sensitive, so that its value is always hidden
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -201,8 +201,8 @@ class ResourceChange(Document):
     change: _Change  # what happened to it
     moved_from: str | None  # its address in the older version, if it was moved
     type: str  # of the resource
-    tainted: bool | None  # whether it became tainted; null if it is as tainted as before
-    attributes: tuple[AttributeChange, ...]  # those that differ
+    tainted: bool | None  # whether it is tainted now; null if that did not change
+    attributes: tuple[AttributeChange, ...]  # the attributes that differ
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -211,24 +211,24 @@ class OutputChange(Document):
 
     name: str  # of the output
     change: _Change  # what happened to it
-    before: str | None  # the value as JSON; null if there was none, or it is not told
-    after: str | None  # the same of the newer version
-    sensitive: Flag  # whether a version marks it, so that its value is never told
+    before: str | None  # the value as JSON; null if it was absent or is hidden
+    after: str | None  # the same for the newer version
+    sensitive: Flag  # whether either version marks it sensitive, so that its value is always hidden
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Differences(Document):
-    """What differs between two versions of a state."""
+    """The differences between two versions of a state."""
 
     name: str  # of the state
     from_: Side  # the older version
     to: Side  # the newer version
-    encrypted: Flag  # whether the client encrypted either, so that their content cannot be compared
-    values: Flag  # whether values are told
+    encrypted: Flag  # whether the client encrypted either version, so that their content cannot be compared
+    values: Flag  # whether values are shown
     lineage_changed: Flag  # whether their lineages differ
-    resources: tuple[ResourceChange, ...]  # those that differ, by address
-    outputs: tuple[OutputChange, ...]  # those that differ, by name
-    summary: Json  # the number of resources of each kind of change, and of outputs
+    resources: tuple[ResourceChange, ...]  # the resources that differ, by address
+    outputs: tuple[OutputChange, ...]  # the outputs that differ, by name
+    summary: Json  # the number of changed resources by kind of change, and of changed outputs
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -239,7 +239,7 @@ class Restored(Document):
     version: str  # the ID of the current version
     serial: Number  # its serial
     restored_from: str  # the version whose content it has
-    restored_serial: Number  # the serial of that one
+    restored_serial: Number  # the serial of that version
     changed: Flag  # false if the state had that content already
 
 
@@ -248,7 +248,7 @@ class Deleted(Document):
     """The version that was deleted."""
 
     name: str  # of the state
-    version: str | None  # the ID of the version; null if there was none any more
+    version: str | None  # the ID of the version; null if the state was already deleted
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -260,12 +260,12 @@ class Undeleted(Document):
     serial: Number  # its serial
     lineage: str  # its lineage
     from_version: str  # the version whose content it has
-    from_time: Time  # when that was written
+    from_time: Time  # when that version was written
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Declared(Document):
-    """A name that was declared."""
+    """A declared name."""
 
     name: str  # of the state
     created: Flag  # false if it was declared already
@@ -284,20 +284,20 @@ class LockOfState(Document):
     """The lock of a state."""
 
     name: str  # of the state
-    lock: Lock | None  # the lock that is held
+    lock: Lock | None  # the current lock
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Removed(Document):
-    """Whether a lock was removed."""
+    """The result of removing a lock."""
 
     name: str  # of the state
-    removed: Flag  # false if there was none any more
+    removed: Flag  # false if the state was already unlocked
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Frozen(Document):
-    """A state that is frozen."""
+    """A frozen state."""
 
     name: str  # of the state
     freeze: PlacedFreeze  # the freeze
@@ -317,9 +317,9 @@ class Principal(Document):
 
     principal: str  # who they are
     role: Annotated[str, Rule(words=("outputs", "reader", "writer", "maintainer"))]  # what they may do
-    scope: tuple[str, ...]  # the patterns of the states that they may do it to
-    method: str  # how they proved who they are
-    trust: str | None  # the trust record that says what they may do
+    scope: tuple[str, ...]  # the patterns of the states to which the role applies
+    method: str  # how they authenticated
+    trust: str | None  # the trust record that grants role and scope
     expires: datetime | None  # when their credentials end
 
 
@@ -333,36 +333,36 @@ class Error(Document):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LockedError(Error):
-    """An error about a lock that is in the way."""
+    """An error because of a lock."""
 
     lock: Json  # the holder's lock info, in the form of Terraform
 
 
-# --- what it is sent -----------------------------------------------------------------------------
+# --- requests ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Restore(Document):
-    """What is to be current, and why."""
+    """The version to restore, and why."""
 
     version: _VersionId  # the ID of the version whose content is written again
     reason: _Reason  # one line
     id: _CommandId  # random for each command; a retry has the same
-    current: _LeftOut  # the version that was current when the operator looked; another one is refused
+    current: _LeftOut  # the current version that the operator saw; if it has changed, the restore is refused
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Delete(Document):
-    """What the operator saw."""
+    """The version that the operator saw."""
 
-    version: _VersionId  # the ID of the current version; another one is not deleted
+    version: _VersionId  # the ID of the current version; if it has changed, nothing is deleted
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Undelete(Document):
-    """What the operator saw."""
+    """The delete marker that the operator saw."""
 
-    marker: _VersionId  # the version ID of the delete marker that is undone
+    marker: _VersionId  # the version ID of the delete marker to undo
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

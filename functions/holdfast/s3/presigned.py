@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 ENOUGH_LIFE: Final = 20 * 60
-"""Seconds that credentials should live on when they sign: an address ends with them, and the longest-lived is
-valid for 15 minutes.
+"""Seconds for which credentials should still be valid when they sign. A presigned address ends with its
+credentials, and the longest-lived address is valid for 15 minutes.
 """
 
 
 class Signer:
-    """Makes S3 clients that sign addresses, with credentials that live long enough where their end is known.
+    """Create S3 clients that sign addresses, with credentials that are valid for `ENOUGH_LIFE` if possible.
 
-    The SDK by itself renews what ends within 15 minutes: too late for an address and a slow client.
-    Credentials from an endpoint, as under Lambda's SnapStart, tell their end. Those in the environment, as in
-    Lambda without it, do not, and nothing can renew them.
+    The SDK itself renews credentials 15 minutes before they end: too late for an address and a slow client.
+    Credentials from an endpoint, as with Lambda's SnapStart, have a known end. Credentials in the
+    environment, as in Lambda without SnapStart, have no known end and cannot be renewed.
     """
 
     def __init__(self, *, endpoint_url: str | None = None) -> None:
@@ -34,14 +34,14 @@ class Signer:
         self._client = _client(session, endpoint_url)
 
     def client(self) -> "S3Client":
-        """Return a client for the addresses that are signed now.
+        """Return a client with which to sign addresses now.
 
-        Its credentials can end sooner than wanted, if the endpoint has no others yet.
+        Its credentials end earlier than `ENOUGH_LIFE` if the endpoint has no newer ones yet.
         """
         if _ends_soon(self._credentials):
             session = sdk_session()
             renewed = session.get_credentials()
-            if not _ends_soon(renewed):  # otherwise nothing is won, and a client takes long to make
+            if not _ends_soon(renewed):  # otherwise a new client, which takes long to create, would not help
                 self._credentials, self._client = renewed, _client(session, self._endpoint_url)
         return self._client
 
@@ -64,10 +64,10 @@ def _client(session: "Session", endpoint_url: str | None) -> "S3Client":
 
 
 class Presigned:
-    """Signs addresses of one bucket. No request is sent.
+    """Sign addresses of objects in one bucket, without a request.
 
-    An address holds all that it takes to use it, so it is never logged. It ends with the credentials that
-    signed it, if those end first. The client is a `Signer`'s.
+    An address grants access by itself, so it must never be logged. It ends with the credentials that signed
+    it, if they end first. The client comes from a `Signer`.
     """
 
     def __init__(self, client: "S3Client", bucket: str) -> None:
@@ -75,11 +75,11 @@ class Presigned:
         self._bucket = bucket
 
     def put(self, key: str, seconds: int) -> str:
-        """Return the address at which an object can be written, with any body."""
+        """Return an address to which an object can be uploaded, with any body, for some seconds."""
         where = {"Bucket": self._bucket, "Key": key}
         return self._client.generate_presigned_url("put_object", where, ExpiresIn=seconds)
 
     def get(self, key: str, version_id: str, seconds: int) -> str:
-        """Return the address at which one version of an object can be read."""
+        """Return an address from which a version of an object can be read, for some seconds."""
         where = {"Bucket": self._bucket, "Key": key, "VersionId": version_id}
         return self._client.generate_presigned_url("get_object", where, ExpiresIn=seconds)

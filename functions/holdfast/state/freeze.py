@@ -1,4 +1,4 @@
-"""Freeze a state: a lock that says so, which no force-unlock through the API removes."""
+"""Freeze a state: a lock with a mark in its metadata, which no force-unlock through the API removes."""
 
 from datetime import datetime
 
@@ -21,16 +21,16 @@ def freeze(
     *,
     now: datetime,
 ) -> Freeze:
-    """Freeze a state: nobody acquires its lock until it is unfrozen or the freeze has ended.
+    """Freeze a state: nobody can acquire its lock until it is unfrozen or the freeze has ended.
 
     Args:
-        name: of a state that need not exist yet.
-        until: when it ends, in whole seconds and with a time zone; None if it does not.
-        now: only to refuse a time that has passed. Whether a freeze has ended, S3's clock decides.
+        name: the state's name; it need not exist yet.
+        until: when the freeze ends, in whole seconds and with a time zone; None if it does not end.
+        now: the time by which a passed `until` is refused. Whether a freeze has ended, S3's clock decides.
 
     Raises:
         InvalidRequest: also for a probe.
-        Frozen: another command froze the state. A freeze is never changed: unfreeze first.
+        Frozen: another command froze the state. A freeze cannot be changed: unfreeze first.
     """
     caller.require(Action.FREEZE, name)
     check_id(freeze_id)
@@ -46,10 +46,10 @@ def freeze(
 
 
 def unfreeze(store: Store, name: StateName, freeze_id: str, caller: Caller) -> HeldLock | None:
-    """Remove the freeze that is named, and no other lock.
+    """Remove the freeze with an ID, and no other lock.
 
     Returns:
-        The freeze; None if the state is not locked any more.
+        The removed freeze; None if the state is no longer locked.
 
     Raises:
         NotFrozen: the lock is not a freeze. It stays.
