@@ -1,4 +1,4 @@
-"""How a version of a state is named on the command line: by its ID, its serial or a time."""
+"""The ways to name a version on the command line: its ID, its serial or a time."""
 
 import re
 from argparse import ArgumentTypeError
@@ -27,14 +27,14 @@ _ID: Final = re.compile(r"[!-~]{1,1024}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a version is named by, as it was typed and as it is sent: a time in UTC."""
+    """A reference to a version, as it was typed and as it is sent, with a time in UTC."""
 
     typed: str
     sent: str
 
     @property
     def is_id(self) -> bool:
-        """Return whether it is an exact ID, which needs no resolving."""
+        """Return whether it is an exact ID, which need not be resolved."""
         return not self.sent.startswith("@")
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Reference:
 
 
 def reference(value: str) -> Reference:
-    """Parse what a version is named by: `ArgumentTypeError` if it is no ID, no serial and no past time."""
+    """Parse a reference to a version. `ArgumentTypeError` if it is not an ID, a serial or a past time."""
     named = value.removeprefix("@")
     if value == named:
         if _SERIAL.fullmatch(value):
@@ -66,7 +66,7 @@ def reference(value: str) -> Reference:
 
 
 def local_time(value: str) -> datetime:
-    """Parse a time; one without an offset is local. `ArgumentTypeError` if it is not one."""
+    """Parse a time; without an offset it is local. `ArgumentTypeError` if it is not valid."""
     if _TIME.fullmatch(value):
         with suppress(ValueError, OverflowError, OSError):
             return datetime.fromisoformat(value.upper()).astimezone(UTC)

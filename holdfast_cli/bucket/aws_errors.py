@@ -29,7 +29,7 @@ _THROTTLED = frozenset(
 NOT_OF_AWS: Final = (
     "The response is not one of AWS: check AWS_ENDPOINT_URL, and whether a proxy is in between."
 )
-"""Said of the response of a proxy or of a portal."""
+"""The message about a response of a proxy or a portal."""
 
 _LOCAL = "for the local AWS run `set -a; . .local/aws.env; set +a`"
 SIGN_IN: Final = "sign in again (`aws sso login`, or however you get credentials) and run the command again"
@@ -37,11 +37,11 @@ SIGN_IN: Final = "sign in again (`aws sso login`, or however you get credentials
 
 
 class AwsUnavailableError(CommandError):
-    """AWS did not respond, or could not, after the SDK's retries: the same may work in a moment."""
+    """AWS did not respond, or had a transient error, after the SDK's retries; it may work in a moment."""
 
 
 def explain(error: BotoCoreError | ClientError) -> str:
-    """Say in one line what went wrong and what to do."""
+    """Return one line on what went wrong and what to do."""
     match error:
         case ClientError():
             return _explain_response(error)
@@ -68,12 +68,12 @@ def explain(error: BotoCoreError | ClientError) -> str:
 
 
 def code_of(error: ClientError) -> str:
-    """Return the code of an error response; empty for a response that is not one of AWS."""
+    """Return the code of an error response; empty if the response is not from AWS."""
     return error.response.get("Error", {}).get("Code", "")
 
 
 def _is_page(error: ClientError) -> bool:
-    """Return whether the response is a web page; one with status 5xx may come from AWS."""
+    """Return whether the response is a web page of a proxy; a page with status 5xx may be from AWS."""
     if "Error" not in error.response:
         return True
     # The SDK takes a body that is not JSON for the message.
@@ -110,14 +110,14 @@ def _one_line(error: Exception) -> str:
 
 @contextmanager
 def as_command_errors() -> Iterator[None]:
-    """Turn errors of AWS and its SDK into one line: an AwsUnavailableError if they may be over soon."""
+    """Raise errors of AWS and its SDK as `CommandError`, transient ones as `AwsUnavailableError`."""
     try:
         yield
     except (BotoCoreError, ClientError) as error:
         kind = AwsUnavailableError if _may_work_soon(error) else CommandError
         raise kind(with_notes(explain(error), error)) from error
     except Exception as error:
-        if _of_parser(error):  # its text may have the whole response
+        if _of_parser(error):  # its text may contain the whole response
             raise CommandError(NOT_OF_AWS) from error
         if not isinstance(error, OSError | ValueError):
             raise
@@ -128,6 +128,6 @@ def as_command_errors() -> Iterator[None]:
 
 
 def _of_parser(error: Exception) -> bool:
-    """Return whether the SDK's parser raised it; for most of what it cannot parse it has no error."""
+    """Return whether the SDK's parser raised it: the SDK has no error class for most unreadable responses."""
     frames = traceback.walk_tb(error.__traceback__)
     return any(frame.f_globals.get("__name__") == parsers.__name__ for frame, _ in frames)

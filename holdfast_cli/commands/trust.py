@@ -1,4 +1,4 @@
-"""`holdfast trust`: who may sign in without a stored secret."""
+"""`holdfast trust`: manages the records by which people and CI jobs sign in without a stored secret."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NEEDS = """\
 Needs AWS credentials that may {what} the team's bucket;
 for the local AWS: set -a; . .local/aws.env; set +a."""
-# The real address is known only once the stack is found; every other error is to be reported before.
+# The real address is known only when the stack is found; all other errors are reported before.
 _API_ADDRESS = "https://api.invalid"
 
 
@@ -189,7 +189,7 @@ def _update(asked: argparse.Namespace) -> None:
         description=asked.description,
     )
     record = f"the trust record {after.name} of the team {found.team}"
-    done = f"Nothing is changed: {record} is so already" if before == after else f"Updated {record}"
+    done = f"Nothing is changed: {record} had these values" if before == after else f"Updated {record}"
     with output.after(f"{done}."):
         _write(_json(_document(after)) if asked.json else _changes(before, after, done))
 
@@ -219,11 +219,11 @@ def _remove(asked: argparse.Namespace) -> None:
 
 
 def _write(text: str) -> None:
-    output.write(output.wrapped(text))  # JSON, which is indented, stays as it is
+    output.write(output.wrapped(text))  # JSON is indented, so it is not wrapped
 
 
 def _new(asked: argparse.Namespace) -> "Trust":
-    """Return the record that the options describe; it does not say yet who creates it."""
+    """Return the record that the options describe, with an empty `created_by`."""
     common: dict[str, Any] = {
         "role": Role(asked.role),
         "scope": asked.scope,
@@ -255,7 +255,7 @@ def _json(document: object) -> str:
 
 
 def _document(record: "Trust") -> dict[str, Any]:
-    """Return every member that any kind of record may have; those of the other kinds are null."""
+    """Return the members that every kind of record has; members of the other kind are null."""
     of_kind: dict[str, Any] = dict.fromkeys(("kind", "issuer", "audience", "claims", "aws_role"))
     match record:
         case OidcTrust(issuer=issuer, audience=audience, claims=claims):
@@ -289,7 +289,7 @@ def _fields(record: "Trust") -> list[tuple[str, str]]:
 
 
 def _changes(before: "Trust", after: "Trust", done: str) -> str:
-    """Return what was changed, below a line that says it."""
+    """Return the line `done`, and below it each changed field with its old and new value."""
     fields = {
         "role": (before.role, after.role),
         "scope": (", ".join(before.scope), ", ".join(after.scope)),

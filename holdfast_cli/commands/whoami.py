@@ -1,4 +1,4 @@
-"""`holdfast whoami`: who the API takes the credentials of the environment for."""
+"""`holdfast whoami`: shows who the API authenticates the credentials in the environment as."""
 
 import argparse
 import json

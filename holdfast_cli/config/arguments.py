@@ -22,7 +22,7 @@ def _allows(role: Role) -> str:
 
 
 ROLES_HELP: Final = "".join(["roles:\n", *(f"  {role:<12} {_allows(role)}\n" for role in Role)])
-"""What each role allows, for the help."""
+"""The roles, each with what it allows, for the help."""
 
 
 _TEAM: Final = option(
@@ -59,7 +59,7 @@ ADDRESS_OR_TEAM: Final = several(
     PROFILE,
     REGION,
 )
-"""Options for an API, which may be named by its address or by its team; profile and region."""
+"""Options for an API, named by its address or its team, with profile and region."""
 API: Final = several(
     option(
         "--address",
@@ -70,7 +70,7 @@ API: Final = several(
     ),
     PROFILE,
 )
-"""Options for an API that is reached without AWS credentials: address and profile."""
+"""Options for an API that needs no AWS credentials: address and profile."""
 STATE: Final = option(
     "state", type=rules.state, metavar="STATE", help="the state's name, such as network/prod"
 )
@@ -82,7 +82,7 @@ PREFIX: Final = option(
     metavar="PREFIX|PATTERN",
     help="only states whose names begin so, as network/, or match, as '*/prod'",
 )
-"""The beginning of states' names, or a pattern; optional."""
+"""An optional prefix of states' names, or a pattern."""
 REASON: Final = option(
     "--reason",
     required=True,
@@ -93,12 +93,12 @@ REASON: Final = option(
 
 
 def as_json(what: str = "one JSON object") -> Option:
-    """Return the option for JSON."""
+    """Return the option --json."""
     return option("--json", action="store_true", help=f"print {what}")
 
 
 def role_and_scope(*, replace: bool = False) -> Option:
-    """Return the options for a role and its scope; with `replace` each may be left out."""
+    """Return the options --role and --scope; with `replace` neither is required."""
 
     def explain(parser: "argparse._ActionsContainer") -> None:
         assert isinstance(parser, argparse.ArgumentParser)  # noqa: S101 no group has an epilog
@@ -120,7 +120,7 @@ def role_and_scope(*, replace: bool = False) -> Option:
 
 
 def description(*, default: str | None = "") -> Option:
-    """Return the option for a note."""
+    """Return the option --description."""
     return option(
         "--description",
         default=default,

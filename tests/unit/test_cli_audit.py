@@ -142,7 +142,7 @@ def test_an_event_that_was_delivered_twice_is_printed_once(aws: Aws) -> None:
 def test_no_event_is_said_so_and_is_no_failure(aws: Aws) -> None:
     aws.make_audit_log("payments", READ)
 
-    assert "no such event since" in aws.output("audit", "--event", "state.deleted")
+    assert "no matching event since" in aws.output("audit", "--event", "state.deleted")
     assert aws.output("audit", "--event", "state.deleted", "--json") == ""
 
 
