@@ -1,6 +1,6 @@
-"""`holdfast doctor --account` before a deployment: the AWS account, and what the teams ask of it.
+"""`holdfast doctor --account` before a deployment: compares the AWS account with what the teams need.
 
-Every call to AWS only reads. The permissions that they need are listed in docs/operate/doctor.md.
+No call to AWS changes anything. docs/operate/doctor.md lists the permissions that the calls need.
 """
 
 import json
@@ -22,13 +22,13 @@ from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, Level, note, ok, problem
 
 _LEAST_CONCURRENCY: Final = 100
-"""What Lambda itself keeps for functions without a reservation. New accounts may have 10 in all."""
+"""Lambda itself reserves this for functions without a reservation. New accounts may have 10 in all."""
 _DEFAULT_CONCURRENCY: Final = 1000
 _CONCURRENCY_QUOTA: Final = "L-B99A9384"
 _NEW_ACCOUNTS_MEMORY: Final = 3008
-"""Megabytes that a function may have in a new account. No call tells an account's own limit."""
+"""Megabytes that a function may have in a new account. No call returns an account's own limit."""
 _BOOTSTRAP_VERSION: Final = 6
-"""The least that aws-cdk-lib's `DefaultStackSynthesizer` accepts (its MIN_BOOTSTRAP_STACK_VERSION)."""
+"""The oldest version that aws-cdk-lib's `DefaultStackSynthesizer` accepts (MIN_BOOTSTRAP_STACK_VERSION)."""
 _DEFAULT_QUALIFIER: Final = "hnb659fds"
 _QUALIFIER_KEY: Final = "@aws-cdk/core:bootstrapQualifier"
 _TRAILS: Final = 5
@@ -39,10 +39,10 @@ _SNAPSHOT_DOLLARS: Final = 0.0000015046 * 730 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """What a team asks of its account, as far as the account may refuse it.
+    """The settings of a team that its AWS account might refuse.
 
     Attributes:
-        name: None where no team is named yet.
+        name: None if the command names no team and there is no teams.toml.
         account, region: where it is to be deployed; None for those of the credentials.
         settings: its table in `teams.toml`.
     """
@@ -53,7 +53,7 @@ class Team:
     settings: Mapping[str, Any] | None = None
 
     def get(self, setting: str) -> Any:
-        """Return a setting, None if the file leaves it out."""
+        """Return a setting; None if the file leaves it out."""
         return (self.settings or {}).get(setting)
 
     def __str__(self) -> str:
@@ -61,12 +61,12 @@ class Team:
 
 
 def check(sign_in: Callable[[], boto3.Session], folder: Path, team: str | None) -> Iterator[Finding]:
-    """Yield what is found in the account of the credentials.
+    """Yield the findings about the account of the credentials.
 
     Args:
-        sign_in: may fail, which stops only what talks to AWS.
+        sign_in: may fail; then only the checks that need no AWS call are made.
         folder: may hold `teams.toml`, `cdk.json` and `cdk.context.json`.
-        team: the only one to look at; None for all of `teams.toml`.
+        team: the only team to check; None for all of `teams.toml`.
     """
     teams: list[Team] = []
     yield from attempt("teams", partial(_read_teams, folder, team, teams))
@@ -102,7 +102,7 @@ def check(sign_in: Callable[[], boto3.Session], folder: Path, team: str | None) 
 
 
 def _read_teams(folder: Path, asked: str | None, teams: list[Team]) -> Iterator[Finding]:
-    """Read the teams as far as this command needs them; the CDK app is the judge of their settings."""
+    """Add the teams of teams.toml to `teams`. The CDK app validates their settings, this command does not."""
     path = folder / "teams.toml"
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -134,7 +134,7 @@ def _text(table: Mapping[str, Any], setting: str) -> str | None:
 
 
 def _python() -> Iterator[Finding]:
-    """Say whether the functions will have bytecode."""
+    """Say whether the functions will be deployed with bytecode."""
     name = f"python{names.LAMBDA_PYTHON}"
     missing = (
         "the functions are deployed without bytecode, and each cold start compiles: in a measurement the "
@@ -164,7 +164,7 @@ def _credentials(
 
 
 def _place(team: Team, account: str, region: str | None) -> Iterator[Finding]:
-    """Say whether a team is deployed where these credentials are."""
+    """Say whether a team belongs to the account and the region of the credentials."""
     if team.account is None:
         yield ok("account", f"{team} is deployed to the account of the credentials, {account}.")
     elif team.account == account:
@@ -202,7 +202,7 @@ class _At:
         return self.session.client(service, region_name=self.region, config=CLIENT_CONFIG)
 
     def bootstrap(self, folder: Path) -> Iterator[Finding]:
-        """Say whether CDK has what it needs."""
+        """Say whether the account and region are bootstrapped for CDK."""
         qualifier = _qualifier(folder)
         custom = (
             ""
@@ -248,7 +248,7 @@ class _At:
             yield ok("lambda.concurrency", f"{text}.")
 
     def memory(self) -> Iterator[Finding]:
-        """Say whether a team asks for more memory than every account has."""
+        """Say whether a team sets more memory than a new account allows."""
         for team in self.teams:
             asked = [size for size in _numbers(team.get("memory")).values() if size > _NEW_ACCOUNTS_MEMORY]
             if asked:
@@ -279,7 +279,7 @@ class _At:
                 )
 
     def throttling(self) -> Iterator[Finding]:
-        """Say whether a team asks for more requests than the account has."""
+        """Say whether a team's throttling exceeds the quota of the account."""
         quota = _numbers(self.client("apigateway").get_account().get("throttleSettings"))
         rate, burst = quota.get("rateLimit"), quota.get("burstLimit")
         if rate is None or burst is None:
@@ -329,7 +329,7 @@ class _At:
                 yield ok("token_trail", f"{self.region} has {len(every)} of {_TRAILS} trails: room for one.")
 
     def bucket(self, team: str) -> Iterator[Finding]:
-        """Say whether the bucket of a team can be created, or is its own."""
+        """Say whether a team's bucket name is free, or the bucket belongs to its stack."""
         name = names.bucket_name(team, self.account, self.region)
         try:
             self.client("s3").head_bucket(Bucket=name, ExpectedBucketOwner=self.account)
@@ -392,7 +392,7 @@ def _named_trail(cloudtrail: Any, trails: Mapping[str, str], name: str, team: Te
 
 
 def _numbers(table: object) -> dict[str, float]:
-    """Return the numbers of a table; everything else is for others to refuse."""
+    """Return the numbers of a table; other values are left out."""
     if not isinstance(table, dict):
         return {}
     return {
@@ -403,7 +403,7 @@ def _numbers(table: object) -> dict[str, float]:
 
 
 def _qualifier(folder: Path) -> str:
-    """Return the qualifier of the CDK bootstrap that a folder asks for. As in CDK, cdk.json wins."""
+    """Return the qualifier of the CDK bootstrap in a folder's settings. As in CDK, cdk.json wins."""
     for file, keys in (("cdk.json", ("context", _QUALIFIER_KEY)), ("cdk.context.json", (_QUALIFIER_KEY,))):
         try:
             value = json.loads((folder / file).read_text(encoding="utf-8"))

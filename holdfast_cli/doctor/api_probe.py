@@ -1,4 +1,4 @@
-"""Tries a deployed API as Terraform uses it: lock, write, read and release, on a reserved state."""
+"""Tests a deployed API with Terraform's requests: lock, write, read and release, on a reserved state."""
 
 import json
 import secrets
@@ -28,33 +28,33 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _LETTERS: Final = "ä € 𝄞 \u2028 <&> \\u003c"
-"""What a gateway or a proxy may alter in a body."""
+"""Characters that a gateway or a proxy may alter in a body."""
 _PADDING: Final = 20_000
 """Bytes that make the body worth compressing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What Terraform sends as user name and password, such as a token's ID and its secret."""
+    """The user name and password that Terraform sends, such as a token's ID and its secret."""
 
     username: str
     password: str = field(repr=False)
 
     @property
     def authorization(self) -> str:
-        """The header with them."""
+        """Return the Authorization header of the http backend."""
         return http.basic(self.username, self.password)
 
     @property
     def of_cloud(self) -> str:
-        """The header with them that clients of `cloud` send."""
+        """Return the Authorization header that clients of `cloud` send."""
         is_id_token = self.username == OIDC_USER
         return f"Bearer {self.password if is_id_token else bearer(self.username, self.password)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """The bucket of the probe's state, to remove it.
+    """The bucket of the probe's state, from which the state is removed.
 
     With `keeps_everything` it puts every object under retention, so that nothing can be removed.
     """
@@ -66,15 +66,15 @@ class Bucket:
 
 
 def check(stack: Stack, credentials: Credentials | None, bucket: Bucket) -> Iterator[Finding]:
-    """Try the API of a stack, and remove everything that it wrote.
+    """Test the API of a stack, and remove everything that the requests stored.
 
-    The credentials are of a writer or a maintainer of the reserved names; None tries only what needs none.
+    The credentials need write access to the reserved names; None makes only the checks without credentials.
     """
     state = names.parse(f"{names.RESERVED}/{secrets.token_hex(16)}")
     probe = _Probe(stack, credentials, state)
     is_holdfast = yield from probe.without_credentials()
     if not is_holdfast:
-        return  # credentials are for Holdfast alone
+        return  # credentials are sent to Holdfast alone
     if credentials is None:
         yield note(
             "api.credentials",
@@ -101,7 +101,7 @@ def check(stack: Stack, credentials: Credentials | None, bucket: Bucket) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class _Reply(Response):
-    """A response, and the verb and the path that it is for."""
+    """A response, with the verb and the path of its request."""
 
     request: str = ""
 
@@ -120,7 +120,7 @@ class _Probe:
             f"'{names.RESERVED}/*' --expires 1h`, and export its ID as TF_HTTP_USERNAME and its secret as "
             "TF_HTTP_PASSWORD."
         )
-        """What to do without credentials that may lock and write the probe's state."""
+        """What to do if the credentials may not lock and write the probe's state."""
         self._look = (
             f"Look in the log group {function_log_group(stack.team, 'backend')}, and at what is between this "
             f"machine and {self._address}."
@@ -129,7 +129,7 @@ class _Probe:
     # --- what needs no credentials -------------------------------------------------------------------
 
     def without_credentials(self) -> Generator[Finding, None, bool]:
-        """Yield what is found, and return whether it is Holdfast that responds."""
+        """Yield the findings that need no credentials, and return whether the API is Holdfast's."""
         sent = time.time()
         health = self._send("GET", "/health", authorization=None)
         received = time.time()
@@ -164,7 +164,7 @@ class _Probe:
     # --- what changes nothing ------------------------------------------------------------------------
 
     def reading(self) -> Generator[Finding, None, bool]:
-        """Yield what is found, and return whether something may be written."""
+        """Yield the findings of requests that change nothing, and return whether the state may be written."""
         assert self._credentials is not None  # noqa: S101 the caller has looked
         wrong = Credentials(self._credentials.username, new_secret())
         yield self._expect(
@@ -193,7 +193,7 @@ class _Probe:
             "GET",
             f"/stats/{self._state}",
         )
-        # Functions that do not know the reserved names would keep the probe's versions for good.
+        # Older functions do not know the reserved names: they would keep the probe's versions for good.
         reserved = self._send("GET", f"/states/{names.RESERVED}/not-a-probe")
         if reserved.status == 400:
             yield ok("api.reserved_name", "The deployed code keeps the doctor's names apart.")
@@ -207,7 +207,7 @@ class _Probe:
         return False
 
     def _cloud(self) -> Finding:
-        """Return whether the API answers a client of `cloud`, with the same credentials as it sends them."""
+        """Return whether the API accepts the credentials in the form that clients of `cloud` send."""
         assert self._credentials is not None  # noqa: S101 the caller has looked
         ping = self._send("GET", "/api/v2/ping", authorization=self._credentials.of_cloud)
         if ping.status in (200, 204) and ping.headers.get("tfp-api-version"):
@@ -251,7 +251,7 @@ class _Probe:
             headers={"Content-MD5": content_md5(b"another body")},
         )
         if damaged.status == 200:
-            # AWS says that API Gateway may rename the header, and nothing relies on it.
+            # AWS documents that API Gateway may rename the header, and nothing relies on it.
             yield note(
                 "api.content_md5",
                 "A write whose Content-MD5 does not match its body was accepted: the header does not arrive, "
@@ -328,7 +328,7 @@ class _Probe:
         if arrives:
             released = self._send("DELETE", self._locks, other)
             yield self._judge("api.release_delete", released, 200, "DELETE /locks releases a lock, too.")
-        # Last, because one that is lost on its way takes its time and may leave the lock held.
+        # Last, because a request that is lost takes long to time out and may leave the lock held.
         verbs = (("LOCK", self._locks), ("UNLOCK", self._unlocks))
         passed = [verb for verb, path in verbs if self._passes(verb, path, other)]
         yield note(
@@ -349,7 +349,7 @@ class _Probe:
         return f"{self._states}?ID={json.loads(lock)['ID']}"
 
     def _document(self, serial: int) -> bytes:
-        # A probe may track nothing: the letters have no other place, and the rest is white space.
+        # A probe must have no resources: the letters are in the version, and white space is the padding.
         document = {
             "version": 4,
             "terraform_version": f"1.0.0 {_LETTERS}",
@@ -372,7 +372,7 @@ class _Probe:
     ) -> _Reply:
         """Send a request as Terraform does, to a path below the API's address.
 
-        Other headers take the place of Terraform's. `authorization` is of another caller; None sends none.
+        `headers` override Terraform's. `authorization` replaces that of the credentials; None sends none.
         """
         if authorization == "" and self._credentials:
             authorization = self._credentials.authorization
@@ -414,5 +414,5 @@ def _lock_info() -> bytes:
 
 
 def content_md5(body: bytes) -> str:
-    """Return the header that Terraform sends with a body."""
+    """Return the Content-MD5 header that Terraform sends with a body."""
     return b64encode(md5(body, usedforsecurity=False).digest()).decode()
