@@ -1,4 +1,4 @@
-"""Settings that people write in TOML, each declared once: how it is checked, and what is said about it."""
+"""Settings in TOML. Each is declared once, with its check and its documentation."""
 
 import dataclasses
 import difflib
@@ -11,29 +11,29 @@ from typing import Any, Protocol, TypeVar
 
 _Table = TypeVar("_Table")
 
-# A value stands in a message of one line.
+# Characters of a value in a message, which has one line.
 _LONGEST_SHOWN = 80
 
 
 class SettingError(ValueError):
-    """A setting is wrong. The message names it and says what to write instead."""
+    """A setting is not valid. The message names it and says what to write instead."""
 
 
 class Kind(Protocol):
-    """What a setting takes.
+    """The values that a setting accepts.
 
     Attributes:
-        written: the same for people, as in `"kms" or "s3"`.
+        written: the values in words, as in `"kms" or "s3"`.
     """
 
     @property
     def written(self) -> str: ...
 
     def read(self, name: str, value: object) -> Any:
-        """Return the value as the program uses it.
+        """Return the value in the form that the program uses.
 
         Args:
-            name: of the setting, with the tables that it stands in: `retention.days`.
+            name: the setting's name with its tables, such as `retention.days`.
             value: as TOML has it.
 
         Raises:
@@ -43,13 +43,13 @@ class Kind(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is said about a setting.
+    """The declaration of a setting.
 
     Attributes:
-        kind: what it takes.
+        kind: the values that it accepts.
         sentence: what it is for.
-        deployed: what can be done with it once the team is deployed.
-        default: what holds without it, where its value does not say so.
+        deployed: what can be done with it after the team is deployed.
+        default: what applies without it, if its default value does not say so.
     """
 
     kind: Kind
@@ -64,8 +64,8 @@ def setting(
     """Declare a field of a dataclass that is a table of settings; see `Setting`.
 
     Args:
-        unset: what holds without it, where the default value does not say so.
-        default: `default` or `default_factory`, as for any field; neither where it must be given.
+        unset: what applies without it, if the default value does not say so.
+        default: `default` or `default_factory`, as for any field; neither if the setting is required.
     """
     return dataclasses.field(metadata={"setting": Setting(kind, sentence, deployed, unset)}, **default)
 
@@ -85,15 +85,15 @@ def read_settings(
     name: str = "",
     more: Mapping[str, object] = MappingProxyType({}),
 ) -> _Table:
-    """Check every value, and that no setting is unknown or missing.
+    """Return a table from its values, after checking each, and that none is unknown or missing.
 
     Args:
         table: a dataclass whose fields are declared with `setting`.
-        name: of the table, empty for the outermost one.
+        name: the table's name, empty for the outermost table.
         more: fields that are not settings.
 
     Raises:
-        SettingError: with the first that is wrong.
+        SettingError: about the first fault.
     """
     known = settings_of(table)
     read = {}
@@ -108,7 +108,7 @@ def read_settings(
 
 
 def as_toml(value: object) -> str:
-    """Return a value as TOML writes it."""
+    """Return a value in TOML."""
     match value:
         case str():
             return json.dumps(value, ensure_ascii=False)
@@ -120,7 +120,7 @@ def as_toml(value: object) -> str:
         case list():
             return f"[{', '.join(map(as_toml, value))}]"
         case int() if value.bit_length() > _LONGEST_SHOWN * 8:
-            return hex(value)  # Python writes no decimal number of any length
+            return hex(value)  # Python limits the length of a decimal number
     return str(value)
 
 
@@ -129,12 +129,12 @@ def as_toml(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One value, taken as it is.
+    """A kind of single values, which are returned unchanged.
 
     Attributes:
-        written: what it can be.
-        accepts: whether a value is one.
-        words: those that a value can be a near miss of.
+        written: the values in words.
+        accepts: returns whether a value is allowed.
+        words: returns the words to suggest for a similar one.
     """
 
     written: str
@@ -167,52 +167,52 @@ def _without_quotes(value: str) -> list[object]:
 
 
 def flag() -> Scalar:
-    """`true` or `false`."""
+    """Return the kind of `true` or `false`."""
     return Scalar("true or false", lambda value: isinstance(value, bool))
 
 
 def flag_or(kind: Scalar) -> Scalar:
-    """`true`, `false` or a value of another kind."""
+    """Return the kind of `true`, `false` or a value of another kind."""
     return Scalar(
         f"true, false or {kind.written}", lambda value: isinstance(value, bool) or kind.accepts(value)
     )
 
 
 def whole_number(low: int, high: int) -> Scalar:
-    """Make the kind of a whole number within bounds, which are allowed too."""
+    """Return the kind of a whole number from `low` to `high`, both included."""
     return Scalar(
         f"a whole number from {low} to {high}", lambda value: type(value) is int and low <= value <= high
     )
 
 
 def one_of(numbers: Collection[int]) -> Scalar:
-    """One of some numbers."""
+    """Return the kind of some numbers."""
     *others, last = map(str, numbers)
     return Scalar(f"{', '.join(others)} or {last}", lambda value: type(value) is int and value in numbers)
 
 
 def word(*words: str) -> Scalar:
-    """One of some words."""
+    """Return the kind of some words."""
     return Scalar(" or ".join(map(as_toml, words)), lambda value: value in words, lambda: words)
 
 
 def word_of(written: str, words: Callable[[], Collection[str]]) -> Scalar:
-    """One of many words, which are looked up only when they are needed."""
+    """Return the kind of many words. `words` returns them, and is called only when they are needed."""
     return Scalar(written, lambda value: isinstance(value, str) and value in words(), words)
 
 
 def text(written: str, accepts: Callable[[str], object]) -> Scalar:
-    """Make the kind of a text that follows a rule."""
+    """Return the kind of a text that follows a rule."""
     return Scalar(written, lambda value: isinstance(value, str) and bool(accepts(value)))
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of settings.
+    """A kind: a table of settings.
 
     Attributes:
-        members: the dataclass that declares them.
-        example: such a table.
+        members: the dataclass that declares its settings.
+        example: an example of the table.
     """
 
     members: type
@@ -220,7 +220,7 @@ class Table:
 
     @property
     def written(self) -> str:
-        """What to write."""
+        """Return what to write."""
         return f"a table, as in {self.example}"
 
     def read(self, name: str, value: object) -> Any:
@@ -232,13 +232,13 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class NamedTexts:
-    """A table whose names are chosen freely.
+    """A kind: a table whose names are chosen freely.
 
     Attributes:
-        example: such a table.
-        names: what a name can be.
-        values: what a value can be.
-        most: how many there can be.
+        example: an example of the table.
+        names: the kind of its names.
+        values: the kind of its values.
+        most: the largest number of entries.
     """
 
     example: str
@@ -248,11 +248,11 @@ class NamedTexts:
 
     @property
     def written(self) -> str:
-        """What to write."""
+        """Return what to write."""
         return f"a table of at most {self.most}, as in {self.example}"
 
     def read(self, name: str, value: object) -> Any:
-        """See `Kind`. Names that differ in upper and lower case alone are the same."""
+        """See `Kind`. Names that differ only in upper and lower case are duplicates."""
         if not isinstance(value, dict):
             raise _not_allowed(name, value, self.written)
         if len(value) > self.most:
@@ -282,7 +282,7 @@ def _not_allowed(name: str, value: object, instead: str) -> SettingError:
 
 
 def _instead_of(table: type, name: str, key: str) -> str:
-    """Suggest what an unknown setting was meant to be: one of its table, one of a table in it, or nothing."""
+    """Suggest a setting for an unknown name: of this table, or of a table in it; else list all settings."""
     known = settings_of(table)
     inside = [
         outer

@@ -1,4 +1,4 @@
-"""The stack of one team. Nothing in it is shared with another team's."""
+"""The stack of one team. It shares nothing with another team's stack."""
 
 import json
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ class TeamStack(Stack):
 def team_stacks(
     scope: Construct, teams: Sequence[TeamConfig], target: Target, bundles: Bundles
 ) -> list[TeamStack]:
-    """Make the stack of each team, and the stack of each trail that teams share.
+    """Create the stack of each team, and the stack of each trail that teams share.
 
     Returns:
         The teams' stacks. Each depends on the trail that it needs, so that its deployment deploys that too.
@@ -71,9 +71,9 @@ def team_stacks(
 
 
 def what_stays_for_ever(team: TeamConfig) -> str | None:
-    """Return what piles up in a team's bucket with these settings, and what to write; None if nothing does.
+    """Return a warning about versions that accumulate with these settings, and what to write; else None.
 
-    Delete markers carry no tags, so that only `history` reaches those with versions above or beneath.
+    Delete markers have no tags, so only `history` removes those with versions above or beneath.
     """
     if team.history is not None:
         return None

@@ -1,4 +1,4 @@
-"""`python -m local_aws`: what `make up`, `down`, `clean`, `demo` and `issuer` do, and ID tokens to try."""
+"""`python -m local_aws`: the commands of `make up`, `down`, `clean`, `demo`, `issuer`, and test ID tokens."""
 
 import argparse
 import os
