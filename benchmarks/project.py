@@ -1,4 +1,4 @@
-"""A Terraform configuration that is planned and applied, through Holdfast or Terraform's own `s3` backend."""
+"""A Terraform configuration to plan and apply, through Holdfast or Terraform's own `s3` backend."""
 
 import time
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ def one_of_each_version() -> list[Terraform]:
 
 
 def projects(run: Run, section: str, terraform: Terraform, endpoint: str) -> tuple["Project", "Project"]:
-    """Set one configuration up with Holdfast and with Terraform's own `s3` backend, AWS at the endpoint."""
+    """Return one configuration set up with Holdfast and with the `s3` backend; `endpoint` is AWS for both."""
     name = names.parse(f"benchmark/{section}/{terraform.name}")
     ours = to_hcl(endpoint + urlsplit(run.stack.address).path, name, read_only=False)
     theirs = _S3.format(bucket=run.stack.bucket, name=name, endpoint=endpoint)
@@ -51,9 +51,9 @@ class Project:
     """A configuration in a folder of its own, initialized and applied once.
 
     Args:
-        name: of the folder, unique for this Terraform.
+        name: the folder's name, unique for this Terraform.
         backend: a configuration of a backend.
-        variables: of the environment, beside those of the stack.
+        variables: environment variables, added to the stack's.
     """
 
     def __init__(
@@ -69,11 +69,11 @@ class Project:
         self.run("apply")
 
     def run(self, command: str, token: Mapping[str, str] = {}) -> float:
-        """Plan without a change, apply one, or run another command; return its milliseconds.
+        """Run a command, and return its milliseconds. A plan finds no change, an apply makes one.
 
         Args:
             command: `init`, `plan`, `apply` or `output`.
-            token: variables with another one.
+            token: variables with another token.
         """
         self._applied += command == "apply"
         arguments = {

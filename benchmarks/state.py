@@ -1,14 +1,14 @@
-"""A state document as Terraform writes it, of any size."""
+"""A state document in Terraform's format, of any size."""
 
 import json
 import random
 
 
 def state(serial: int, size: int) -> bytes:
-    """Return a state document with as many resources as make it about so large.
+    """Return a state document with so many resources that it has about the size.
 
-    Identifiers and addresses are random but the same for the same serial, so that it compresses as a state
-    does and no better.
+    Identifiers and addresses are random, but equal for equal serials, so that it compresses like a real
+    state.
 
     Args:
         size: bytes.
@@ -18,7 +18,7 @@ def state(serial: int, size: int) -> bytes:
     length = 0
     while length < size:
         resources.append(_resource(drawn, len(resources)))
-        # What indentation adds is the same for each.
+        # Indentation adds the same to each resource.
         length += len(json.dumps({"resources": [resources[-1]]}, indent=2)) - 20
     document = {
         "version": 4,

@@ -33,7 +33,7 @@ class SiteError(Exception):
 
 
 def mermaid() -> Path:
-    """Return the path of the diagrams' library, fetched from the package registry the first time."""
+    """Return the path of the diagrams' library, which is downloaded from the package registry once."""
     pin = json.loads(MERMAID.read_text(encoding="utf-8"))
     path = BUILD / f"mermaid-{pin['version']}.min.js"
     if not path.is_file():
@@ -58,7 +58,7 @@ def pages(root: Path) -> list[Path]:
 
 
 def stage(root: Path, folder: Path) -> None:
-    """Copy the documents, and each file that a link of them leads to, so that every link stays as it is."""
+    """Copy the documents and the files that they link to, so that every link works unchanged."""
     for page in pages(root):
         targets = (page.parent / link for link in _LINK.findall(page.read_text(encoding="utf-8")))
         for path in {page, *(Path(os.path.normpath(target)) for target in targets)}:
@@ -85,7 +85,7 @@ def _table(name: str, value: str) -> str:
 
 
 def fetched(site: Path) -> Iterator[str]:
-    """Yield each tag of a page that makes a browser ask another host."""
+    """Yield each tag of a page that makes a browser fetch from another host."""
     for page in sorted(site.rglob("*.html")):
         for tag in _FETCHED.findall(page.read_text(encoding="utf-8")):
             if not any(f'rel="{relation}"' in tag for relation in _NAVIGATION):
@@ -123,7 +123,7 @@ def build(root: Path, folder: Path) -> Path:
 
 
 def main() -> int:
-    """Build the site in `.build/site`, and print where it begins."""
+    """Build the site in `.build/site`, and print the path of its first page."""
     BUILD.mkdir(exist_ok=True)
     try:
         site = build(ROOT, BUILD)
