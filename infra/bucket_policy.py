@@ -88,7 +88,7 @@ def _deny_other_encryption(bucket: s3.IBucket, key: kms.IKey | None) -> list[iam
             objects,
             {"Null": {f"{_ENCRYPTION}-customer-algorithm": "false"}},
         ),
-        # It encrypts an object again, in place: with another account's key a version is lost with that key.
+        # It encrypts an object again, in place: with another key a version is lost when that key is.
         _deny("RefuseToChangeEncryption", "s3:UpdateObjectEncryption", objects),
     ]
     if key:

@@ -220,7 +220,7 @@ class Table:
 
     @property
     def written(self) -> str:
-        """Return what to write."""
+        """Return the form of the table, with the example."""
         return f"a table, as in {self.example}"
 
     def read(self, name: str, value: object) -> Any:
@@ -248,7 +248,7 @@ class NamedTexts:
 
     @property
     def written(self) -> str:
-        """Return what to write."""
+        """Return the form of the table, with the example."""
         return f"a table of at most {self.most}, as in {self.example}"
 
     def read(self, name: str, value: object) -> Any:

@@ -120,7 +120,7 @@ class _Setting:
     Attributes:
         name: the property's name in CloudFormation.
         api: the name of the S3 API's operation without `put_`; `parameter` is its parameter.
-        delete: the operation that removes it, if a bucket can be without.
+        delete: the operation that removes it, if it is optional.
     """
 
     name: str

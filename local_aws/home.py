@@ -145,7 +145,7 @@ class Home:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Make the folder, and lock out every other command meanwhile. `LocalAwsError` if it is not ours."""
+        """Create the folder, and lock it against other commands. `LocalAwsError` if it has other files."""
         file = self._lock()
         try:
             yield

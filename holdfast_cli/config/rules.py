@@ -151,7 +151,7 @@ def beginning(value: str) -> Beginning:
 
 
 def reason(value: str) -> str:
-    """Check a reason, and return it. Everybody who meets the change is shown it."""
+    """Check a reason, and return it. Other users see it with the change."""
     _refuse_secret(value)
     try:
         return operator.check_reason(value)

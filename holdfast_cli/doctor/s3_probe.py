@@ -47,7 +47,7 @@ class Reply:
     """S3's response to one request whose condition it evaluated.
 
     `etag` is empty without an object, `version_id` if S3 sent none. `metadata` is as S3 returns it. `code` is
-    an error's.
+    the error code, if it is an error.
     """
 
     status: int
