@@ -11,29 +11,29 @@ from typing import Any, Protocol, TypeVar
 
 _Table = TypeVar("_Table")
 
-# Characters of a value in a message, which has one line.
+# A value stands in a message of one line.
 _LONGEST_SHOWN = 80
 
 
 class SettingError(ValueError):
-    """A setting is not valid. The message names it and says what to write instead."""
+    """A setting is wrong. The message names it and says what to write instead."""
 
 
 class Kind(Protocol):
-    """The values that a setting accepts.
+    """What a setting takes.
 
     Attributes:
-        written: the values in words, as in `"kms" or "s3"`.
+        written: the same for people, as in `"kms" or "s3"`.
     """
 
     @property
     def written(self) -> str: ...
 
     def read(self, name: str, value: object) -> Any:
-        """Return the value in the form that the program uses.
+        """Return the value as the program uses it.
 
         Args:
-            name: the setting's name with its tables, such as `retention.days`.
+            name: of the setting, with the tables that it stands in: `retention.days`.
             value: as TOML has it.
 
         Raises:
@@ -43,13 +43,13 @@ class Kind(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The declaration of a setting.
+    """What is said about a setting.
 
     Attributes:
-        kind: the values that it accepts.
+        kind: what it takes.
         sentence: what it is for.
-        deployed: what can be done with it after the team is deployed.
-        default: what applies without it, if its default value does not say so.
+        deployed: what can be done with it once the team is deployed.
+        default: what holds without it, where its value does not say so.
     """
 
     kind: Kind
@@ -64,8 +64,8 @@ def setting(
     """Declare a field of a dataclass that is a table of settings; see `Setting`.
 
     Args:
-        unset: what applies without it, if the default value does not say so.
-        default: `default` or `default_factory`, as for any field; neither if the setting is required.
+        unset: what holds without it, where the default value does not say so.
+        default: `default` or `default_factory`, as for any field; neither where it must be given.
     """
     return dataclasses.field(metadata={"setting": Setting(kind, sentence, deployed, unset)}, **default)
 

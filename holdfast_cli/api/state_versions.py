@@ -35,7 +35,7 @@ def exact_id(api: Api, name: object, reference: Reference | None) -> tuple[str |
     """Resolve an optional reference as `resolve` does, and print on standard error what it means.
 
     Returns:
-        The version's ID, None without a reference; and the current version's ID, None if it was not asked for.
+        The version's ID, None without a reference; and the current version's ID, None if it is not known.
     """
     if reference is None or reference.is_id:
         return (reference.sent if reference else None), None

@@ -31,7 +31,7 @@ _TAGS = re.compile(r"[A-Za-z0-9_:-]+(,[A-Za-z0-9_:-]+)*", re.ASCII)
 HOLDS_NONE: Final = (
     "has the form of a secret, and no setting holds one: remove it, and rotate it if others may have read it"
 )
-"""The end of the message about such a value. The value is never shown."""
+"""The end of the message about a value that looks like a secret. The value is never shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`holdfast doctor --account` before a deployment: compares the AWS account with what the teams need.
+"""`holdfast doctor --account` before a deployment: the AWS account, and what the teams ask of it.
 
 No call to AWS changes anything. docs/operate/doctor.md lists the permissions that the calls need.
 """

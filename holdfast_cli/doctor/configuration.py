@@ -1,4 +1,4 @@
-"""`holdfast doctor STATE`: checks the configuration in the current folder, and its access to the state."""
+"""`holdfast doctor STATE`: the configuration in the current folder, and what its credentials may do."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""`holdfast doctor` after a deployment: checks a team's stack, its bucket, its roles and its API."""
+"""`holdfast doctor` after a deployment: the stack of a team, its bucket, its roles and its API."""
 
 import os
 import time
