@@ -1,14 +1,14 @@
-"""Makes state documents of any size, in the form that Terraform writes."""
+"""A state document in Terraform's format, of any size."""
 
 import json
 import random
 
 
 def state(serial: int, size: int) -> bytes:
-    """Return a state document of about the given size.
+    """Return a state document with so many resources that it has about the size.
 
-    Identifiers and addresses are random, so that the document compresses like a real state. The same serial
-    gives the same document.
+    Identifiers and addresses are random, but equal for equal serials, so that it compresses like a real
+    state.
 
     Args:
         serial: the document's serial.
@@ -19,7 +19,7 @@ def state(serial: int, size: int) -> bytes:
     length = 0
     while length < size:
         resources.append(_resource(drawn, len(resources)))
-        # The indentation adds about the same to each resource.
+        # Indentation adds the same to each resource.
         length += len(json.dumps({"resources": [resources[-1]]}, indent=2)) - 20
     document = {
         "version": 4,

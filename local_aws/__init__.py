@@ -1,11 +1,11 @@
-"""The AWS on this machine: what `make up` and the tests start, deploy to and stop again.
+"""The local AWS: what `make up` and the tests start, deploy to and stop on this machine.
 
-What is the same everywhere is said here alone:
+In all modules of this package:
 
-- `LocalAwsError` says in one line what could not be done, for people; after a failed command, with the end of
+- `LocalAwsError` says in one line for people what could not be done; after a failed command, with the end of
   its output.
-- `aws` is a local AWS that runs, `home` the folder `.local/`, or another one to work beside it.
-- `port` is one of 127.0.0.1, 0 any free one. Where it is taken, `serving` raises `OSError`.
+- `aws` is a running local AWS, `home` the folder `.local/`, or another folder for a second local AWS.
+- `port` is a port of 127.0.0.1; 0 is any free port. If it is in use, `serving` raises `OSError`.
 - `template` is the synthesized template. `environment` are the variables of a process.
 - Addresses are base URLs, without a slash at the end. Commands return their exit code.
 

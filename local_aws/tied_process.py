@@ -1,7 +1,7 @@
-"""Runs a command, and everything that it starts, no longer than the process that started this one.
+"""Runs a command, and kills it with everything that it started when this process's parent ends.
 
-It is the leader of a process group of its own and kills that group once its standard input ends, which
-it does however the other end of that pipe goes away. Arguments: the command.
+It leads a process group of its own and kills that group when its standard input ends, which happens however
+the other end of that pipe goes away. Arguments: the command.
 """
 
 import os

@@ -22,7 +22,7 @@ SCRIPTS: Final = {"mermaid": "dist/mermaid.min.js", "iframe-worker": "shim/index
 `publish/<name>.json` has version and hash, as `npm view` prints them; `make upgrade` writes it.
 """
 _SHIM: Final = "https://unpkg.com/iframe-worker/shim"
-"""What the theme would fetch, for a search that works without a server."""
+"""The address that the theme would fetch, for a search that works without a server."""
 
 _LINK: Final = re.compile(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)")
 _LISTED: Final = re.compile(r"\[([^\]]+)\]\(([^)#]+\.md)\)")
@@ -38,7 +38,7 @@ class SiteError(Exception):
 
 
 def script(name: str) -> Path:
-    """Return the path of a script for pages, fetched from the package registry the first time."""
+    """Return the path of a script for pages, which is downloaded from the package registry once."""
     pin = json.loads((ROOT / "publish" / f"{name}.json").read_text(encoding="utf-8"))
     path = BUILD / f"{name}-{pin['version']}.js"
     if not path.is_file():
@@ -61,7 +61,7 @@ def pages(root: Path) -> list[Path]:
 
 
 def stage(root: Path, folder: Path) -> None:
-    """Copy the documents and the files that they link to, so that relative links stay valid."""
+    """Copy the documents and the files that they link to, so that every link works unchanged."""
     for page in pages(root):
         targets = (page.parent / link for link in _LINK.findall(page.read_text(encoding="utf-8")))
         for path in {page, *(Path(os.path.normpath(target)) for target in targets)}:
