@@ -146,14 +146,14 @@ BODIES: Final[Mapping[str, object]] = {
         "data": {"type": "state-versions", "attributes": {"serial": 9, "md5": _MD5}}
     },
 }
-"""What is sent with a request that has a body; it must be nothing that is refused by itself."""
+"""The bodies of requests that have one. Each is valid: only the caller's role can be why it is refused."""
 
 LISTS: Final = (
     f"{MANAGEMENT}states",
     f"{MANAGEMENT}locks",
     f"{CLOUD}organizations/{{organization}}/workspaces",
 )
-"""Routes that show which states there are; of these each caller must see its own."""
+"""Routes that list states. Each caller must see exactly the states in its scope."""
 
 SCOPE: Final = "roles/inside/*"
 INSIDE: Final = "roles/inside/calls"
@@ -234,7 +234,7 @@ def unlisted(routes: Iterable[Route[Any]]) -> set[str]:
 def prepare(s3: "S3Client", bucket: str) -> dict[str, Mapping[str, str]]:
     """Put the states of the table into a bucket, each locked and with a deleted one beside it.
 
-    Return what stands for the placeholders, by the name of the state.
+    Return the values of the placeholders, by the name of the state.
     """
     return {state: _prepare(s3, bucket, state) for state in (INSIDE, *OUTSIDE)}
 
@@ -302,7 +302,7 @@ def faults(
 
 
 def request(call: Call, values: Mapping[str, str]) -> tuple[str, str, bytes | None]:
-    """Return verb, address and body, with what stands for the placeholders."""
+    """Return verb, address and body, with the placeholders filled in."""
     body = BODIES.get(f"{call.method} {call.address}")
     return (
         call.method,

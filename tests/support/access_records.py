@@ -88,14 +88,17 @@ def _of_a_test(role: Role, scope: Sequence[str]) -> dict[str, Any]:
 def with_header(
     team: Team, authorization: str, path: str = "/states/access/none", method: str = "GET", **more: Any
 ) -> Response:
-    """Send a request with this `Authorization`; a state that does not exist is 204 to whoever may read it."""
+    """Send a request with this `Authorization`.
+
+    The default state does not exist: a caller who may read it gets 204.
+    """
     return Client(team.gateway.address, team.tls, None).request(
         method, path, headers={"Authorization": authorization, **more.pop("headers", {})}, **more
     )
 
 
 def basic(user: str | bytes, password: str | bytes) -> str:
-    """Return the header of HTTP Basic, whatever user and password are."""
+    """Return the header of HTTP Basic, also for a user and a password that are not valid."""
     pair = b":".join(each.encode() if isinstance(each, str) else each for each in (user, password))
     return f"Basic {base64.b64encode(pair).decode()}"
 

@@ -1,4 +1,4 @@
-"""An HTTP server on this machine that stands in for the team's API, and records its requests."""
+"""An HTTP server on this machine that replaces the team's API and records the requests."""
 
 import json
 import ssl

@@ -1,8 +1,8 @@
-"""What AWS's HTTP API and Lambda impose on a request and the local AWS does not, as a reverse proxy.
+"""A reverse proxy with the limits of AWS's HTTP API and Lambda that the local AWS does not have.
 
-The numbers are the quotas of https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html
-and https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html. Where AWS's documents leave a
-choice, this takes the harsher one: it lets through as much as AWS might, and returns as little.
+Its numbers are quotas of https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html
+and https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html. Where AWS's documents allow two
+readings, the proxy follows the harsher one: it passes on as much as AWS might, and returns as little.
 """
 
 import base64
@@ -24,7 +24,7 @@ METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST",
 MAX_PAYLOAD: Final = 10_000_000
 """Bytes of a request's body ("10 MB")."""
 MAX_INVOCATION: Final = 6_291_456
-"""Bytes of a function's event, and of its answer, as JSON."""
+"""Bytes of a function's event, and of its response, as JSON."""
 MAX_HEAD: Final = 10_240
 """Bytes of request line and headers."""
 INTEGRATION_TIMEOUT: Final = 30.0
@@ -317,11 +317,11 @@ class _Server(ThreadingHTTPServer):
         if cert:
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
             context.load_cert_chain(*cert)
-            # The handshake belongs to the connection's own thread, not to the one that accepts.
+            # The connection's own thread does the handshake, not the thread that accepts.
             self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that is gone is no news: some are killed on purpose."""
+        """Print nothing when a client is gone: tests kill some on purpose."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -431,7 +431,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What the base class refuses by itself: verbs that are none of the seven, malformed requests."""
+        """Answer as AWS does when the base class refuses a malformed request or an unknown verb."""
         del message, explain
         if code == 431:
             self._refuse(431, "Request Header Fields Too Large")

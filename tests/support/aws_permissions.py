@@ -35,10 +35,10 @@ class UnknownCallError(Exception):
 class Call:
     """A request that a function made, or that Lambda made with its role.
 
-    `operation` is as AWS names it. `bucket` is empty for a call to another service than S3. `query` has the
-    names of its query parameters. `headers` has the names that begin with `if-` or `x-amz-`; values only of
-    those that a bucket policy compares, and of the one that names an operation. `time` is in seconds since
-    1970.
+    `operation` is AWS's name. `bucket` is empty for a call to a service other than S3. `query` has the names
+    of the query parameters. `headers` has the headers whose names begin with `if-` or `x-amz-`. It has the
+    value only of the header that names an operation and of headers that a bucket policy compares. `time` is
+    in seconds since 1970.
     """
 
     operation: str
@@ -72,16 +72,16 @@ def _listing(line: Mapping[str, Any]) -> str:
 
 
 WRITES_LOG: Final = Call("Lambda writes the log")
-"""What Lambda does with the role of a function that ran; it is not the function's own request."""
+"""A call that Lambda makes with the function's role after a run. The function itself does not send it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What a function works on.
+    """The resources that a function works on.
 
-    `bucket` is the team's, `staging_bucket` its other one. `key_arn` is of the KMS key that encrypts the
-    bucket, None where S3 manages the keys. `log_group_arn` is of the function's own log and `audit_group_arn`
-    of the team's audit trail, both with `:*` at the end.
+    `bucket` holds the team's states, `staging_bucket` its uploads. `key_arn` names the KMS key that encrypts
+    the bucket; it is None if S3 manages the keys. `log_group_arn` names the function's own log group, and
+    `audit_group_arn` the team's audit trail. Both end in `:*`.
     """
 
     bucket: str
@@ -108,7 +108,7 @@ LOGS_PERMISSIONS: Final = (
 
 
 class On(Enum):
-    """What a permission is for."""
+    """The kind of resource that a permission applies to."""
 
     OBJECT = "object"
     BUCKET = "the bucket"
@@ -138,7 +138,7 @@ class Row:
     encrypted: bool = False
 
     def covers(self, call: Call, reach: Reach) -> bool:
-        """Whether AWS demands this for the call."""
+        """Return whether AWS demands this permission for the call."""
         return (
             self.operation == call.operation
             and (not self.header or self.header in call.headers)
@@ -259,7 +259,7 @@ class Demand:
 
 
 def demands(call: Call, reach: Reach, principal: str) -> list[Demand]:
-    """What AWS demands for a call; `principal` is the ARN of the function's role.
+    """Return the permissions that AWS demands for a call. `principal` is the ARN of the function's role.
 
     UnknownCallError: the table does not cover the call with all its parameters.
     """
@@ -344,7 +344,7 @@ def distinct(found: Iterable[Demand]) -> list[Demand]:
 
 
 def missing(needed: Iterable[Demand], statements: Sequence[Statement]) -> list[str]:
-    """What a role lacks: a sentence for each demand that its policy and the bucket's do not allow."""
+    """Return a sentence for each demand that the role's policy and the bucket's policy do not allow."""
     return sorted(
         {
             f"{demand.row.action} on {demand.pattern} is demanded for {demand.row.call} and not allowed"
@@ -355,9 +355,9 @@ def missing(needed: Iterable[Demand], statements: Sequence[Statement]) -> list[s
 
 
 def superfluous(needed: Iterable[Demand], statements: Sequence[Statement]) -> list[str]:
-    """What a role could lose: a sentence for each action and resource of its policy that no call demands.
+    """Return a sentence for each action and resource of a role's policy that no call demands.
 
-    An action or a resource that is wider than what the calls demand is superfluous as a whole.
+    An action or a resource that is wider than the calls demand is superfluous as a whole.
     """
     demanded = {(demand.row.action, demand.pattern) for demand in needed}
     return sorted(
@@ -368,7 +368,7 @@ def superfluous(needed: Iterable[Demand], statements: Sequence[Statement]) -> li
 
 
 def allowed(statements: Sequence[Statement]) -> Iterator[tuple[str, str]]:
-    """Each action with each resource pattern that the statements allow.
+    """Yield each action with each resource pattern that the statements allow.
 
     ValueError: a statement allows by exclusion, which is never least privilege.
     """
@@ -383,7 +383,7 @@ def allowed(statements: Sequence[Statement]) -> Iterator[tuple[str, str]]:
 
 
 def without(statements: Sequence[Statement], action: str, resource: str) -> list[dict[str, Any]]:
-    """The statements, without this one action on this one resource; ValueError if they do not allow it."""
+    """Return the statements without one action on one resource; ValueError if they do not allow it."""
     kept: list[dict[str, Any]] = []
     if (action, resource) not in set(allowed(statements)):
         raise ValueError(f"{action} on {resource} is not allowed anyway")

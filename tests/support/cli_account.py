@@ -25,7 +25,7 @@ REGION = "eu-central-1"
 
 @contextmanager
 def running() -> Iterator[str]:
-    """Run a server that stands in for AWS, and yield its address."""
+    """Run a server that simulates AWS, and yield its address."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:

@@ -19,7 +19,7 @@ JSON_API = "application/vnd.api+json"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What a client shows of an answer that is no success: what happened, and the rest."""
+    """The error of a response, in the two parts that a client shows: what happened, and the details."""
 
     status: int
     title: str
@@ -27,7 +27,7 @@ class Refusal:
 
 
 def refusal(response: Response) -> Refusal:
-    """Return the one error of an answer, whose own status must be that of HTTP."""
+    """Return the only error of a response. Its own status must equal the HTTP status."""
     assert response.status >= 400, response
     [error] = response.json()["errors"]
     assert error["status"] == str(response.status), error

@@ -1,4 +1,4 @@
-"""What a deployed team's template says about its roles, with every reference resolved."""
+"""The roles in a deployed team's template, with every reference resolved."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -136,13 +136,13 @@ class DeployedRole:
         return self.reach.log_group_arn.split(":")[6]
 
     def calls(self) -> Iterator[Call]:
-        """What the local AWS has noted of the function so far, oldest first."""
+        """Return the calls of this role that the local AWS has recorded so far, oldest first."""
         return (Call.noted(line) for line in _noted(self._aws, self.principal))
 
     def session(self) -> Credentials:
         """Credentials of this role, as Lambda gets them.
 
-        Only Lambda may assume it, so root is let in for this moment.
+        Only Lambda may assume the role, so its trust policy names root while this runs.
         """
         iam = client(self._aws, "iam")
         trust = iam.get_role(RoleName=self.name)["Role"]["AssumeRolePolicyDocument"]
@@ -247,7 +247,7 @@ class Stack:
         return logical_id, properties
 
     def resolve(self, value: Any) -> Any:
-        """Replace every reference by what it stands for."""
+        """Replace every reference by the physical ID or the value that it refers to."""
         return resolve(value, self.template, self.physical_ids.__getitem__)
 
 
@@ -261,7 +261,7 @@ def stack(aws: LocalAws, team: str) -> Stack:
 
 
 def callers(aws: LocalAws) -> set[str]:
-    """The ARN of every session of a role, a function's or another, that the local AWS has noted calls of."""
+    """Return the ARN of every role session, of a function or not, whose calls the local AWS recorded."""
     return {line["principal"] for line in _noted(aws)}
 
 
@@ -275,7 +275,7 @@ def deploying_roles(aws: LocalAws) -> set[str]:
 
 
 def _noted(aws: LocalAws, principal: str = "") -> Iterator[dict[str, Any]]:
-    """What is noted of a principal, or of all."""
+    """Yield the recorded calls of a principal, or of every principal."""
     assert aws.calls is not None
     with aws.calls.open() as lines:
         found = (json.loads(line) for line in lines if principal in line)

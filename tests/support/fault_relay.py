@@ -57,7 +57,7 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is known of a request before its body is read; `path` is without the query."""
+    """The head of a request, before its body is read. `path` has no query."""
 
     method: str
     path: str
@@ -65,12 +65,12 @@ class Request:
 
     @property
     def has_body(self) -> bool:
-        """Whether there is a body that can be cut, of two bytes or more."""
+        """Return whether the body has two bytes or more, so that it can be cut."""
         return int(self.headers.get("content-length", 0)) > 1
 
     @property
     def is_conditional_write(self) -> bool:
-        """Whether S3 could find it in conflict with another."""
+        """Return whether S3 could refuse the request as a conflict with another request."""
         return self.method in ("PUT", "POST", "DELETE") and not self.headers.keys().isdisjoint(
             ("if-match", "if-none-match")
         )
@@ -78,11 +78,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """A fault that shall happen to a request.
+    """A fault to inject into a request.
 
-    `seconds` is how long, where time is what goes wrong. `at` is where it is cut, or which side of the
-    exchange waits; 0 = at the beginning, 1 = at the end. `after` is where an answer is cut, as the number of
-    bytes that come of it; None = `at` says it.
+    `seconds` is the length of a delay. `at` says where the request is cut, or which side of the exchange
+    waits; 0 = at the beginning, 1 = at the end. `after` is the number of bytes after which a response is cut;
+    None = `at` applies.
     """
 
     fault: Fault
@@ -93,11 +93,11 @@ class Injected:
 
 @dataclass(slots=True)
 class Exchange:
-    """A request that came, and what became of it.
+    """A request that arrived, and its result.
 
-    `body` is only a part of it where the connection was reset. `answered` is the status that the server
-    answered; None if it did not get the request whole. `told` is the status that the client got, with a whole
-    answer; None if it got none. `answer` is what the server gave, from its status line on.
+    `body` is incomplete if the connection was reset. `answered` is the status of the server's response; None
+    if the server did not get the whole request. `told` is the status of the response that the client got;
+    None if it got no whole response. `answer` is the server's response, from its status line on.
     """
 
     method: str
@@ -116,11 +116,11 @@ REFUSALS: Final = {
     Fault.DENIED: (403, "AccessDenied"),
     Fault.CLOCK_SKEWED: (403, "RequestTimeTooSkewed"),
 }
-"""Status and S3's code of the faults that are an answer."""
+"""Status and S3's code of the faults that are a response."""
 
 
 def s3_refusal(fault: Fault) -> tuple[int, str, bytes]:
-    """Status, content type and body of a fault, as S3 answers."""
+    """Return status, content type and body of a fault, as S3 sends them."""
     status, code = REFUSALS[fault]
     text = f"<Error><Code>{code}</Code><Message>made by a test</Message></Error>"
     return status, "application/xml", f'<?xml version="1.0" encoding="UTF-8"?>{text}'.encode()
@@ -139,9 +139,10 @@ class _EndedError(Exception):
 class Relay:
     """The relay, on a loopback port for as long as its context lasts.
 
-    `decide` tells, once a request, what shall happen to it; None = pass it on. `refusal` makes the faults
-    that are an answer. `happened` is told about every fault that did happen. `heard` is told about every
-    request once its client has got all that it gets. Many threads call them.
+    `decide` is called once for each request and returns the fault to inject; None = pass the request on.
+    `refusal` makes the faults that are a response. `happened` is called for each fault that did happen.
+    `heard` is called for each request after the client has got everything that it will get. Many threads call
+    them.
     """
 
     def __init__(

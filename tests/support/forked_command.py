@@ -95,7 +95,7 @@ def _server() -> socket.socket:
 def _serve() -> tuple[list[str], dict[str, str], str] | None:
     """Fork for each request.
 
-    Return what is to run in the process that is to run it; in the server None, at its end.
+    Return the request in the process that is to run it; in the server None, at its end.
     """
     connection = socket.socket(fileno=os.dup(0))
     waiting: list[int] = []
@@ -117,7 +117,7 @@ def _serve() -> tuple[list[str], dict[str, str], str] | None:
 
 
 def _become(told: int, *standard: int) -> tuple[list[str], dict[str, str], str]:
-    """Stay behind as the one who waits, and return in the process that is waited for."""
+    """Fork again. The parent reports ID and exit code of the child; the child returns its request."""
     with socket.socket(fileno=told) as teller:
         with teller.makefile("rb") as asked:
             arguments, environment, folder = json.load(asked)

@@ -1,8 +1,8 @@
 """Evaluates IAM policy statements as AWS does, as far as Holdfast's policies and their tests need it.
 
 The rules are those of the IAM user guide ("Policy evaluation logic", "IAM JSON policy elements: Condition
-operators", "Multivalued context keys"). What is not known here raises, so that no statement is silently
-without effect.
+operators", "Multivalued context keys"). An unknown element raises, so that no statement is silently
+ignored.
 """
 
 import operator
@@ -32,9 +32,9 @@ class Request:
 
 
 def evaluate(statements: Sequence[Statement], request: Request) -> Literal["allow", "deny", "nothing"]:
-    """Decide what statements say of a request; one that denies outweighs all that allow.
+    """Evaluate statements for a request. A deny outweighs every allow.
 
-    They are as `resolved` makes them. ValueError: one has something that this module does not know.
+    The statements come from `resolved`. ValueError: a statement has something that this module does not know.
     """
     effects = {statement["Effect"] for statement in matching(statements, request)}
     if "Deny" in effects:
@@ -43,11 +43,11 @@ def evaluate(statements: Sequence[Statement], request: Request) -> Literal["allo
 
 
 def matching(statements: Sequence[Statement], request: Request) -> list[Statement]:
-    """The statements that apply to a request.
+    """Return the statements that apply to a request.
 
-    ValueError: one has something that this module does not know, whether it applies or not.
+    ValueError: a statement has something that this module does not know, whether it applies or not.
     """
-    # All of them are read to the end, so that what is not known raises for every request.
+    # Every statement is read to its end, so that an unknown element raises for every request.
     return [statement for statement in statements if all([*_checks(statement, request)])]
 
 
@@ -124,7 +124,7 @@ def _is_principal(wanted: str, principal: str, kind: str) -> bool:
         return True
     if kind != "AWS":
         return False
-    # An account stands for everybody in it whom it lets.
+    # An account as principal matches every principal in that account.
     account = re.fullmatch(r"(?:arn:[^:]+:iam::)?([0-9]{12})(?::root)?", wanted)
     return wanted == "*" or (account is not None and principal.split(":")[4:5] == [account[1]])
 

@@ -72,25 +72,25 @@ def raw(header: object, body: object, signature: bytes = b"x") -> str:
 
 
 def encoded(*parts: object) -> str:
-    """Parts of a token; those that are no bytes become JSON."""
+    """Encode the parts of a token. A part that is not bytes becomes JSON."""
     contents = [part if isinstance(part, bytes) else json.dumps(part).encode() for part in parts]
     return ".".join(base64.urlsafe_b64encode(content).decode().rstrip("=") for content in contents)
 
 
 def forged(header: object, body: object, sign: Callable[[bytes], bytes]) -> str:
-    """A token of any content, and anything for a signature."""
+    """Return a token with any content and any signature."""
     return f"{(unsigned := encoded(header, body))}.{encoded(sign(unsigned.encode()))}"
 
 
 def hmac_over(secret: bytes, digest: str = "sha256") -> Callable[[bytes], bytes]:
-    """Sign with HMAC, as whoever knows only the public key can."""
+    """Sign with HMAC, as an attacker who knows only the public key can."""
     return lambda unsigned: hmac.digest(secret, unsigned, digest)
 
 
 class Published:
-    """What issuers publish, without a network: `documents`, by address.
+    """Published documents of issuers, without a network: `documents`, by address.
 
-    `asked` has every address that was fetched. `issuers` fetch from here; `now` is their clock, in seconds.
+    `asked` has every address that was fetched. `issuers` fetch from here. `now` is their clock, in seconds.
     """
 
     def __init__(self, *keys: Key, issuer: str = ISSUER) -> None:

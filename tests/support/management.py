@@ -1,4 +1,4 @@
-"""Commands on the management API, against a server on this machine that stands in for it."""
+"""Run commands against a stub of the management API on this machine."""
 
 import json
 import os
@@ -17,7 +17,7 @@ CREDENTIALS: Final = {"TF_HTTP_USERNAME": ID, "TF_HTTP_PASSWORD": SECRET}
 
 
 def environment(stub: ApiStub | None, **changed: str | None) -> dict[str, str]:
-    """Return the variables of a user who has signed in to a stub; one that is None is not set."""
+    """Return the variables of a user who has signed in to a stub. A variable of None is not set."""
     variables: dict[str, str | None] = {
         "PATH": os.environ["PATH"],
         "HOME": "/nonexistent",

@@ -19,11 +19,11 @@ from tests.support.id_tokens import forged
 
 AUDIENCE: Final = "holdfast"
 NETWORK: Final[Mapping[str, str]] = {"repository": "acme/network", "ref": "refs/heads/main"}
-"""What the trust records of the tests ask for."""
+"""The claims that the tests' trust records require."""
 
 
 class Fault(Enum):
-    """What can be wrong with an issuer."""
+    """Faults of an issuer."""
 
     SLOW = auto()
     SERVER_ERROR = auto()
@@ -100,7 +100,7 @@ class Issuer:
         )
 
     def claims(self) -> dict[str, Any]:
-        """What a good token says, to be signed by somebody else."""
+        """Return the claims of a valid token, to be signed with another key."""
         found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(self.token().split(".")[1] + "=="))
         return found
 

@@ -220,9 +220,9 @@ def reads_output(team: Team, state: str, output: str) -> str:
 
 
 def clean_environment(home: Path, ca: Path, credentials: Mapping[str, str]) -> dict[str, str]:
-    """What a Terraform sees: a home of its own, the certificate authority, a token, and the PATH.
+    """Return the variables of a Terraform: an own home, the certificate authority, a token, and the PATH.
 
-    `cloud {}` and `backend "remote"` trust what the system does, which on Linux a variable can change.
+    `cloud {}` and `backend "remote"` trust the system's certificates. On Linux a variable can replace these.
     """
     return {
         **own_environment(home),
@@ -233,7 +233,7 @@ def clean_environment(home: Path, ca: Path, credentials: Mapping[str, str]) -> d
 
 
 def own_environment(home: Path) -> dict[str, str]:
-    """What every Terraform sees, and nothing of the user's own: a home of its own, and the PATH."""
+    """Return the variables of every Terraform: an own home, the PATH, and none of the user's settings."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(home),

@@ -110,11 +110,11 @@ class Team:
 
     @property
     def host(self) -> str:
-        """What a `cloud` block has as `hostname`."""
+        """The `hostname` for a `cloud` block."""
         return urlsplit(self.gateway.address).netloc
 
     def cloud_client(self, role: str, *scope: str) -> CloudClient:
-        """A client as `cloud {}` is one, through the gateway, with a token."""
+        """Return a client that speaks the protocol of `cloud {}` through the gateway, with a token."""
         return CloudClient(self.gateway.address, self.token(role, *scope), self.tls)
 
     # --- the bucket ----------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class Team:
         return self.object(f"states/{state}.tfstate")
 
     def lock(self, state: str) -> dict[str, Any] | None:
-        """The lock info that lies in the bucket, None if the state is not locked."""
+        """Return the lock info in the bucket, None if the state is not locked."""
         body = self.object(f"states/{state}.tfstate.tflock")
         return json.loads(body) if body is not None else None
 
@@ -144,7 +144,7 @@ class Team:
             return None
 
     def staged(self, state: str) -> list[str]:
-        """The keys of everything that is uploaded for a state and was not removed."""
+        """Return the keys of a state's uploads that were not removed."""
         listed = self.s3.list_objects_v2(Bucket=self.staging_bucket).get("Contents", [])
         return [item["Key"] for item in listed if f"/{state}/" in item["Key"]]
 
@@ -153,7 +153,7 @@ class Team:
         self.s3.put_object(Bucket=self.bucket, Key=key, Body=body)
 
     def versions_and_markers(self, key: str) -> tuple[int, int]:
-        """How many versions and how many delete markers of an object lie in the bucket."""
+        """Return how many versions and how many delete markers of an object the bucket has."""
         listed = self.s3.list_object_versions(Bucket=self.bucket, Prefix=key)
         versions = [item for item in listed.get("Versions", []) if item["Key"] == key]
         markers = [item for item in listed.get("DeleteMarkers", []) if item["Key"] == key]
