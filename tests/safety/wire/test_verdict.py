@@ -19,7 +19,7 @@ def version(counter: int, serial: int | None = None, by: str = "") -> Content:
 
 
 def again(source: Content, serial: int) -> Content:
-    """What a restore of a version writes."""
+    """Return the version that a restore of `source` writes."""
     return replace(source, sha256=f"{source.sha256} at {serial}", serial=serial)
 
 
@@ -71,7 +71,7 @@ class Story:
     def restore(
         self, serial: int | None, source: Content, over: Content | None, *statuses: int | None
     ) -> "Story":
-        """A restore; of one that is not told its serial, that is None."""
+        """Add a restore. `serial` is None if no response with the serial reached the client."""
         new = again(source, serial) if serial else None
         self._add("restorer", "restore", "restore-x", statuses or (200,), written=new, over=over)
         self.told[-1] = replace(self.told[-1], source=source.bare)
