@@ -2,8 +2,8 @@
 
     python -m tests
 
-The end-to-end tests wait for caches and clocks, so the linter and the type checker work beside them. When a
-part fails, or on Ctrl-C, whatever runs is ended with all that it has started, and no further part begins.
+The end-to-end tests wait for caches and clocks, so the linter and the type checker run at the same time. When
+a part fails, or on Ctrl-C, all running parts are ended with all their processes, and no other part begins.
 """
 
 import ctypes
@@ -203,7 +203,7 @@ def _end(runs: Sequence[Run]) -> None:
 
 
 def _has_children() -> bool:
-    """Whether there is a process whose parent is this one."""
+    """Return whether this process has a child process."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -212,7 +212,7 @@ def _has_children() -> bool:
 
 
 def _children() -> list[int]:
-    """The processes whose parent is this one; none where the system does not tell.
+    """Return the child processes of this process; none if the system does not list them.
 
     Linux leaves some out if one exits while they are listed (proc(5)), so an empty list proves nothing.
     """
@@ -247,7 +247,7 @@ def _minutes(seconds: float) -> str:
 
 def main(parts: Sequence[Sequence[Part]] = PARTS) -> int:
     """Run all parts; return 0 if all succeeded, 1 if one failed, 130 if it was interrupted."""
-    # A shell starts a command in the background with Ctrl-C ignored, and whoever it starts ignores it, too.
+    # A shell starts a background command with Ctrl-C ignored, and the command's own processes inherit that.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     _adopt_orphans()

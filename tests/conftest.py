@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Settings and fixtures for every test."""
 
 import signal
 from collections.abc import Callable
@@ -18,10 +18,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Nothing of the user's settings reaches a test; some make clients while they are collected.
+    """Remove the user's settings before the collection, because some modules create clients then.
 
-    A shell starts a command in the background with Ctrl-C ignored, and whoever it starts ignores it, too: the
-    commands that tests interrupt must not.
+    A shell starts a background command with Ctrl-C ignored, and the command's own processes inherit that.
+    Commands that tests interrupt must not ignore it.
     """
     forget_user_settings()
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -34,7 +34,7 @@ BOUNDS: Final[Mapping[str, int]] = {
 
 PRODUCT: Final = ("functions", "holdfast_cli", "infra", "local_aws", "benchmarks", "app.py")
 LAYERED: Final = ("functions", "holdfast_cli", "infra", "local_aws")
-"""What is looked at for circles of imports."""
+"""The packages that are searched for circles of imports."""
 COMMAND: Final = "holdfast_cli"
 DOCUMENTS: Final = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs")
 

@@ -34,7 +34,7 @@ for name in sys.argv[1:]:
 
 
 def main(interpreter: str | None = None) -> int:
-    """Run the tests; return pytest's exit code, or 0 where the machine has no such Python."""
+    """Run the tests; return pytest's exit code, or 0 if the machine does not have this Python."""
     name = f"Python {LAMBDA_PYTHON}"
     found = interpreter or lambda_python()
     if found is None:

@@ -56,7 +56,7 @@ def opened(cloud: Handle, caller: Caller = ADA) -> str:
 
 
 def announced(body: bytes, serial: object = 1, **more: object) -> dict[str, Any]:
-    """What a client says of a state before it uploads it."""
+    """Return the document with which a client announces an upload."""
     md5 = hashlib.md5(body, usedforsecurity=False).hexdigest()
     attributes = {"serial": serial, "md5": md5, "lineage": LINEAGE, **more}
     return {"type": "state-versions", "attributes": attributes}

@@ -134,7 +134,7 @@ def _take_modules(functions: tuple[str, ...]) -> dict[str, ModuleType]:
 
 @contextmanager
 def started(server: Server, *functions: str, **settings: str) -> Iterator[dict[str, Any]]:
-    """Start functions as Lambda does, with these settings and a bucket of theirs; yield their handlers."""
+    """Start functions as Lambda does, with these settings and a new bucket; yield their handlers."""
     server.direct.create_bucket(Bucket=settings["HOLDFAST_BUCKET"], ObjectLockEnabledForBucket=True)
     settings.setdefault("AWS_ENDPOINT_URL_S3", server.proxy.endpoint)
     with function_environment(**settings), new_processes(*functions):
@@ -234,7 +234,7 @@ class Bucket:
         return sum(marker["Key"] == key for marker in listed.get("DeleteMarkers", []))
 
     def marker(self, key: str) -> str:
-        """The version ID of a key's newest delete marker, or one that no marker has."""
+        """Return the version ID of a key's newest delete marker, or an ID that no marker has."""
         listed = self.s3.list_object_versions(Bucket=self.name, Prefix=key)
         markers = (each["VersionId"] for each in listed.get("DeleteMarkers", []) if each["Key"] == key)
         return next(markers, "none")
@@ -293,7 +293,7 @@ def bucket(request: pytest.FixtureRequest) -> Iterator[Bucket]:
 
 @dataclass(frozen=True)
 class Team:
-    """What people do to one state, each through a store of their own that no fault touches."""
+    """People who work on one state, each through their own store and without faults."""
 
     bucket: Bucket
 

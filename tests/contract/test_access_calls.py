@@ -52,7 +52,7 @@ NAMES_NO_STATE = {
 class Functions:
     """The functions, and the states of the table in their bucket.
 
-    `prepared` is what stands for the placeholders, by the name of the state.
+    `prepared` has the values of the placeholders, by the name of the state.
     """
 
     bucket: Bucket

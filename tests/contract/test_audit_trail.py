@@ -31,7 +31,7 @@ class Trail:
     group: str
 
     def streams(self) -> dict[str, list[dict[str, Any]]]:
-        """What was written, by log stream."""
+        """Return the written events by log stream."""
         found = self.logs.describe_log_streams(logGroupName=self.group)["logStreams"]
         return {
             name: [

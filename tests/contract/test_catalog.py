@@ -59,7 +59,7 @@ def every_page(
 
 
 def shown(items: Iterable[Listed]) -> list[tuple[str, bool, str | None]]:
-    """Of each its name, whether it has a state, and the ID of its lock."""
+    """Return the name of each item, whether it has a state, and the ID of its lock."""
     return sorted(
         (one.name.value, one.size is not None, one.lock.info.id if one.lock else None) for one in items
     )

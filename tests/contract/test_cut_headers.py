@@ -155,7 +155,7 @@ def test_a_write_is_told_with_what_a_read_will_tell_or_not_at_all(bucket: Bucket
         assert head is not None, after
         assert head.has_own_etag
         if isinstance(stored, Stored):
-            # What tells of a KMS key can be cut behind all that S3 always sends: then it is not remembered.
+            # The header that names the KMS key can be cut off. Then the version has no ETag of its own.
             unsure = replace(
                 head, last_modified=stored.version.last_modified, has_own_etag=stored.version.has_own_etag
             )
@@ -302,7 +302,7 @@ TOLD: Final = Stored(
         *(2, datetime(2022, 10, 12, 17, 50, tzinfo=UTC), METADATA, True),
     )
 )
-"""What `PUT_ANSWER` tells."""
+"""The parsed content of `PUT_ANSWER`."""
 
 
 def put(asking: Store) -> Stored | PreconditionFailed:
@@ -310,7 +310,7 @@ def put(asking: Store) -> Stored | PreconditionFailed:
 
 
 def moved_to_the_end(name: bytes) -> bytes:
-    """`PUT_ANSWER` with one of its fields behind all that S3 always sends."""
+    """Return `PUT_ANSWER` with one of its headers behind those that S3 always sends."""
     (line,) = [line for line in PUT_ANSWER.splitlines(keepends=True) if line.startswith(name)]
     return PUT_ANSWER.replace(line, b"").replace(b"Server: AmazonS3\r\n", line)
 
@@ -341,7 +341,7 @@ def test_a_write_of_which_the_encryption_comes_last_and_is_cut_counts_and_has_no
 
 
 def test_a_version_that_stands_behind_all_that_s3_always_sends_can_be_cut_unseen() -> None:
-    """What cannot be told, so that it is known: no document of S3's shows the fields in this order."""
+    """Pin a known limit. No document of S3 shows the headers in this order."""
     otherwise = moved_to_the_end(b"x-amz-version-id")
     cut = otherwise[: otherwise.index(b"nFJD")]
     with answering(lambda: cut) as asking:

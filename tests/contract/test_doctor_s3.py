@@ -1,4 +1,4 @@
-"""What `holdfast doctor` finds of a bucket, on stores that honour every condition and on some that do not."""
+"""The findings of `holdfast doctor` on stores that honour every condition, and on stores that do not."""
 
 import time
 from collections.abc import Iterator

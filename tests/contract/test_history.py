@@ -54,7 +54,7 @@ def every_page(bucket: Bucket, page_size: int) -> list[Version]:
 
 
 def told(versions: Sequence[Version]) -> list[tuple[int | None, str | None]]:
-    """Of each version its serial and what became of its write."""
+    """Return the serial of each version, and the status of its write."""
     return [
         (one.noted.revision.serial if one.noted and one.noted.revision else None, one.status)
         for one in versions

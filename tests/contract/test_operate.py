@@ -143,7 +143,7 @@ def test_a_restore_that_is_repeated_makes_no_second_version_and_a_late_one_undoe
     once = restored(team, first, base=second)
     assert restored(team, first, base=second) == once
     assert (once.superseded, once.changed) == (Revision(2, LINEAGE), True)
-    # Another command for the same version, or for the current one, finds that there is nothing to do.
+    # Another command for the same version, or for the current version, changes nothing.
     for version in (first, once.version_id):
         again = restored(team, version, command=LATER_COMMAND)
         assert (again.version_id, again.revision.serial, again.changed) == (once.version_id, 3, False)
@@ -256,7 +256,7 @@ def test_a_late_write_that_was_never_acknowledged_is_written_over_by_whoever_nam
     first, second = team.written(state(1, content="old"), state(5))
     late = partial(lands_late, team, state(9, content="late"), 5)
     team.bucket.proxy.before("PUT", KEY, late)
-    # Below it there may be one that was acknowledged and that the operator has not seen.
+    # Below it may be an acknowledged version that the operator has not seen.
     with pytest.raises(BaseChanged):
         restored(team, first, base=second)
     team.bucket.proxy.before("PUT", KEY, late)

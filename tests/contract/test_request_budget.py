@@ -96,7 +96,7 @@ def elsewhere(body: bytes) -> Step:
 
 
 def pushed_elsewhere(body: bytes) -> Step:
-    """Another process gets the lock, writes whatever it is told, and gives the lock back."""
+    """Another process acquires the lock, writes `body`, and releases the lock."""
 
     def step(bucket: Bucket, _: Memory) -> None:
         VERBS["release"](bucket)
@@ -146,7 +146,7 @@ def unlocked(bucket: Bucket, memory: Memory) -> None:
         pytest.param(
             [warm_write(5), pushed_elsewhere(state(1))],
             *(warm_write(2), ("GET", *WRITE)),
-            id="a serial that what is remembered would refuse",
+            id="a serial that the cached version would refuse",
         ),
         pytest.param(
             [put_by_another_program(state(1)), warm_read],
@@ -159,7 +159,7 @@ def unlocked(bucket: Bucket, memory: Memory) -> None:
         pytest.param(
             [warm_write(1), put_by_another_program(state(2)), warm_read],
             *(warm_write(3), ("GET", *WRITE)),
-            id="a state of another program, over one that was remembered",
+            id="a state of another program, over a cached version",
         ),
     ],
 )

@@ -97,7 +97,7 @@ def functions(both: Functions) -> Iterator[Functions]:
 
 @pytest.fixture
 def issuer(monkeypatch: pytest.MonkeyPatch) -> Published:
-    """What the issuer publishes, in a process that has never asked for it."""
+    """The issuer's published documents, in a process that has never fetched them."""
     published = Published(RSA)
     monkeypatch.setattr(keys, "process_issuers", published.issuers)
     return published
@@ -162,7 +162,7 @@ def deployers(**changed: Any) -> trust.AwsTrust:
 
 
 def accepted(**context: str) -> Answer:
-    """Return the response that lets somebody in, with what is known of them."""
+    """Return the response that accepts a caller, with the caller's context."""
     nothing = {"trust": "", "trust_id": "", "subject": "", "ends": "0", "expires": "0"}
     return {"isAuthorized": True, "context": {**nothing, **context}}
 

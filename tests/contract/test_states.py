@@ -365,7 +365,7 @@ def test_what_was_acknowledged_counts_whoever_wrote_it_and_however_long_ago(team
     assert team.current() == state(7)
 
 
-# --- what a warm process remembers ---------------------------------------------------------------------
+# --- the cache of a warm process -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -532,7 +532,7 @@ RETENTION = Retention("GOVERNANCE", 30)
 
 
 def retained(team: Team, version_id: str) -> bool:
-    """Whether a version of the state is under retention, or else a version without can be removed."""
+    """Return whether a version of the state is under retention."""
     head = team.bucket.s3.head_object(Bucket=team.bucket.name, Key=KEY, VersionId=version_id)
     return head.get("ObjectLockMode") == "GOVERNANCE"
 

@@ -1,4 +1,4 @@
-"""What the store promises of S3, on two independent S3 servers."""
+"""The store's use of S3, on two independent S3 servers."""
 
 import base64
 import hashlib

@@ -1,6 +1,6 @@
-"""Every verb that changes a state, with each fault of S3 and whoever can come in between, on real S3 servers.
+"""Every verb that changes a state, with each fault of S3 and each request in between, on real S3 servers.
 
-A verb is a row of a table; what one verb alone promises stands in `test_states.py`, `test_deleting.py` and
+A verb is a row of a table. The tests of one verb alone are in `test_states.py`, `test_deleting.py` and
 `test_operate.py`.
 """
 
@@ -399,7 +399,7 @@ LOCK_VERBS: dict[str, tuple[Callable[[Team], object], str, Callable[[Store], obj
         *("DELETE", lambda store: unfreeze(store, NAME, COMMAND, OPERATOR), None),
     ),
 }
-"""What is done before, the method of the request that changes the lock, the verb, and the lock's ID then."""
+"""For each verb: a preparation, the method of the request that changes the lock, the verb, the final lock."""
 
 
 @pytest.mark.parametrize("name", LOCK_VERBS)

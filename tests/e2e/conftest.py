@@ -153,7 +153,7 @@ def state(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(params=terraforms(), ids=lambda terraform: terraform.name)
 def terraform(request: pytest.FixtureRequest) -> Terraform:
-    """Every Terraform and OpenTofu that there is, one after another."""
+    """Every installed Terraform and OpenTofu, one after another."""
     found: Terraform = request.param
     return found
 

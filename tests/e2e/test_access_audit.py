@@ -39,12 +39,12 @@ HERE: Final = "127.0.0.1"
 
 @dataclass(frozen=True)
 class Story:
-    """What happened, and to whom.
+    """The events that the trail must show, by their IDs.
 
-    `alice` is the ID of a writer's token, who locked, wrote twice and left the lock; `operator` that of the
-    maintainer's who broke it. `versions` are S3's IDs, by serial. `trust` is the name of the trust record of
-    a CI job, `subject` the job in full, `session` the ID of its session. No log may hold `secrets`. `since`
-    is in seconds since 1970.
+    `alice` is the ID of a writer's token: the writer locked, wrote twice and left the lock. `operator` is the
+    ID of the token of the maintainer who broke that lock. `versions` are S3's IDs, by serial. `trust` is the
+    name of a CI job's trust record, `subject` the job in full, `session` the ID of its session. No log may
+    contain `secrets`. `since` is in seconds since 1970.
     """
 
     alice: str
@@ -243,7 +243,7 @@ COMMANDS: Final[Mapping[str, Lines]] = {
 
 
 def filled(text: str, story: Story) -> str:
-    """With what happened in the places of the examples; nothing of them is left."""
+    """Replace the document's examples by the IDs of the story, and check that no example is left."""
     for example, real in {
         "<version-id>": story.versions[2],
         "<lock-id>": story.lock_id,

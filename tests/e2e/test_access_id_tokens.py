@@ -38,7 +38,7 @@ def unreached(team: Team, count: int) -> int:
 
 
 def status(team: Team, authorization: str, state: str = "ci/none") -> int:
-    """Return the status of a read of a state that does not exist: 204 for whoever may read it."""
+    """Return the status of a read of a state that does not exist: 204 for a caller who may read it."""
     return with_header(team, authorization, f"/states/{state}").status
 
 

@@ -1,6 +1,6 @@
-"""What was revoked is refused within a minute, with the production time of the authorizer's cache.
+"""Revoked credentials are refused within a minute, with the production TTL of the authorizer's cache.
 
-All of it is one test, so that everything waits at the same time.
+This is a single test, so that all cases wait at the same time.
 """
 
 import time
@@ -66,7 +66,7 @@ def test_what_was_revoked_is_refused_within_sixty_seconds(
 
     def may_write(header: str) -> bool:
         answer = with_header(strict, header, "/states/ci/none", "POST", body=documents.state())
-        assert answer.status in (403, 428), answer  # it has no lock, whoever it is
+        assert answer.status in (403, 428), answer  # nobody holds the lock, so a writer gets 428
         return answer.status == 428
 
     removed, renewed, lasting = trust("removed"), trust("renewed"), trust("lasting")

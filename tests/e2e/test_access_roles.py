@@ -44,10 +44,10 @@ POST   /unlocks, no body  another's lock 401      403     403    403    409     
 
 GET    /stats             a state        401      400     400    400    400      | 400
 """
-"""What depends on what lies in the bucket; the table of every route is in `access_calls`.
+"""The requests whose status depends on the bucket. The table of every route is in `access_calls`.
 
-409 for an unlock without a body: whoever may do it frees no lock that is younger than 10 seconds. `/stats`
-stands for every path without a route. Nobody is who sends no credentials.
+An unlock without a body gets 409 from a caller who may send it, because the lock is younger than 10 seconds.
+`/stats` is an example of a path without a route. "Nobody" sends no credentials.
 """
 
 _NUMBERS = count(1)
@@ -57,9 +57,9 @@ _NUMBERS = count(1)
 class Row:
     """A line of the table; `route` is without the state's name.
 
-    `bodiless`: the request has no body although the verb could have one. `prepared` is what lies in the
-    bucket before. `inside` is the status that each role gets within its scope, `outside` elsewhere; None is
-    nobody.
+    `bodiless`: the request has no body although the verb could have one. `prepared` names the objects in the
+    bucket before. `inside` is the status that each role gets within its scope, `outside` elsewhere; the role
+    None is a caller without credentials.
     """
 
     method: str

@@ -100,7 +100,7 @@ def test_who_is_no_session_of_a_trusted_role_is_refused(strict: Team, admin: Aws
 
 
 def smuggled(arn: str, account: str = ACCOUNT) -> dict[str, dict[str, Any]]:
-    """Return requests that carry a caller's ARN in every place but the one that the gateway fills in."""
+    """Return requests with a caller's ARN in every place except where the gateway puts it."""
     iam = {"userArn": arn, "accountId": account, "accessKey": "ASIA", "callerId": "A:ada", "userId": "A:ada"}
     context = {"requestContext": {"authorizer": {"iam": iam}, "accountId": account}}
     names = ("x-amz-user-arn", "x-amzn-iam-user-arn", "userarn", "requestcontext", "authorizer", "x-user-arn")

@@ -1,4 +1,4 @@
-"""Who may do what, as a team lives it, with every Terraform that there is; and what the trail tells of it."""
+"""A team's roles at work with every installed Terraform, and the events in the audit trail."""
 
 import json
 import os

@@ -1,7 +1,7 @@
-"""Refused access tokens at the deployed authorizer: answered alike, and none of them reaches another key.
+"""Refused access tokens at the deployed authorizer: all get the same response, and reach no other key.
 
-Which header, secret or record is good is decided in `tests/unit/test_credentials.py`, `test_tokens.py` and
-`tests/contract/test_sign_in.py`; here is what the gateway passes on.
+`tests/unit/test_credentials.py`, `test_tokens.py` and `tests/contract/test_sign_in.py` test which headers,
+secrets and records are valid. These tests add what the gateway does to a request.
 """
 
 import base64
@@ -100,7 +100,7 @@ def test_a_wrong_header_is_refused_alike_and_no_user_name_reaches_a_key_outside_
 
 
 def is_record(key: str) -> bool:
-    """Return whether a key is one that the authorizer may ask for."""
+    """Return whether the authorizer may read a key."""
     folder, _, name = key.partition("/")
     identifier = name.removesuffix(".json").removeprefix("session-" if folder == "sessions" else "")
     plain = identifier.isascii() and identifier.isalnum() and identifier == identifier.lower()

@@ -1,7 +1,7 @@
-"""What a client sends and the gateway decodes, renames or cuts: the documented status, and nothing changed.
+"""Bad requests that the gateway decodes, renames or cuts: documented status, and no change.
 
-Which names, lock infos and states are good is decided in `tests/unit`, and which status each refusal has in
-`tests/contract/test_functions.py`.
+`tests/unit` tests which names, lock infos and states are valid. `tests/contract/test_functions.py` tests the
+status of each refusal.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""States of any size, and states that move, with every Terraform that there is."""
+"""States of any size, and states that move, with every installed Terraform."""
 
 import json
 from urllib.parse import parse_qs, urlsplit

@@ -104,7 +104,7 @@ def test_it_signs_in_with_nothing_but_an_address_and_aws_credentials(strict: Tea
 
     session = Credentials(*re.findall(r"export TF_HTTP_\w+=(\S+)", exports))
     client = strict.client_with(session)
-    assert client.read("installed/nothing").status == 204  # there is none, and it may ask
+    assert client.read("installed/nothing").status == 204  # the state does not exist, and it may read it
     assert client.read("elsewhere/nothing").status == 403
 
 

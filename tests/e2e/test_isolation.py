@@ -1,4 +1,4 @@
-"""What a role, a token and an AWS user of a team cannot reach, beside the same request where it works."""
+"""Requests that a role, a token or an AWS user of a team must not make, each beside a request that works."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -77,13 +77,13 @@ RETAIN: Final = S3Call(
 
 
 def fill(team: Team, name: str, call: S3Call) -> None:
-    """Put the object that a request is about, or a state for one that is about the bucket."""
+    """Put the object that a request names, or a state if the request names the bucket."""
     team.put((call.key or STATE).format(name), documents.state())
 
 
 @pytest.fixture(autouse=True)
 def trust_kept(teams: dict[str, Team]) -> Iterator[None]:
-    """All trust lies in one object: it is put back as it was."""
+    """Restore the trust records, which are all in one object, after each test."""
     before = {name: teams[name].object(TRUST) for name in ("strict", "loose")}
     yield
     for name, records in before.items():

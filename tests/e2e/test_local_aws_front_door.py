@@ -25,7 +25,7 @@ from tests.support.walkthrough import walk_access, walk_clients, walk_moving, wa
 
 @pytest.fixture(scope="module")
 def front_door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FrontDoor]:
-    """What `make up` has brought up, after a first run that was killed in the middle."""
+    """The local AWS that `make up` started, after a first run that was killed in the middle."""
     front_door = FrontDoor(tmp_path_factory.mktemp("front-door") / "local")
     with cleaned(front_door):
         up = ["up", "--port", str(front_door.port)]

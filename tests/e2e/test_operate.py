@@ -1,6 +1,6 @@
-"""Operators at work on a deployed stack: the `holdfast` command, beside every Terraform that there is.
+"""Operators at work on a deployed stack: the `holdfast` command, beside every installed Terraform.
 
-The command has what Terraform signs in with, and the API's address: no AWS credentials, no profile, no clone.
+The command has Terraform's credentials and the API's address, and no AWS credentials, profile or clone.
 """
 
 import json

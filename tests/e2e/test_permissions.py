@@ -33,7 +33,7 @@ each_role = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def needed(aws: LocalAws, teams: dict[str, Team], roles: Roles) -> Needed:
-    """What AWS demands for everything that each function has called for, and Lambda in its name."""
+    """The permissions for all calls of each function, and of Lambda with the function's role."""
     for name, team in teams.items():
         drive(
             *(team, "permissions"),
@@ -102,7 +102,7 @@ def test_neither_the_bucket_nor_the_key_allows_a_function_more(roles: Roles, tea
     role = roles[team, "backend"]
 
     assert list(allowed(role.bucket_policy)) == []
-    # The account's own principal: whoever the account's policies let.
+    # The account as principal: everybody in it whom the account's own policies allow.
     assert [statement["Principal"] for statement in role.key_policy] in (
         [],
         [{"AWS": f"arn:aws:iam::{ACCOUNT}:root"}],

@@ -28,7 +28,7 @@ PARTS: Final[Mapping[str, tuple[Part, ...]]] = {
     "authorizer": (parts.sign_in, parts.sessions),
     "sessions": (parts.sessions,),
 }
-"""What makes a function do everything; a part ends with the first answer that is not the right one."""
+"""The parts that make a function send every call. A part ends with the first wrong response."""
 
 _UNSEEN: Final = frozenset(
     {

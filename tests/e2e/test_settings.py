@@ -1,4 +1,4 @@
-"""What a team's settings do once it is deployed, and that the buckets are as the templates say."""
+"""The effects of a deployed team's settings, and the buckets' properties from the templates."""
 
 from collections.abc import Mapping
 from dataclasses import fields

@@ -64,12 +64,12 @@ def locked_client(team: Team, state: str) -> tuple[Client, str]:
 
 
 def sent_size(exchange: Exchange) -> int:
-    """Bytes of the event that became of a request."""
+    """Return the size in bytes of the event for a request."""
     return event_size(exchange.method, exchange.target, exchange.headers, exchange.body)
 
 
 def read_both_ways(client: Client, state: str) -> set[bytes]:
-    """What a client reads that takes gzip, and one that does not."""
+    """Return the state as read by a client that accepts gzip, and by a client that does not."""
     packed = client.request("GET", f"/states/{state}", headers={"Accept-Encoding": "gzip"})
     assert packed.headers["content-encoding"] == "gzip"
     plain = client.read(state)

@@ -1,4 +1,4 @@
-"""What people do all day, with every Terraform that there is: each command against the deployed stack."""
+"""The daily commands, with every installed Terraform against the deployed stack."""
 
 import hashlib
 import json

@@ -14,7 +14,7 @@ resource "terraform_data" "subnet" {}
 
 
 def addresses(team: Team, state: str) -> dict[str, str]:
-    """What `backend "http"` reads of the environment, with the unlock that is no DELETE."""
+    """Return the variables that `backend "http"` reads, with an unlock by POST instead of DELETE."""
     base = team.gateway.address
     return {
         "TF_HTTP_ADDRESS": f"{base}/states/{state}",
