@@ -62,7 +62,7 @@ def add_aws_trust(team: Team, aws_role: str, *scope: str, role: Role = Role.WRIT
 
 
 def trust_role(team: Team, name: str) -> AwsCaller:
-    """Be somebody with an IAM role that a team trusts to do everything to every state."""
+    """Return a caller with an IAM role that a team trusts as maintainer of every state."""
     caller = assume(team, name)
     add_aws_trust(team, caller.role_name, role=Role.MAINTAINER)
     return caller

@@ -24,7 +24,7 @@ _WIDTH: Final = 120
 
 
 def documents() -> dict[str, type[Document]]:
-    """Return the documents that the management API sends or is sent, by their names."""
+    """Return the documents in requests and responses of the management API, by name."""
     return {
         name: kind
         for name, kind in vars(v1).items()

@@ -1,7 +1,7 @@
-"""A relay in front of an HTTP server that makes requests go wrong, one by one, as it is told.
+"""A relay in front of an HTTP server that injects faults into single requests.
 
-It passes on what it does not touch byte by byte, so that nothing but the fault differs from a direct
-connection, and keeps its connections, so that it costs next to nothing.
+It passes all other requests on byte by byte, so that only the fault differs from a direct connection. It
+keeps its connections, so that it costs next to nothing.
 """
 
 import itertools
@@ -21,22 +21,22 @@ from urllib.parse import urlsplit
 
 
 class Fault(Enum):
-    """What happens to a request."""
+    """The faults of a request."""
 
     NEVER_ARRIVES = "never arrives"
     """The connection is closed; the server does not see the request."""
     ANSWER_LOST = "answer lost"
-    """The server carries the request out; the connection is closed instead of answering."""
+    """The server carries out the request; the connection is closed in place of the response."""
     RESET = "reset in the body"
     """Both connections are reset in the middle of the request's body, so the server gets half of it."""
     HALF_AN_ANSWER = "half an answer"
-    """The connection is closed in the middle of the answer's body; of its headers where it has none."""
+    """The connection is closed in the middle of the response's body, or of its headers if it has no body."""
     HALF_THE_HEADERS = "half the headers"
-    """The connection is closed in the middle of the answer's headers."""
+    """The connection is closed in the middle of the response's headers."""
     SERVER_ERROR = "500"
     """500; the server does not see the request."""
     SERVER_ERROR_AFTERWARDS = "500 afterwards"
-    """The server carries the request out; the answer is 500."""
+    """The server carries out the request; the response is 500."""
     SLOW_DOWN = "503"
     """503 SlowDown; the server does not see the request."""
     CONFLICT = "409"
@@ -44,15 +44,15 @@ class Fault(Enum):
     DENIED = "403"
     """403 AccessDenied."""
     CLOCK_SKEWED = "403 clock"
-    """403 RequestTimeTooSkewed, which passes."""
+    """403 RequestTimeTooSkewed, a transient error."""
     LATE = "late"
     """The connection is closed at once; the server sees the request only some time later."""
     LATENCY = "latency"
-    """The request, or its answer, takes longer."""
+    """The request, or its response, takes longer."""
     HANG = "hang"
-    """The request, or its answer, takes longer than anybody waits for it."""
+    """The request, or its response, takes longer than anybody waits for it."""
     TRICKLE = "trickle"
-    """The answer comes in small pieces, with pauses in which nobody gives up yet."""
+    """The response comes in small pieces, with pauses that no client gives up in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,14 +198,14 @@ class Relay:
 
     @property
     def under_way(self) -> int:
-        """Requests that have come and did not end yet, the late ones among them."""
+        """How many requests have arrived and not ended yet, including late requests."""
         with self._idle:
             return self._under_way
 
     def settle(self, seconds: float = 60.0) -> None:
-        """Wait until no request is under way, also none whose client has gone: then all that comes has come.
+        """Wait until no request is in flight, including those whose client has gone.
 
-        TimeoutError: one still is.
+        TimeoutError: a request still is.
         """
         with self._idle:
             if not self._idle.wait_for(lambda: self._under_way == 0, seconds):
@@ -357,7 +357,7 @@ class _Server(ThreadingTCPServer):
     request_queue_size = 256
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A connection that fails is what this is for; everything else is a fault of the relay's own."""
+        """Ignore failed connections, which the relay causes on purpose. Report every other exception."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]  # the base class's types
 
@@ -383,7 +383,7 @@ class _Answer:
         return self.head + self.body
 
     def cut(self, injected: Injected) -> bytes:
-        """A part of it that is never all of it."""
+        """Return a part of the response that is never the whole response."""
         if injected.after is not None:
             return self.content[: min(injected.after, len(self.content) - 1)]
         if injected.fault is Fault.HALF_AN_ANSWER and len(self.body) > 1:
@@ -433,7 +433,7 @@ def _read_body(stream: BufferedIOBase, head: _Head) -> bytes:
 
 
 class _Upstream:
-    """A connection to the server, made when it is needed and kept."""
+    """A connection to the server. It is opened when it is needed, and kept."""
 
     def __init__(self, address: tuple[str, int], track: Callable[..., None]) -> None:
         self._address = address
@@ -485,7 +485,7 @@ class _Upstream:
             self._socket.sendall(content)
 
     def _open(self) -> BufferedIOBase:
-        # Readable without a request under way: the server has closed it.
+        # Readable while no request is in flight: the server has closed it.
         if self._socket and select.select([self._socket], [], [], 0)[0]:
             self.close()
         if self._socket is None or self._stream is None:
@@ -498,24 +498,24 @@ class _Upstream:
 
 @dataclass(frozen=True, slots=True)
 class _Connection:
-    """A client's connection, and the one to the server that belongs to it."""
+    """A client's connection, and its own connection to the server."""
 
     client: socket.socket
     stream: BufferedIOBase
     upstream: _Upstream
 
     def ask(self, exchange: Exchange, head: _Head) -> _Answer:
-        """Let the server carry a request out."""
+        """Send a request to the server, and return its response."""
         answer = self.upstream.exchange(head.content + exchange.body, exchange.method)
         exchange.answered, exchange.answer = answer.status, answer.content
         return answer
 
     def tell(self, exchange: Exchange, answer: _Answer) -> None:
-        """Give the client a whole answer."""
+        """Send the client a whole response."""
         self.client.sendall(answer.content)
         exchange.told = answer.status
 
     def reset(self) -> None:
         self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)
-        self.stream.close()  # the socket closes with the last that uses it
+        self.stream.close()  # the socket closes with its last user
         self.client.close()

@@ -1,4 +1,4 @@
-"""ID tokens as issuers sign them, and what issuers publish, made by another JWT library than ours."""
+"""ID tokens and published documents of issuers, made with another JWT library than the product's."""
 
 import base64
 import hmac
@@ -27,7 +27,7 @@ RSA = RSAKey.generate_key(2048, {"kid": "one"})
 
 
 def record(name: str = "network", **changed: Any) -> trust.OidcTrust:
-    """A trust record that matches `claims`."""
+    """Return a trust record that matches `claims`."""
     settings: dict[str, Any] = {
         "issuer": ISSUER,
         "audience": AUDIENCE,
@@ -42,7 +42,7 @@ def record(name: str = "network", **changed: Any) -> trust.OidcTrust:
 
 
 def claims(**changed: Any) -> dict[str, Any]:
-    """A token's claims; None leaves one out."""
+    """Return the claims of a token. A claim of None is left out."""
     now = int(time.time())
     every = {
         "iss": ISSUER,
@@ -58,7 +58,7 @@ def claims(**changed: Any) -> dict[str, Any]:
 
 
 def signed(key: Key, body: Mapping[str, Any] | str, *, alg: str = "RS256", **header: Any) -> str:
-    """A token with its key's ID, unless it names another or none."""
+    """Return a token with its key's ID, unless `header` has another `kid`, or None."""
     protected = {"alg": alg, "kid": key.as_dict(private=False).get("kid"), **header}
     protected = {name: value for name, value in protected.items() if value is not None}
     payload = body if isinstance(body, str) else json.dumps(body)
@@ -67,7 +67,7 @@ def signed(key: Key, body: Mapping[str, Any] | str, *, alg: str = "RS256", **hea
 
 
 def raw(header: object, body: object, signature: bytes = b"x") -> str:
-    """A token of any content."""
+    """Return a token with any content."""
     return encoded(header, body, signature)
 
 
@@ -104,7 +104,7 @@ class Published:
         self.publish_jwks([key.as_dict(private=False) for key in keys], issuer=issuer)
 
     def publish_jwks(self, jwks: object, *, issuer: str = ISSUER) -> None:
-        """Replace an issuer's keys by anything."""
+        """Replace an issuer's keys by any value."""
         self.documents[f"{issuer}{DISCOVERY}"] = {"issuer": issuer, "jwks_uri": f"{issuer}/keys"}
         self.documents[f"{issuer}/keys"] = {"keys": jwks}
 

@@ -13,7 +13,7 @@ Roles = Mapping[tuple[str, str], DeployedRole]
 
 
 def needed(aws: LocalAws, role: DeployedRole) -> list[Demand]:
-    """Return the permissions for all calls so far of a function, and of Lambda with the function's role."""
+    """Return the demanded permissions of all calls so far, by a function and by Lambda with its role."""
     logs = client(aws, "logs")
     streams = logs.describe_log_streams(logGroupName=role.log_group)["logStreams"]
     calls = [*role.calls(), *([WRITES_LOG] if streams else [])]

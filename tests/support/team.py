@@ -1,4 +1,4 @@
-"""A deployed team as the tests see it: its API from outside, its bucket from inside."""
+"""A deployed team: its API as clients see it, and its bucket."""
 
 import json
 import ssl
@@ -29,7 +29,7 @@ HOLDFAST = Path(sys.executable).with_name("holdfast")
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of a state, in the bucket; `metadata` is as S3 keeps it, encoded."""
+    """A version of a state in the bucket. `metadata` is encoded as S3 stores it."""
 
     id: str
     body: bytes
@@ -44,9 +44,9 @@ class Version:
 class Team:
     """A deployed team.
 
-    `gateway` is what clients reach it through, with AWS's limits. `direct_address` is the API itself, which
-    also passes LOCK and UNLOCK. `staging_bucket` is the one for uploads. `s3` is a client of root's, which
-    sees and may do everything. `environment` has AWS settings of root's.
+    Clients reach it through `gateway`, which has AWS's limits. `direct_address` is the API itself, which also
+    passes LOCK and UNLOCK. `staging_bucket` is for uploads. `s3` is a client with root's permissions.
+    `environment` has root's AWS settings.
     """
 
     name: str
@@ -60,11 +60,11 @@ class Team:
 
     @cache  # noqa: B019 a team lives as long as the tests
     def token(self, role: str, *scope: str) -> Credentials:
-        """An access token, the same every time; without a scope for every state."""
+        """Return an access token, the same for the same arguments. Without a scope it covers every state."""
         return self.new_token(role, *scope)
 
     def new_token(self, role: str, *scope: str) -> Credentials:
-        """A new access token, made by the real command."""
+        """Create an access token with the real command."""
         scopes = [argument for pattern in scope or ("*",) for argument in ("--scope", pattern)]
         done = subprocess.run(
             [HOLDFAST, "token", "create", "--team", self.name, "--role", role, *scopes, "--json"],
@@ -78,14 +78,14 @@ class Team:
         return Credentials(made["id"], made["secret"])
 
     def client(self, role: str | None, *scope: str) -> Client:
-        """A client through the gateway with a token, or with none."""
+        """Return a client through the gateway, with a token or without."""
         return Client(self.gateway.address, self.tls, self.token(role, *scope) if role else None)
 
     def client_with(self, credentials: Credentials) -> Client:
         return Client(self.gateway.address, self.tls, credentials)
 
     def direct_client(self, role: str) -> Client:
-        """A client that bypasses the gateway."""
+        """Return a client that bypasses the gateway."""
         return Client(self.direct_address, self.tls, self.token(role))
 
     def declare(self, state: str) -> None:
@@ -120,7 +120,7 @@ class Team:
     # --- the bucket ----------------------------------------------------------------------------------
 
     def versions(self, state: str) -> list[Version]:
-        """Every version of a state, oldest first."""
+        """Return every version of a state, oldest first."""
         key = f"states/{state}.tfstate"
         listed = self.s3.list_object_versions(Bucket=self.bucket, Prefix=key).get("Versions", [])
         found = []
@@ -161,14 +161,14 @@ class Team:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Expect that nothing in the whole bucket changes meanwhile."""
+        """Check that nothing in the whole bucket changes within the context."""
         before = self._everything()
         yield
         assert self._everything() == before
 
     @cached_property
     def _listing(self) -> "S3Client":
-        """A client as `s3` that reads no times: reading thousands of them takes most of a long listing."""
+        """A client as `s3` that does not parse times, which takes most of the time of a long listing."""
         session = botocore.session.Session()
         session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=str)
         made: S3Client = boto3.Session(

@@ -1,4 +1,4 @@
-"""Waiting for something real, for a limited time."""
+"""Waits with a time limit."""
 
 import time
 from collections.abc import Callable

@@ -57,7 +57,7 @@ for name in dev prod; do (cd envs/$name && terraform init && terraform apply -au
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A block that is typed; `printed` are lines that it prints, in that order and among others."""
+    """A block that is typed. It prints the lines of `printed` in this order, among others."""
 
     typed: str
     printed: tuple[str, ...]
@@ -106,7 +106,7 @@ def pattern(line: str) -> re.Pattern[str]:
 
 
 def walk_access(front_door: FrontDoor, folder: Path) -> None:
-    """Walk through docs/use/access.md, beside an issuer; as `_walk`."""
+    """Walk through docs/use/access.md while an issuer runs; as `_walk`."""
     with issuer(front_door) as address:
         replaced = {
             ".local/": f"{front_door.folder}/",
