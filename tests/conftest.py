@@ -9,11 +9,11 @@ import pytest
 from tests.support.user_settings import forget_user_settings
 
 GeneratedFile = Callable[[Path, str], None]
-"""Compares a file of the repository with the text that it is generated as."""
+"""Compares a file of the repository with its generated text."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`make generated` writes what the tests otherwise compare."""
+    """Add the option with which `make generated` writes the files that the tests otherwise compare."""
     parser.addoption("--update-generated", action="store_true", help="write the generated files anew")
 
 
@@ -29,7 +29,7 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session")
 def generated_file(request: pytest.FixtureRequest) -> GeneratedFile:
-    """Fail where a generated file of the repository is not what it would be now; or write it."""
+    """Fail if a generated file of the repository is outdated; with `--update-generated`, write it."""
 
     def check(path: Path, text: str) -> None:
         if request.config.getoption("--update-generated"):

@@ -1,4 +1,4 @@
-"""The events of the audit trail, event in and response out, against two servers of CloudWatch Logs."""
+"""The route that lists events of the audit trail, from event to response, on two CloudWatch Logs servers."""
 
 import json
 import random
@@ -38,7 +38,7 @@ class Activity:
     now: int = 0
 
     def write(self, *events: dict[str, Any], ago: int = 0) -> None:
-        """Write events, a millisecond apart, the first so many milliseconds ago."""
+        """Write events a millisecond apart. `ago` is the age of the first in milliseconds."""
         self.logs.put_log_events(
             logGroupName=self.group,
             logStreamName="backend",
@@ -59,7 +59,7 @@ class Activity:
         return document["events"], document["next"]
 
     def all(self, caller: Caller = OPERATOR, **query: str) -> list[Any]:
-        """Every page's events."""
+        """Return the events of every page."""
         found, cursor = self.page(caller, **query)
         while cursor:
             more, cursor = self.page(caller, **{**query, "cursor": cursor})
@@ -83,7 +83,7 @@ def function(request: pytest.FixtureRequest) -> Iterator[Activity]:
 
 @pytest.fixture
 def activity(function: Activity, monkeypatch: pytest.MonkeyPatch) -> Iterator[Activity]:
-    """The function, with a log group of the test's own."""
+    """The function, with a log group for this test alone."""
     group = f"/holdfast/{uuid4().hex}/audit"
     monkeypatch.setattr(function.module.environment, "AUDIT_GROUP", group)
     function.logs.create_log_group(logGroupName=group)
@@ -159,10 +159,10 @@ def test_without_a_time_the_last_24_hours_are_searched(activity: Activity) -> No
 
 @dataclass
 class Logs:
-    """CloudWatch Logs that returns few events of a request, and now and then none.
+    """A CloudWatch Logs that returns few events per response, and sometimes none.
 
-    `events` are timestamp and ID, in order of time. `size` is the most events of a response. In place of the
-    request number `fails_at` it raises an error.
+    `events` are timestamp and ID, in order of time. `size` is the most events of a response. The request
+    number `fails_at` raises an error.
     """
 
     events: list[tuple[int, str]]
@@ -186,7 +186,7 @@ class Logs:
 
 @pytest.fixture
 def busy(activity: Activity, monkeypatch: pytest.MonkeyPatch) -> Logs:
-    """A log with events that lie close and far, many in the same millisecond."""
+    """Return the events of a log with short and long gaps, many in the same millisecond."""
     seed = random.Random(16)  # noqa: S311 the same in every run
     times = [activity.now - 60 * HOUR + int(seed.expovariate(1 / HOUR)) for _ in range(150)]
     times += [activity.now - seed.randrange(HOUR) for _ in range(150)]

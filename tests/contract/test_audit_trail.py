@@ -1,4 +1,4 @@
-"""The function that keeps the audit trail, against two servers of CloudWatch Logs."""
+"""The function that keeps the audit trail, on two CloudWatch Logs servers."""
 
 import json
 import sys

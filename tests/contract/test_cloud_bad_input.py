@@ -235,7 +235,7 @@ def test_a_list_by_tags_keeps_its_connections(
     for number in range(30):
         key = f"workspaces/network/w{number}.json"
         moto.direct.put_object(Bucket=CLOUD_BUCKET, Key=key, Body=json.dumps(record))
-    # One that is damaged hides no other.
+    # A damaged record hides no other record.
     moto.direct.put_object(Bucket=CLOUD_BUCKET, Key="workspaces/network/damaged.json", Body=b"{}")
     query = {"search[tags]": "team"}
     assert len(data(ask(cloud, "GET", "organizations/network/workspaces", query=query))) == 30

@@ -1,4 +1,4 @@
-"""The function behind `cloud {}`, event in and answer out, on a real S3 server."""
+"""The function behind `cloud {}`, from event to response, on a real S3 server."""
 
 import base64
 import gzip

@@ -118,7 +118,7 @@ def test_a_delete_has_the_same_lock_id_in_every_try_and_another_for_each_version
     team: Team,
 ) -> None:
     def seen_by_others(caller: Caller) -> str:
-        # Its lock stays, until it is looked at.
+        # S3 refuses the removal of its lock, so that others can see the lock.
         team.bucket.proxy.fail("DELETE", KEY, Fault.DENIED)
         team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
         with pytest.raises(StorageRefused):
@@ -180,7 +180,7 @@ def test_an_undelete_that_is_repeated_after_it_worked_says_the_same_and_releases
     assert undelete_as(team) == once
     assert (once.version_id, once.from_version) == (team.version_ids()[-1], team.version_ids()[-2])
     assert team.versions() == [state(1), state(2), state(2)]
-    # What somebody else brought back, or what was written since, is not an undelete's own.
+    # A version that somebody else undeleted, or wrote since, is not this undelete's own.
     with pytest.raises(BaseChanged):
         undelete_as(team, ANOTHER)
     team.written(state(3))

@@ -1,4 +1,4 @@
-"""The function behind the routes of states and locks, event in and answer out, on a real S3 server."""
+"""The function behind the routes of states and locks, from event to response, on a real S3 server."""
 
 import base64
 import gzip
@@ -284,7 +284,7 @@ def test_a_fault_of_ours_answers_500_and_neither_answer_nor_log_holds_content(
 
 
 def another_process(monkeypatch: pytest.MonkeyPatch) -> Handle:
-    """The function in another environment of Lambda's, which shares nothing with the first."""
+    """The function in another Lambda environment, which shares nothing with the first."""
     monkeypatch.delitem(sys.modules, "terraform_http.handler")
     return cast("Handle", import_module("terraform_http.handler").handle)
 
@@ -295,7 +295,7 @@ def test_a_write_takes_one_request_less_in_the_process_that_knows_the_current_ve
     other = another_process(monkeypatch)
 
     def apply(*processes: Handle, serial: int) -> list[int]:
-        """Lock, read, write and unlock, each in a process; return the requests to S3 of each."""
+        """Lock, read, write and unlock, each in a given process; return the requests to S3 of each."""
         log.clear()
         body = state(serial).decode()
         lock, read, write, unlock = processes

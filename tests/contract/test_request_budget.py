@@ -1,4 +1,4 @@
-"""How many requests each verb sends to S3, counted at the S3 client."""
+"""The requests to S3 of each verb, counted at the S3 client."""
 
 from collections.abc import Callable, Sequence
 
@@ -70,7 +70,7 @@ def test_a_verb_sends_no_more_requests_than_promised(
 # --- a warm process ------------------------------------------------------------------------------------
 
 OVERTAKEN = ("GET", "PUT", *WRITE)
-"""The lock, a PutObject whose precondition fails, and all of a write."""
+"""A read of the lock, a PutObject whose precondition fails, and a whole write."""
 
 Step = Callable[[Bucket, Memory], object]
 
@@ -187,7 +187,7 @@ def test_nothing_is_remembered_where_a_version_has_no_id_of_its_own(unversioned:
 
 
 def assert_nothing_is_remembered(bucket: Bucket) -> None:
-    """Write, read and write: twice all of a write."""
+    """Write, read and write: twice the requests of a write."""
     VERBS["acquire"](bucket)
     memory = Memory()
     with bucket.sent("host") as sent:

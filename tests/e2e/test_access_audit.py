@@ -1,4 +1,4 @@
-"""docs/operate/audit.md: every command that it has, on real events of the deployed team."""
+"""Every command of docs/operate/audit.md, on real events of the deployed team."""
 
 import json
 import os
@@ -168,7 +168,7 @@ def test_an_event_says_who_it_was_in_every_way_in_which_somebody_can_sign_in(sto
 
 def test_no_log_of_any_function_holds_a_secret(strict: Team, aws: LocalAws, story: Story) -> None:
     logs = client(aws, "logs")
-    # Nobody in this story asks for the health, which logs nothing itself.
+    # Nobody in this story calls `/health`, so its function has logged nothing.
     groups = [f"/holdfast/{strict.name}/{name}" for name in (*FUNCTIONS, "audit") if name != "health"]
     for group in groups:
         lines = logs.filter_log_events(logGroupName=group, startTime=int(story.since * 1000))["events"]
@@ -277,7 +277,7 @@ def test_a_command_shows_what_happened(strict: Team, story: Story, question: str
     )
     assert done.returncode == 0, done.stderr
 
-    # What other tests did at the same team comes before; what this one looks for comes last, or stands out.
+    # The events of other tests with the same team come before. This test's events are last, or distinct.
     ids = (story.alice, story.operator, story.session, story.job, STATE, "reason=not_trusted")
     lines = [line for line in done.stdout.splitlines() if any(one in line for one in ids)]
     expected = COMMANDS[question](story)

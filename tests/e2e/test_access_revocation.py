@@ -27,16 +27,16 @@ from tests.support.team import Team
 PATIENCE = 2.0
 """Seconds that the last requests may take."""
 LEEWAY = timedelta(seconds=30)
-"""Given to clocks when an ID token expires."""
+"""The tolerance for clocks when an ID token expires."""
 
 
 @dataclass
 class Watched:
-    """Credentials that are good, and will be no more.
+    """Credentials that are valid until the test ends them.
 
-    `path` is what they read. `ended` is when they were revoked, in seconds of `time.monotonic`, and `refused`
-    when they were refused for the first time, or None. `accepted` is how often they still were accepted
-    after they had been revoked.
+    `path` is the path that they read. `ended` is the time of their revocation in seconds of `time.monotonic`,
+    `refused` the time of the first refusal, or None. `accepted` counts how often they were accepted after the
+    revocation.
     """
 
     header: str

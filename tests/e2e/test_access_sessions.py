@@ -1,4 +1,4 @@
-"""Sessions: made of an ID token or of AWS credentials, used, ended, and what is tried to get one."""
+"""Sessions: created from an ID token or AWS credentials, used, ended, and refused to attackers."""
 
 import json
 from typing import Any
@@ -29,7 +29,7 @@ SUBJECT = "repo:acme/network:ref:refs/heads/main"
 
 @pytest.fixture(scope="module")
 def admin(strict: Team) -> AwsCaller:
-    """A session of an IAM role that the team trusts to do everything below `people/`."""
+    """A session of an IAM role that the team trusts as maintainer of `people/*`."""
     caller = aws_caller.assume(strict, "admin", session="ada@example.com", path="/teams/platform/")
     add_aws_trust(strict, caller.role_name, "people/*", role=Role.MAINTAINER)
     return caller
@@ -115,7 +115,7 @@ def smuggled(arn: str, account: str = ACCOUNT) -> dict[str, dict[str, Any]]:
 def test_without_a_verified_caller_there_is_no_session_whatever_the_request_carries(
     strict: Team, admin: AwsCaller, issuer: Issuer
 ) -> None:
-    """The gateway of the local AWS lets other schemes than Signature Version 4 through, without a caller."""
+    """The local AWS's gateway passes other schemes than Signature Version 4, without a caller."""
     _, token = new_token(strict, Role.MAINTAINER)
     signature = (
         "Credential=AKIAUNKNOWN/20261120/us-east-1/execute-api/aws4_request, SignedHeaders=host, Signature=0"

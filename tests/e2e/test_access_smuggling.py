@@ -32,7 +32,7 @@ IDENTITY = authorizer_context.encode(
 
 
 def carried() -> dict[str, dict[str, Any]]:
-    """Where a request could carry what only the authorizer says, by place."""
+    """Return requests with the authorizer's context in every place where a client could put it."""
     context = json.dumps({"authorizer": {"lambda": IDENTITY}})
     prefixes = (
         "",

@@ -24,7 +24,7 @@ def md5(body: bytes) -> str:
 
 
 def locked(team: Team, state: str, serial: int = 5) -> str:
-    """Write a state under a lock that stays held; return the lock's ID."""
+    """Write a state under a lock that stays held, and return the lock's ID."""
     lock_id = documents.lock_id(team.locked(state))
     assert team.client("writer").write(state, documents.state(serial), lock_id).status == 200
     return lock_id

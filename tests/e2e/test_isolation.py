@@ -25,8 +25,8 @@ SESSION, TRUST, WORKSPACE = "sessions/{}.json", trust.KEY, "workspaces/{}.json"
 class S3Call:
     """A request to S3.
 
-    `operation` is the name of the client's method. `key` has `{}` for a name; it is empty for a request of
-    the bucket's. `of_version`: it names the object's current version.
+    `operation` is the name of the client's method. `key` has `{}` for a name; it is empty for a request to
+    the bucket. `of_version`: it names the object's current version.
     """
 
     operation: str
@@ -47,7 +47,7 @@ class S3Call:
         try:
             getattr(s3, self.operation)(**arguments)
         except ClientError as error:
-            # A HEAD is answered without a body, so with the number alone.
+            # The response to a HEAD has no body, so it has only the status.
             return {"403": "AccessDenied"}.get(code := error.response["Error"]["Code"], code)
         return "allowed"
 
@@ -148,7 +148,7 @@ both_ways = pytest.mark.parametrize(("own", "other"), [("strict", "loose"), ("lo
 
 @pytest.fixture(scope="module")
 def users(aws: LocalAws, teams: dict[str, Team]) -> Mapping[str, Any]:
-    """By team, the S3 client of an AWS user who may do everything with that team's bucket."""
+    """For each team, the S3 client of an AWS user with all permissions on that team's bucket."""
     iam = client(aws, "iam")
     found = {}
     for name in ("strict", "loose"):

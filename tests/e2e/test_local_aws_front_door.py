@@ -1,4 +1,4 @@
-"""`make up`, `demo`, `down` and `clean` as a user types them, on a folder and ports of their own."""
+"""`make up`, `demo`, `down` and `clean` as a user types them, with a separate folder and ports."""
 
 import json
 import os

@@ -12,7 +12,7 @@ from tests.support.waiting import wait_until
 
 
 def project_that_waits(new_project: NewProject, team: Team, state: str) -> Project:
-    """A project whose apply lasts until the test lets it go on."""
+    """A project whose apply waits until the test lets it go on."""
     return new_project.ready(team, state, team.token("maintainer"), main=WAITS)
 
 

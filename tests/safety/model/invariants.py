@@ -23,7 +23,7 @@ UNLOCKS: Final = frozenset({"unlock", "cloud-unlock", "native-unlock"})
 READS: Final = frozenset({"read", "download", "native-read", "see-state"})
 WRITES: Final = frozenset({"write", "commit", "write-at-once"})
 REFUSABLE: Final = WRITES | {"create"}
-"""Requests whose refusal refuses a write. With `cloud {}` that can be the create, before the upload."""
+"""The requests that can refuse a write. With `cloud {}` the create can, before the upload."""
 WORKSPACE_DELETES: Final = frozenset({"workspace-delete", "workspace-safe-delete"})
 DELETES: Final = WORKSPACE_DELETES | {"delete", "manage-delete"}
 OWN_LOCK: Final = DELETES | {"undelete", "restore"}
@@ -737,7 +737,7 @@ def of_heard_write(request: HttpRequest, writer: Party, bucket: Bucket) -> Itera
 def of_refused_write(
     request: HttpRequest, status: int, writer: Party, bucket: Bucket, acknowledged: frozenset[bytes]
 ) -> Iterable[Violation]:
-    """Judge the refusal of a write by the lock's holder."""
+    """Judge the refusal of a write: the lock's holder whose write follows what it read is not refused."""
     lock = bucket.current(LOCK_KEY)
     if lock is None or not writer.holds:
         return

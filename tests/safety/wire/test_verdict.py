@@ -1,4 +1,4 @@
-"""The verdict on what witnesses were told: every way in which it may turn out, in one state."""
+"""The verdict on the journals of witnesses: every possible finding, each in one state."""
 
 import json
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ ONE, TWO, THREE = version(1), version(2), version(3)
 
 
 class Story:
-    """Operations of some clients, each a second after the one before and half a second long."""
+    """Operations of some clients. Each takes half a second and begins a second after the last."""
 
     def __init__(self) -> None:
         self.told: list[Operation] = []
@@ -102,7 +102,7 @@ def assert_fine(findings: Findings) -> None:
 
 
 def assert_broken(findings: Findings, *words: str) -> None:
-    """Exactly so many sentences, each with its words."""
+    """Check that the findings are exactly these, each with its words."""
     assert findings.lost == ()
     assert len(findings.violations) == len(words), findings.violations
     for sentence, expected in zip(findings.violations, words, strict=True):
