@@ -1,7 +1,7 @@
 """The search of every order of events that a scenario can take, up to its bounds.
 
-A world is the state that an interleaving leads to: the bucket, the clock, the progress of every client and
-every invocation, the requests that have not arrived, the caches of processes, and the history that the
+A world is the situation that an interleaving leads to: the bucket, the clock, the progress of every client
+and every invocation, the requests that have not arrived, the caches of processes, and the history that the
 invariants need. Two interleavings that lead to the same world have the same future. So the search follows an
 interleaving until it ends or reaches a known world, and counts it once either way. This misses nothing,
 because a world contains everything that an invariant looks at.

@@ -1,4 +1,4 @@
-"""A world of the search: the state that an interleaving leads to, and its scenario."""
+"""A world of the search: the situation that an interleaving leads to, and its scenario."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -79,7 +79,7 @@ class Late(NamedTuple):
 
 
 class World(NamedTuple):
-    """The state that an interleaving leads to. Every member but the clock and the bounds is a number.
+    """The situation that an interleaving leads to. Every member but the clock and the bounds is a number.
 
     `clock` is in seconds. `strays` are the invocations whose clients do not wait, `late` the requests that
     have not arrived. `acknowledged` has the acknowledged state documents, and marks about deletes: what came
