@@ -33,7 +33,7 @@ each_role = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def needed(aws: LocalAws, teams: dict[str, Team], roles: Roles) -> Needed:
-    """The permissions for all calls of each function, and of Lambda with the function's role."""
+    """The demands of AWS for every call of each function, and of Lambda in its name."""
     for name, team in teams.items():
         drive(
             *(team, "permissions"),
@@ -102,7 +102,7 @@ def test_neither_the_bucket_nor_the_key_allows_a_function_more(roles: Roles, tea
     role = roles[team, "backend"]
 
     assert list(allowed(role.bucket_policy)) == []
-    # The account as principal: everybody in it whom the account's own policies allow.
+    # The account's own principal: everybody whom the account's policies let.
     assert [statement["Principal"] for statement in role.key_policy] in (
         [],
         [{"AWS": f"arn:aws:iam::{ACCOUNT}:root"}],

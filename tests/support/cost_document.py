@@ -17,13 +17,13 @@ _RUNS: Final = (10, 100, 1_000, 10_000)
 _INIT: Final = (READ, READ)
 _PLAN: Final = (*_INIT, READ, ACQUIRE, READ, RELEASE)
 _APPLY: Final = (*_INIT, READ, ACQUIRE, READ, WRITE, RELEASE)
-"""The requests to S3 of each call by Terraform 1.15.5. Terraform 1.11.4 reads the state two times less."""
+"""What Terraform 1.15.5 asks for, and the requests to S3 of each. Terraform 1.11.4 reads twice less."""
 _VERIFY: Final = ("GET", "GET")
 """To S3, when a session is used: its record and the trust records."""
 _SESSION: Final = ("GET", "PUT", *_VERIFY)
 """To S3, for a session: the ID token is verified, the session stored, and verified when it is used."""
 _TRUST_READS: Final = 4
-"""Reads of the trust records in a run: two for each command."""
+"""Of the trust records, for each run: twice for each command."""
 _AUTHORIZED: Final = 2
 """Calls of the authorizer for each command: the ID token, then the session, cached for 60 seconds."""
 
@@ -39,7 +39,7 @@ _AUDIT_COLD_SECONDS: Final = 4.0
 _AUDIT_WARM_SECONDS: Final = 0.3
 
 _LOG_KB: Final = 3
-"""For each request to the API, in all log groups. Rounded up from lines of the local AWS."""
+"""Of all log groups, for each request to the API, rounded up from lines of the local AWS."""
 _S3_LOG_KB: Final = 1
 _STATE_KB: Final = 100
 

@@ -13,7 +13,7 @@ PATH = page("settings.md")
 
 
 def settings_document() -> str:
-    """Return the document with a new table of the settings."""
+    """Return the document as it is, with the table as the settings are."""
     table = "\n".join(_table())
     return re.sub(r"\| Setting \| Write \|.*?(?=\n\n)", lambda _: table, PATH.read_text(), flags=re.DOTALL)
 
