@@ -24,7 +24,7 @@ TEST_MINUTES: Final = ROOT / ".build" / "test-minutes"
 
 BOUNDS: Final[Mapping[str, int]] = {
     "product, lines": 30_000,
-    "tests, lines": 56_100,
+    "tests, lines": 53_500,
     "longest function": 120,
     "largest file": 800,
     "circles of imports": 0,

@@ -265,7 +265,7 @@ def test_a_writer_whose_lock_went_through_other_hands_while_it_reads_overwrites_
 
 
 def test_a_late_write_is_refused_after_the_next_holder_has_written_and_released(team: Team) -> None:
-    """The picture in the README."""
+    """The picture in `fencing.md`."""
     team.lock()
     team.write(state(1))
     in_the_middle(team, partial(another_holder, team))

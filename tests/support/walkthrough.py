@@ -49,7 +49,7 @@ for name in dev prod; do
   mkdir -p envs/$name
   echo "resource \\"terraform_data\\" \\"it\\" { input = \\"$name\\" }" > envs/$name/main.tf
 done
-echo 'terraform { backend "local" { path = "elsewhere.tfstate" } }' > envs/prod/backend.tf
+printf 'terraform {\\n  backend "local" { path = "elsewhere.tfstate" }\\n}\\n' > envs/prod/backend.tf
 for name in dev prod; do (cd envs/$name && terraform init && terraform apply -auto-approve); done
 """
 """States to move: one in a local file, one in a backend."""
@@ -119,6 +119,24 @@ def walk_access(front_door: FrontDoor, folder: Path) -> None:
 def walk_clients(front_door: FrontDoor, folder: Path) -> None:
     replaced = {f"{clone}/.local/": f"{front_door.folder}/" for clone in ("$PWD", "$clone")}
     _walk("clients", front_door, folder, replaced)
+
+
+def walk_readme(front_door: FrontDoor, folder: Path) -> None:
+    """Apply with each protocol as the README says, and find both states."""
+    http, cloud = steps("README.md", "A state in two minutes")
+    applied = "Apply complete! Resources: 1 added, 0 changed, 0 destroyed."
+    replaced = {" .local/": f" {front_door.folder}/", "$PWD/.local/": f"{front_door.folder}/"}
+    _type(
+        [
+            Step(
+                http.typed,
+                (applied, "1 <time> current, acknowledged <id> <by> <who> OperationTypeApply <n> B -"),
+            ),
+            Step(cloud.typed, (applied, "network/first <n> B <time> -", "network/second <n> B <time> -")),
+        ],
+        {**replaced, "/tmp/first": str(folder / "first")},  # noqa: S108 as in the document
+        folder,
+    )
 
 
 def walk_operating(front_door: FrontDoor, folder: Path) -> None:
