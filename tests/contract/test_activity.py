@@ -27,8 +27,7 @@ NETWORK = Caller("token:network", Role.MAINTAINER, ("network/*",))
 class Activity:
     """The function, and a log group to which events are written.
 
-    `module` is the module that queries CloudWatch Logs. `now` is the start of the test in milliseconds since
-    1970.
+    `module` queries CloudWatch Logs. `now` is the start of the test in milliseconds since 1970.
     """
 
     handle: Handle

@@ -4,9 +4,9 @@ The search follows every interleaving of two or three clients within narrow boun
 interleavings of up to seven clients without bounds. The code, the model of S3 and the invariants after every
 event are the same. hypothesis draws the interleavings, and shrinks each that violates an invariant.
 
-Some clients of the search do not take part. With many clients the invariants cannot tell the owner of a
-copied lock info (`copier`). A document that does not follow the state that its client read
-(`wrong_address`, `same_serial`) may be refused because of an unacknowledged version.
+Some clients do not take part. With many clients the invariants cannot tell the owner of a copied lock info
+(`copier`). A document that does not follow what its client read (`wrong_address`, `same_serial`) may be
+refused because of an unacknowledged version.
 """
 
 import sys

@@ -2,8 +2,7 @@
 
 A route without a row fails the tests, and a verb that a path does not have gets 405. Every request names a
 state that somebody else has locked. So a change that a role may make is refused after its authorization, with
-another status than 403, and no request of the table changes anything. An unlock names a lock that nobody
-holds.
+another status than 403, and no request of the table changes anything. An unlock names a lock not held.
 """
 
 import json

@@ -88,10 +88,7 @@ def _of_a_test(role: Role, scope: Sequence[str]) -> dict[str, Any]:
 def with_header(
     team: Team, authorization: str, path: str = "/states/access/none", method: str = "GET", **more: Any
 ) -> Response:
-    """Send a request with this `Authorization`.
-
-    The default state does not exist: a caller who may read it gets 204.
-    """
+    """Send a request with this `Authorization`; for the default state, a caller who may read it gets 204."""
     return Client(team.gateway.address, team.tls, None).request(
         method, path, headers={"Authorization": authorization, **more.pop("headers", {})}, **more
     )

@@ -242,10 +242,7 @@ class AwsGateway:
 
     @contextlib.contextmanager
     def losing_the_answer_to_a_write(self) -> Iterator[None]:
-        """Close the connection in place of the response to the first write within the context.
-
-        AssertionError: no write came.
-        """
+        """Close the connection in place of the response to the first write, which must come."""
         self.answers_to_lose += 1
         yield
         assert self.answers_to_lose == 0

@@ -140,9 +140,8 @@ class Relay:
     """The relay, on a loopback port for as long as its context lasts.
 
     `decide` is called once for each request and returns the fault to inject; None = pass the request on.
-    `refusal` makes the faults that are a response. `happened` is called for each fault that did happen.
-    `heard` is called for each request after the client has got everything that it will get. Many threads call
-    them.
+    `refusal` makes the faults that are a response. `happened` is called for each fault that did happen,
+    `heard` for each request after the client has got everything that it will get. Many threads call them.
     """
 
     def __init__(

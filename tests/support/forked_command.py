@@ -1,8 +1,7 @@
 """Runs the `holdfast` command in processes whose imports are done.
 
 Each run is a separate process with its own environment, folder, files and exit code, and ends as the
-installed script does. It is forked from a server that has imported everything. The imports are most of a
-run's cost.
+installed script does. It is forked from a server that has done the imports, most of a run's cost.
 """
 
 import atexit

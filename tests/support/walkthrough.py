@@ -1,8 +1,7 @@
 """The walks through documents: every block is typed as printed, and prints the lines below it.
 
 There are two exceptions. The folder and the ports differ from a user's, so that both can run at once. The
-block of docs/use/access.md that waits for a minute is left out: tests/e2e/test_access_revocation.py measures
-that wait.
+minute's wait of docs/use/access.md is left out: tests/e2e/test_access_revocation.py measures it.
 """
 
 import os
@@ -168,8 +167,7 @@ def _walk(
     """Walk through a document.
 
     `name` is also the name of the folder below /tmp that the walk works in and removes. `folder` is empty.
-    `replaced` maps words of the document to the words that are typed. AssertionError: a block does not print
-    its lines.
+    `replaced` maps words of the document to typed words. AssertionError: a block does not print its lines.
     """
     up, *rest = steps(f"{name}.md", heading)
     assert up.printed[0] in front_door(*UPS[up.typed])

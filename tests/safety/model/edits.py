@@ -1,8 +1,7 @@
 """Changes of the production code for the mutants, found by names and syntax, never by source text.
 
 Each names a function and one part of it: a call, a keyword, an error that is raised, a comparison. It is an
-error if the function does not contain that part exactly as often as the edit says. So a mutant cannot
-silently change nothing.
+error if the function does not contain that part as often as the edit says: no mutant changes nothing.
 """
 
 import ast

@@ -390,8 +390,7 @@ def of_restored(
         return
     if told["changed"]:
         yield from _written_over(entries[places[0] :], writer, parties)
-        # The last acknowledged version may lie below unacknowledged ones. A client that has seen a version
-        # above it has seen a successor of it.
+        # The last acknowledged version may lie below others. Who has seen these has seen successors of it.
         for entry in () if _is_blind(entries[places[0]]) else reversed(entries[: places[0]]):
             if entry.body in writer.seen or (entry.body is not None and author(entry) == writer.name):
                 break
@@ -608,10 +607,7 @@ def of_acknowledged(
 
 
 def _is_blind(entry: Entry) -> bool:
-    """Return whether a version comes from a restore without a look at the current version.
-
-    Such a restore counts as having seen the version that it replaced.
-    """
+    """Return whether a restore wrote a version blindly. It counts as having seen the version before."""
     return _operation(entry) == "restore" and author(entry) == BLIND
 
 
@@ -697,10 +693,7 @@ def of_workspace_effect(
 
 
 def may_be_anew(request: HttpRequest, reply: Reply, bucket: Bucket) -> bool:
-    """Return whether a delete was refused because S3's times do not order a delete and a later creation.
-
-    Both have the same second.
-    """
+    """Return whether a delete was refused because it and a later creation have the same second of S3's."""
     if request.verb not in WORKSPACE_DELETES or reply.status != 409:
         return False
     histories = [bucket.key(key).entries for key in (RECORD_KEY, STATE_KEY)]

@@ -461,10 +461,7 @@ LIMITS: Final = (
         excused=frozenset(Exemption) - {Exemption.LATE_DELETE},
     ),
 )
-"""Scenarios that each drop an assumption or an exemption of `safety.md`.
-
-Each violates an invariant, so `safety.md` needs the assumption or the exemption.
-"""
+"""Scenarios that each drop an assumption or an exemption of `safety.md`, and so violate an invariant."""
 
 BY_NAME: Final[Mapping[str, Scenario]] = {
     scenario.name: scenario for scenario in (*(plan.scenario for plan in PLANS), *LIMITS)

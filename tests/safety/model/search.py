@@ -567,8 +567,7 @@ class Search:
     def _note_delete(self, change: Change, deleter: int) -> None:
         """Note that a delete is acknowledged: a request that others sent before must not undo it.
 
-        A client that holds the lock acquired it after the delete. The delete may get the answer to its own
-        release late.
+        A client that holds the lock acquired it after the delete, whose own release may be answered late.
         """
         for other, standing in enumerate(change.clients):
             if other != deleter and standing.point >= 0 and not standing.holds:

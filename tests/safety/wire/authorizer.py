@@ -63,9 +63,8 @@ def run(
 ) -> Figures:
     """Authenticate with new tokens while S3 fails, and again as soon as it works.
 
-    `tokens` is their number in each phase. Each phase has new tokens, because the gateway caches the result
-    for a token. `folder` is not used. `hanging`: also with requests that last longer than the authorizer's
-    timeout.
+    Each phase has so many new `tokens`, because the gateway caches the result for a token. `folder` is not
+    used. `hanging`: also with requests that last longer than the authorizer's timeout.
     """
     del folder
     total = Figures()

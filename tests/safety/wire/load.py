@@ -1,7 +1,4 @@
-"""Load with witnesses: clients of both protocols count, operators restore, freeze and break locks.
-
-Faults are injected, clients and workers are killed. At the end the journals are compared with the bucket.
-"""
+"""Load with witnesses: clients count; operators restore, freeze and break locks; with faults and kills."""
 
 import http.client
 import json
@@ -277,9 +274,8 @@ def run(
 ) -> Figures:
     """Let clients count until so many writes are acknowledged, then compare their journals with the bucket.
 
-    After `seconds` the run ends in any case. `clients` and `slots` are the numbers of clients and states at a
-    time. `generation` is as `GENERATION`. `folder` is for the journals, by default beside the local AWS's
-    data.
+    After `seconds` the run ends in any case. `clients` and `slots` are how many clients and states there are
+    at a time. `generation` is as `GENERATION`. `folder` is for the journals, by default in the local AWS's.
     """
     name = f"load-{uuid.uuid4().hex[:8]}"
     journals = (folder or stack.data_dir / "journals") / name

@@ -26,9 +26,8 @@ Say = Callable[[str], None]
 class Spot:
     """The requests of a command to S3 that hang.
 
-    `name` appears in the progress and in the state's name. `lock`: requests to the lock object, not to the
-    state. `times`: how many requests hang, from the first on. `after_write`: only requests after the write of
-    the state.
+    `name` appears in the progress and in the state's name. `lock`: requests to the lock, not to the state.
+    `times`: how many requests hang, from the first on. `after_write`: only requests after the state's write.
     """
 
     def __init__(

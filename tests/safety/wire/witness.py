@@ -2,10 +2,9 @@
 
 As a program it acquires a lock, reads a number, writes the next number and releases the lock, again and
 again. It retries requests as Terraform's HTTP client does, with shorter waits. It writes each request to its
-journal before it sends it, and each response at once, so that the journal is complete after a SIGKILL.
-
-With the argument `operate` the program is an operator that removes locks. With `restore` it restores earlier
-versions, with `freeze` it freezes and unfreezes, both over the management API.
+journal before it sends it, and each response at once, so that the journal is complete after a SIGKILL. With
+the argument `operate` it is an operator that removes locks. With `restore` it restores earlier versions, with
+`freeze` it freezes and unfreezes, both over the management API.
 
 It imports only the standard library, because it is started again after every kill.
 """
@@ -518,9 +517,9 @@ class _Operator:
         self._over_cloud = self._breaks = False
 
     def remove(self, state: str, lock: str | None) -> None:
-        """Remove the lock with this ID: in turn by the ID alone, and by ID and version.
+        """Remove the lock with this ID, in turn by the ID alone and by ID and version.
 
-        Without an ID, remove a lock that is old enough: in turn with an empty body, and as `cloud {}` does.
+        Without an ID, remove a lock that is old enough, in turn with an empty body and as `cloud {}` does.
         """
         if lock is not None:
             self._breaks = not self._breaks
