@@ -23,16 +23,17 @@ TEST_MINUTES: Final = ROOT / ".build" / "test-minutes"
 """The file in which `make test` stores how long it took."""
 
 BOUNDS: Final[Mapping[str, int]] = {
-    "product, lines": 30_000,
-    "tests, lines": 53_500,
+    "product, lines": 30_300,
+    "tests, lines": 53_900,
     "longest function": 120,
     "largest file": 800,
     "circles of imports": 0,
     "floors of the command": 8,
+    "words of documents": 25_000,
 }
 """The highest allowed value of each figure, by name."""
 
-PRODUCT: Final = ("functions", "holdfast_cli", "infra", "local_aws", "benchmarks", "app.py")
+PRODUCT: Final = ("functions", "holdfast_cli", "infra", "local_aws", "benchmarks", "publish", "app.py")
 LAYERED: Final = ("functions", "holdfast_cli", "infra", "local_aws")
 """The packages that are searched for circles of imports."""
 COMMAND: Final = "holdfast_cli"
