@@ -1,7 +1,7 @@
-"""Every permission of every role is demanded by a call that its function makes, and every demand is allowed.
+"""Each permission of each role is needed by a call of its function, and each needed permission is allowed.
 
-These tests make the functions do everything that they can do. What the other end-to-end tests make them do
-besides is judged when a worker ends, by the fixture `teams`.
+These tests make the functions send every kind of call. The fixture `teams` checks the calls of the other
+end-to-end tests when a worker ends.
 """
 
 import time
@@ -43,7 +43,7 @@ def needed(aws: LocalAws, teams: dict[str, Team], roles: Roles) -> Needed:
 
 
 def _wait_for_the_audit_trail(role: DeployedRole) -> None:
-    """Nobody waits for the function that keeps it, so its calls come later than the answers."""
+    """Wait for the audit function's calls: they come after the responses."""
     ends = time.monotonic() + 60
     while not any((call.operation, call.status) == ("PutLogEvents", 200) for call in role.calls()):
         assert time.monotonic() < ends, "nothing came to the audit trail"
