@@ -1,6 +1,8 @@
 """What a deployed team's template says about its roles, with every reference resolved."""
 
+import io
 import json
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -41,6 +43,14 @@ def client(aws: LocalAws, service: str, credentials: Credentials = ROOT, config:
         verify=str(aws.tls.ca) if aws.tls else None,
         config=config,
     )
+
+
+def zipped(name: str, code: str) -> bytes:
+    """The code of a function of one module."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(name, code)
+    return packed.getvalue()
 
 
 def policy(*statements: Mapping[str, Any]) -> str:

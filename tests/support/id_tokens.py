@@ -28,17 +28,24 @@ RSA = RSAKey.generate_key(2048, {"kid": "one"})
 
 def record(name: str = "network", **changed: Any) -> trust.OidcTrust:
     """A trust record that matches `claims`."""
-    settings: dict[str, Any] = {
-        "issuer": ISSUER,
-        "audience": AUDIENCE,
-        "claims": {"repository": "acme/network"},
+    sent_by = {"issuer": ISSUER, "audience": AUDIENCE, "claims": {"repository": "acme/network"}}
+    return trust.new_oidc(name, **{**_granted(), **sent_by, **changed})
+
+
+def aws_record(name: str = "people", **changed: Any) -> trust.AwsTrust:
+    """A trust record for an IAM role, with the same rights."""
+    aws_role = "AWSReservedSSO_Developer_0123456789abcdef"
+    return trust.new_aws(name, **{**_granted(), "aws_role": aws_role, **changed})
+
+
+def _granted() -> dict[str, Any]:
+    return {
         "role": Role.WRITER,
         "scope": ["network/*"],
         "description": "",
         "created_by": "x",
         "now": datetime.now(UTC),
     }
-    return trust.new_oidc(name, **{**settings, **changed})
 
 
 def claims(**changed: Any) -> dict[str, Any]:
