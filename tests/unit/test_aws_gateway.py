@@ -31,7 +31,7 @@ class Arrived:
 
 @dataclass
 class Upstream:
-    """What the proxied server got, and what it answers."""
+    """The proxied server: the requests that arrived, and its response."""
 
     address: str = ""
     arrived: list[Arrived] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What the backend's log lines say for the audit trail, for requests that end before S3 is asked."""
+"""The backend's log lines in the audit trail, for requests that end before a request to S3."""
 
 import json
 import logging

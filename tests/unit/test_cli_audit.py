@@ -24,7 +24,7 @@ NOW = datetime.now(UTC).replace(microsecond=0)  # other tests may run between he
 
 
 def event(event_id: str, minutes_ago: float, what: str, **fields: object) -> dict[str, object]:
-    """An event as it stands in the audit log."""
+    """An event as the audit log has it."""
     time = NOW - timedelta(minutes=minutes_ago)
     return {
         "id": event_id,

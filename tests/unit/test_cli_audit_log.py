@@ -202,7 +202,7 @@ def test_no_more_ids_are_remembered_than_those_of_minutes(logs: Logs, log: Log, 
 
     following.new()
 
-    assert len(following._known) == 11  # noqa: SLF001 no public surface shows what is remembered
+    assert len(following._known) == 11  # noqa: SLF001 no public attribute shows the known events
     clock.present = NOW + DAY
     following.new()
     following.new()

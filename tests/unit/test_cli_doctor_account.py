@@ -149,7 +149,7 @@ FAULTS: Mapping[str, tuple[str, dict[str, Answer], str, str]] = {
         "token_trail",
         "5 of 5",
     ),
-    "no such trail": ('token_trail = "acme"', FULL, "token_trail", "acme"),
+    "an unknown trail": ('token_trail = "acme"', FULL, "token_trail", "acme"),
     "a trail that is off": (
         'token_trail = "trail-1"',
         {**FULL, "cloudtrail__get_trail_status": {"IsLogging": False}},

@@ -19,7 +19,7 @@ WHO = "--role writer --scope x"
 
 
 def refused(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
-    """What is printed for a command line that must be wrong usage: all of it, and its last line."""
+    """The output for a command line that must be wrong usage: the whole output, and its last line."""
     with pytest.raises(SystemExit) as exit_:
         PARSER.parse_args(shlex.split(line))
     printed = capsys.readouterr()

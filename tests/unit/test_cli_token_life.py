@@ -62,7 +62,7 @@ def stored(aws: Aws, token: Token) -> Token:
 
 
 def takes(token: Token, secret: str, *, after: timedelta = timedelta(0)) -> bool:
-    """Whether a token lets the bearer of a secret in."""
+    """Return whether a token lets the bearer of a secret in."""
     credentials = TokenCredentials(token.id, secret)
     outcome = tokens.authenticate(credentials, token, now=datetime.now(UTC) + after)
     return isinstance(outcome, Authenticated)

@@ -26,7 +26,7 @@ ASSIGNED: Final = re.compile(r"`([a-z_.]+) = ([^`]+?)`[^.]{0,40}\bdefault\b")
 WITHIN: Final = re.compile(r"\bwithin (\d+) seconds\b")
 """How long a revocation takes, wherever a document, a help or a message says so."""
 SMALL: Final = 50
-"""A number below stands for too much to be taken for a default that was not marked."""
+"""A smaller number has too many meanings: beside the word "default" alone it needs no mark."""
 
 
 class Place(NamedTuple):

@@ -1,4 +1,4 @@
-"""What `holdfast doctor` finds of an API that responds other than Holdfast's does."""
+"""The findings of `holdfast doctor` about an API that does not respond as Holdfast's does."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ def as_it_is(method: str, path: str, response: Response) -> Response:  # noqa: A
 
 
 class Api:
-    """An API as Holdfast's, with one state that all of its names stand for."""
+    """An API like Holdfast's, in which every name means the same state."""
 
     def __init__(self) -> None:
         self.change: Change = as_it_is

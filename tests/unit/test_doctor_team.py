@@ -1,4 +1,4 @@
-"""What `holdfast doctor` decides about a deployed stack."""
+"""The findings of `holdfast doctor` about a deployed stack."""
 
 import json
 from collections.abc import Callable
@@ -419,7 +419,7 @@ def test_the_boundary_of_a_role_is_compared(wanted: Any, deployed: str | None, c
 
 
 def look(monkeypatch: pytest.MonkeyPatch, rule: str) -> list[Finding]:
-    """Return what is found of a stack whose bucket has one lifecycle rule, where AWS denies the rest."""
+    """Return the findings about a stack whose bucket has one lifecycle rule, where AWS denies the rest."""
 
     def refuse(*_: object, **__: object) -> Response:
         raise CommandError("nobody responds")

@@ -1,4 +1,4 @@
-"""What the functions do before their first request, each in a process of its own."""
+"""The initialization of the functions before their first request, each in its own process."""
 
 import json
 import ssl
@@ -172,7 +172,7 @@ EXPECTED: Final[Mapping[str, tuple[str, int]]] = {
     "authorizer": (f"/bucket/{trust.KEY}", 200),
     "session_exchange": (f"/bucket/{trust.KEY}", 403),
 }
-"""What the event reads, and the status of the response; the authorizer's has none."""
+"""The object that the event reads, and the status of the response, which the authorizer's has not."""
 
 
 def status(response: Mapping[str, Any]) -> int:

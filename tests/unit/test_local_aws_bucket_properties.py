@@ -1,4 +1,4 @@
-"""What a template asks of a bucket reaches a real S3 API."""
+"""The properties of a bucket in a template reach a real S3 API."""
 
 import json
 from collections.abc import Iterator
@@ -123,7 +123,7 @@ def properties(s3: "S3Client", physical_ids: dict[str, str]) -> dict[str, object
         operation = f"get_bucket_{name}" if hasattr(s3, f"get_bucket_{name}") else f"get_{name}"
         try:
             answer = getattr(s3, operation)(Bucket=physical_ids["States"])
-        except ClientError:  # there is none
+        except ClientError:  # the bucket does not have it
             answer = {}
         said = {key: value for key, value in answer.items() if key != "ResponseMetadata"}
         found[name] = json.loads(json.dumps(said).replace(physical_ids["Logs"], "logs"))

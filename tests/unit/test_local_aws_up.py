@@ -109,7 +109,7 @@ def test_what_is_remembered_is_found_again(tmp_path: Path) -> None:
         home.remember_port(4600)
         assert not home.finished
         home.remember_connection(connection)
-        assert home.finished, "whoever has a token may have a state"
+        assert home.finished, "a user with a token may have a state"
         home.remember_deployment(deployment)
 
     again = Home(tmp_path / ".local")

@@ -1,4 +1,4 @@
-"""The functions' own log line, compared with the one that Powertools' `Logger` writes."""
+"""The functions' own log line, compared with that of Powertools' `Logger`."""
 
 import io
 import json

@@ -45,10 +45,10 @@ RECORDS = Records((record(),))
 
 
 class Issuer(Published):
-    """What issuers publish, and what is made of tokens then."""
+    """Issuers and their keys, and the verification of tokens against them."""
 
     def verify(self, jwt: str, records: Records = RECORDS) -> Authenticated | Denied:
-        """As the authorizer does it."""
+        """Verify a token as the authorizer does."""
         return verify(jwt, records, self.issuers)
 
 

@@ -20,7 +20,7 @@ TEMPLATE = Path(__file__).parent / "infra" / "snapshots" / "payments.yaml"
 DOCS = Path(__file__).parents[2] / "docs"
 DOCUMENT: dict[str, Any] = yaml.safe_load((DOCS / "openapi.yaml").read_text())
 VERBS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
-"""What OpenAPI can express and some route answers; LOCK and UNLOCK stand there in words."""
+"""The verbs of the routes that OpenAPI can express; the description names LOCK and UNLOCK."""
 
 
 def described(path: str) -> dict[str, Any]:

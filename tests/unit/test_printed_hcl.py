@@ -63,7 +63,7 @@ def without_comments(text: str) -> str:
 
 
 def looks_like_hcl(text: str) -> bool:
-    """Whether a text has a block on lines of its own, or nothing but values."""
+    """Return whether a text has a block on its own lines, or consists of values."""
     lines = [line for line in without_comments(text).splitlines() if line]
     return any(BEGINNING.fullmatch(line) for line in lines) or all(map(ASSIGNMENT.fullmatch, lines))
 

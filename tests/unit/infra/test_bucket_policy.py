@@ -41,13 +41,13 @@ ANOTHER_KEY: Final = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/another"
 
 
 def encrypted(algorithm: str, key: str | None = None) -> dict[str, str]:
-    """What S3 makes of the headers that ask for an encryption."""
+    """The condition keys that S3 fills in from the headers that ask for an encryption."""
     name = "s3:x-amz-server-side-encryption"
     return {**IF_MATCH, name: algorithm, **({f"{name}-aws-kms-key-id": key} if key else {})}
 
 
 def retained(days: int) -> dict[str, str]:
-    """What S3 makes of a request for a retention that ends after some days."""
+    """The condition keys that S3 fills in for a retention of some days."""
     return {"s3:object-lock-remaining-retention-days": str(days), "s3:object-lock-mode": "GOVERNANCE"}
 
 

@@ -57,13 +57,13 @@ def function(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def for_aws(function: str) -> Path:
-    """What Lambda gets."""
+    """The bundle for Lambda."""
     return bundle(function, "aws").path
 
 
 @pytest.fixture(scope="session")
 def for_here(function: str) -> Path:
-    """What the local AWS gets."""
+    """The bundle for the local AWS."""
     return bundle(function, "local").path
 
 
@@ -105,7 +105,7 @@ SHIPPED = {
         "terraform_http",
     },
 }
-"""Of our own packages, what each function ships: those that it imports."""
+"""Our own packages that each function ships: those that it imports."""
 
 
 def test_a_bundle_holds_the_packages_that_the_function_imports_and_no_test(
@@ -178,7 +178,7 @@ CALLS = {"audit_trail": CALL_LOGS, "management": CALL_S3 + READ_LOGS}
 
 
 def run_alone(code: str, path: Path, *arguments: str, **environment: str) -> str:
-    """What Python prints that has nothing but a bundle, and not the packages of the Python that runs it."""
+    """Run code with the packages of a bundle alone, and return its output."""
     ended = subprocess.run(
         [
             sys.executable,
@@ -206,7 +206,7 @@ def run_alone(code: str, path: Path, *arguments: str, **environment: str) -> str
 
 
 def botocore_data(files: set[str]) -> set[str]:
-    """What of them is data of botocore."""
+    """The files with botocore's data."""
     return {name for name in files if name.startswith("botocore/data/")}
 
 
@@ -247,7 +247,7 @@ def test_a_bundle_has_the_endpoints_that_botocore_has_for_every_region(function:
 
 
 def resolved(endpoints: dict[str, Any], service: str, region: str, *kind: bool) -> object:
-    """The endpoint of a service in a region, for IPv6 or FIPS or neither; or why there is none."""
+    """The endpoint of a service in a region, for IPv6 or FIPS or neither; or botocore's error."""
     try:
         return EndpointResolver(endpoints).construct_endpoint(service, region, None, *kind)
     except BotoCoreError as error:
@@ -535,7 +535,7 @@ def test_builds_at_the_same_time_see_a_whole_bundle_or_none(functions: Path, tmp
 @pytest.mark.parametrize(
     ("requirement", "reason"),
     [
-        ("no such package==1.0", "Invalid requirement: 'no such package==1.0'"),
+        ("two words==1.0", "Invalid requirement: 'two words==1.0'"),
         (
             f"absent==1.0 --hash=sha256:{'0' * 64}",
             "Could not find a version that satisfies the requirement absent",

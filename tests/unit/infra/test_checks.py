@@ -36,7 +36,7 @@ def checked_app(outdir: Path, bundles: Bundles) -> tuple[App, list[TeamStack]]:
 
 
 def violations(outdir: Path) -> set[tuple[str, str]]:
-    """What the checks at synthesis found: rule, and path of the construct."""
+    """The findings of the checks at synthesis: rule, and path of the construct."""
     report = json.loads((outdir / "validation-report.json").read_text())
     return {
         (violation["ruleName"], construct["constructPath"])

@@ -1,4 +1,4 @@
-"""What the synthesized stacks promise."""
+"""The synthesized stacks keep their promises."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What the synthesized bucket, key and access log promise."""
+"""The synthesized bucket, key and access log keep their promises."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ KEPT_LOGS = dict.fromkeys(
 
 
 def kept(stack: Synthesized) -> dict[str, tuple[str, str, str]]:
-    """What stays when the stack goes."""
+    """The resources that stay when the stack is deleted."""
     return {
         name: (resource["Type"], resource["DeletionPolicy"], resource["UpdateReplacePolicy"])
         for name, resource in stack.template["Resources"].items()

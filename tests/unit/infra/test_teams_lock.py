@@ -23,7 +23,7 @@ def lock_in(folder: Path) -> TeamsLock:
 
 
 def go(folder: Path, *teams: TeamConfig) -> bool:
-    """What a command does with it."""
+    """Check and record the teams, as a command does."""
     lock = lock_in(folder)
     lock.check(teams)
     return lock.record(teams)

@@ -1,6 +1,6 @@
-"""The trail of CloudTrail for records of tokens and trust: shared by teams, or one that exists.
+"""The CloudTrail trail for records of tokens and trust: shared by teams, or a trail of the user's own.
 
-It is looked at in the template and nowhere else: the local AWS's CloudFormation makes no trail.
+The tests read the template alone: the local AWS's CloudFormation makes no trail.
 """
 
 import json
@@ -25,7 +25,7 @@ ELSEWHERE = replace(PAYMENTS, name="us", region="us-east-1")
 
 
 def records_of(team: str, place: str = f"{ACCOUNT}-{REGION}") -> list[str]:
-    """What a selector has for a team."""
+    """The ARNs in a selector for a team."""
     return [f"arn:<AWS::Partition>:s3:::holdfast-{team}-{place}/{folder}/" for folder in ("tokens", "trust")]
 
 
