@@ -23,7 +23,7 @@ QUIET = output.Progress()
 
 
 class Clock(datetime):
-    """A time that passes when the test says so."""
+    """A clock that the test moves."""
 
     present = NOW
 
@@ -248,7 +248,7 @@ def test_following_goes_on_after_errors_that_pass_and_tells_them_once(
     told: list[str],
 ) -> None:
     def pause(_: float) -> None:
-        """What happens in the pauses: AWS fails as often as it is to, then an event comes."""
+        """Have AWS fail after each pause, once for each error; then add an event."""
         if errors:
             logs.errors = [errors.pop()]
         elif not logs.lines:

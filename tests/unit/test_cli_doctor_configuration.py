@@ -77,7 +77,7 @@ def hcl(values: Mapping[str, str]) -> str:
 
 
 def note_init(values: Mapping[str, str], kind: str = "http") -> None:
-    """Write what `terraform init` notes."""
+    """Write the file in which `terraform init` notes the backend."""
     Path(".terraform").mkdir(exist_ok=True)
     every = dict.fromkeys(("address", "username", "password", "retry_max")) | dict(values)
     noted = {"version": 3, "backend": {"type": kind, "config": every, "hash": 1}}
@@ -160,7 +160,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str | None], str, str]] = {
     ),
     "no credentials": ({"TF_HTTP_USERNAME": "", "TF_HTTP_PASSWORD": ""}, "credentials", "TF_HTTP_USERNAME"),
 }
-"""Arguments of the block and variables, the checks that find it, and words of the first."""
+"""Arguments of the block and variables, the checks that find the fault, and words of the first finding."""
 
 
 @pytest.mark.parametrize(("changed", "checks", "says"), FAULTS.values(), ids=FAULTS)

@@ -20,7 +20,7 @@ Rows = Sequence[Sequence[str | Sequence[str]]]
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time, to be set."""
+    """A clock that the test sets."""
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     return now

@@ -462,7 +462,7 @@ NUMBER = 777_000
 
 @st.composite
 def instances(draw: st.DrawFn) -> tuple[Json, list[Path]]:
-    """The attributes of a resource, and the paths of what is sensitive in it, which nothing else is like."""
+    """The attributes of a resource, and the paths of its sensitive values, which resemble no other value."""
     numbers = count()
     marked: list[Path] = []
 
@@ -642,7 +642,7 @@ def test_deep_values_are_compared_or_refused(depth: int) -> None:
     if depth <= 200:
         assert compare(nested(b"1"), nested(b"2"), values=True).resources[0].attributes[0].after == "2"
         return
-    with suppress(UnreadableVersion):  # by how deep the caller is, more or less is read
+    with suppress(UnreadableVersion):  # the depth of the caller's stack decides how much is read
         assert compare(nested(b"1"), nested(b"2"), values=True).resources[0].attributes[0].after == "2"
 
 

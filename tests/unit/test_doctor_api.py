@@ -94,7 +94,7 @@ class Api:
 
 
 class Empty:
-    """A bucket in which nothing is left."""
+    """An empty bucket."""
 
     def get_paginator(self, _: str) -> "Empty":
         return self
@@ -116,7 +116,7 @@ def look(credentials: api_probe.Credentials | None = ADA) -> list[Finding]:
 
 
 def problems(findings: list[Finding]) -> list[str]:
-    """The checks that found a problem; each says what to do, and none a secret."""
+    """The checks that found a problem. Each finding says what to do, and shows no secret."""
     found = [finding for finding in findings if finding.level is Level.PROBLEM]
     assert all(finding.do for finding in found)
     assert ADA.password not in repr(findings) + repr(ADA)
@@ -124,7 +124,7 @@ def problems(findings: list[Finding]) -> list[str]:
 
 
 def on(method: str, path: str, change: Callable[[Response], Response]) -> Change:
-    """Change the responses to one verb on paths that begin so."""
+    """Change the responses to one verb on paths with this beginning."""
 
     def changed(asked: str, where: str, response: Response) -> Response:
         return change(response) if asked == method and where.startswith(path) else response

@@ -195,7 +195,7 @@ def refusal(code: str, status: int) -> Callable[..., Any]:
 
 
 class Client:
-    """Stands in for a client of AWS: it may make no call but those that it is given."""
+    """A client of AWS that may make the given calls alone."""
 
     def __init__(self, **calls: Callable[..., Any]) -> None:
         self._calls = calls
@@ -270,7 +270,7 @@ STAGING = {
 
 
 def staging(**changed: object) -> list[Finding]:
-    """Look at a staging bucket that is as in its template, but for what is changed."""
+    """Look at a staging bucket that differs from its template in these properties alone."""
     rules = [ONE_DAY | {"ID": "uploads", "Expiration": {"Days": 1}, "Filter": {"Prefix": ""}}]
     encryption = {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]}
     responses = {
@@ -383,7 +383,7 @@ def test_a_reference_that_only_a_newer_command_knows_is_a_problem_that_says_so(
 
 
 class Pages:
-    """The pages of a list in which nothing is."""
+    """The pages of an empty list."""
 
     def paginate(self, **_: str) -> list[dict[str, Any]]:
         return [{"PolicyNames": [], "AttachedPolicies": []}]

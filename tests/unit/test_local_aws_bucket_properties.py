@@ -43,7 +43,7 @@ RULES = [
         NoncurrentVersionExpiration={"NewerNoncurrentVersions": 50, "NoncurrentDays": 90},
     ),
 ]
-# As CDK synthesizes it, with everything that a bucket of ours may have.
+# A bucket as CDK synthesizes it, with every property of our buckets.
 STATES: dict[str, Any] = {
     "BucketName": {"Fn::Join": ["-", ["states", {"Ref": "AWS::AccountId"}]]},
     "BucketEncryption": {
@@ -80,7 +80,7 @@ LOGS: dict[str, Any] = {
 
 
 def template(**changed: Any) -> dict[str, Any]:
-    """The stack's, with other properties of the bucket with states; None leaves one out."""
+    """The stack's template, with changed properties of the state bucket; None leaves a property out."""
     states = {name: value for name, value in {**STATES, **changed}.items() if value is not None}
     return {
         "Resources": {
@@ -114,7 +114,7 @@ def physical_ids(s3: "S3Client") -> dict[str, str]:
 
 
 def properties(s3: "S3Client", physical_ids: dict[str, str]) -> dict[str, object]:
-    """Everything that S3 says of the bucket with states."""
+    """Every property of the state bucket in S3."""
     found: dict[str, object] = {}
     for name in (
         *("versioning", "encryption", "ownership_controls", "lifecycle_configuration", "logging", "tagging"),

@@ -82,7 +82,7 @@ def site_packages(venv: Path) -> Path:
 
 
 def with_uv(installer: Installer) -> Installer:
-    if UV.exists():  # else it cannot be had on this machine
+    if UV.exists():  # otherwise this machine has no uv
         (installer.venv / "bin" / "uv").symlink_to(UV)
     return installer
 

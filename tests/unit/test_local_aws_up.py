@@ -296,7 +296,7 @@ def test_no_message_recommends_to_remove_data() -> None:
     assert [text for text in texts if re.search(r"make clean|\brm -|states included", text)] == []
 
 
-# What goes to `localhost` may go to the second.
+# A request to `localhost` may go to the second address.
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 def test_a_taken_port_is_said_in_one_line_before_anything_is_started(tmp_path: Path, address: str) -> None:
     with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as somebody_else:

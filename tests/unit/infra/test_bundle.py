@@ -1,4 +1,4 @@
-"""Bundles: what is in them, that they work, and when they are made anew."""
+"""Bundles: their files, that they work, and when they are built again."""
 
 import base64
 import gzip
@@ -29,12 +29,12 @@ from tests.support.environment import SETTINGS
 
 MEGABYTE = 1_000_000
 LIMITS = {"audit_trail": 15, "authorizer": 26, "health": 0.1, "management": 13}
-"""Megabytes; the authorizer has a library for cryptography, and the health no package at all."""
+"""Megabytes. The authorizer has a library for cryptography, and `health` has no package."""
 FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/handler.py"))
 TARGETS: tuple[Literal["aws", "local"], ...] = ("aws", "local")
 
 MODEL = '{"documentation": "prose", "shapes": {"documentation": {"a": [{"documentation": "prose"}]}}}'
-"""A model of a service, with a shape of the name that botocore's documentation has."""
+"""A model of a service. One shape has the name under which botocore keeps its documentation."""
 
 
 def contents(folder: Path) -> set[str]:
@@ -75,7 +75,7 @@ def size_of(folder: Path) -> int:
 def test_a_bundle_stays_under_its_limit_with_bytecode_and_without(
     for_aws: Path, for_here: Path, function: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # The one for AWS has bytecode only where Lambda's own Python is at hand; the local one always has.
+    # The bundle for AWS has bytecode only where Lambda's Python is installed; the local bundle always has.
     limit = LIMITS.get(function, 8)
     sizes = {"for AWS": size_of(for_aws), "with bytecode": size_of(for_here)}
     with capsys.disabled():
@@ -447,7 +447,7 @@ def test_each_target_and_each_requirement_makes_another_bundle(functions: Path, 
 
 # --- bytecode for AWS, which a Python of Lambda's version makes ---------------------------------------
 
-# It says that it is Lambda's Python, and compiles with the one of the tests.
+# It claims to be Lambda's Python, and compiles with the Python of the tests.
 LAMBDAS_PYTHON = f"""\
 #!/bin/sh
 case "$3" in
@@ -459,7 +459,7 @@ esac
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Make a program the `python3.14` of a PATH that has nothing else."""
+    """Set a PATH whose only program is this `python3.14`."""
 
     def install(program: str | None, machine: str = "machine") -> None:
         folder = tmp_path / machine
