@@ -143,7 +143,7 @@ FUNCTIONS: Final = (
             # Clients upload by presigned addresses, which this role signs.
             Grant("Upload", ("s3:PutObject", "s3:DeleteObject"), (UPLOADS, UPLOADED_JSON)),
             MISSING_KEYS_ARE_404.also(STAGING_BUCKET),
-            # Whether a workspace was deleted moments ago stands in its versions.
+            # Whether a workspace was deleted moments ago is in its versions.
             Grant("ListVersions", ("s3:ListBucketVersions",), (STATE_BUCKET,)),
             USE_KEY,
         ),
@@ -180,7 +180,7 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="sessions",
         folder="session_exchange",
-        purpose="Makes a session for who proved in another way who it is.",
+        purpose="Exchanges an ID token or an AWS identity for a session.",
         memory="authorizer",  # as much to do: a record is read, another is written
         seconds=25,
         environment=_BUCKET,
@@ -194,7 +194,7 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="health",
         folder="health",
-        purpose="Tells anybody the version of the code, where `cloud {}` finds it and how to get a token.",
+        purpose="Says without credentials: the version, where `cloud {}` finds the API, how to get a token.",
         memory=128,  # the least that Lambda has
         seconds=5,
         environment=(),
@@ -206,7 +206,7 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="audit_trail",
         folder="audit_trail",
-        purpose="Copies what happened from the logs of the first five to the audit trail.",
+        purpose="Copies events from the logs of the first five to the audit trail.",
         memory=256,
         seconds=60,  # nobody waits for it
         environment=("HOLDFAST_AUDIT_GROUP",),

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 _Table = TypeVar("_Table")
 
-# A value stands in a message of one line.
+# A message has one line.
 _LONGEST_SHOWN = 80
 
 
@@ -20,10 +20,10 @@ class SettingError(ValueError):
 
 
 class Kind(Protocol):
-    """What a setting takes.
+    """Values that a setting takes.
 
     Attributes:
-        written: the same for people, as in `"kms" or "s3"`.
+        written: the values for people, as in `"kms" or "s3"`.
     """
 
     @property
@@ -33,7 +33,7 @@ class Kind(Protocol):
         """Return the value as the program uses it.
 
         Args:
-            name: of the setting, with the tables that it stands in: `retention.days`.
+            name: of the setting, with its tables: `retention.days`.
             value: as TOML has it.
 
         Raises:
@@ -43,23 +43,23 @@ class Kind(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is said about a setting.
+    """The declaration of a setting.
 
     Attributes:
         kind: what it takes.
         sentence: what it is for.
-        deployed: what can be done with it once the team is deployed.
+        deployed: how it changes once the team is deployed; None if in place and at any time.
         default: what holds without it, where its value does not say so.
     """
 
     kind: Kind
     sentence: str
-    deployed: str
+    deployed: str | None
     default: str | None
 
 
 def setting(
-    kind: Kind, sentence: str, *, deployed: str = "any time", unset: str | None = None, **default: Any
+    kind: Kind, sentence: str, *, deployed: str | None = None, unset: str | None = None, **default: Any
 ) -> Any:
     """Declare a field of a dataclass that is a table of settings; see `Setting`.
 

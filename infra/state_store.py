@@ -53,7 +53,7 @@ class StateStore(Construct):
             Validations.of(self.bucket).acknowledge(
                 Acknowledgment(
                     id="@aws-cdk/aws-s3:accessLogsPolicyNotAdded",
-                    reason="The team's bucket has its own policy; deploying.md says what it must allow.",
+                    reason="The team's bucket has its own policy; settings.md says what it must allow.",
                 )
             )
         for statement in deny_statements(self.bucket, self.key, team):

@@ -23,16 +23,17 @@ TEST_MINUTES: Final = ROOT / ".build" / "test-minutes"
 """Where `make test` leaves how long it took."""
 
 BOUNDS: Final[Mapping[str, int]] = {
-    "product, lines": 30_000,
-    "tests, lines": 56_100,
+    "product, lines": 30_300,
+    "tests, lines": 53_900,
     "longest function": 120,
     "largest file": 800,
     "circles of imports": 0,
     "floors of the command": 8,
+    "words of documents": 25_000,
 }
 """The most that a figure may be, by its name."""
 
-PRODUCT: Final = ("functions", "holdfast_cli", "infra", "local_aws", "benchmarks", "app.py")
+PRODUCT: Final = ("functions", "holdfast_cli", "infra", "local_aws", "benchmarks", "publish", "app.py")
 LAYERED: Final = ("functions", "holdfast_cli", "infra", "local_aws")
 """What is looked at for circles of imports."""
 COMMAND: Final = "holdfast_cli"

@@ -1,4 +1,4 @@
-"""`holdfast doctor STATE`: the configuration in the current folder, and what reaches the state from it."""
+"""`holdfast doctor STATE`: the configuration in the current folder, and what its credentials may do."""
 
 import re
 import shlex

@@ -1,8 +1,11 @@
-"""The synthesized bucket, key and access log keep their promises."""
+"""The synthesized buckets and the key: their names, lifecycle rules, and whether they outlive the stack."""
 
+import json
 from typing import Any
 
 from infra.config import AWS, TeamConfig
+from tests.support.iam_policy import resolved
+from tests.support.pages import page, text
 from tests.unit.infra.conftest import Synthesize, Synthesized
 
 
@@ -50,7 +53,7 @@ KEPT_LOGS = dict.fromkeys(
 
 
 def kept(stack: Synthesized) -> dict[str, tuple[str, str, str]]:
-    """The resources that stay when the stack is deleted."""
+    """Return type and policies of each resource that stays when the stack goes."""
     return {
         name: (resource["Type"], resource["DeletionPolicy"], resource["UpdateReplacePolicy"])
         for name, resource in stack.template["Resources"].items()
@@ -65,3 +68,13 @@ def test_buckets_key_and_logs_outlive_the_stack_under_names_that_do_not_change(s
         "AccessLogsBucket": ("AWS::S3::Bucket", *UNLESS_THE_FIRST_DEPLOYMENT_FAILS),
         **KEPT_LOGS,
     }
+
+
+def test_the_file_for_an_import_has_each_of_them_by_its_name(stacks: dict[str, Synthesized]) -> None:
+    template = stacks["Holdfast-payments"].template
+    mapped = json.loads(text(page("kept-resources.json")))
+
+    assert mapped.keys() == kept(stacks["Holdfast-payments"]).keys()
+    for logical_id, [(name, value)] in ((one, tuple(names.items())) for one, names in mapped.items()):
+        given = template["Resources"][logical_id].get("Properties", {}).get(name)
+        assert given is None or resolved(template, given) == value
