@@ -1,4 +1,4 @@
-"""The authorizer's context: what API Gateway carries, and what is no context at all."""
+"""The authorizer's context: as API Gateway passes it on, and malformed."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The stand-in for AWS's limits, in front of a server that shows what arrives there."""
+"""The stand-in for AWS's limits, in front of a server that records each request."""
 
 import base64
 import gzip
@@ -31,7 +31,7 @@ class Arrived:
 
 @dataclass
 class Upstream:
-    """What the proxied server got, and what it answers."""
+    """The proxied server: the requests that arrived, and its response."""
 
     address: str = ""
     arrived: list[Arrived] = field(default_factory=list)
@@ -82,7 +82,7 @@ def send(
 
 
 def body_for_event(size: int, target: str, headers: Mapping[str, str]) -> bytes:
-    """A body of plain letters with which the event is that large, sent as `send` does."""
+    """A body of plain letters that makes an event of this size when `send` sends it."""
     sent = {**headers, "Host": "127.0.0.1:00000", "Accept-Encoding": "identity", "Content-Length": "0000000"}
     empty = event_size("POST", target, sent, b"x")
     return b"x" * (size - empty + 1)

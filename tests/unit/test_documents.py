@@ -36,7 +36,7 @@ LONGEST_LINE: Final = 120
 S3_METADATA_LIMIT: Final = 2048
 """Bytes of all keys and values of an object's user metadata (S3 User Guide on object metadata)."""
 S3_METADATA_PREFIX: Final = "x-amz-meta-"
-"""Of each key on the wire. The guide does not say whether it counts, so it does here."""
+"""The prefix of each key on the wire. It counts here, because the guide does not say whether it counts."""
 LARGEST_SERIAL: Final = 2**64 - 1
 
 

@@ -35,7 +35,7 @@ def lock(
     version_id: str = "v1",
     operation: str = "OperationTypeApply",
 ) -> HeldLock:
-    """A lock, as it was read; without a caller one that another program acquired."""
+    """A lock, as it was read. Without a caller, another program has acquired it."""
     document = lock_info.parse(lock_document(lock_id, operation=operation))
     identity = LockIdentity(version_id, document, caller.principal if caller else None)
     return HeldLock(identity, ObjectVersion('"e"', version_id, 1, ACQUIRED, {}, True), ACQUIRED)
@@ -51,7 +51,7 @@ def current(
     fenced: bool = True,
     size: int = 10,
 ) -> CurrentState:
-    """A current state; without a serial one that is not a state document."""
+    """A current state. Without a serial, it is not a state document."""
     revision = None if serial is None else Revision(serial, lineage)
     version = ObjectVersion('"s"', "s1", size, written, {}, has_own_etag=True)
     return CurrentState(version, "0" * 64, revision, superseded, lock_id, fenced)

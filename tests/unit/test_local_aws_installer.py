@@ -1,4 +1,4 @@
-"""Packages are installed by uv or pip, from the index that pip is told of, and only with their hashes."""
+"""Packages are installed by uv or pip, from the index in pip's settings, and only with their hashes."""
 
 import hashlib
 import os
@@ -82,7 +82,7 @@ def site_packages(venv: Path) -> Path:
 
 
 def with_uv(installer: Installer) -> Installer:
-    if UV.exists():  # else it cannot be had on this machine
+    if UV.exists():  # otherwise this machine has no uv
         (installer.venv / "bin" / "uv").symlink_to(UV)
     return installer
 
@@ -148,11 +148,11 @@ def test_pip_installs_where_the_index_has_no_uv_and_the_user_is_told(
 def test_pip_installs_where_uv_fails_and_the_user_is_told(
     index: Index, installer: Installer, tmp_path: Path
 ) -> None:
-    fake_uv(installer, "echo no such luck\nexit 1\n")
+    fake_uv(installer, "echo the disk is full\nexit 1\n")
 
     said = installer.install(*requirements(tmp_path, index.digest))
 
-    assert said == "pip installs the packages instead of uv, which takes longer: uv failed: no such luck"
+    assert said == "pip installs the packages instead of uv, which takes longer: uv failed: the disk is full"
     assert installed_by(installer.venv) == "pip"
 
 

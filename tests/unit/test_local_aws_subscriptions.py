@@ -15,7 +15,7 @@ CODE = "def handle(event, context):\n    print('got ' + event['awslogs']['data']
 
 
 def delivered(logs: Any) -> list[list[str]]:
-    """The lines of each delivery that the function has told of."""
+    """The lines of each delivery that the function has logged."""
     lines = [event["message"] for event in logs.filter_log_events(logGroupName="/function")["events"]]
     packed = [line.removeprefix("got ") for line in lines if line.startswith("got ")]
     documents = [json.loads(gzip.decompress(base64.b64decode(one))) for one in packed]

@@ -109,7 +109,7 @@ def test_what_is_remembered_is_found_again(tmp_path: Path) -> None:
         home.remember_port(4600)
         assert not home.finished
         home.remember_connection(connection)
-        assert home.finished, "whoever has a token may have a state"
+        assert home.finished, "a user with a token may have a state"
         home.remember_deployment(deployment)
 
     again = Home(tmp_path / ".local")
@@ -296,7 +296,7 @@ def test_no_message_recommends_to_remove_data() -> None:
     assert [text for text in texts if re.search(r"make clean|\brm -|states included", text)] == []
 
 
-# What goes to `localhost` may go to the second.
+# A request to `localhost` may go to the second address.
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 def test_a_taken_port_is_said_in_one_line_before_anything_is_started(tmp_path: Path, address: str) -> None:
     with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as somebody_else:

@@ -1,4 +1,4 @@
-"""ID tokens: which are accepted, and the attacks that are not; signed by another JWT library than ours."""
+"""ID tokens: valid tokens are accepted, attacks are not. Another JWT library than ours signs them."""
 
 import base64
 import json
@@ -45,10 +45,10 @@ RECORDS = Records((record(),))
 
 
 class Issuer(Published):
-    """What issuers publish, and what is made of tokens then."""
+    """Issuers and their keys, and the verification of tokens against them."""
 
     def verify(self, jwt: str, records: Records = RECORDS) -> Authenticated | Denied:
-        """As the authorizer does it."""
+        """Verify a token as the authorizer does."""
         return verify(jwt, records, self.issuers)
 
 
@@ -80,7 +80,7 @@ def test_a_genuine_token_gets_what_its_trust_record_says(published: Issuer) -> N
     assert published.asked == [f"{ISSUER}{DISCOVERY}", f"{ISSUER}/keys"]
 
 
-@pytest.mark.filterwarnings("ignore::joserfc.errors.SecurityWarning")  # to it the name EdDSA is too vague
+@pytest.mark.filterwarnings("ignore::joserfc.errors.SecurityWarning")  # about the name EdDSA
 @pytest.mark.parametrize(
     ("alg", "make"),
     [
@@ -138,7 +138,7 @@ def test_a_token_without_a_signature_is_denied(published: Issuer) -> None:
 
 
 def public_forms() -> list[bytes]:
-    """Everything that somebody could take the published key for as the secret of an HMAC."""
+    """Every form of the published key that an attacker could use as the secret of an HMAC."""
     public = RSA.as_dict(private=False)
     key = RSA.public_key
     return [
@@ -435,7 +435,7 @@ def test_a_new_key_is_found_at_once_and_a_removed_one_ends(published: Issuer) ->
 
 
 def with_key_id(key_id: str) -> str:
-    """A token that says that it was signed with that key."""
+    """A token whose header names this key."""
     return raw({"alg": "RS256", "kid": key_id}, claims())
 
 
@@ -558,7 +558,7 @@ def test_a_configuration_that_cannot_be_the_issuers_is_an_issuer_that_was_not_re
 def test_keys_that_cannot_be_read_are_an_issuer_that_was_not_reached(published: Issuer) -> None:
     for keys in (b"", b"{}", b"[]", b'{"keys": {}}', b'{"keys": [], "keys": []}', b'{"keys": ['):
         published.documents[f"{ISSUER}/keys"] = keys
-        published.now += 5  # for which an issuer is left alone
+        published.now += 5  # the pause after an issuer was not reached
         asked = len(published.asked)
         with pytest.raises(IssuerUnreachable):
             published.verify(signed(RSA, claims()))
@@ -583,7 +583,7 @@ Serve = Callable[[loopback.Handler], None]
 
 
 class Server:
-    """An issuer on this machine; `answers` says by path what is done with a request."""
+    """An issuer on this machine; `answers` has the handler of each path."""
 
     def __init__(self) -> None:
         self.address = ""
@@ -657,7 +657,7 @@ def hang_up(handler: loopback.Handler) -> None:
 
 
 def packed(handler: loopback.Handler) -> None:
-    """Send what nobody asked for: a document in another coding."""
+    """Send a document in a content coding that was not requested."""
     document(b"\x1f\x8b\x08", headers={"Content-Encoding": "gzip"})(handler)
 
 
@@ -703,7 +703,7 @@ def test_an_issuer_that_keeps_silent_or_trickles_costs_no_more_than_5_seconds(se
             with pytest.raises(IssuerUnreachable):
                 verify_at(server)
             assert least < time.monotonic() - started < 6
-        assert hung_up.wait(2), "nobody waits for it any more, and it goes on"
+        assert hung_up.wait(2), "the request goes on although its caller has given up"
     finally:
         ended.set()
 

@@ -1,4 +1,4 @@
-"""How a stack tells its functions and the command the retention of its states."""
+"""The text in which a stack passes the retention of its states to the functions and the command."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Trust records: what they ask for, and which one matches."""
+"""Trust records: their rules, and the record that matches a token."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""The app as `cdk` starts it, and `make deploy`: what stops them, and what is recorded."""
+"""The app as `cdk` starts it, and `make deploy`: the faults that stop them, and the recorded teams."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Bundles: what is in them, that they work, and when they are made anew."""
+"""Bundles: their files, that they work, and when they are built again."""
 
 import base64
 import gzip
@@ -29,12 +29,12 @@ from tests.support.environment import SETTINGS
 
 MEGABYTE = 1_000_000
 LIMITS = {"audit_trail": 15, "authorizer": 26, "health": 0.1, "management": 13}
-"""Megabytes; the authorizer has a library for cryptography, and the health no package at all."""
+"""Megabytes. The authorizer has a library for cryptography, and `health` has no package."""
 FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/handler.py"))
 TARGETS: tuple[Literal["aws", "local"], ...] = ("aws", "local")
 
 MODEL = '{"documentation": "prose", "shapes": {"documentation": {"a": [{"documentation": "prose"}]}}}'
-"""A model of a service, with a shape of the name that botocore's documentation has."""
+"""A model of a service. One shape has the name under which botocore keeps its documentation."""
 
 
 def contents(folder: Path) -> set[str]:
@@ -57,13 +57,13 @@ def function(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def for_aws(function: str) -> Path:
-    """What Lambda gets."""
+    """The bundle for Lambda."""
     return bundle(function, "aws").path
 
 
 @pytest.fixture(scope="session")
 def for_here(function: str) -> Path:
-    """What the local AWS gets."""
+    """The bundle for the local AWS."""
     return bundle(function, "local").path
 
 
@@ -75,7 +75,7 @@ def size_of(folder: Path) -> int:
 def test_a_bundle_stays_under_its_limit_with_bytecode_and_without(
     for_aws: Path, for_here: Path, function: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # The one for AWS has bytecode only where Lambda's own Python is at hand; the local one always has.
+    # The bundle for AWS has bytecode only where Lambda's Python is installed; the local bundle always has.
     limit = LIMITS.get(function, 8)
     sizes = {"for AWS": size_of(for_aws), "with bytecode": size_of(for_here)}
     with capsys.disabled():
@@ -105,7 +105,7 @@ SHIPPED = {
         "terraform_http",
     },
 }
-"""Of our own packages, what each function ships: those that it imports."""
+"""Our own packages that each function ships: those that it imports."""
 
 
 def test_a_bundle_holds_the_packages_that_the_function_imports_and_no_test(
@@ -178,7 +178,7 @@ CALLS = {"audit_trail": CALL_LOGS, "management": CALL_S3 + READ_LOGS}
 
 
 def run_alone(code: str, path: Path, *arguments: str, **environment: str) -> str:
-    """What Python prints that has nothing but a bundle, and not the packages of the Python that runs it."""
+    """Run code with the packages of a bundle alone, and return its output."""
     ended = subprocess.run(
         [
             sys.executable,
@@ -206,7 +206,7 @@ def run_alone(code: str, path: Path, *arguments: str, **environment: str) -> str
 
 
 def botocore_data(files: set[str]) -> set[str]:
-    """What of them is data of botocore."""
+    """The files with botocore's data."""
     return {name for name in files if name.startswith("botocore/data/")}
 
 
@@ -247,7 +247,7 @@ def test_a_bundle_has_the_endpoints_that_botocore_has_for_every_region(function:
 
 
 def resolved(endpoints: dict[str, Any], service: str, region: str, *kind: bool) -> object:
-    """The endpoint of a service in a region, for IPv6 or FIPS or neither; or why there is none."""
+    """The endpoint of a service in a region, for IPv6 or FIPS or neither; or botocore's error."""
     try:
         return EndpointResolver(endpoints).construct_endpoint(service, region, None, *kind)
     except BotoCoreError as error:
@@ -447,7 +447,7 @@ def test_each_target_and_each_requirement_makes_another_bundle(functions: Path, 
 
 # --- bytecode for AWS, which a Python of Lambda's version makes ---------------------------------------
 
-# It says that it is Lambda's Python, and compiles with the one of the tests.
+# It claims to be Lambda's Python, and compiles with the Python of the tests.
 LAMBDAS_PYTHON = f"""\
 #!/bin/sh
 case "$3" in
@@ -459,7 +459,7 @@ esac
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Make a program the `python3.14` of a PATH that has nothing else."""
+    """Set a PATH whose only program is this `python3.14`."""
 
     def install(program: str | None, machine: str = "machine") -> None:
         folder = tmp_path / machine
@@ -535,7 +535,7 @@ def test_builds_at_the_same_time_see_a_whole_bundle_or_none(functions: Path, tmp
 @pytest.mark.parametrize(
     ("requirement", "reason"),
     [
-        ("no such package==1.0", "Invalid requirement: 'no such package==1.0'"),
+        ("two words==1.0", "Invalid requirement: 'two words==1.0'"),
         (
             f"absent==1.0 --hash=sha256:{'0' * 64}",
             "Could not find a version that satisfies the requirement absent",

@@ -1,4 +1,4 @@
-"""teams.toml and the CDK context: what is taken, and the one line that says what is wrong."""
+"""teams.toml and the CDK context: valid settings, and the one line about a wrong setting."""
 
 import re
 import subprocess
@@ -36,7 +36,7 @@ def write(folder: Path, text: str) -> Path:
 
 
 def wrong(folder: Path, text: str) -> str:
-    """The line that a wrong teams file ends with, after the file's name."""
+    """The error line about a wrong teams file, after the file's name."""
     path = write(folder, text)
     with pytest.raises(ConfigError) as error:
         load_teams(path)
@@ -279,7 +279,7 @@ TAG_VALUE = "1 to 256 letters, digits, spaces and . : / = + - @ _ in quotes"
 
 
 def not_allowed(setting: str, value: str, instead: str, shown: str | None = None) -> tuple[str, str]:
-    """A wrong setting, and what is said about it."""
+    """A wrong setting and its message."""
     return f"{setting} = {value}", f"{setting} = {shown or value} is not allowed; write {instead}"
 
 

@@ -17,7 +17,7 @@ from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, evalua
 from tests.support.pages import page, text
 from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 
-# What a schema lists for properties that no template has, or for other AWS services.
+# Actions that a schema lists for properties of no template, or for other AWS services.
 UNUSED: Final = re.compile(
     r"(codedeploy|ec2|elasticfilesystem|firehose|organizations|s3files|s3tables):.*"
     # AWS::CloudTrail::Trail of an organization, or with insights
@@ -45,7 +45,7 @@ UNUSED: Final = re.compile(
 def policy(file: str) -> tuple[Statement, ...]:
     """Return the statements of a policy beside the document."""
     document = json.loads(text(page(file)))
-    # The most that a managed policy may have; white space does not count.
+    # The limit of a managed policy; white space does not count.
     assert len(json.dumps(document, separators=(",", ":"))) <= 6144
     return tuple(document["Statement"])
 
@@ -72,7 +72,7 @@ def arn(resource_type: str, name: str) -> str:
     }[resource_type.rpartition("::")[0]]
 
 
-# The action is on something else than the resource itself.
+# Actions on another resource.
 ELSEWHERE: Final = {
     "iam:CreateServiceLinkedRole": (
         f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/ops.apigateway.amazonaws.com/AWSServiceRoleForAPIGateway"
@@ -91,7 +91,7 @@ CONTEXT: Final = {
 
 
 def name_of(stack: Synthesized, logical_id: str) -> str:
-    """Return the name of what an action is on; CloudFormation makes one up from the stack's."""
+    """Return the name of a resource; CloudFormation derives a missing name from the stack's."""
     resource = stack.template["Resources"][logical_id]
     for property_name in ("BucketName", "Bucket", "LogGroupName", "TrailName"):
         match resource.get("Properties", {}).get(property_name):

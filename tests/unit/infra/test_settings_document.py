@@ -1,4 +1,4 @@
-"""docs/operate/settings.md is what the settings are."""
+"""docs/operate/settings.md is generated from the settings."""
 
 import re
 from pathlib import Path

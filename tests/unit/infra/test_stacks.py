@@ -1,4 +1,4 @@
-"""What the synthesized stacks promise."""
+"""The synthesized stacks keep their promises."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def test_nothing_is_bound_to_the_commercial_partition(synthesize: Synthesize, re
     account = "123456789012" if region else None
     team = replace(EVERY_SETTING, account=account, region=region, key="kms", token_trail=region is not None)
     for stack in synthesize([team], AWS).values():
-        # Service principals and, of KMS, the first of two values that are compared.
+        # Service principals, and a value that a policy compares with `kms:ViaService`.
         known = (
             r"(apigateway|lambda|logs|cloudtrail|logging\.s3|s3\.(<AWS::Region>|[a-z0-9-]+))\.amazonaws\.com"
         )
@@ -160,7 +160,7 @@ def test_two_teams_share_nothing(stacks: dict[str, Synthesized]) -> None:
 
 
 def differing_paths(one: Any, other: Any, path: str = "") -> Iterator[str]:
-    """Where two templates differ."""
+    """The paths at which two templates differ."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted({*one, *other}):
             yield from differing_paths(one.get(key), other.get(key), f"{path}/{key}")
@@ -191,7 +191,7 @@ def test_the_local_aws_gets_the_same_stack_but_for_place_address_and_protection(
             for _, function in signing
         ),
     }
-    # Clients send no credentials along to another host name than the API's.
+    # Clients send credentials to the API's host name alone.
     for _, function in signing:
         assert function["Environment"]["Variables"]["HOLDFAST_PRESIGN_ENDPOINT"] == "https://localhost:4566"
     address = signing[0][1]["Environment"]["Variables"]["HOLDFAST_API_ADDRESS"]

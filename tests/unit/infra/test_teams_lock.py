@@ -18,19 +18,19 @@ EMPTY_STORE = "which would start an empty store beside the old one"
 
 
 def lock_in(folder: Path) -> TeamsLock:
-    """The memory beside a teams file, as the next command meets it."""
+    """The lock file beside a teams file, as the next command reads it."""
     return TeamsLock(folder / "teams.toml")
 
 
 def go(folder: Path, *teams: TeamConfig) -> bool:
-    """What a command does with it."""
+    """Check and record the teams, as a command does."""
     lock = lock_in(folder)
     lock.check(teams)
     return lock.record(teams)
 
 
 def stopped(folder: Path, *teams: TeamConfig) -> str:
-    """The line that a command ends with, after the file's name; it leaves the file as it is."""
+    """The error line of a command, after the file's name. The command does not change the file."""
     path = folder / "teams.lock"
     before = path.read_bytes()
     with pytest.raises(ConfigError) as error:
