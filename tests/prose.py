@@ -21,6 +21,8 @@ from markdown_it.token import Token
 ROOT: Final = Path(__file__).resolve().parents[1]
 PLACES: Final = ("functions", "holdfast_cli", "infra", "local_aws", "benchmarks", "tests", "docs", "app.py")
 PAGES: Final = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
+OWN: Final = ("prose.py", "test_prose.py")
+"""These files quote what is not to be written."""
 LONGEST_SENTENCE: Final = 40
 """Words of a sentence in a document."""
 
@@ -37,9 +39,9 @@ class Rule(NamedTuple):
 RULES: Final = (
     Rule(r"\bwho(?:m|so)?ever\b", "the person", "whoever holds it", "the holder"),
     Rule(r"\b(?:told|tells?|telling) of\b", "verb and object", "it tells of a fault", "it names the fault"),
-    Rule(r"\b(?:is|are|was|were) none\b", "there is no", "if there is none", "if there is no lock"),
+    Rule(r"\b(?:is|are|was|were) (?-i:none)\b", "there is no", "if there is none", "if there is no lock"),
     Rule(r"\bone (?:that|which|who)\b", "the noun", "one that is held", "a held lock"),
-    Rule(r"\b[Ww]hat (?:is|are|was|were) (?:\w+ )?of\b", "the noun", "what is stored of it", "its record"),
+    Rule(r"\bwhat (?:is|are|was|were) (?:\w+ )?of\b", "the noun", "what is stored of it", "its record"),
     Rule(r"\bnor (?:is|are|does|do|was)\b", "a second sentence", "nor is it read", "It is not read."),
     Rule(
         r"\bthat (?:there (?:is|are)|are there|is there)\b", "the noun", "roles that there are", "the roles"
@@ -65,7 +67,7 @@ RULES: Final = (
     Rule(r"\bundecided\b", "outcome unknown", "an undecided write", "a write with an unknown outcome"),
 )
 
-_RULES: Final = [(re.compile(rule.pattern), rule) for rule in RULES]
+_RULES: Final = [(re.compile(rule.pattern, re.IGNORECASE), rule) for rule in RULES]
 _OPENING: Final = re.compile(r"(?:What|Whom|Whether|Of) (?!to\b|happens\b|changed\b)")
 _CODE: Final = re.compile(r"`[^`]*`|https?://\S+")
 
@@ -145,7 +147,7 @@ def files(names: Iterable[str]) -> Iterator[Path]:
     """Yield the documents and modules among some files and below some folders."""
     for path in (ROOT / name for name in names):
         paths = [path] if path.is_file() else sorted(path.rglob("*"))
-        yield from (each for each in paths if each.suffix in (".md", ".py") and each != Path(__file__))
+        yield from (each for each in paths if each.suffix in (".md", ".py") and each.name not in OWN)
 
 
 def main(names: Sequence[str]) -> int:

@@ -99,8 +99,8 @@ def _show(asked: argparse.Namespace) -> None:
     "remove a lock that nobody holds any more",
     """\
 Remove exactly the lock that is named. Another lock that somebody has acquired
-since stays, also if it has the same ID. Whoever still works under the removed lock
-cannot write any more. It takes the role maintainer. A freeze is not removed:
+since stays, also if it has the same ID. A client that still works under the removed
+lock cannot write any more. This needs the role maintainer. A freeze is not removed:
 `holdfast state unfreeze` does that.""",
     """\
   holdfast lock show network/prod

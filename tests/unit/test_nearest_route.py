@@ -62,4 +62,4 @@ def test_a_path_without_a_valid_name_gets_an_example_and_nothing_of_it_is_repeat
     path: str, route: str
 ) -> None:
     example = f"/{route}/network/prod"
-    assert advice(path) == f"There is no such route. Name the state in the address, as in {example}."
+    assert advice(path) == f"This route does not exist. Name the state in the address, as in {example}."
