@@ -111,10 +111,7 @@ class Stack:
     ) -> Iterator[tuple[Relay, Relay]]:
         """Yield a relay between clients and AWS, and a relay between functions and S3.
 
-        Args:
-            functions: the functions whose S3 requests go through the second relay.
-            to_aws: the round trip of the first relay, in seconds.
-            to_s3: the round trip of the second relay, in seconds.
+        `to_aws` and `to_s3` are their round trips. Only `functions` use the second relay.
         """
         names = [function_name(self.aws, f"Holdfast-{TEAM}", function) for function in functions]
         with Relay(self.aws.endpoint, to_aws) as aws, Relay(self.aws.endpoint, to_s3) as s3:
@@ -135,11 +132,9 @@ def deployed(port: int, folder: Path) -> Iterator[Stack]:
 
 
 def printed(what: str, *command: str | Path, **options: Any) -> str:
-    """Run a command and return its output; raise `RuntimeError` if it fails.
+    """Run a command with options of `subprocess.run`, and return its output.
 
-    Args:
-        what: the name of the command in the error.
-        options: options of `subprocess.run`.
+    Raise `RuntimeError`, with `what` as the command's name, if it fails.
     """
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
     if ended.returncode:

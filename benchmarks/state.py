@@ -5,14 +5,9 @@ import random
 
 
 def state(serial: int, size: int) -> bytes:
-    """Return a state document of about the given size.
+    """Return a state document of about `size` bytes; the same serial gives the same document.
 
-    Identifiers and addresses are random, so that the document compresses like a real state. The same serial
-    gives the same document.
-
-    Args:
-        serial: the document's serial.
-        size: the size in bytes, reached by the number of resources.
+    Identifiers and addresses are random, so that the document compresses like a real state.
     """
     drawn = random.Random(serial)  # noqa: S311 nothing is secret here
     resources: list[object] = []

@@ -14,15 +14,7 @@ BUCKET: Final = "benchmark"
 
 @contextmanager
 def tiny_s3(objects: Mapping[str, bytes], tls: Certificates) -> Iterator[str]:
-    """Serve some objects over HTTPS, and accept writes without storing them, until the context ends.
-
-    Args:
-        objects: the contents by key.
-        tls: the certificate with which it serves.
-
-    Yields:
-        The base URL.
-    """
+    """Serve objects, by key, over HTTPS, and accept writes without storing them; yield the base URL."""
 
     class Handler(loopback.Handler):
         def respond(self) -> None:

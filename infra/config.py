@@ -164,7 +164,7 @@ class Memory:
 
 _MEMORY_OF_A_FUNCTION = 128
 _MEMORY_OF_A_STATE = 4
-"""Memory of a commit or restore: megabytes, plus a multiple of the state's size. Measured, see `limits.md`."""
+"""The memory of a commit or restore: megabytes, plus a multiple of the state size; see `limits.md`."""
 
 _SNAPSHOT_PRICE = 0.0000015046
 """Dollars per GB and second of a cached snapshot (AWS Lambda pricing, US East)."""

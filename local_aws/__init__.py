@@ -1,11 +1,10 @@
-"""The AWS on this machine: what `make up` and the tests start, deploy to and stop again.
+"""The local AWS: `make up` and the tests start it on this machine, deploy to it and stop it.
 
-What is the same everywhere is said here alone:
+Names and errors have the same meaning in all modules:
 
-- `LocalAwsError` says in one line what could not be done, for people; after a failed command, with the end of
-  its output.
-- `aws` is a local AWS that runs, `home` the folder `.local/`, or another one to work beside it.
-- `port` is one of 127.0.0.1, 0 any free one. Where it is taken, `serving` raises `OSError`.
-- `template` is the synthesized template. `environment` are the variables of a process.
+- `LocalAwsError` has a message of one line for people; after a failed command, with the end of its output.
+- `aws` is a local AWS that runs. `home` is the folder `.local/` or another one.
+- `port` is a port of 127.0.0.1; 0 = any free port. If the port is taken, `serving` raises `OSError`.
+- `template` is the synthesized template. `environment` has the environment variables of a process.
 - Addresses are base URLs, without a slash at the end. Commands return their exit code.
 """

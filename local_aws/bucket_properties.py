@@ -1,8 +1,8 @@
-"""Gives a bucket of the local AWS the properties that its template asks for.
+"""Sets the properties of buckets that the local AWS's CloudFormation leaves out, through the S3 API.
 
 MiniStack's CloudFormation leaves out a bucket's encryption, Object Lock, ownership, lifecycle, logging
-and tags; its S3 API takes them. A property that is not known here is an error, so that no new line in
-a template is silently without effect.
+and tags; its S3 API accepts them. A property that this module does not know is an error, so that no line
+of a template is ignored silently.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,10 +20,10 @@ _SET_BY_CLOUDFORMATION: Final = frozenset({"BucketName", "NotificationConfigurat
 
 
 def apply(template: Template, physical_ids: Mapping[str, str], s3: "S3Client") -> None:
-    """Give every bucket of a stack the properties that its template asks for.
+    """Set the properties of every bucket of a stack as in its template.
 
-    `physical_ids` are those of the deployed stack, by logical ID. `UnsupportedTemplateError` comes before any
-    change.
+    `physical_ids` has those of the deployed stack by logical ID. Raise `UnsupportedTemplateError`, before any
+    change, if a property is not known.
     """
     for bucket, wanted in list(_buckets(template, physical_ids)):
         for setting in _SETTINGS:
@@ -34,7 +34,7 @@ def apply(template: Template, physical_ids: Mapping[str, str], s3: "S3Client") -
 
 
 def _buckets(template: Template, physical_ids: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each bucket's name, and its settings as the S3 API has them."""
+    """Yield each bucket's name, and its settings as arguments of the S3 API."""
     for logical_id, resource in template["Resources"].items():
         if resource["Type"] == "AWS::S3::Bucket":
             properties = resolve(resource.get("Properties", {}), template, physical_ids.__getitem__)
@@ -50,7 +50,7 @@ def _wanted(logical_id: str, properties: Properties) -> dict[str, Any]:
         )
     if properties.get("ObjectLockEnabled"):
         properties = {"ObjectLockConfiguration": {"ObjectLockEnabled": "Enabled"}, **properties}
-    # A bucket without logging has an empty configuration of it.
+    # A bucket without logging has an empty logging configuration.
     properties = {"LoggingConfiguration": {}, **properties}
     return {
         setting.name: setting.translate(properties[setting.name])
@@ -63,7 +63,7 @@ def _wanted(logical_id: str, properties: Properties) -> dict[str, Any]:
 
 
 def _renamed(value: Properties, **other: str) -> dict[str, Any]:
-    """Rename keys to those that `other` gives the S3 API, with nothing left behind; the rest are the same."""
+    """Rename each key to its value in `other`; raise `UnsupportedTemplateError` for another key."""
     if unknown := value.keys() - other.keys():
         raise UnsupportedTemplateError(f"{', '.join(sorted(unknown))} in a bucket's {dict(value)}")
     return {other[key]: item for key, item in value.items()}
@@ -120,8 +120,10 @@ class _Setting:
 
     Attributes:
         name: the property's name in CloudFormation.
-        api: what the S3 API's operation is called behind `put_`, with this `parameter`.
-        delete: the operation that takes it away, where a bucket can be without.
+        api: the name of the S3 API's operation without `put_`.
+        parameter: the parameter of that operation.
+        translate: returns the parameter's value for the property's value.
+        delete: the operation that removes the setting; empty if a bucket always has it.
     """
 
     name: str
@@ -133,7 +135,7 @@ class _Setting:
 
 _SETTINGS: Final = (
     _Setting("VersioningConfiguration", "bucket_versioning", "VersioningConfiguration"),
-    # After versioning, which it needs.
+    # Object Lock needs versioning, so it comes later.
     _Setting("ObjectLockConfiguration", "object_lock_configuration", "ObjectLockConfiguration"),
     _Setting("BucketEncryption", "bucket_encryption", "ServerSideEncryptionConfiguration", _encryption),
     _Setting("PublicAccessBlockConfiguration", "public_access_block", "PublicAccessBlockConfiguration"),

@@ -1,4 +1,4 @@
-"""An HTTP server on 127.0.0.1 for as long as a context lasts."""
+"""An HTTP server on 127.0.0.1 that runs until its context ends."""
 
 import ssl
 from collections.abc import Iterator, Mapping
@@ -10,14 +10,14 @@ from local_aws.server import HOST
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Keeps connections, and prints nothing. A class of a server's own says in `respond` what it answers."""
+    """A handler with persistent connections and without a log. A subclass answers requests in `respond`."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # headers and body are two packets
     timeout = 60
 
     def respond(self) -> None:
-        """Answer a request, whatever its verb."""
+        """Answer a request with any verb."""
         raise NotImplementedError
 
     def do_POST(self) -> None:
@@ -44,14 +44,14 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that is gone is no news."""
+        """Print nothing when a client closes its connection early."""
 
 
 @contextmanager
 def serving(
     handler: type[BaseHTTPRequestHandler], *, port: int = 0, tls: ssl.SSLContext | None = None
 ) -> Iterator[str]:
-    """Serve at the base URL that it yields, each connection in a thread of its own; `tls` makes it HTTPS."""
+    """Yield the base URL of a server that has one thread per connection; with `tls` it uses HTTPS."""
     with _Server((HOST, port), handler) as server:
         if tls:
             server.socket = tls.wrap_socket(server.socket, server_side=True)

@@ -1,12 +1,11 @@
-"""Runs MiniStack in this process: on one address only, as the one server of its folder.
+"""Runs MiniStack in this process, on one address only and as the only server of its folder.
 
-MiniStack's own command would also try port 443 and write a pid file elsewhere, so its application is
-given to the same web server that its command uses. It also answers every web page that a browser on this
-machine shows, so a gate stands before it. This file runs on MiniStack's interpreter and imports nothing but
-the standard library and, once it serves, MiniStack.
+MiniStack's own command would also try port 443 and write a pid file elsewhere. So this process runs its
+application with the same web server, hypercorn. MiniStack would also answer every web page in a browser of
+this machine, so a gate refuses such requests. This file runs on MiniStack's interpreter and imports only the
+standard library and MiniStack.
 
-Arguments: the pid file, `tied` or `free`, the file that notes the functions' calls or `-`, then those of
-hypercorn.
+Arguments: the pid file; `tied` or `free`; the file for the functions' requests, or `-`; then hypercorn's.
 """
 
 import asyncio.constants
@@ -37,10 +36,10 @@ _CONTROL = "/_ministack/"
 _HEALTH = "/_ministack/health"
 
 _SIGNED_FOR = re.compile(r"/([^/, ]+)/aws4_request")
-# All whose presence can change what AWS demands of the caller …
+# The beginnings of headers whose presence can change the permissions that AWS requires.
 _TELLING = ("if-", "x-amz-")
-# … and those whose value a bucket policy can compare, or that names the operation. Others may hold content or
-# secrets.
+# The headers whose values are recorded: a bucket policy can compare the value, or it is the operation. Values
+# of other headers may be content or secrets.
 _COMPARED = frozenset(
     {
         "if-none-match",
@@ -61,12 +60,12 @@ _TIME_TO_CLOSE = 0.5
 
 
 def _hold(pid_file: str) -> None:
-    """Lock the pid file for as long as this process lives, and write its pid there.
+    """Lock the pid file until this process ends, and write its pid and port.
 
-    A pid alone may belong to anybody after a crash; the lock ends with the process that took it.
+    After a crash another process may have the same pid, but the lock ends with its process.
     """
     file = os.open(pid_file, os.O_RDWR | os.O_CREAT, 0o600)
-    for _ in range(_LOCK_ATTEMPTS):  # somebody who only asks whether a server runs holds it for a moment
+    for _ in range(_LOCK_ATTEMPTS):  # `find_running` holds the lock for a moment
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             break
@@ -79,7 +78,7 @@ def _hold(pid_file: str) -> None:
 
 
 def _end_with_parent() -> None:
-    """Stop this server once its standard input ends, which is when the process that started it ends."""
+    """Stop this server when its standard input ends, because then the process that started it has ended."""
 
     def watch() -> None:
         while os.read(0, 1):
@@ -98,12 +97,12 @@ def _allow_many_connections() -> None:
 
 
 def _refusal(path: str, headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """Why a request is not for this server, or None if it is."""
+    """Return the reason to refuse a request, or None."""
     sent = dict(headers)
-    # Browsers name the page that asks; no SDK, CLI or Terraform does. An image or a link has the second only.
+    # Only browsers send these headers, for a page; for an image or a link, only the second.
     if b"origin" in sent or sent.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
         return "web pages may not use the local AWS"
-    # A page whose own name was made to point here is of the same origin for its browser, but keeps its name.
+    # A page whose host name resolves to this machine is of the same origin, but has its own host name.
     if not _OWN_HOST.fullmatch(sent.get(b"host", b"")):
         return "the local AWS is called 127.0.0.1 or localhost, and nothing else"
     if path.startswith(_CONTROL) and path != _HEALTH:
@@ -112,7 +111,7 @@ def _refusal(path: str, headers: Iterable[tuple[bytes, bytes]]) -> str | None:
 
 
 def _gated(application: _App) -> _App:
-    """The application, for the programs of this machine: HTTP requests that come from elsewhere get 403."""
+    """Return an application that responds 403 to HTTP requests from web pages or for other hosts."""
 
     async def gate(scope: _Message, receive: _Receive, send: _Send) -> None:
         why = _refusal(scope["path"], scope["headers"]) if scope["type"] == "http" else None
@@ -128,17 +127,17 @@ def _gated(application: _App) -> _App:
 
 
 def _function_call(scope: _Message) -> dict[str, Any] | None:
-    """Return the note of a request that a function makes with its role's session; None for any other."""
+    """Return the record of a request that a function sends with its role's session, else None."""
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     query = urllib.parse.parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    # MiniStack's own answer to who asks, so that nobody whom it takes for a function is left out.
+    # MiniStack itself determines the caller, so every request that it treats as a function's is recorded.
     router = importlib.import_module("ministack.core.router")
     evaluator = importlib.import_module("ministack.core.iam_evaluator")
     key = router.extract_access_key_id(headers, query)
     principal = (evaluator.resolve_caller_identity(key) or {}).get("userArn", "")
     if ":assumed-role/" not in principal:
         return None
-    # A presigned request has its credential in the query, and one with the old signature names no service.
+    # A presigned request has its credential in the query; the old signature version has no service in it.
     signed_for = _SIGNED_FOR.search(headers.get("authorization", "") + query.get("X-Amz-Credential", [""])[0])
     return {
         "time": time.time(),
@@ -156,7 +155,7 @@ def _function_call(scope: _Message) -> dict[str, Any] | None:
 
 
 def _recorded(application: _App, calls: str) -> _App:
-    """The application, with a line of JSON in the file `calls` for every request that a function makes."""
+    """Return an application that writes each request of a function as a line of JSON to the file `calls`."""
     file = os.open(calls, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     async def record(scope: _Message, receive: _Receive, send: _Send) -> None:
@@ -173,9 +172,9 @@ def _recorded(application: _App, calls: str) -> _App:
 
 
 def _name_log_groups_as_aws() -> None:
-    """Let IAM's policies name a log group as they do for AWS, with `:*` at its end.
+    """Make MiniStack compare IAM policies with the ARN of a log group as AWS does, with `:*` at its end.
 
-    MiniStack looks for a policy that names it without, as AWS does for its tags alone.
+    MiniStack omits `:*`, which AWS does for operations on tags only.
     """
     actions = importlib.import_module("ministack.core.iam_actions")
     found = actions.extract_resource_arn
@@ -188,10 +187,10 @@ def _name_log_groups_as_aws() -> None:
 
 
 def _hand_log_lines_over_together() -> None:
-    """Have a subscription's function get the lines of some moments at once, as from CloudWatch.
+    """Make MiniStack send a subscription's function the lines of half a second together, as CloudWatch does.
 
-    MiniStack runs it for every line by itself, and starts a process for each run that meets another: on a
-    busy machine they take the time of those that somebody waits for.
+    MiniStack invokes the function for every line, and starts a process for each concurrent invocation. On a
+    busy machine these processes slow down all others.
     """
     logs = importlib.import_module("ministack.services.cloudwatch_logs")
     hand_over = vars(logs)["_fanout_to_subscription_filters"]
@@ -224,7 +223,7 @@ def main() -> None:
     if lifetime == "tied":
         _end_with_parent()
     _allow_many_connections()
-    # Idle clients never answer the end of a TLS connection: with asyncio's 30 s no stop would be graceful.
+    # Idle clients never answer the end of a TLS connection: with asyncio's 30 s a stop would take too long.
     vars(asyncio.constants).update(SSL_SHUTDOWN_TIMEOUT=_TIME_TO_CLOSE)
     _name_log_groups_as_aws()
     _hand_log_lines_over_together()

@@ -1,4 +1,4 @@
-"""MiniStack as a server of this machine: start, find, stop and kill it, by its own process only."""
+"""Starts, finds, stops and kills MiniStack as a server of this machine."""
 
 import contextlib
 import fcntl
@@ -46,10 +46,7 @@ class PortTakenError(LocalAwsError):
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """Paths of PEM files with which a server speaks TLS.
-
-    `ca` is the authority's, which a client has to trust; only the owner can read `key`.
-    """
+    """The paths of PEM files for a server with TLS; a client must trust `ca`, that of the authority."""
 
     ca: Path
     cert: Path
@@ -58,16 +55,16 @@ class Certificates:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A server that lives now; `pid` leads a process group of its own."""
+    """A running server; the process `pid` is the leader of its own process group."""
 
     pid: int
     port: int
 
 
 def find_running(data_dir: Path) -> Running | None:
-    """The server that keeps its data in this folder, or None if none runs.
+    """Return the running server with this data folder, or None.
 
-    Nobody else can be mistaken for it: the server holds a lock on its pid file as long as it lives.
+    The server holds a lock on its pid file while it runs, so no other process is mistaken for it.
     """
     try:
         file = (data_dir / "server.pid").open()
@@ -79,7 +76,9 @@ def find_running(data_dir: Path) -> Running | None:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.seek(0)
-                with contextlib.suppress(ValueError):  # it has the lock and has not written yet
+                with contextlib.suppress(
+                    ValueError
+                ):  # the server has the lock but has not written its pid yet
                     return Running(**json.loads(file.read()))
                 time.sleep(_PAUSE)
             else:
@@ -88,7 +87,7 @@ def find_running(data_dir: Path) -> Running | None:
 
 
 def check_port_free(port: int) -> None:
-    """Raise `PortTakenError` unless a server could listen on this port and get what goes to localhost."""
+    """Raise `PortTakenError` unless a server on this port would get all requests to localhost."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -97,7 +96,7 @@ def check_port_free(port: int) -> None:
             raise LocalAwsError(f"Port {port} may not be used by this user; pick one above 1023.") from error
         except OSError as error:
             raise PortTakenError(port) from error
-    # Many systems try it first for `localhost`, where presigned addresses lead.
+    # Presigned addresses have the host `localhost`, for which many systems try IPv6 first.
     with contextlib.suppress(OSError), socket.create_connection((_IPV6, port), timeout=1):
         raise PortTakenError(port, _IPV6)
 
@@ -120,9 +119,9 @@ def answers(port: int, path: str, tls: Certificates | None = None, *, timeout: f
 
 
 def for_local_commands(environment: Mapping[str, str]) -> dict[str, str]:
-    """The user's environment without AWS settings, and with no proxy between here and the local AWS.
+    """Return the user's environment without AWS settings, and without a proxy to the local AWS.
 
-    Nothing that is meant for the local AWS may reach the user's account, and the other way round.
+    No request for the local AWS may reach the user's AWS account, and vice versa.
     """
     kept = {name: value for name, value in environment.items() if not name.startswith("AWS_")}
     for name in ("NO_PROXY", "no_proxy"):
@@ -131,7 +130,7 @@ def for_local_commands(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class LocalAws:
-    """One local AWS: a port, a folder with its data, and the process if it runs.
+    """A local AWS: its port, its data folder, and its process while it runs.
 
     >>> LocalAws(4566, Path(".local/aws")).endpoint
     'http://127.0.0.1:4566'
@@ -146,13 +145,14 @@ class LocalAws:
         tls: Certificates | None = None,
         calls: Path | None = None,
     ) -> None:
-        """Describe it; nothing is started.
+        """Describe a local AWS without starting it.
 
         Args:
-            data_dir: everything that it keeps and writes goes here.
-            iam: enforce IAM; `test`/`test` stay root.
-            calls: note here, in a line of JSON each, every request that a function makes. Needs `iam`:
-                without it functions have no identity of their own.
+            data_dir: the folder for all its files.
+            iam: True = enforce IAM; the credentials `test`/`test` stay root.
+            tls: the certificates for HTTPS; None = HTTP.
+            calls: a file that gets a line of JSON for every request of a function. It requires `iam`, without
+                which functions have no identity of their own.
         """
         self.port = port
         self.data_dir = data_dir.resolve()
@@ -167,7 +167,7 @@ class LocalAws:
 
     @property
     def log(self) -> Path:
-        """What the server wrote since it was started."""
+        """The file with the server's output since its start."""
         return self.data_dir / "server.log"
 
     @property
@@ -175,7 +175,7 @@ class LocalAws:
         return find_running(self.data_dir) is not None
 
     def environment(self) -> dict[str, str]:
-        """The variables that point an AWS SDK, the AWS CLI, CDK or Terraform to this local AWS."""
+        """Return the environment with which AWS SDKs, the AWS CLI, CDK and Terraform use this local AWS."""
         variables = {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ENDPOINT_URL_S3": self.endpoint,
@@ -192,8 +192,8 @@ class LocalAws:
     def start(self, *, stays: bool = False) -> None:
         """Start the server and wait until it answers.
 
-        If it `stays`, it goes on after this process has ended; otherwise it ends with it, however it ends.
-        `LocalAwsError` also if a server runs in this folder already.
+        If `stays`, the server runs on after this process has ended, else it always ends with this process.
+        Raise `LocalAwsError` if it does not start, or if a server already runs in this folder.
         """
         if self.running:
             raise LocalAwsError(f"A local AWS runs in {self.data_dir} already.")
@@ -223,9 +223,9 @@ class LocalAws:
             raise
 
     def stop(self) -> None:
-        """Stop the server gracefully: it saves everything first. Does nothing if it does not run.
+        """Stop the server, which saves its data first; do nothing if it does not run.
 
-        `LocalAwsError` if it did not end in time; it was killed.
+        Raise `LocalAwsError` if it did not end in time and had to be killed.
         """
         running = find_running(self.data_dir)
         if running is None:
@@ -242,10 +242,10 @@ class LocalAws:
             )
 
     def kill(self) -> None:
-        """Kill the server and its workers at once (SIGKILL). Does nothing if it does not run."""
+        """Kill the server and its workers with SIGKILL; do nothing if it does not run."""
         if running := find_running(self.data_dir):
             _kill_group(running.pid)
-        if self._child and self._child.poll() is None:  # it has not locked its pid file yet
+        if self._child and self._child.poll() is None:  # the server has not locked its pid file yet
             _kill_group(self._child.pid)
         self._reap()
         if not self._wait_until(lambda: not self.running, _TIME_TO_DIE):
@@ -276,14 +276,14 @@ class LocalAws:
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.data_dir.chmod(0o700)
         temporary = self.data_dir / "tmp"
-        shutil.rmtree(temporary, ignore_errors=True)  # the workers' folders of a server that was killed
+        shutil.rmtree(temporary, ignore_errors=True)  # folders that workers of a killed server left
         temporary.mkdir(mode=0o700)
 
     def _new_log(self) -> BinaryIO:
         return os.fdopen(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
 
     def _server_environment(self) -> dict[str, str]:
-        # The Lambda workers inherit this too: what stands here is all that they see of this machine.
+        # The Lambda workers inherit this environment and get no other variables of this machine.
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self.data_dir / "tmp"),
@@ -298,7 +298,7 @@ class LocalAws:
             "S3_DATA_DIR": str(self.data_dir / "s3"),
             "AUTH": "true" if self.iam else "false",
             "LAMBDA_EXECUTOR": "local",
-            # No other ports, and no Docker: it would remove the containers of anybody's MiniStack.
+            # No other ports, and no Docker: MiniStack would remove the containers of every other MiniStack.
             "SFTP_ENABLED": "0",
             "IOT_MTLS_ENABLED": "0",
             "DOCKER_HOST": "unix:///nonexistent/docker.sock",

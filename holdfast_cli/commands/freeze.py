@@ -235,10 +235,7 @@ def _unfreeze_one(api: "Api", name: str, lock: v1.Lock | None) -> _Outcome:
 
 
 def _matching(api: "Api", asked: argparse.Namespace, verb: str) -> list[v1.StateItem]:
-    """Return the states that match a pattern. If these are all states, ask the user to confirm.
-
-    Without a terminal that is a `UsageError`.
-    """
+    """Return the states that match a pattern; if all do, ask, or raise `UsageError` without a terminal."""
     listed = [item for item in api.pages(v1.StateItem, "states", "states") if not item.deleted]
     found = [item for item in listed if rules.covers(asked.states, item.name)]
     if not found:

@@ -59,7 +59,7 @@ def test_the_file_says_what_it_is_and_has_the_teams_by_name(tmp_path: Path) -> N
     assert go(tmp_path, *teams)
     assert (tmp_path / "teams.lock").read_text() == (
         "# Where each team's stack is. Written by `cdk`; commit it together with the teams file.\n"
-        "# It stops a renamed or moved team, which would start with an empty store beside the one that has "
+        "# It stops a renamed or moved team, which would start with an empty store beside the store of "
         "its states.\n"
         "# Remove an entry only if its stack is gone or was never deployed.\n"
         "\n"
