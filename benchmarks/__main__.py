@@ -1,4 +1,4 @@
-"""Implements `make benchmark`: measure all sections in one run, and print the figures."""
+"""`make benchmark`: measure all sections in one run, and print the figures."""
 
 import argparse
 import signal

@@ -1,4 +1,4 @@
-"""Measures the time of cold functions until their first response, and of a process with an S3 client only."""
+"""Measure the time of cold functions until their first response, and of a process with an S3 client only."""
 
 import base64
 import importlib

@@ -1,4 +1,4 @@
-"""Measures `terraform plan` and `apply` with AWS at a distance, beside Terraform's own `s3` backend."""
+"""Measure `terraform plan` and `apply` with AWS at a distance, beside Terraform's own `s3` backend."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

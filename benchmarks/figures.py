@@ -1,4 +1,4 @@
-"""Makes, prints and saves figures: a median with its spread."""
+"""Make, print and save figures: a median with its spread."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Deploys a team for the benchmark, and has a client for its API and its bucket."""
+"""Deploy a team for the benchmark, and send requests to its API and its bucket."""
 
 import base64
 import http.client

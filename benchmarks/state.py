@@ -1,4 +1,4 @@
-"""Makes state documents of any size, in the form that Terraform writes."""
+"""Make state documents of any size, in the form that Terraform writes."""
 
 import json
 import random

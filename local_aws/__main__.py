@@ -1,4 +1,4 @@
-"""Implements `make up`, `down`, `clean`, `demo` and `issuer`, and prints ID tokens of the local issuer."""
+"""`make up`, `down`, `clean`, `demo` and `issuer`; print ID tokens of the local issuer."""
 
 import argparse
 import os
@@ -17,7 +17,7 @@ _CACHES = (".build", "cdk.out", ".pytest_cache", ".hypothesis", ".mypy_cache", "
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command (by default of this process's arguments); return 0, 1 if it failed, 130 if interrupted."""
+    """Run a command (by default of this process's arguments); return 0, 1 if it failed, 130 if stopped."""
     arguments = _parser().parse_args(argv)
     clean = for_local_commands(os.environ)
     os.environ.clear()

@@ -1,4 +1,4 @@
-"""Sets the properties of buckets that the local AWS's CloudFormation leaves out, through the S3 API.
+"""Set the properties of buckets that the local AWS's CloudFormation leaves out, through the S3 API.
 
 MiniStack's CloudFormation leaves out a bucket's encryption, Object Lock, ownership, lifecycle, logging
 and tags; its S3 API accepts them. A property that this module does not know is an error, so that no line

@@ -1,4 +1,4 @@
-"""Implements `make demo`: run `examples/hello` with a real Terraform, and show the lock and the versions."""
+"""`make demo`: run `examples/hello` with a real Terraform, and show the lock and the versions."""
 
 import os
 import shlex

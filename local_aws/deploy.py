@@ -1,4 +1,4 @@
-"""Deploys the CDK app of this repository to a local AWS, as to AWS."""
+"""Deploy the CDK app of this repository to a local AWS, as to AWS."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Installs pinned Python packages with uv, which is much faster than pip, or with pip if uv fails.
+"""Install pinned Python packages with uv, which is much faster than pip, or with pip if uv fails.
 
 uv does not read pip's configuration, so this module passes pip's settings on to uv: both use the same
 mirror. The pinned hashes decide which files are installed.

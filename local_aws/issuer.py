@@ -110,7 +110,7 @@ def id_token(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response of the issuer; `headers` has all but the length and the type, which is JSON."""
+    """A response of the issuer as JSON; `headers` are sent in addition to the length and the type."""
 
     status: int
     body: bytes

@@ -1,4 +1,4 @@
-"""Runs MiniStack in this process, on one address only and as the only server of its folder.
+"""Run MiniStack in this process, on one address only and as the only server of its folder.
 
 MiniStack's own command would also try port 443 and write a pid file elsewhere. So this process runs its
 application with the same web server, hypercorn. MiniStack would also answer every web page in a browser of

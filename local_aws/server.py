@@ -1,4 +1,4 @@
-"""Starts, finds, stops and kills MiniStack as a server of this machine."""
+"""Start, find, stop and kill MiniStack as a server of this machine."""
 
 import contextlib
 import fcntl

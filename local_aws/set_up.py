@@ -1,4 +1,4 @@
-"""Installs the requirements of this repository's commands: `.venv/`, `.venv/ministack/`, `node_modules/`.
+"""Install the requirements of this repository's commands: `.venv/`, `.venv/ministack/`, `node_modules/`.
 
     python3 -m local_aws.set_up
 

@@ -1,4 +1,4 @@
-"""Replaces the functions of a template with their values in the deployed stack."""
+"""Replace the functions of a template with their values in the deployed stack."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final

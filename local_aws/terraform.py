@@ -1,4 +1,4 @@
-"""Finds the Terraform and OpenTofu programs of this machine, and their versions."""
+"""Find the Terraform and OpenTofu programs of this machine, and their versions."""
 
 import os
 import re

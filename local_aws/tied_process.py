@@ -1,4 +1,4 @@
-"""Runs a command; kills it and all its processes when the process that started this one ends.
+"""Run a command; kill it and all its processes when the process that started this one ends.
 
 It is the leader of its own process group and kills the group when its standard input ends. That pipe ends
 with its other end, even if that process is killed. Arguments: the command.

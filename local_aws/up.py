@@ -1,4 +1,4 @@
-"""Implements `make up`: start the local AWS, deploy Holdfast, and write Terraform's settings."""
+"""`make up`: start the local AWS, deploy Holdfast, and write Terraform's settings."""
 
 import base64
 import hashlib
