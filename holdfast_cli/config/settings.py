@@ -40,9 +40,9 @@ def resolve(
 ) -> Settings:
     """Find the settings of a command.
 
-    Options have precedence over a typed profile, that over variables, and these over a profile that is not
-    typed. A line on standard error names variables that override values of a named profile, or hide the
-    address of any profile. Another line names a variable that the command cannot use.
+    The order of precedence: options, a profile that the user typed, environment variables, another profile.
+    A line on standard error names variables that override values of a named profile, or hide the address of
+    any profile. Another line names a variable that the command cannot use.
 
     Args:
         asked: contains `address`, `team` and `region` if the command has these options. A command without
