@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-import infra  # noqa: F401 before aws_cdk, because it sets variables for that import
+import infra  # noqa: F401 before aws_cdk, because it sets variables for its start
 
 # isort: split
 from aws_cdk import App
@@ -18,7 +18,7 @@ from infra.teams_lock import TeamsLock, placed
 
 
 def main() -> None:
-    """Synthesize the stacks; for an invalid setting exit with one line and status 1."""
+    """Synthesize the stacks; exit with one line and status 1 if a setting is not valid."""
     app = App()
     try:
         target = read_target(app.node.try_get_context)
@@ -33,7 +33,7 @@ def main() -> None:
         bundles = {spec.name: bundle(spec.folder, target.name) for spec in FUNCTIONS}
         stacks = team_stacks(app, teams, target, bundles)
         app.synth()
-        # Only for commands that prepare a deployment, unlike `cdk bootstrap` and `cdk ls`.
+        # Only for a command that deploys or synthesizes stacks, unlike `cdk bootstrap` and `cdk ls`.
         if lock and any(stack.bundling_required for stack in stacks):
             if lock.record(where):
                 sys.stderr.write(f"holdfast: {lock.path} is written; commit it together with {teams_file}\n")

@@ -1,4 +1,4 @@
-"""`make benchmark`: measure all sections in one run, and print the figures."""
+"""`make benchmark`: measure the sections in one run, and print the figures."""
 
 import argparse
 import signal
@@ -25,7 +25,7 @@ SECTIONS: Final[dict[str, Callable[[Run], Section]]] = {
     "cloud": cloud.measure,
     "manage": manage.measure,
 }
-"""The sections by name, in the order in which they are measured."""
+"""Section -> the function that measures it, in their order."""
 
 _EXAMPLES = """examples:
   make benchmark                                                   every section
@@ -39,8 +39,8 @@ def main() -> int:
     """Measure the sections and print their figures.
 
     Returns:
-        The exit code: 0 for success, 1 if a measurement failed, 2 for wrong arguments, 130 after an
-        interrupt. A figure above its limit is marked and does not change the exit code: machines are noisy.
+        0, or 1 if a measurement failed, 2 for wrong usage, 130 after an interrupt. A figure above its limit
+        is marked and is no failure: machines are noisy.
     """
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
@@ -108,7 +108,7 @@ def _measure(names: Sequence[str], run: Run, *, as_json: bool) -> None:
 
 
 if __name__ == "__main__":
-    # Each of these signals raises `KeyboardInterrupt`, so that everything that was started is stopped.
+    # Each of these signals stops the run and the processes that it started.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     sys.exit(main())

@@ -43,7 +43,7 @@ from holdfast.cloud.ids import UploadId
 from holdfast.s3.store import Store, connect
 s3 = connect()
 def peak():
-    # The peak of getrusage includes the memory of the process that started this one.
+    # The peak of getrusage includes the memory of the parent process at the fork.
     status = Path("/proc/self/status")
     if status.exists():
         (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
@@ -116,7 +116,7 @@ def _of_terraform(run: Run, terraform: Terraform, to_aws: Relay, to_s3: Relay) -
 
 def _project(run: Run, terraform: Terraform, endpoint: str) -> Project:
     config = run.folder / f"cloud-{terraform.name}.tfrc"
-    # The credentials in this file are not used: each command has a token of its own.
+    # Its credentials are not used: each command has a token of its own.
     config.write_text(cloud_config(Connection(endpoint + urlsplit(run.stack.address).path, "id", "secret")))
     block = cloud_block(f"benchmark/cloud/cloud-{terraform.name}")
     return Project(run, "cloud", terraform, block, {"TF_CLI_CONFIG_FILE": str(config)})

@@ -1,4 +1,4 @@
-"""Measure the time of cold functions until their first response, and of a process with an S3 client only."""
+"""The time of cold functions until their first response, beside a process that only makes an S3 client."""
 
 import base64
 import importlib
@@ -39,7 +39,7 @@ import time
 print([[time.monotonic(), time.process_time()]] * 2)
 """
 
-# The process gets the issuer's documents in its input, so the measured time contains no request to an issuer.
+# The process gets the issuer's documents as input, so that no time of an issuer is measured.
 _RUN: Final = """
 import importlib, json, sys, time, types
 function, event, documents = json.load(sys.stdin)
@@ -61,26 +61,26 @@ from infra.bundle import bundle
 print(json.dumps({name: str(bundle(name, "local").path) for name in sys.argv[1:]}))
 """
 
-# The packages that `boto3` needs, and the part of botocore's data that an S3 client reads. The models of
-# other services only make the start slower.
+# The packages of `boto3`, and the part of botocore's data that an S3 client reads: models of other services
+# only make it slower.
 _BARE_PACKAGES: Final = ("boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six", "urllib3")
 _BARE_DATA: Final = frozenset({"s3", "endpoints.json", "partitions.json", "sdk-default-configuration.json"})
 
 
 Asked = tuple[str, Mapping[str, Any], Mapping[str, object]]
-"""The first request of a process: the function, its event, and the issuer's documents, by address."""
+"""The first request of a process: the function, its event, and an issuer's documents by address."""
 Took = dict[str, list[float]]
-"""Milliseconds of each round: `start` and `response` in processor time, `wall` in elapsed time."""
+"""Milliseconds of each round: processor time as `start` and `response`, and elapsed time as `wall`."""
 
 
 def measure(run: Run) -> Section:
-    """Start in turn each function, from the bundle that is deployed, and the bare client.
+    """Start the functions, each from its deployed bundle, and the bare client, all in turn.
 
-    A small S3 in this process uses TLS, so the functions load as many certificates as on AWS.
+    S3 runs in this process and speaks TLS: the functions load as many certificates as on AWS.
     """
     folder = run.folder / "cold"
     certificates = create_certificates(folder / "tls")
-    # The certificate authorities of the SDK, and that of the small S3.
+    # The authorities of the SDK and one more, so that a function loads as many as on AWS.
     authorities = folder / "authorities.pem"
     known = Path(botocore.__file__).with_name("cacert.pem").read_bytes()
     authorities.write_bytes(known + b"\n" + certificates.ca.read_bytes())
@@ -100,7 +100,7 @@ def measure(run: Run) -> Section:
         for number in range(run.rounds + 1):
             for name, process in in_turn:
                 started = _start(s3, *process)
-                if number:  # the round before fills the file cache
+                if number:  # the first round fills the file cache
                     for of, milliseconds in started.items():
                         measured[name][of].append(milliseconds)
             in_turn.reverse()
@@ -117,7 +117,7 @@ _NOTES: Final = (
 
 
 def first_requests() -> tuple[dict[str, Asked], dict[str, bytes]]:
-    """Return the first requests, by name, and the objects in S3 that they need."""
+    """Return the first requests by name, and the objects in S3 that they need by key."""
     made: Any = {"description": "", "created_by": "benchmark", "now": datetime.now(UTC)}
     token, secret = tokens.create(Role.WRITER, ["*"], expires=None, **made)
     deployers = trust.new_aws("deployers", aws_role="Deployer", role=Role.WRITER, scope=["*"], **made)
@@ -173,7 +173,7 @@ def _chain(measured: Mapping[str, Took], side: str = "") -> Took:
 
 
 def _bundles(checkout: Path, functions: Collection[str]) -> dict[str, Path]:
-    """Return the folders of a version's bundles, by function; that version makes them in its own process."""
+    """Return the folders of bundles by function; the checkout's own code builds them in another process."""
     paths = printed(
         f"bundling the functions of {checkout}",
         *(sys.executable, "-c", _BUNDLES, *functions),
@@ -184,7 +184,7 @@ def _bundles(checkout: Path, functions: Collection[str]) -> dict[str, Path]:
 
 
 def _make_bare(folder: Path) -> None:
-    """Copy this environment's `boto3` and what it needs, with only the models of S3."""
+    """Copy this environment's `boto3` and its dependencies, with the models of S3 only."""
     folder.mkdir(parents=True)
     for package in _BARE_PACKAGES:
         origin = Path(str(importlib.import_module(package).__file__))
@@ -200,9 +200,9 @@ def _others(folder: str, names: list[str]) -> Collection[str]:
 
 def _start(s3: Mapping[str, str], path: Path, code: str, given: str) -> Mapping[str, float]:
     environment = {**ENVIRONMENT, **s3, "PATH": os.environ["PATH"], "PYTHONPATH": str(path)}
-    # The monotonic clock is the same in all processes of a machine.
+    # Both processes read the machine's monotonic clock.
     began = time.monotonic()
-    # -S: the process finds the packages of the bundle only, none of this environment.
+    # -S: without this environment's packages, only the bundle.
     answer = printed("a function", sys.executable, "-S", "-c", code, env=environment, input=given)
     (_, ready), (responded, processor) = json.loads(answer.splitlines()[-1])
     return {"start": ready * 1000, "response": processor * 1000, "wall": (responded - began) * 1000}

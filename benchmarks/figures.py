@@ -1,4 +1,4 @@
-"""Make, print and save figures: a median with its spread."""
+"""Figures, each with its spread: how they are computed, printed and saved."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,15 +13,15 @@ _DIGITS: Final = {"s": 3, "ms": 1, "ratio": 2, "requests": 0, "connections": 0}
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The median and the spread of one measurement, over all rounds.
+    """A measurement over all rounds.
 
     Attributes:
-        name: unique in its section. Figures of one thing have names `thing: aspect` and follow one another.
+        name: unique in its section; consecutive figures of one thing are named `thing: aspect`.
         unit: `s`, `ms`, `ratio`, `requests`, `connections` or another word.
-        lower: the lower quartile; for a count, the smallest value.
-        upper: the upper quartile; for a count, the largest value.
-        n: the number of rounds.
-        limit: the largest allowed median; None = no limit.
+        lower: the lower quartile; the minimum of a count.
+        upper: the upper quartile; the maximum of a count.
+        n: how many rounds.
+        limit: the largest allowed median; None if there is no limit.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Figure:
 
     @classmethod
     def of(cls, name: str, unit: str, values: Sequence[float], *, limit: float | None = None) -> Self:
-        """Return the figure of values that were measured, one for each round.
+        """Return the figure of the rounds' values, with quartiles.
 
         >>> Figure.of("plan", "s", [1.0, 2.0, 4.0, 5.0, 9.0]).upper
         5.0
@@ -44,7 +44,7 @@ class Figure:
 
     @classmethod
     def count(cls, name: str, values: Sequence[float], unit: str = "requests") -> Self:
-        """Return the figure of values that were counted or follow from counts, one for each round."""
+        """Return the figure of counts, or of values computed from them, with minimum and maximum."""
         return cls(name, unit, median(values), min(values), max(values), len(values))
 
     @classmethod
@@ -62,7 +62,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A table, with its title and the sentences below it."""
+    """A table of figures, with its title and the sentences below it."""
 
     title: str
     figures: Sequence[Figure]
@@ -88,7 +88,7 @@ def table(section: Section) -> Iterator[str]:
 
 
 def _aspect(figure: Figure) -> str:
-    """Return the aspect from a figure's name, indented if the name has a thing."""
+    """Return the figure's name in the table: its aspect, indented below its thing, or the whole name."""
     thing, _, aspect = figure.name.rpartition(": ")
     return f"  {aspect}" if thing else aspect
 

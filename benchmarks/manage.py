@@ -19,7 +19,7 @@ from local_aws.server import ACCOUNT, REGION
 
 _STATES: Final = (1000, 5000)
 _AT_MOST: Final = 1.5
-"""The limit of a list's time in the function, as a multiple of the time of its S3 requests."""
+"""The function's time for a list may be at most this many times that of its S3 requests."""
 _FOLDER: Final = "benchmark/manage/"
 _LOCK: Final = json.dumps({"ID": "manage", "Operation": "benchmark", "Who": "us"}).encode()
 _COMPARED: Final = 5_000_000
@@ -83,7 +83,7 @@ def _pages(client: Client, prefix: str, expected: int) -> tuple[float, list[str]
     after, listed, took = [""], 0, 0.0
     while True:
         response = client.ask("GET", f"/manage/v1/states?{urlencode(asked)}")
-        # Small responses are not compressed.
+        # Small pages are not compressed.
         packed = response.body.startswith(b"\x1f\x8b")
         page = json.loads(gzip.decompress(response.body) if packed else response.body)
         took += response.ms
@@ -116,7 +116,7 @@ def _diff(run: Run) -> Iterator[Figure]:
 def _written_and_asked(
     run: Run, path: str, event: str, *states: bytes
 ) -> tuple[Sequence[Mapping[str, Any]], Sequence[float]]:
-    """Write versions of a state and request the path; return the log lines and the milliseconds."""
+    """Write versions of a state, then request `path`; return the function's log lines, and milliseconds."""
     client, name = run.stack.api(), f"{_FOLDER}{event}"
     client.ask("PUT", f"/locks/{name}", _LOCK)
     for document in states:
@@ -128,7 +128,7 @@ def _written_and_asked(
 
 
 def _changed(body: bytes) -> bytes:
-    """Return the next state, in which one resource in ten has another instance type."""
+    """Return the next state: one resource in ten has another instance type."""
     document = json.loads(body)
     document["serial"] += 1
     for resource in document["resources"][::10]:

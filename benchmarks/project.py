@@ -1,4 +1,4 @@
-"""A Terraform configuration that is planned and applied, through Holdfast or Terraform's own `s3` backend."""
+"""A Terraform configuration to plan and apply, through Holdfast or Terraform's own `s3` backend."""
 
 import time
 from collections.abc import Mapping
@@ -52,8 +52,8 @@ class Project:
 
     Args:
         name: the folder's name, unique for this Terraform.
-        backend: the configuration of the backend, in HCL.
-        variables: environment variables, in addition to those of the stack.
+        backend: a configuration of a backend.
+        variables: environment variables, added to the stack's.
     """
 
     def __init__(
@@ -69,11 +69,11 @@ class Project:
         self.run("apply")
 
     def run(self, command: str, token: Mapping[str, str] = {}) -> float:
-        """Run a command and return its milliseconds; a plan finds no change, and an apply makes one.
+        """Run a command, and return its milliseconds. A plan finds no change, an apply makes one.
 
         Args:
             command: `init`, `plan`, `apply` or `output`.
-            token: environment variables with another token than the stack's.
+            token: variables with another token.
         """
         self._applied += command == "apply"
         arguments = {

@@ -1,4 +1,4 @@
-"""A relay between a client and a server of this machine: it delays bytes and counts requests."""
+"""A relay that delays traffic between a client and a server of this machine, and counts its requests."""
 
 import asyncio
 import re
@@ -15,7 +15,7 @@ _PIECE: Final = 65_536
 
 @dataclass(slots=True)
 class Passed:
-    """The number of new connections and of requests that have passed a relay."""
+    """The new connections and the requests that a relay has passed on."""
 
     connections: int = 0
     requests: int = 0
@@ -24,14 +24,14 @@ class Passed:
 class Relay:
     """A relay on a loopback port, for as long as its context lasts.
 
-    Every byte arrives half a round trip later, in order; the bandwidth is not limited. A new connection costs
-    two round trips, one of TCP and one of TLS 1.3, before its first request is sent.
+    Every byte arrives half a round trip later, in order; the pieces of a large body overlap. A new connection
+    costs two round trips, one for TCP and one for TLS 1.3, before its first request is sent.
     """
 
     def __init__(self, upstream: str, round_trip: float) -> None:
         url = urlsplit(upstream)
         self.endpoint = ""
-        """The base URL at which the relay listens; empty until the context is entered."""
+        """Its base URL, without a trailing slash; empty until it runs."""
         self._upstream = (url.hostname, url.port)
         self._round_trip = round_trip
         self._passed = Passed()
@@ -39,7 +39,7 @@ class Relay:
         self._serving: set[asyncio.Task[None]] = set()
 
     def __enter__(self) -> Self:
-        # The usual selector rounds every delay up to a whole millisecond.
+        # The default selector rounds every delay up to a whole millisecond.
         self._loop = asyncio.SelectorEventLoop(selectors.SelectSelector())
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -53,7 +53,7 @@ class Relay:
         self._loop.close()
 
     def waiting(self, passed: Passed) -> float:
-        """Return the seconds that these requests and connections wait, one after the other.
+        """Return the seconds of these round trips if each waits for the one before.
 
         >>> Relay("http://127.0.0.1", 0.5).waiting(Passed(connections=2, requests=4))
         4.0
@@ -61,12 +61,12 @@ class Relay:
         return (passed.requests + 2 * passed.connections) * self._round_trip
 
     def take(self) -> Passed:
-        """Return what has passed since the last call. No request may be in progress."""
+        """Return the counts since the last call. No request may be in flight."""
         passed, self._passed = self._passed, Passed()
         return passed
 
     def disconnect(self) -> None:
-        """Close every connection, as a server closes idle ones."""
+        """Close every connection, as a server closes idle connections."""
         asyncio.run_coroutine_threadsafe(self._disconnect(), self._loop).result()
 
     async def _listen(self) -> None:

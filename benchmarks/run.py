@@ -1,4 +1,4 @@
-"""The run of the benchmark that its sections share."""
+"""One run of the benchmark, with the resources that its sections share."""
 
 import sys
 from contextlib import ExitStack
@@ -12,13 +12,12 @@ from tests.support.free_port import free_port
 
 @dataclass
 class Run:
-    """One run of the benchmark, with the team that its sections share.
+    """The arguments of a section.
 
     Attributes:
-        rounds: the number of rounds of each measurement, at least 1.
-        folder: a folder for files, removed at the end. A section makes a folder of its own in it.
+        folder: for files; removed at the end. A section makes a folder of its own in it.
         at_end: the context that stops everything that was started.
-        beside: a checkout of another version, to be measured in turn; None = measure no other version.
+        beside: a checkout of another version to measure in turn, or None.
     """
 
     rounds: int
@@ -28,11 +27,11 @@ class Run:
 
     @cached_property
     def stack(self) -> Stack:
-        """The deployed team of this run; the first use deploys it."""
+        """Return a deployed team. It is deployed on first use, and the sections share it."""
         tell("starting a local AWS and deploying a team")
         return self.at_end.enter_context(deployed(free_port(), self.folder / "aws"))
 
 
 def tell(text: str) -> None:
-    """Print a line of progress to stderr."""
+    """Print on standard error what is going on."""
     print(f"... {text}", file=sys.stderr, flush=True)

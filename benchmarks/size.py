@@ -22,7 +22,7 @@ _NOTES: Final = (
 
 
 def measure(run: Run) -> Section:
-    """Write and read states of each size in turn, through Holdfast and directly in S3."""
+    """Write and read states of each size, through Holdfast and directly in S3, in turn."""
     return Section("States of several sizes", [*_figures(run)], _NOTES)
 
 
@@ -41,7 +41,7 @@ def _figures(run: Run) -> Iterator[Figure]:
                 "read": client.ask("GET", f"/states/{name}"),
                 "GetObject": plain.ask("GET", f"/native/{name}"),
             }
-            if serial:  # before the first round there was no state, and perhaps no running function
+            if serial:  # the first round had no state yet, and may have had a cold start
                 for verb, response in responses.items():
                     took[verb].append(response.ms)
                 took["on the wire"].append(len(responses["read"].body) / 1000)

@@ -1,4 +1,4 @@
-"""Deploy a team for the benchmark, and send requests to its API and its bucket."""
+"""A deployed team for the benchmark, and a client for it."""
 
 import base64
 import http.client
@@ -28,14 +28,14 @@ HOLDFAST = Path(sys.executable).with_name("holdfast")
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The body of a response, and the milliseconds from the request to the response's last byte."""
+    """The body of a response, and the milliseconds from the request to its last byte."""
 
     ms: float
     body: bytes
 
 
 class Client:
-    """A persistent connection to one server, as Terraform has; all requests have the same headers."""
+    """A client with one kept connection, as Terraform has; all requests share some headers."""
 
     def __init__(self, address: str, headers: Mapping[str, str]) -> None:
         url = urlsplit(address)
@@ -44,7 +44,7 @@ class Client:
         self._headers = headers
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> Response:
-        """Send a request and return the response; raise `RuntimeError` unless the status is below 400."""
+        """Send a request; RuntimeError if it fails."""
         started = time.perf_counter()
         try:
             self._connection.request(method, self._base + path, body, self._headers)
@@ -67,13 +67,13 @@ class Stack:
         self._token = self.new_token()
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of a command that uses this stack, without the user's settings."""
+        """Return the variables for a command that uses this stack, without the user's own settings."""
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
         more = {"TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1"}
         return {**kept, **self.aws.environment(), **self._token, **more}
 
     def new_token(self) -> dict[str, str]:
-        """Create a token, which API Gateway cannot have in its cache; return variables with it."""
+        """Create a token that the gateway cannot have cached; return the variables with it."""
         now = datetime.now(UTC)
         token, secret = tokens.create(
             Role.MAINTAINER, ["*"], description="", created_by="benchmark", now=now, expires=None
@@ -94,11 +94,11 @@ class Stack:
         )
 
     def s3(self) -> Client:
-        """Return a client of the bucket: without signatures, and without the time that the SDK takes."""
+        """Return a client of the bucket. It signs nothing, and the SDK's time is not measured."""
         return Client(f"{self.aws.endpoint}/{self.bucket}", {})
 
     def log(self, state: str, function: str = "backend") -> list[dict[str, Any]]:
-        """Return the log lines of a function about states whose names start with `state`, oldest first."""
+        """Return a function's log lines about states whose names begin with `state`, oldest first."""
         paginator = client(self.aws, "logs").get_paginator("filter_log_events")
         pages = paginator.paginate(logGroupName=f"/holdfast/{TEAM}/{function}")
         messages = (event["message"] for page in pages for event in page["events"])
@@ -109,9 +109,11 @@ class Stack:
     def relayed(
         self, *functions: str, to_aws: float = 0.0, to_s3: float = 0.0
     ) -> Iterator[tuple[Relay, Relay]]:
-        """Yield a relay between clients and AWS, and a relay between functions and S3.
+        """Put a relay between clients and AWS and another between functions and S3, while the context lasts.
 
-        `to_aws` and `to_s3` are their round trips. Only `functions` use the second relay.
+        Args:
+            functions: the functions whose requests to S3 go through the second relay.
+            to_aws: the round trip of the first relay; `to_s3` is that of the second.
         """
         names = [function_name(self.aws, f"Holdfast-{TEAM}", function) for function in functions]
         with Relay(self.aws.endpoint, to_aws) as aws, Relay(self.aws.endpoint, to_s3) as s3:
@@ -132,9 +134,11 @@ def deployed(port: int, folder: Path) -> Iterator[Stack]:
 
 
 def printed(what: str, *command: str | Path, **options: Any) -> str:
-    """Run a command with options of `subprocess.run`, and return its output.
+    """Run a command, and return its standard output; RuntimeError if it fails.
 
-    Raise `RuntimeError`, with `what` as the command's name, if it fails.
+    Args:
+        what: the command's name in the error.
+        options: those of `subprocess.run`.
     """
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
     if ended.returncode:

@@ -1,20 +1,24 @@
-"""Make state documents of any size, in the form that Terraform writes."""
+"""A state document in Terraform's format, of any size."""
 
 import json
 import random
 
 
 def state(serial: int, size: int) -> bytes:
-    """Return a state document of about `size` bytes; the same serial gives the same document.
+    """Return a state document of about a size; the same serial gives the same document.
 
     Identifiers and addresses are random, so that the document compresses like a real state.
+
+    Args:
+        serial: the document's serial.
+        size: the size in bytes, reached by the number of resources.
     """
     drawn = random.Random(serial)  # noqa: S311 nothing is secret here
     resources: list[object] = []
     length = 0
     while length < size:
         resources.append(_resource(drawn, len(resources)))
-        # The indentation adds about the same to each resource.
+        # Indentation adds the same to each resource.
         length += len(json.dumps({"resources": [resources[-1]]}, indent=2)) - 20
     document = {
         "version": 4,

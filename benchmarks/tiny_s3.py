@@ -1,4 +1,4 @@
-"""A small S3 in this process that answers at once, so that the measured time is that of the function."""
+"""An S3 in this process that responds at once, so that only a function's own time is measured."""
 
 import ssl
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,15 @@ BUCKET: Final = "benchmark"
 
 @contextmanager
 def tiny_s3(objects: Mapping[str, bytes], tls: Certificates) -> Iterator[str]:
-    """Serve objects, by key, over HTTPS, and accept writes without storing them; yield the base URL."""
+    """Serve some objects over HTTPS, and accept writes without storing them, while the context lasts.
+
+    Args:
+        objects: the contents by key.
+        tls: the certificate with which it serves.
+
+    Yields:
+        The base URL.
+    """
 
     class Handler(loopback.Handler):
         def respond(self) -> None:
@@ -24,7 +32,7 @@ def tiny_s3(objects: Mapping[str, bytes], tls: Certificates) -> Iterator[str]:
                 body = objects[key]
             elif "Content-Length" in self.headers:
                 self.read_body()
-            else:  # in older versions (--beside) the SDK sends the body in chunks, with a checksum after it
+            else:  # the SDK of older versions (--beside) sends chunks, and a checksum after the body
                 while size := int(self.rfile.readline(), 16):
                     self.rfile.read(size + 2)
                 self.rfile.readline()

@@ -1,6 +1,6 @@
-"""Start the `holdfast` command. Ctrl-C always ends it with exit code 130 and without a traceback.
+"""Starts the `holdfast` command. Ctrl-C ends it with exit code 130 and without a traceback, at any time.
 
-Other modules are imported after that is set up, because importing them all takes a second.
+The exception hooks are set before anything else is imported: loading all modules takes about a second.
 """
 
 import os
@@ -9,10 +9,10 @@ from types import TracebackType
 
 
 def main() -> int:
-    """Run the command and return its exit code. It raises SystemExit like `holdfast_cli.main.main`."""
+    """Run the command and return its exit code. Raises SystemExit as `holdfast_cli.main.main` does."""
     sys.excepthook = _uncaught
     sys.unraisablehook = _unraisable
-    from holdfast_cli.main import main as run  # takes a while, and can be interrupted
+    from holdfast_cli.main import main as run  # slow; an interrupt may come meanwhile
 
     code = run()
     if code == 130:
@@ -21,7 +21,7 @@ def main() -> int:
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-    """Exit without a traceback if an exception is an interrupt, or was caused by one."""
+    """End without a traceback if an exception is a KeyboardInterrupt, or was raised because of one."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, KeyboardInterrupt):
@@ -31,7 +31,7 @@ def _uncaught(kind: type[BaseException], error: BaseException, traceback: Traceb
 
 
 def _unraisable(raised: "sys.UnraisableHookArgs") -> None:
-    """Do the same where Python cannot raise an exception: in callbacks, finalizers and at exit."""
+    """Do the same for exceptions in callbacks, in finalizers and at Python's own end."""
     if isinstance(raised.exc_value, KeyboardInterrupt):
         os._exit(130)
     sys.__unraisablehook__(raised)

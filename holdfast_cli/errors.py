@@ -1,4 +1,4 @@
-"""Errors of the command. Each has a message of one line."""
+"""The errors of the command, each with the line that it prints."""
 
 
 class CommandError(Exception):
@@ -6,7 +6,7 @@ class CommandError(Exception):
 
 
 class OutputClosedError(CommandError):
-    """The reader of the output has closed it, as in `| head -1`. A command that only reads ends with 0."""
+    """The reader of the output has closed it, as `| head -1` does: a command that only reads ends with 0."""
 
 
 class UsageError(CommandError):
@@ -14,5 +14,5 @@ class UsageError(CommandError):
 
 
 def with_notes(line: str, error: BaseException) -> str:
-    """Return a line about an error, followed by the error's notes."""
+    """Return a line about an error, followed by the error's notes (`BaseException.add_note`)."""
     return " ".join([line, *getattr(error, "__notes__", [])])

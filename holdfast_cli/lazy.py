@@ -1,4 +1,4 @@
-"""Load modules on first use: loading the AWS SDK takes longer than printing a help text."""
+"""Loads modules on first use: loading the AWS SDK takes longer than printing a help."""
 
 import sys
 from importlib.util import LazyLoader, find_spec, module_from_spec
@@ -6,9 +6,9 @@ from pkgutil import iter_modules
 
 
 def load_when_used(package: str) -> None:
-    """Make a package load each of its modules when a member of the module is first used.
+    """Make the modules of a package load when one of their members is first used.
 
-    `from package import module` does not load it; `from package.module import name` does.
+    `from package import module` does not load the module, `from package.module import name` does.
     """
     parent = sys.modules[package]
     for found in iter_modules(parent.__path__):

@@ -1,7 +1,7 @@
-"""Run the `holdfast` command.
+"""The entry point of the `holdfast` command, and its exit codes.
 
-Exit codes: 0 done, 1 failed (with one line of advice on standard error), 2 wrong usage, 130 interrupted (with
-one line if the command may have changed something).
+Exit codes: 0 done, 1 failed (one line on standard error says what to do), 2 wrong usage, 130 interrupted (one
+line if something may have been changed).
 """
 
 import io
@@ -26,12 +26,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         SystemExit: with 2 for wrong usage, with 0 after --help and --version.
     """
     if sys.stderr is None:
-        # It was closed before the command was started. Otherwise messages would be printed on standard
-        # output, which a shell may evaluate.
+        # The caller closed it. Messages would go to standard output instead, which a shell may be about to
+        # evaluate.
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 for as long as the process lives
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A description may contain letters that the terminal cannot show. argparse ignores write errors, so
-        # the output is buffered, even with PYTHONUNBUFFERED, and the error occurs on flushing.
+        # A description may hold letters that the terminal cannot show. argparse ignores a failed write: the
+        # flush fails instead, if PYTHONUNBUFFERED leaves something to flush.
         sys.stdout.reconfigure(errors="replace", write_through=False)
     try:
         with output.checked():

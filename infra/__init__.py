@@ -1,14 +1,14 @@
 """The CDK code of the deployment: one CloudFormation stack per team.
 
-Names have the same meaning in all modules:
+In all modules of this package:
 
-- `scope` and `construct_id` place a construct in the CDK's tree. `logical_id` is the name of its resource in
-  the template, which does not depend on that place.
-- `team` is the team of a construct, `teams` are the teams to deploy, and `path` is the teams file.
+- `scope` and `construct_id` place a construct in the CDK's tree. `logical_id` names its resource in the
+  template and does not depend on that place.
+- `team` is the settings of a team, `teams` those of all teams to deploy, and `path` the file that has them.
 - `target` is where they are deployed, `bundles` the code of the functions, bundled for that target.
 - `key` is the KMS key that encrypts every object; None if S3 manages the keys.
-- `ConfigError` is raised for an invalid setting, `BundleError` for a failed bundle.
-- Addresses have no trailing slash.
+- `ConfigError` says what is wrong with a team's settings, `BundleError` why there is no bundle.
+- Addresses have no slash at the end.
 """
 
 import os
@@ -20,6 +20,6 @@ from pathlib import Path
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 os.environ.setdefault("NODE_NO_WARNINGS", "1")
 
-# The stack imports `gateway`, which is part of the functions and is not installed. The folder is last in the
-# path, so that it hides no other module.
+# The format of the access log comes from `gateway`, which is part of the functions and is not installed. The
+# folder is last in the path, so that it hides no other module.
 sys.path.append(str(Path(__file__).resolve().parent.parent / "functions"))

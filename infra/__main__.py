@@ -1,4 +1,4 @@
-"""`python -m infra team <name>`: check that teams.toml has a team, before creating anything for it."""
+"""`python -m infra team <name>`: checks that teams.toml has a team, before anything is made for it."""
 
 import argparse
 import sys
@@ -8,7 +8,7 @@ from infra.config import ConfigError, load_teams, team_named
 
 
 def main() -> None:
-    """Exit with one line and status 1 if teams.toml is invalid or does not have the team."""
+    """Exit with one line and status 1 if teams.toml is not valid or does not have the team."""
     parser = argparse.ArgumentParser(
         prog="python -m infra",
         description="Check teams.toml without making anything.",

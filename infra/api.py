@@ -23,10 +23,10 @@ from infra.lambdas import Functions, audit_log
 MANAGEMENT = "/manage/v1/{path+}"
 """The route of the management API."""
 _SHARE = 4
-"""The management API gets this fraction (one in four) of the team's request limits."""
+"""The management API's limit is the team's limit divided by this."""
 
-# Without the query string, which contains lock IDs, and without headers. API Gateway does not escape values,
-# so the principal is percent-encoded.
+# Without the query string, which contains lock IDs, and without headers. API Gateway escapes nothing, so the
+# principal is percent-encoded.
 ACCESS_LOG_LINE = {
     "requestId": "$context.requestId",
     "ip": "$context.identity.sourceIp",
@@ -61,13 +61,13 @@ class Api(Construct):
             http_api=api,
             stage_name="$default",
             auto_deploy=True,
-            # For every route without its own limit. A request above it gets 429, which Terraform retries.
+            # For routes without a limit of their own; a request above it gets 429, which Terraform retries.
             throttle=apigatewayv2.ThrottleSettings(
                 rate_limit=team.throttling.rate, burst_limit=team.throttling.burst
             ),
         )
         stage_resource = cast("apigatewayv2.CfnStage", stage.node.default_child)
-        # HttpStage itself accepts a format only as an object that implements a TypeScript interface.
+        # HttpStage accepts a format only as an object that implements a TypeScript interface.
         stage_resource.access_log_settings = apigatewayv2.CfnStage.AccessLogSettingsProperty(
             destination_arn=Stack.of(self).format_arn(
                 service="logs",
@@ -103,7 +103,7 @@ class Api(Construct):
             ("/api/v2/{path+}", "cloud", token),
             (MANAGEMENT, "management", token),
             ("/sessions", "sessions", token),
-            # IAM admits every identity of this AWS account; the function decides by trust records.
+            # Accepts every identity of this AWS account; the function decides by its trust records.
             ("/sessions/aws", "sessions", HttpIamAuthorizer()),
         ):
             (route,) = api.add_routes(
@@ -119,8 +119,8 @@ class Api(Construct):
                 }
                 # API Gateway refuses settings of a missing route ("Unable to find Route by key").
                 stage.node.add_dependency(route)
-        # Every other path. Terraform would read the gateway's own 404 as "no state yet" and create everything
-        # again.
+        # Every other path. Terraform would take the gateway's own 404 for a missing state, and create every
+        # resource again.
         apigatewayv2.HttpRoute(
             self,
             "OtherPaths",
@@ -130,7 +130,7 @@ class Api(Construct):
             authorizer=token,
         )
         for path, reason in (
-            ("/health", "It returns the version of the code and nothing else, for monitoring."),
+            ("/health", "It tells the version of the code and nothing else, to anybody."),
             ("/.well-known/terraform.json", "Clients ask where the API is before they have a token."),
             ("/app/settings/tokens", "It tells people how to get a token."),
         ):
@@ -145,7 +145,7 @@ class Api(Construct):
 
 
 def management_throttling(throttling: Throttling) -> Throttling:
-    """Return the request limits of the management API: a share of the team's, so that an apply has room.
+    """Return the limits of the management API: a share, so that lists leave room for an apply.
 
     >>> management_throttling(Throttling(rate=100, burst=2))
     Throttling(rate=25, burst=1)

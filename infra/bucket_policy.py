@@ -1,7 +1,7 @@
 """The deny statements of the state bucket's policy, which apply to every caller.
 
-The policy only denies; the roles grant permissions. A statement's ID says what it denies. The policy does not
-apply to S3's lifecycle rules.
+The policy only denies; the roles have the permissions. A statement's ID says what it denies. The policy does
+not apply to S3's lifecycle rules.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,8 @@ from aws_cdk import aws_s3 as s3
 from infra import keys
 from infra.config import TeamConfig
 
-# All keys of a condition must hold. A negated comparison also holds for a missing header, so `Null` excludes
-# that.
+# All keys of one condition must match. A negated comparison also matches a missing header, hence the `Null`
+# beside it.
 
 _CREATES_AN_OBJECT = {"s3:ObjectCreationOperation": "true"}
 """Excludes CreateMultipartUpload and UploadPart, which are s3:PutObject too and cannot have a condition."""
@@ -29,7 +29,7 @@ _ENCRYPTION = "s3:x-amz-server-side-encryption"
 
 
 def deny_statements(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) -> list[iam.PolicyStatement]:
-    """Return the deny statements of a team's state bucket, except those for TLS."""
+    """Return the deny statements of a team's state bucket, without those for TLS."""
     locks, states = bucket.arn_for_objects("*.tflock"), bucket.arn_for_objects("*.tfstate")
     records = [
         bucket.arn_for_objects(f"{keys.folder(one)}*")
@@ -48,14 +48,14 @@ def deny_statements(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) 
         ),
         # backend "s3" writes a state without a condition.
         *(() if team.native_clients else (blind("RefuseStateWritesWithoutCondition", [states]),)),
-        # An unconditional write could make a revoked record valid again, or drop the tags that another
+        # A write without a condition could make a revoked record valid again, or drop the tags that another
         # process gave a workspace.
         blind("RefuseRecordWritesWithoutCondition", records),
         *_deny_other_encryption(bucket, key),
         _deny("RefuseToDeleteStateVersions", "s3:DeleteObjectVersion", [states]),
-        # Without its newest version, the version before becomes current, which was not revoked yet.
+        # If its newest version is deleted, the version before counts, which was not revoked yet.
         _deny("RefuseToDeleteRecordVersions", "s3:DeleteObjectVersion", records),
-        # A lifecycle rule removes old versions with a lock's tag, under any key.
+        # A lifecycle rule removes old versions with a lock's tag under any key.
         _deny("RefuseToTagStates", ["s3:PutObjectTagging", "s3:PutObjectVersionTagging"], [states]),
         _deny("RefuseToBypassGovernance", "s3:BypassGovernanceRetention", [states]),
         _deny_retention(bucket, team),
@@ -72,7 +72,7 @@ def deny_old_tls(bucket: s3.IBucket) -> list[iam.PolicyStatement]:
 
 
 def _deny_other_encryption(bucket: s3.IBucket, key: kms.IKey | None) -> list[iam.PolicyStatement]:
-    """Return statements that deny requests for another encryption than the bucket's default."""
+    """Return statements that deny a header for other encryption than the bucket's default."""
     objects = [bucket.arn_for_objects("*")]
     asked = {_ENCRYPTION: "false"}
     statements = [
@@ -88,12 +88,12 @@ def _deny_other_encryption(bucket: s3.IBucket, key: kms.IKey | None) -> list[iam
             objects,
             {"Null": {f"{_ENCRYPTION}-customer-algorithm": "false"}},
         ),
-        # It re-encrypts an object in place: with a foreign key, a version is lost with that key.
+        # It encrypts an object again, in place: with another key a version is lost when that key is.
         _deny("RefuseToChangeEncryption", "s3:UpdateObjectEncryption", objects),
     ]
     if key:
         statements.append(
-            # Also denies `aws:kms` without a key, for which S3 uses the account's default key.
+            # Also denies `aws:kms` without a key: S3 then uses the account's own key, not the bucket's.
             _deny(
                 "RefuseOtherKeys",
                 "s3:PutObject",
@@ -108,7 +108,7 @@ def _deny_retention(bucket: s3.IBucket, team: TeamConfig) -> iam.PolicyStatement
     action, objects = "s3:PutObjectRetention", [bucket.arn_for_objects("*")]
     if team.retention is None:
         return _deny("RefuseRetention", action, objects)
-    # One day more than the team's: a client's clock may be ahead, and part of a day may count as a day.
+    # A day more than the team's: a client's clock may be ahead, and a part of a day may count as a day.
     most = str(team.retention.days + 1)
     return _deny(
         "RefuseLongerRetention",

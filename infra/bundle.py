@@ -1,4 +1,4 @@
-"""Build the functions' bundles without Docker: a folder per function with our code and its dependencies."""
+"""Builds the functions' bundles without Docker: for each a folder with our code and its dependencies."""
 
 import ast
 import gzip
@@ -25,11 +25,11 @@ _FOR_LAMBDA: Final = (
 )
 
 _BOTOCORE_SERVICES: Final = {spec.folder: spec.services for spec in FUNCTIONS}
-"""The services that a function calls. The models of all 400 services are nine tenths of botocore."""
+"""The services that a function calls; the models of all 400 are nine tenths of botocore."""
 _BOTOCORE_MODELS: Final = ("service-2", "endpoint-rule-set-1")
-"""The kept models of a service. Functions do not use its paginators, waiters and examples."""
+"""The models of a service that are kept; the functions use no paginators, waiters or examples."""
 _BOTOCORE_COMMON: Final = ("endpoints.json", "partitions.json", "sdk-default-configuration.json")
-"""The kept files of botocore. `_retry.json` is only for the SDK's legacy retry mode."""
+"""Without `_retry.json`, which is for the SDK's legacy retry mode."""
 
 
 class BundleError(Exception):
@@ -38,9 +38,9 @@ class BundleError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A function's deployable code; `function` is the name of its folder below `functions/`.
+    """A function's code for deployment; `function` is the name of its folder below `functions/`.
 
-    `digest` is the hexadecimal SHA-256 of its sources, and of whether it has bytecode. It is the same on all
+    `digest` is the hexadecimal SHA-256 of its inputs, and of whether it has bytecode. It is the same on all
     machines with a Python of the target's version, and on all machines without, so that an unchanged function
     is not deployed again.
     """
@@ -55,7 +55,7 @@ WITHOUT_BYTECODE: Final = (
     "at each cold start: the authorizer's imports took 525 ms instead of 198 (measured with Python 3.11); "
     f"`uv python install {LAMBDA_PYTHON}` gets one, docs/start/deploying.md has other ways"
 )
-"""The warning if `lambda_python` finds no Python for AWS."""
+"""The warning about a bundle for AWS if `lambda_python` returns None."""
 
 
 def bundle(
@@ -65,14 +65,14 @@ def bundle(
     functions: Path = ROOT / "functions",
     build: Path = ROOT / ".build",
 ) -> Bundle:
-    """Bundle a function, or return the bundle that an earlier run built from the same sources.
+    """Bundle one function, or return the bundle that an earlier run made of the same sources.
 
     Several builds may run at the same time.
 
     Args:
         target: `aws` for Lambda's Python on arm64, `local` for the interpreter that runs this.
-        functions: contains the function's folder, shared packages and `requirements.txt`. A function may have
-            its own `requirements.txt` in its folder, which may list no package.
+        functions: has the function's folder, the packages that functions share and `requirements.txt`; a
+            `requirements.txt` in the function's own folder replaces that, even if it names no package.
     """
     services = _BOTOCORE_SERVICES.get(function, ("s3",))
     requirements = functions / function / "requirements.txt"
@@ -104,7 +104,7 @@ def bundle(
             (folder / path).write_bytes(source)
         for package in {path.parts[0] for path in sources}:
             _compile(folder / package, compiler)
-        # Lambda reads the files as another user, so their modes must not depend on the umask.
+        # Lambda reads the files as another user, so the umask here must not matter.
         for path in folder.rglob("*"):
             path.chmod(0o755 if path.is_dir() else 0o644)
 
@@ -116,7 +116,7 @@ def _names_a_package(requirements: Path) -> bool:
 
 
 def _sources(functions: Path, function: str) -> dict[Path, bytes]:
-    """Return the sources of a function: its folder, and all modules of ours that it imports, by path."""
+    """Return path -> source of a function's folder and of every module of ours that it imports."""
     own = (path for path in sorted((functions / function).rglob("*")) if _is_shipped(path, functions))
     waiting = list(own)
     sources: dict[Path, bytes] = {}
@@ -167,7 +167,7 @@ def _files(functions: Path, module: Sequence[str]) -> Iterator[Path]:
 
 
 def _environment(target: Literal["aws", "local"], compiler: str | None) -> str:
-    """Return a text of the settings that change the result, beside its inputs."""
+    """Return the properties of target and compiler on which the result depends."""
     if target == "aws":
         return f"{' '.join(_FOR_LAMBDA)} {'with' if compiler else 'without'} bytecode"
     return f"local {sys.implementation.cache_tag}"
@@ -181,7 +181,7 @@ def _digest(environment: str, inputs: dict[str, bytes]) -> str:
 
 
 def _built(final: Path, fill: Callable[[Path], None]) -> Path:
-    """Return the folder `final`; if it does not exist, create it atomically with the content of `fill`."""
+    """Return the folder `final`; if it does not exist, `fill` makes it and it appears atomically."""
     if final.is_dir():
         return final
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -194,7 +194,7 @@ def _built(final: Path, fill: Callable[[Path], None]) -> Path:
         except OSError:
             if not final.is_dir():
                 raise
-            # Another build was faster, with the same result.
+            # Another build was faster and made the same folder.
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return final
@@ -209,7 +209,7 @@ def _install(requirements: Path, target: Literal["aws", "local"], folder: Path) 
     ]
     pip = subprocess.run(command, capture_output=True, text=True, check=False)
     if pip.returncode != 0:
-        # pip's first error names the failure; further errors repeat it at length.
+        # pip's first error says what failed; the next ones repeat it at length.
         errors = [line for line in pip.stderr.splitlines() if line.startswith("ERROR: ")]
         reason = errors[0] if errors else (pip.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise BundleError(
@@ -219,7 +219,7 @@ def _install(requirements: Path, target: Literal["aws", "local"], folder: Path) 
 
 
 def _trim(folder: Path, services: Sequence[str]) -> None:
-    """Remove files that the functions never load, except package metadata, which security scanners read."""
+    """Remove files that the functions never load. The packages' metadata stay for vulnerability scanners."""
     models = folder / "botocore" / "data"
     for entry in models.iterdir():
         if entry.name not in (*services, *_BOTOCORE_COMMON):
@@ -230,7 +230,7 @@ def _trim(folder: Path, services: Sequence[str]) -> None:
     swagger = folder / "aws_lambda_powertools" / "event_handler" / "openapi" / "swagger_ui"
     for unused in (
         *(folder / "bin", folder / "boto3" / "data", folder / "boto3" / "examples"),
-        *(folder / "cffi", folder / "pycparser"),  # build tools for bindings; cryptography's are built
+        *(folder / "cffi", folder / "pycparser"),  # they make bindings; cryptography contains its own
         *(swagger / "swagger-ui-bundle.min.js", swagger / "swagger-ui.min.css"),
     ):
         _remove(unused)
@@ -262,9 +262,9 @@ def _cut_endpoints(path: Path, kept: Sequence[str]) -> None:
 
 
 def _without_texts(model: Any) -> Any:
-    """Return a service's model, which each cold start reads, with empty texts of documentation.
+    """Return a service's model with empty documentation. Each cold start reads the model.
 
-    botocore requires some of these members, so they are not removed.
+    The texts are empty and not removed, because botocore reads some of them.
     """
     match model:
         case dict():
@@ -301,9 +301,9 @@ for path in pathlib.Path(sys.argv[1]).rglob("*.py"):
 
 
 def _compile(folder: Path, compiler: str | None) -> None:
-    """Compile a folder to bytecode, if there is a compiler, because it is read-only in Lambda.
+    """Compile a folder to bytecode, if there is a compiler; Lambda cannot, because the folder is read-only.
 
-    Python never compares the bytecode with its source, because archives change the times of files. A file
+    Python must not check the bytecode against its source, because archives change the times of files. A file
     that does not compile, such as a package's code for another Python, is skipped.
     """
     if compiler is None:

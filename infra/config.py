@@ -13,7 +13,7 @@ from botocore.loaders import create_loader
 
 from holdfast import team as names
 from holdfast.s3.retention import MAX_DAYS
-from infra.functions import FUNCTIONS, FunctionSpec
+from infra.functions import FunctionSpec
 from infra.settings import (
     NamedTexts,
     SettingError,
@@ -66,8 +66,9 @@ _WITH_SMALLER_QUOTA = frozenset(
     }
 )
 
-_NEVER = "never: makes another stack"
-_KEEP = "any time; versions that exist keep theirs"
+_NEVER = "Another value is another stack, with an empty store."
+_STAY = "Existing logs stay where they are."
+_OLD_TOO = "The new value holds for existing logs, too."
 
 # The values that CloudWatch Logs accepts. CDK and botocore have them only in texts; a test compares them.
 LOG_RETENTION_DAYS = (
@@ -97,14 +98,12 @@ class Retention:
 
     mode: Literal["governance", "compliance"] = setting(
         word("governance", "compliance"),
-        "governance: the bucket policy denies everybody what would lift it; compliance: nobody can lift it",
-        deployed=_KEEP,
+        "The bucket policy denies lifting it (`governance`), or nobody can lift it (`compliance`).",
     )
-    days: int = setting(whole_number(1, MAX_DAYS), "for how long, from each write on", deployed=_KEEP)
+    days: int = setting(whole_number(1, MAX_DAYS), "Each version is protected for this many days.")
     bucket_default: bool = setting(
         flag(),
-        "whether S3 puts it on every object, locks and tokens too, or each write of a state asks for it",
-        deployed=_KEEP,
+        'S3 protects every object: locks, tokens, and what `backend "s3"` writes.',
         default=False,
     )
 
@@ -115,13 +114,11 @@ class History:
 
     days: int = setting(
         whole_number(1, 36500),
-        "a version goes this many days after the next one was written; not below `retention.days`",
-        deployed="any time; what is gone does not come back",
+        "A version goes this many days after the next was written; at least `retention.days`.",
     )
     keep_versions: int = setting(
         whole_number(1, 100),
-        "how many noncurrent versions of a state stay whatever their age",
-        deployed="any time; what is gone does not come back",
+        "This many noncurrent versions of each state stay at any age.",
         default=100,
     )
 
@@ -130,8 +127,8 @@ class History:
 class Throttling:
     """The request limits of the API. A request above them gets 429, which Terraform retries."""
 
-    rate: int = setting(whole_number(1, 10000), "requests a second in the long run", default=100)
-    burst: int = setting(whole_number(1, 5000), "requests at once", default=200)
+    rate: int = setting(whole_number(1, 10000), "Requests a second.", default=100)
+    burst: int = setting(whole_number(1, 5000), "Requests at once.", default=200)
 
 
 _WHOLE_VCPU = 1769
@@ -146,16 +143,11 @@ def _megabytes(sentence: str) -> Any:
 class Memory:
     """The memory of each function, in megabytes."""
 
-    backend: int = _megabytes("of the function that handles Terraform's requests")
-    cloud: int = _megabytes(
-        'of the function that handles requests of `cloud {}` and `backend "remote"`; it holds whole states'
-    )
-    management: int = _megabytes(
-        "of the function that handles operators' requests, as of `holdfast state`; it holds whole states"
-    )
+    backend: int = _megabytes('The function for `backend "http"`.')
+    cloud: int = _megabytes('The function for `cloud {}` and `backend "remote"`.')
+    management: int = _megabytes("The function for operators' requests.")
     authorizer: int = _megabytes(
-        "of the functions that verify credentials and create sessions; "
-        "[what each size costs](limits.md#memory-of-the-authorizer)"
+        "The functions for [credentials and sessions](limits.md#memory-of-the-authorizer)."
     )
 
     def of(self, spec: FunctionSpec) -> int:
@@ -164,21 +156,7 @@ class Memory:
 
 _MEMORY_OF_A_FUNCTION = 128
 _MEMORY_OF_A_STATE = 4
-"""The memory of a commit or restore: megabytes, plus a multiple of the state size; see `limits.md`."""
-
-_SNAPSHOT_PRICE = 0.0000015046
-"""Dollars per GB and second of a cached snapshot (AWS Lambda pricing, US East)."""
-_SECONDS_OF_A_MONTH = 730 * 3600
-
-
-def snap_start_price(memory: Memory) -> float:
-    """Return the price of snapshots of a team's functions without requests, in dollars a month.
-
-    >>> round(snap_start_price(Memory(authorizer=512)), 2)
-    24.45
-    """
-    megabytes = sum(memory.of(spec) for spec in FUNCTIONS if spec.snap_start)
-    return megabytes / 1024 * _SNAPSHOT_PRICE * _SECONDS_OF_A_MONTH
+"""A commit or a restore needs these megabytes, and so many times its state. Measured; see `limits.md`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,11 +165,12 @@ class AccessLogs:
 
     bucket: str = setting(
         text('the name of a bucket, as in "acme-s3-logs"', _BUCKET_NAME.fullmatch),
-        "a bucket in the same account and region, without Object Lock and KMS, that lets S3 write logs",
+        "The bucket is in the same account and region, without Object Lock and KMS, and [lets S3 write]"
+        "(https://docs.aws.amazon.com/AmazonS3/latest/userguide/enable-server-access-logging.html).",
     )
     prefix: str = setting(
         text("at most 512 letters, digits and signs of ASCII", re.compile("[ -~]{0,512}").fullmatch),
-        "what the logs' names begin with",
+        "The logs' names begin with it.",
         default="",
     )
 
@@ -206,102 +185,96 @@ class TeamConfig:
             'the 12 digits of an AWS account in quotes, as in "123456789012"',
             re.compile(f"(?!{LOCAL_ACCOUNT})[0-9]{{12}}").fullmatch,
         ),
-        "the AWS account of the stack; it is not deployed to another account",
+        "The stack is in this AWS account.",
         deployed=_NEVER,
-        unset="that of the credentials in use",
+        unset="from your credentials",
         default=None,
     )
     region: str | None = setting(
         word_of('an AWS region in quotes, as in "eu-central-1"', _partitions),
-        "the AWS region of the stack; it is not deployed to another region",
+        "The stack is in this AWS region.",
         deployed=_NEVER,
-        unset="that of the credentials in use",
+        unset="from your credentials",
         default=None,
     )
-    require_lock: bool = setting(flag(), "whether a write needs the state's lock", default=True)
+    require_lock: bool = setting(flag(), "A write needs the state's lock.", default=True)
     new_states: Literal["any", "declared"] = setting(
         word("any", "declared"),
-        "any: the first lock or write makes a state; declared: a name without a state is refused until "
-        "`holdfast state create` has declared it, when it is read, too",
+        "With `declared`, a name without a state is refused until `holdfast state create` declares it.",
         default="any",
     )
     native_clients: bool = setting(
         flag(),
-        'whether `backend "s3"` writes to the bucket too, which it does without a condition',
+        'The bucket accepts writes of `backend "s3"`, which have no condition.',
         default=False,
     )
     max_state_mb: int = setting(
         whole_number(1, 500),
-        'the largest state, in megabytes, that `cloud {}`, `backend "remote"` and a restore write; '
-        "`memory.cloud` and `memory.management` must be at least four times that and 128 more; "
-        "[what each size takes](limits.md#states-through-cloud)",
+        'The largest state in MB, except for `backend "http"`; more needs '
+        "[more `memory`](limits.md#states-through-cloud).",
         default=100,
     )
     retention: Retention | None = setting(
         Table(Retention, '{ mode = "governance", days = 30 }'),
-        "keeps every state version from being deleted, with S3 Object Lock",
-        deployed=_KEEP,
+        "S3 Object Lock protects every state version from deletion.",
+        deployed="A version keeps the retention that it was written with.",
         unset="none",
         default=None,
     )
     history: History | None = setting(
         Table(History, "{ days = 365, keep_versions = 100 }"),
-        "old state versions go that are older than `days` and not among the newest `keep_versions`",
-        deployed="any time; what is gone does not come back",
+        "S3 removes old state versions that are not among the newest `keep_versions`.",
+        deployed="Versions go for good, within two days, but not before their retention ends.",
         unset="every version stays",
         default=None,
     )
     key: Literal["kms", "s3"] = setting(
         word("kms", "s3"),
-        "encrypts with a KMS key of the team's own, or with keys that S3 manages; with `kms` most writes "
-        "send one request less to S3",
-        deployed='"s3" to "kms" only; versions that exist keep theirs',
+        "A KMS key of the team encrypts states and records, or S3's own keys.",
+        deployed='The value goes from "s3" to "kms" and not back; a version keeps its encryption.',
         default="kms",
     )
     access_logs: AccessLogs | None = setting(
         Table(AccessLogs, '{ bucket = "acme-s3-logs", prefix = "holdfast/" }'),
-        "where S3's server access logs go",
-        deployed="any time; logs that exist stay where they are",
-        unset="a bucket of the stack's own",
+        "S3's server access logs go there.",
+        deployed=_STAY,
+        unset="the stack's own bucket",
         default=None,
     )
     log_retention: int = setting(
         one_of(LOG_RETENTION_DAYS),
-        "days for which the other log groups, and the stack's own bucket of access logs, are kept",
-        deployed="any time; holds for logs that exist too",
+        "Logs stay for this many days, except the audit trail.",
+        deployed=_OLD_TOO,
         default=90,
     )
     audit_retention: int = setting(
         one_of(LOG_RETENTION_DAYS),
-        "days for which the audit trail is kept, and what `token_trail` writes",
-        deployed="any time; holds for what is written already too",
+        "The audit trail and the logs of `token_trail` stay for this many days.",
+        deployed=_OLD_TOO,
         default=365,
     )
     token_trail: bool | str = setting(
         flag_or(text('the name of a trail that exists, as in "acme-security"', _TRAIL_NAME.fullmatch)),
-        "whether CloudTrail records who reads and writes tokens and trust: `true` in a trail that all such "
-        "teams of an account and region share, which needs `account` and `region`; a name in a trail of "
-        "yours, to which you [add the selector](audit.md#a-trail-of-your-own)",
-        deployed="any time; what is written stays",
+        "CloudTrail logs reads and writes of tokens and trust records, in a [shared trail]"
+        "(audit.md#the-shared-trail), which needs `account` and `region`, or in [yours]"
+        "(audit.md#a-trail-of-your-own).",
+        deployed=_STAY,
         default=False,
     )
     throttling: Throttling = setting(
         Table(Throttling, as_toml(asdict(Throttling()))),
-        "how many requests the API accepts; those above get `429`, which Terraform retries; the management "
-        "API has [a quarter of these numbers](limits.md#requests-of-operators) as limits of its own",
+        "The API accepts this many requests, [from operators a quarter](limits.md#requests-of-operators).",
         default=Throttling(),
     )
     memory: Memory = setting(
         Table(Memory, as_toml(asdict(Memory()))),
-        f"megabytes of each function; {_WHOLE_VCPU} are one whole vCPU, "
-        "and a new AWS account may allow 3008 at most",
+        f"Each function has this many MB; {_WHOLE_VCPU} are one vCPU; new AWS accounts may allow only 3008.",
         default=Memory(),
     )
     snap_start: bool = setting(
         flag(),
-        "whether functions start from a snapshot, which Lambda bills around the clock for each live version: "
-        f"with the default `memory` {snap_start_price(Memory()):.2f} dollars a month and team "
-        f"({_SNAPSHOT_PRICE:.10f} for a GB and second)",
+        "Functions start from a snapshot: Lambda [bills it around the clock](cost.md#what-raises-it), "
+        "and some regions lack it.",
         default=False,
     )
     tags: Mapping[str, str] = setting(
@@ -319,7 +292,7 @@ class TeamConfig:
             # A stack has at most 50 tags, including holdfast:team.
             most=48,
         ),
-        "of everything in the stack, beside `holdfast:team`",
+        "All resources of the stack get these tags, beside `holdfast:team`.",
         unset="none",
         default_factory=dict,
     )
@@ -408,8 +381,8 @@ def _team(path: Path, name: str, settings: object) -> TeamConfig:
 def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
     """Check settings that depend on the account and the region of a team, if they are known.
 
-    The teams are those of the file, or have the account and region of the credentials. Raise `ConfigError` if
-    a region does not support a team's setting, or teams of one account are in two partitions.
+    The teams are as the file has them, or with account and region of the credentials in use.
+    `ConfigError` if a team asks for what its region does not have, or an account for two partitions.
     """
     partition_of: dict[str, tuple[str, TeamConfig]] = {}
     for team in teams:

@@ -1,6 +1,6 @@
-"""The declarations of all functions: code, permissions, environment and limits.
+"""The declaration of every function: its code, its permissions, its environment and how it runs.
 
-Bundles, roles, logs, the audit trail's subscriptions, prices and `permissions.md` read `FUNCTIONS`.
+Bundles, roles, logs, the audit trail's subscriptions, prices and `permissions.md` are made from `FUNCTIONS`.
 """
 
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ class Grant:
     """A statement of a role's policy.
 
     Attributes:
-        when: the team's setting that the statement requires; empty for every team.
+        when: the team's setting that the statement needs; empty for every team.
     """
 
     sid: str
@@ -38,7 +38,7 @@ class Grant:
     when: Literal["", "retention", "declared", "kms"] = ""
 
     def also(self, place: Place) -> "Grant":
-        """Return the same grant with an additional place."""
+        """Return the same grant with one more place."""
         return replace(self, on=(*self.on, place))
 
 
@@ -47,17 +47,17 @@ class FunctionSpec:
     """The declaration of a function.
 
     Attributes:
-        name: part of its log group's name. Audit events store it, and kept log groups are found by it.
-        folder: its folder below `functions/`, with `handler.py`.
+        name: the name of its log group; audit events contain it, and a new stack finds kept logs by it.
+        folder: below `functions/`, with `handler.py`.
         purpose: a sentence for `permissions.md`.
         memory: megabytes, or the name of a setting in the team's `memory`.
         seconds: its timeout.
-        environment: its variables, beside its version and Powertools' variables.
-        grants: its role's permissions, beside writing its own log.
+        environment: its variables, without its version and Powertools' own.
+        grants: the permissions of its role, without those for its own log.
         audited: whether the marked lines of its log are copied to the audit trail.
-        snap_start: whether it may start from a snapshot, if the team wants that.
-        services: the AWS services that it calls; its bundle contains only their models.
-        version_of: the name of another function, whose version it returns and after which it is deployed.
+        snap_start: whether it may start from a snapshot, if the team enables that.
+        services: the AWS services that it calls; its bundle has no models of others.
+        version_of: another function; this one reports its version and is deployed after it.
     """
 
     name: str
@@ -74,7 +74,7 @@ class FunctionSpec:
 
     @property
     def construct_id(self) -> str:
-        """The name in CamelCase, from which logical IDs are derived."""
+        """Return the name in CamelCase, from which logical IDs are made."""
         return self.name.title().replace("_", "")
 
 
@@ -100,11 +100,11 @@ STATES_RW: Final = Grant("StatesAndLocks", _USE, (STATES, LOCKS))
 READ_VERSIONS: Final = Grant("ReadVersions", ("s3:GetObjectVersion",), (STATES,))
 """Also for presigned addresses of versions, which the role signs."""
 REMOVE_LOCKS: Final = Grant("RemoveLocks", ("s3:DeleteObjectVersion",), (LOCKS,))
-"""A release removes the lock's version, so that locking leaves no objects behind."""
+"""A release deletes the lock's own version, so that locking leaves no old versions."""
 TAG_LOCKS: Final = Grant("TagLocks", ("s3:PutObjectTagging",), (LOCKS,))
 RETAIN_STATES: Final = Grant("RetainStates", ("s3:PutObjectRetention",), (STATES,), when="retention")
 MISSING_KEYS_ARE_404: Final = Grant("MissingKeysAre404", ("s3:ListBucket",), (STATE_BUCKET,))
-"""Without it S3 responds with 403 instead of 404 for a key that does not exist."""
+"""Without it S3 responds with 403 for a key that does not exist, as for a missing permission."""
 USE_KEY: Final = Grant("EncryptAndDecrypt", ("kms:GenerateDataKey", "kms:Decrypt"), (STATE_KEY,), when="kms")
 
 _BUCKET: Final = ("HOLDFAST_BUCKET", "HOLDFAST_ACCOUNT")
@@ -180,7 +180,7 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="sessions",
         folder="session_exchange",
-        purpose="Makes a session for who proved in another way who it is.",
+        purpose="Exchanges an ID token or an AWS identity for a session.",
         memory="authorizer",  # similar work: it reads a record and writes another
         seconds=25,
         environment=_BUCKET,
@@ -194,19 +194,19 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="health",
         folder="health",
-        purpose="Tells anybody the version of the code, where `cloud {}` finds it and how to get a token.",
+        purpose="Says without credentials: the version, where `cloud {}` finds the API, how to get a token.",
         memory=128,  # the least that Lambda has
         seconds=5,
         environment=(),
         grants=(),
         audited=False,
-        snap_start=False,  # it would be billed all the time, and this function loads little
+        snap_start=False,  # billed around the clock, and this function loads little
         version_of="backend",
     ),
     FunctionSpec(
         name="audit_trail",
         folder="audit_trail",
-        purpose="Copies what happened from the logs of the first five to the audit trail.",
+        purpose="Copies events from the logs of the first five to the audit trail.",
         memory=256,
         seconds=60,  # nobody waits for it
         environment=("HOLDFAST_AUDIT_GROUP",),

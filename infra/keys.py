@@ -1,4 +1,4 @@
-"""Patterns of the keys in a team's buckets, for policies, made by the library's key functions."""
+"""Patterns of the keys in a team's buckets, for policies, made by the library's own key functions."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ def folder(key: str) -> str:
 STATES: Final = StateName("*").state_key
 LOCKS: Final = StateName("*").lock_key
 PROBES: Final = StateName(f"{RESERVED}/*").state_key
-"""The states that `holdfast doctor` creates and removes, and their locks."""
+"""The states that `holdfast doctor` writes and removes, and their locks."""
 TOKENS: Final = token_key("*")
 SESSIONS: Final = session_key("*")
 TRUST: Final = trust.KEY
@@ -30,6 +30,6 @@ TRUST: Final = trust.KEY
 WORKSPACES: Final = StateName("*").record_key
 
 UPLOADS: Final = f"{folder(staging.state_key('*', '*', '*'))}*"
-"""Uploaded states before their commit, in the staging bucket."""
+"""Uploaded states that are not committed yet, in the staging bucket."""
 UPLOADED_JSON: Final = f"{folder(staging.json_key('*', '*', '*'))}*"
-"""The JSON output format that `cloud {}` uploads with each state, in the staging bucket. Nothing reads it."""
+"""The JSON form that `cloud {}` uploads with each state, which nothing reads; in the staging bucket."""

@@ -1,4 +1,4 @@
-"""Create the functions of a team from their declarations, and the audit log."""
+"""The functions of a team, made from their declarations, and their audit trail."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, cast
@@ -31,14 +31,14 @@ _MODES: Final[dict[Literal["governance", "compliance"], Literal["GOVERNANCE", "C
     "governance": "GOVERNANCE",
     "compliance": "COMPLIANCE",
 }
-"""S3's name of a retention mode, by its name in teams.toml."""
+"""A retention mode in teams.toml -> its name in S3."""
 
 Bundles = Mapping[str, Bundle]
-"""The code of each function, by its name."""
+"""Function name -> its code."""
 
 
 class Functions(Construct):
-    """The functions of one team; `live` contains their aliases, which callers use, by name."""
+    """The functions of one team; `live` maps each name to the alias that callers use."""
 
     def __init__(
         self,
@@ -90,16 +90,16 @@ class Functions(Construct):
             made[spec.name] = self._function(spec, bundles[spec.name], environment)
             function, _ = made[spec.name]
             if spec.name == "audit_trail":
-                continue  # CloudWatch calls it, without an alias
-            # A snapshot is made of the version that the alias publishes.
+                continue  # CloudWatch calls it without an alias
+            # Lambda makes a snapshot of the version that the alias publishes.
             alias = self.live[spec.name] = lambda_.Alias(
                 self, f"{spec.construct_id}Live", alias_name="live", version=function.current_version
             )
             if RETAIN_STATES in spec.grants and store.bucket.policy:
-                # New code may write another retention, so it gets requests after the bucket allows that.
+                # New code may request another retention: it gets requests only after the bucket allows it.
                 alias.node.add_dependency(store.bucket.policy)
             if spec.version_of:
-                # It returns a version after requests are served by that version.
+                # It reports a version only after that version gets requests.
                 alias.node.add_dependency(self.live[spec.version_of])
         copying, _ = made["audit_trail"]
         for spec in FUNCTIONS:
@@ -107,8 +107,8 @@ class Functions(Construct):
                 self._subscribe(copying, made[spec.name][1], spec.construct_id)
 
     def _subscribe(self, copying: lambda_.Function, log: logs.LogGroup, construct_id: str) -> None:
-        """Send the marked lines of a function's log to the function that writes the audit trail."""
-        # Added here, because the destination's own permission lacks the account.
+        """Subscribe the function that fills the audit trail to the marked lines of another function's log."""
+        # Added by hand, because the destination's own permission leaves out the account.
         copying.add_permission(
             f"{construct_id}Log",
             principal=iam.ServicePrincipal("logs.amazonaws.com"),
@@ -120,11 +120,11 @@ class Functions(Construct):
             f"{construct_id}Audit",
             log_group=log,
             destination=LambdaDestination(copying, add_permissions=False),
-            # In quotes, because a term without quotes can only have letters, digits and underscores.
+            # In quotes: without them a term may have only letters, digits and underscores.
             filter_pattern=logs.FilterPattern.literal(f'"{audit.MARK}"'),
             filter_name="audit",
         )
-        # CloudWatch calls the function when the filter is created.
+        # CloudWatch tests whether it may call the function when the filter is created.
         marked_lines.node.add_dependency(copying.node.find_child(f"{construct_id}Log"))
 
     def _function(
@@ -163,7 +163,7 @@ class Functions(Construct):
             memory_size=team.memory.of(spec),
             timeout=Duration.seconds(spec.seconds),
             environment=environment,
-            # Prevents constructs from adding statements to the role.
+            # The role has the statements above only: no construct can add others.
             role=role.without_policy_updates(),
             log_group=log_group,
             # A cold start restores a snapshot instead of importing the code; published versions only.
@@ -188,9 +188,9 @@ class Functions(Construct):
         ]
         conditions = None
         if STATE_KEY in grant.on:
-            # Only for requests of S3 in this region on behalf of the function. AWS KMS documents the first
-            # value. The second is S3's name in China and in isolated partitions, where AWS does not document
-            # which of the two KMS uses. Elsewhere both are the same.
+            # Only in requests that S3 of this region makes for the function. AWS KMS documents the first
+            # value. The second is S3's name in China and in isolated partitions, and AWS does not document
+            # which of the two KMS uses there. Elsewhere both are the same.
             s3_here = f"s3.{Stack.of(self).region}"
             services = [f"{s3_here}.amazonaws.com", f"{s3_here}.{Aws.URL_SUFFIX}"]
             conditions = {"StringEquals": {"kms:ViaService": services}}
@@ -205,7 +205,7 @@ def version(bundle: Bundle) -> str:
 
 
 def retention_of_each_write(team: TeamConfig) -> str | None:
-    """Return the retention with which states are written, as a text of `holdfast.s3.retention`.
+    """Return the retention in every write of a state, in the form of `holdfast.s3.retention`.
 
     Returns:
         The text; None if the team has no retention, or the bucket's default applies it.
@@ -216,11 +216,11 @@ def retention_of_each_write(team: TeamConfig) -> str | None:
 
 
 def audit_log(scope: Construct, logical_id: str, name: str, *, days: int) -> logs.LogGroup:
-    """Create a log group that is kept when the stack is deleted, because it is part of the audit.
+    """Create a log group that is kept when the stack is deleted, because it says who did what.
 
     Args:
-        logical_id: must never change, because a new stack imports a kept log group by it.
-        days: how long CloudWatch keeps a line.
+        logical_id: must not change: a new stack imports a kept log group by it.
+        days: how long a line is kept.
     """
     log_group = logs.LogGroup(
         scope,
@@ -228,7 +228,7 @@ def audit_log(scope: Construct, logical_id: str, name: str, *, days: int) -> log
         log_group_name=name,
         removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     )
-    # The construct only accepts names of numbers, such as THREE_MONTHS.
+    # The construct accepts only names such as THREE_MONTHS, not a number.
     cast("logs.CfnLogGroup", log_group.node.default_child).retention_in_days = days
     fix_logical_id(log_group, logical_id)
     return log_group

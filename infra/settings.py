@@ -1,4 +1,4 @@
-"""Declare settings in TOML, each with its check and its description."""
+"""Settings in TOML. Each is declared once, with its check and its documentation."""
 
 import dataclasses
 import difflib
@@ -48,18 +48,18 @@ class Setting:
     Attributes:
         kind: the values that it accepts.
         sentence: its purpose.
-        deployed: when it can be changed after the team is deployed.
+        deployed: how it changes once the team is deployed; None if in place and at any time.
         default: a description of the default, if the value alone does not describe it.
     """
 
     kind: Kind
     sentence: str
-    deployed: str
+    deployed: str | None
     default: str | None
 
 
 def setting(
-    kind: Kind, sentence: str, *, deployed: str = "any time", unset: str | None = None, **default: Any
+    kind: Kind, sentence: str, *, deployed: str | None = None, unset: str | None = None, **default: Any
 ) -> Any:
     """Declare a setting as a field of a dataclass; see `Setting`.
 
@@ -85,15 +85,15 @@ def read_settings(
     name: str = "",
     more: Mapping[str, object] = MappingProxyType({}),
 ) -> _Table:
-    """Check a table's values, and return them as its dataclass.
+    """Return a table from its values, after checking each, and that none is unknown or missing.
 
     Args:
         table: a dataclass whose fields are declared with `setting`.
-        name: the name of the table; empty for the outermost one.
+        name: the table's name, empty for the outermost table.
         more: fields that are not settings.
 
     Raises:
-        SettingError: a setting is invalid, unknown or missing; the first one is reported.
+        SettingError: about the first fault.
     """
     known = settings_of(table)
     read = {}
@@ -120,7 +120,7 @@ def as_toml(value: object) -> str:
         case list():
             return f"[{', '.join(map(as_toml, value))}]"
         case int() if value.bit_length() > _LONGEST_SHOWN * 8:
-            return hex(value)  # Python refuses to write very long decimal numbers
+            return hex(value)  # Python limits the length of a decimal number
     return str(value)
 
 
@@ -129,12 +129,12 @@ def as_toml(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """The kind of a single value, which is used unchanged.
+    """A kind of single values, which are returned unchanged.
 
     Attributes:
-        written: the accepted values in words.
-        accepts: returns whether a value is accepted.
-        words: returns accepted words to suggest for similar values.
+        written: the values in words.
+        accepts: returns whether a value is allowed.
+        words: returns the words to suggest for a similar one.
     """
 
     written: str
@@ -179,25 +179,25 @@ def flag_or(kind: Scalar) -> Scalar:
 
 
 def whole_number(low: int, high: int) -> Scalar:
-    """Return the kind of a whole number between two bounds, inclusive."""
+    """Return the kind of a whole number from `low` to `high`, both included."""
     return Scalar(
         f"a whole number from {low} to {high}", lambda value: type(value) is int and low <= value <= high
     )
 
 
 def one_of(numbers: Collection[int]) -> Scalar:
-    """Return the kind of one of some numbers."""
+    """Return the kind of some numbers."""
     *others, last = map(str, numbers)
     return Scalar(f"{', '.join(others)} or {last}", lambda value: type(value) is int and value in numbers)
 
 
 def word(*words: str) -> Scalar:
-    """Return the kind of one of some words."""
+    """Return the kind of some words."""
     return Scalar(" or ".join(map(as_toml, words)), lambda value: value in words, lambda: words)
 
 
 def word_of(written: str, words: Callable[[], Collection[str]]) -> Scalar:
-    """Return the kind of one of many words, which `words` returns on demand."""
+    """Return the kind of many words. `words` returns them, and is called only when they are needed."""
     return Scalar(written, lambda value: isinstance(value, str) and value in words(), words)
 
 
@@ -208,11 +208,11 @@ def text(written: str, accepts: Callable[[str], object]) -> Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The kind of a table of settings.
+    """A kind: a table of settings.
 
     Attributes:
-        members: the dataclass that declares them.
-        example: an example in TOML.
+        members: the dataclass that declares its settings.
+        example: an example of the table.
     """
 
     members: type
@@ -220,7 +220,7 @@ class Table:
 
     @property
     def written(self) -> str:
-        """The accepted values in words."""
+        """Return the form of the table, with the example."""
         return f"a table, as in {self.example}"
 
     def read(self, name: str, value: object) -> Any:
@@ -232,13 +232,13 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class NamedTexts:
-    """The kind of a table with names of the user's choice.
+    """A kind: a table whose names are chosen freely.
 
     Attributes:
-        example: an example in TOML.
+        example: an example of the table.
         names: the kind of its names.
         values: the kind of its values.
-        most: the most entries.
+        most: the largest number of entries.
     """
 
     example: str
@@ -248,11 +248,11 @@ class NamedTexts:
 
     @property
     def written(self) -> str:
-        """The accepted values in words."""
+        """Return the form of the table, with the example."""
         return f"a table of at most {self.most}, as in {self.example}"
 
     def read(self, name: str, value: object) -> Any:
-        """See `Kind`. Names that differ only in case are the same."""
+        """See `Kind`. Names that differ only in upper and lower case are duplicates."""
         if not isinstance(value, dict):
             raise _not_allowed(name, value, self.written)
         if len(value) > self.most:
@@ -282,7 +282,7 @@ def _not_allowed(name: str, value: object, instead: str) -> SettingError:
 
 
 def _instead_of(table: type, name: str, key: str) -> str:
-    """Return a suggestion for an unknown setting: one of its table or of an inner table, or all settings."""
+    """Suggest a setting for an unknown name: of this table, or of a table in it; else list all settings."""
     known = settings_of(table)
     inside = [
         outer

@@ -1,4 +1,4 @@
-"""The stack of one team. It shares no resource with other teams."""
+"""The stack of one team. It shares nothing with another team's stack."""
 
 import json
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ class TeamStack(Stack):
 def team_stacks(
     scope: Construct, teams: Sequence[TeamConfig], target: Target, bundles: Bundles
 ) -> list[TeamStack]:
-    """Create the stack of each team, and the stack of each shared trail.
+    """Create the stack of each team, and the stack of each trail that teams share.
 
     Returns:
         The teams' stacks. Each depends on the stack of its trail, so that both are deployed together.
@@ -71,9 +71,9 @@ def team_stacks(
 
 
 def what_stays_for_ever(team: TeamConfig) -> str | None:
-    """Return a warning if objects accumulate in a team's bucket with its settings, else None.
+    """Return a warning about versions that accumulate with these settings, and what to write; else None.
 
-    Delete markers have no tags, so only the `history` rule removes those with versions above or below.
+    Delete markers have no tags, so only `history` removes those with versions above or beneath.
     """
     if team.history is not None:
         return None

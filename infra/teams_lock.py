@@ -1,9 +1,9 @@
-"""teams.lock: record the settings of teams that must not change, because a change would start an empty store.
+"""teams.lock: records the settings of a team that must not change, because a change starts an empty store.
 
-The file is beside the teams file, in the same form, and is committed with it. A bucket's name consists of
-team, account and region. So a renamed or moved team is a new stack with a new, empty bucket, and the next
-`terraform apply` would create everything a second time. The functions of a stack without a KMS key cannot
-read states that a key encrypted.
+It is beside the teams file, in the same form, and is committed with it. A bucket's name is made of team,
+account and region, so a renamed or moved team is a new stack with a new, empty bucket: the next `terraform
+apply` would create everything a second time. And the functions of a stack without a KMS key cannot read
+objects that are encrypted with one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from infra.settings import as_toml
 
 _HEADER = """\
 # Where each team's stack is. Written by `cdk`; commit it together with the teams file.
-# It stops a renamed or moved team, which would start with an empty store beside the store of its states.
+# It stops a renamed or moved team, which would start with an empty store and leave its states behind.
 # Remove an entry only if its stack is gone or was never deployed.
 """
 _REMEMBERED = ("account", "region", "key")
@@ -32,7 +32,7 @@ class TeamsLock:
         self._known = _read(self.path)
 
     def check(self, teams: Sequence[TeamConfig]) -> None:
-        """Raise `ConfigError` if a team is gone, renamed or moved, or no longer has its key."""
+        """Raise `ConfigError` if a team is gone, renamed or moved, or gave up its key. Nothing is written."""
         named = {team.name: team for team in teams}
         new = [team for team in teams if team.name not in {old.name for old in self._known}]
         for old in self._known:
@@ -43,7 +43,7 @@ class TeamsLock:
                 )
 
     def record(self, teams: Sequence[TeamConfig]) -> bool:
-        """Write the teams' accounts, regions and keys; return False if the file already has them."""
+        """Write the teams' places; return whether the file changed."""
         now = _recorded(teams, self._known)
         if now == self._known:
             return False
@@ -56,10 +56,10 @@ class TeamsLock:
 
 
 def placed(teams: Iterable[TeamConfig], environment: Mapping[str, str]) -> tuple[TeamConfig, ...]:
-    """Return the teams with the account and region to which they would be deployed.
+    """Return the teams with the account and region of their deployment.
 
-    A team without them is deployed to those of the credentials, which `cdk` passes in the environment.
-    Without credentials, and with those of the local AWS, the teams are returned unchanged.
+    Without these settings a team is deployed to the account and region of the credentials, which `cdk` gives
+    its app. Without credentials, which a deployment needs, they stay open. The local AWS's are not recorded.
     """
     account = environment.get("CDK_DEFAULT_ACCOUNT") or None
     if account in (None, LOCAL_ACCOUNT):
@@ -71,7 +71,7 @@ def placed(teams: Iterable[TeamConfig], environment: Mapping[str, str]) -> tuple
 
 
 def _moved(old: TeamConfig, now: TeamConfig) -> str | None:
-    """Return the end of an error message about a team's changed account, region or key; None if unchanged."""
+    """Return what a team would lose, and what to write instead; None if nothing has changed."""
     for setting in ("account", "region"):
         before, after = getattr(old, setting), getattr(now, setting)
         if before and after and before != after:
@@ -102,7 +102,7 @@ def _gone(old: TeamConfig, new: Sequence[TeamConfig]) -> str:
 
 
 def _recorded(teams: Iterable[TeamConfig], known: Iterable[TeamConfig] = ()) -> tuple[TeamConfig, ...]:
-    """Return the recorded settings of each team whose account is known, sorted by name."""
+    """Return the file's records, sorted by name: one for each team whose account is known."""
     before = {team.name: team for team in known}
     recorded = []
     for team in sorted(teams, key=lambda team: team.name):
@@ -136,7 +136,7 @@ def _read(path: Path) -> tuple[TeamConfig, ...]:
 
 
 def _write(path: Path, content: str) -> None:
-    """Replace the file atomically: a reader gets either the old or the new content."""
+    """Replace the file atomically: a reader gets the old content or the new one."""
     new = path.with_name(f"{path.name}.new")
     try:
         new.write_text(content, encoding="utf-8", newline="\n")

@@ -1,7 +1,7 @@
-"""A CloudTrail trail that records reads and writes of tokens and trust records, for teams that want it.
+"""CloudTrail's record of reads and writes of tokens and trust, for the teams that enable it.
 
-Tokens and trust records are changed with AWS credentials and not through the API, so no function logs that.
-An account has at most five trails in a region, so its teams share one trail, in a separate stack.
+The records are changed with AWS credentials and not through the API, so no function can log it. An account
+may have five trails in a region, a quota that cannot be raised: its teams share one, in a stack of its own.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class TokenTrailStack(Stack):
             stack_name=NAME,
             description="Holdfast: CloudTrail's record of who reads and writes tokens and trust",
             env=Environment(account=account, region=region),
-            # Without the tag by which the command finds teams' stacks.
+            # Without the tag by which the command finds a team's stack.
             tags=dict(sorted(set.intersection(*(set(team.tags.items()) for team in teams)))),
             termination_protection=target.termination_protection,
         )
@@ -85,9 +85,9 @@ class TokenTrailStack(Stack):
             is_multi_region_trail=False,
             include_global_service_events=False,
         )
-        # In the form of CloudTrail's API, in which people add them to their own trail.
+        # In the form of the trail's API, in which people add them to a trail of their own.
         trail.add_property_override("AdvancedEventSelectors", [record_selector(teams)])
-        # CloudTrail checks the bucket when the trail is created.
+        # CloudTrail tests whether it may write to the bucket when the trail is created.
         trail.node.add_dependency(cast("s3.BucketPolicy", bucket.policy))
         CfnOutput(self, "TrailBucket", value=bucket.bucket_name, description="Holds what CloudTrail records")
 
@@ -96,7 +96,7 @@ def token_trails(scope: Construct, teams: Sequence[TeamConfig], target: Target) 
     """Create a trail for each account and region that has teams with `token_trail = true`.
 
     Returns:
-        The stack of the trail by the names of these teams; empty if the target has no CloudTrail.
+        The stack of its trail by the name of each such team; empty if the target has no CloudTrail.
     """
     sharing: dict[tuple[str | None, str | None], list[TeamConfig]] = {}
     for team in map(target.place, teams):
@@ -111,7 +111,7 @@ def token_trails(scope: Construct, teams: Sequence[TeamConfig], target: Target) 
 
 
 def record_selector(teams: Sequence[TeamConfig]) -> dict[str, Any]:
-    """Return the advanced event selector for reads and writes of the teams' records, for CloudTrail's API.
+    """Return CloudTrail's advanced event selector for reads and writes of the teams' records.
 
     Args:
         teams: the teams, with account and region if they are known.
@@ -123,7 +123,7 @@ def record_selector(teams: Sequence[TeamConfig]) -> dict[str, Any]:
     ]
     return {
         "Name": "Records of tokens and trust, read or written",
-        # Without a field `readOnly` both reads and writes are recorded.
+        # Without a field `readOnly` reads and writes are recorded.
         "FieldSelectors": [
             {"Field": "eventCategory", "Equals": ["Data"]},
             {"Field": "resources.type", "Equals": ["AWS::S3::Object"]},

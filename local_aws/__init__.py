@@ -1,10 +1,25 @@
 """The local AWS: `make up` and the tests start it on this machine, deploy to it and stop it.
 
-Names and errors have the same meaning in all modules:
+In all modules of this package:
 
-- `LocalAwsError` has a message of one line for people; after a failed command, with the end of its output.
-- `aws` is a local AWS that runs. `home` is the folder `.local/` or another one.
-- `port` is a port of 127.0.0.1; 0 = any free port. If the port is taken, `serving` raises `OSError`.
-- `template` is the synthesized template. `environment` has the environment variables of a process.
+- `LocalAwsError` says in one line for people what could not be done; after a failed command, with the end of
+  its output.
+- `aws` is a running local AWS, `home` the folder `.local/`, or another folder for a second local AWS.
+- `port` is a port of 127.0.0.1; 0 is any free port. If it is in use, `serving` raises `OSError`.
+- `template` is the synthesized template. `environment` are the variables of a process.
 - Addresses are base URLs, without a slash at the end. Commands return their exit code.
+
+What MiniStack leaves out, and what replaces it:
+
+- Encryption, Object Lock, ownership, lifecycle and tags of buckets: `bucket_properties` sets them after
+  each deployment.
+- Limits, verbs and renamed headers of API Gateway and Lambda: `tests/support/aws_gateway.py`.
+- The `:*` at the end of a log group's ARN, and several log lines in one event of a subscription:
+  `ministack_process` adds both.
+- Permissions on KMS and tags, and bucket policies, are not enforced: tests compare roles with
+  `tests/support/aws_permissions.py`.
+- An ETag under a KMS key is a digest of the bytes, unlike on AWS.
+- `ExpectedBucketOwner` is not checked: tests check it in every request. There is no CloudTrail.
+- A SIGKILL loses the control plane and logs since the last stop: `make up` stops and starts it after
+  a deployment.
 """

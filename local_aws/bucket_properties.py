@@ -1,8 +1,7 @@
-"""Set the properties of buckets that the local AWS's CloudFormation leaves out, through the S3 API.
+"""Set the properties of a bucket's template that MiniStack's CloudFormation leaves out.
 
-MiniStack's CloudFormation leaves out a bucket's encryption, Object Lock, ownership, lifecycle, logging
-and tags; its S3 API accepts them. A property that this module does not know is an error, so that no line
-of a template is ignored silently.
+These are encryption, Object Lock, ownership, lifecycle, logging and tags; MiniStack's S3 API supports them.
+An unknown property is an error, so that no new line of a template silently has no effect.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,10 +19,10 @@ _SET_BY_CLOUDFORMATION: Final = frozenset({"BucketName", "NotificationConfigurat
 
 
 def apply(template: Template, physical_ids: Mapping[str, str], s3: "S3Client") -> None:
-    """Set the properties of every bucket of a stack as in its template.
+    """Set the properties of every bucket in a stack's template.
 
-    `physical_ids` has those of the deployed stack by logical ID. Raise `UnsupportedTemplateError`, before any
-    change, if a property is not known.
+    `physical_ids` are those of the deployed stack, by logical ID. `UnsupportedTemplateError` is raised before
+    any change.
     """
     for bucket, wanted in list(_buckets(template, physical_ids)):
         for setting in _SETTINGS:
@@ -34,7 +33,7 @@ def apply(template: Template, physical_ids: Mapping[str, str], s3: "S3Client") -
 
 
 def _buckets(template: Template, physical_ids: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each bucket's name, and its settings as arguments of the S3 API."""
+    """Yield each bucket's name, and its settings in the form of the S3 API."""
     for logical_id, resource in template["Resources"].items():
         if resource["Type"] == "AWS::S3::Bucket":
             properties = resolve(resource.get("Properties", {}), template, physical_ids.__getitem__)
@@ -63,7 +62,7 @@ def _wanted(logical_id: str, properties: Properties) -> dict[str, Any]:
 
 
 def _renamed(value: Properties, **other: str) -> dict[str, Any]:
-    """Rename each key to its value in `other`; raise `UnsupportedTemplateError` for another key."""
+    """Rename each key to the name in `other`; `UnsupportedTemplateError` if a key has no name there."""
     if unknown := value.keys() - other.keys():
         raise UnsupportedTemplateError(f"{', '.join(sorted(unknown))} in a bucket's {dict(value)}")
     return {other[key]: item for key, item in value.items()}
@@ -120,10 +119,8 @@ class _Setting:
 
     Attributes:
         name: the property's name in CloudFormation.
-        api: the name of the S3 API's operation without `put_`.
-        parameter: the parameter of that operation.
-        translate: returns the parameter's value for the property's value.
-        delete: the operation that removes the setting; empty if a bucket always has it.
+        api: the name of the S3 API's operation without `put_`; `parameter` is its parameter.
+        delete: the operation that removes it, if it is optional.
     """
 
     name: str
@@ -135,7 +132,7 @@ class _Setting:
 
 _SETTINGS: Final = (
     _Setting("VersioningConfiguration", "bucket_versioning", "VersioningConfiguration"),
-    # Object Lock needs versioning, so it comes later.
+    # After versioning, because it requires that.
     _Setting("ObjectLockConfiguration", "object_lock_configuration", "ObjectLockConfiguration"),
     _Setting("BucketEncryption", "bucket_encryption", "ServerSideEncryptionConfiguration", _encryption),
     _Setting("PublicAccessBlockConfiguration", "public_access_block", "PublicAccessBlockConfiguration"),

@@ -1,4 +1,4 @@
-"""AWS clients of a local AWS's root user, which ignore the user's own AWS settings."""
+"""AWS clients of a local AWS's root user. The user's own AWS settings are ignored."""
 
 import os
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _CONFIG = Config(
     s3={"addressing_style": "path"},
     proxies={},
 )
-# botocore's sources of the user's settings: name in a file, environment variable, default, type.
+# Where botocore finds the user's settings: name in a file, name in the environment, default, type.
 _NO_USER = {
     "profile": (None, None, None, None),
     "config_file": (None, None, os.devnull, None),
@@ -48,7 +48,7 @@ def cloudformation_client(aws: LocalAws) -> "CloudFormationClient":
 
 @contextmanager
 def said_plainly(aws: LocalAws) -> Iterator[None]:
-    """Raise the SDK's errors within the context as `LocalAwsError`, with one line for people."""
+    """Raise the SDK's errors as `LocalAwsError` with one line for people."""
     try:
         yield
     except (BotoCoreError, ClientError) as error:

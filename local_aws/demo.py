@@ -1,4 +1,4 @@
-"""`make demo`: run `examples/hello` with a real Terraform, and show the lock and the versions."""
+"""`make demo`: a real Terraform applies `examples/hello`, and the `holdfast` command shows the result."""
 
 import os
 import shlex
@@ -24,7 +24,7 @@ _KEPT = ("TF_CLI_CONFIG_FILE", "TF_PLUGIN_CACHE_DIR")
 
 
 def demo(home: Home) -> None:
-    """Run init, plan, apply and a second plan; show the lock and the versions of the state."""
+    """Run init, plan, apply and a second plan, and show the lock and the versions of the state."""
     connection = home.connection()
     deployment = home.deployment()
     teams = deployment.teams if deployment and connection else ()
@@ -35,8 +35,8 @@ def demo(home: Home) -> None:
         **without_terraform_settings(os.environ),
         **connection.environment(),
         "TF_VAR_greeting": f"Hello from Holdfast, {datetime.now().astimezone():%Y-%m-%d %H:%M:%S}",
-        "TF_IN_AUTOMATION": "1",  # without hints on the next command
-        "CHECKPOINT_DISABLE": "1",  # no requests to other machines
+        "TF_IN_AUTOMATION": "1",  # no hints on what to type next
+        "CHECKPOINT_DISABLE": "1",  # nothing leaves this machine
     }
 
     def show(*arguments: str) -> None:
@@ -74,9 +74,9 @@ Run it again for one more version. To use Holdfast for a state of your own, see 
 
 
 def without_terraform_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the user's environment without Terraform's settings, which are for the user's own states.
+    """Return the user's environment without the settings for the user's own states.
 
-    Two settings of the installation stay: the CLI configuration file and the cache of providers.
+    The settings of this machine's installation stay: Terraform's configuration file and its provider cache.
     """
     return {name: value for name, value in environment.items() if not name.startswith("TF_") or name in _KEPT}
 
@@ -88,7 +88,7 @@ def _run(
     environment: Mapping[str, str],
     meanwhile: Callable[[], None] | None = None,
 ) -> None:
-    """Run a Terraform command; at its question, call `meanwhile` and then answer yes."""
+    """Run a command. When it asks whether to go on, call `meanwhile` and answer yes."""
     command = terraform.client.command
     _heading(f"{command} {' '.join(arguments)}")
     with subprocess.Popen(

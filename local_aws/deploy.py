@@ -1,4 +1,4 @@
-"""Deploy the CDK app of this repository to a local AWS, as to AWS."""
+"""Deploy this repository's CDK app into a local AWS, with the commands that deploy it to AWS."""
 
 import json
 import os
@@ -24,7 +24,7 @@ _TIME_LIMIT = 600
 
 def bootstrap(aws: LocalAws) -> None:
     """Run `cdk bootstrap`, which every account needs once."""
-    # In a folder without cdk.json, so that CDK does not synthesize the app.
+    # In a folder without cdk.json: bootstrapping is for any app, so ours need not be synthesized.
     _cdk(aws, ["bootstrap", f"aws://{ACCOUNT}/{REGION}"], folder=aws.data_dir)
 
 
@@ -33,7 +33,7 @@ def deploy(
 ) -> tuple[DeployedTeam, ...]:
     """Run `cdk deploy`, then set the bucket properties that CloudFormation left out; return the teams.
 
-    `aws` must be bootstrapped. `teams_file` is read instead of `teams.toml`.
+    `aws` must be bootstrapped; `teams_file` is read instead of `teams.toml`.
     """
     stacks = {team: f"Holdfast-{team}" for team in teams}
     outputs = aws.data_dir / "outputs.json"
@@ -43,7 +43,7 @@ def deploy(
         context["teams"] = str(teams_file.resolve())
     arguments = [
         *("--require-approval", "never", "--output", str(_assembly(aws)), "--outputs-file", str(outputs)),
-        # A change set, the default, is empty if only outputs change, such as the port.
+        # A change set, the default, would miss a change of the outputs alone, such as another port.
         *("--method", "direct"),
         *(argument for key, value in context.items() for argument in ("--context", f"{key}={value}")),
     ]
@@ -84,7 +84,7 @@ def _cdk(aws: LocalAws, arguments: Iterable[str], *, folder: Path) -> None:
     ]
     log = aws.data_dir / "cdk.log"
     temporary = aws.data_dir / "cdk-tmp"
-    shutil.rmtree(temporary, ignore_errors=True)  # the files of a killed run
+    shutil.rmtree(temporary, ignore_errors=True)  # a killed command left it
     temporary.mkdir(mode=0o700)
     log.unlink(missing_ok=True)
     with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as output:
@@ -99,7 +99,7 @@ def _cdk_environment(aws: LocalAws, temporary: Path) -> dict[str, str]:
         "TMPDIR": str(temporary),
         "CDK_DISABLE_CLI_TELEMETRY": "true",
         "CDK_DISABLE_VERSION_CHECK": "true",
-        # CDK's rules for templates take seconds to load; the unit tests check every template with them.
+        # CDK's rules for templates take seconds to load, and the unit tests apply them to every template.
         "CDK_VALIDATION": "false",
         "NODE_NO_WARNINGS": "1",
     }
@@ -107,7 +107,7 @@ def _cdk_environment(aws: LocalAws, temporary: Path) -> dict[str, str]:
 
 
 def _run(command: Sequence[str], folder: Path, output: int, environment: dict[str, str]) -> int:
-    """Run a command and return its exit code; at the end, kill every process that it started."""
+    """Run a command, and kill every process that it started when it ends, fails or is interrupted."""
     process = subprocess.Popen(
         [sys.executable, "-I", _TIED_PROCESS, *command],
         cwd=folder,

@@ -1,5 +1,5 @@
-"""The error that ends a command of the local AWS."""
+"""The error of the local AWS."""
 
 
 class LocalAwsError(Exception):
-    """A command failed; the message says what happened and what to do, for people."""
+    """A command failed; the message says to people what happened and what to do."""

@@ -1,4 +1,4 @@
-"""The folder `.local/`, in which `make up` stores its data, its connection and its last deployment."""
+"""The folder `.local/`: the files of `make up` and how they are read."""
 
 import fcntl
 import json
@@ -17,13 +17,13 @@ DEFAULT_FOLDER = ROOT / ".local"
 
 _MARKER = ".holdfast-local-aws"
 _LOCK = "lock"
-# The folders of objects in the local AWS's data; the last is for keys that are too long for a path.
+# Folders on disk with Holdfast's objects; the last one is for keys that are not valid paths.
 _KEPT = frozenset({"states", "tokens", ".ministack-keys"})
 
 
 @dataclass(frozen=True, slots=True)
 class DeployedTeam:
-    """The outputs of a team's deployed stack; the bucket has states, locks and tokens."""
+    """The deployed stack of a team; its bucket has states, locks and tokens."""
 
     name: str
     api_address: str
@@ -32,9 +32,9 @@ class DeployedTeam:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """The last successful deployment, with hashes of its inputs and of those of its `cdk bootstrap`.
+    """The last complete deployment, with digests of its inputs and of those of `cdk bootstrap`.
 
-    `teams` has at least one team, in the order of teams.toml; the token is for the first.
+    `teams` are the deployed teams, at least one, in the order of teams.toml; the token is for the first.
     """
 
     digest: str
@@ -44,14 +44,14 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """The address and the credentials for Terraform: the token's ID as username, its secret as password."""
+    """Terraform's credentials for the API: the token's ID is the user name, its secret the password."""
 
     address: str
     username: str
     password: str = field(repr=False)
 
     def environment(self) -> dict[str, str]:
-        """Return the environment variables with which Terraform and `holdfast` sign in."""
+        """Return the variables with which Terraform and `holdfast` use the API."""
         return {
             "TF_HTTP_USERNAME": self.username,
             "TF_HTTP_PASSWORD": self.password,
@@ -60,15 +60,15 @@ class Connection:
 
 
 class Home:
-    """The folder and its files. The constructor creates neither."""
+    """The folder and its files. Each is created when it is first written."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
         self.aws_data = self.folder / "aws"
         self.aws_env = self.folder / "aws.env"
-        """A file of `KEY=VALUE` lines for the AWS CLI, CDK and `holdfast`."""
+        """`KEY=VALUE` lines for the AWS CLI, CDK and `holdfast`."""
         self.terraform_env = self.folder / "terraform.env"
-        """A file of shell exports with which Terraform signs in."""
+        """Shell exports with which Terraform signs in."""
         self.cloud_config = self.folder / "cloud.tfrc"
         """A CLI configuration with which `cloud {}` and `backend "remote"` find the API and sign in."""
         self.issuer_keys = self.folder / "issuer" / "keys.json"
@@ -79,9 +79,9 @@ class Home:
 
     @property
     def finished(self) -> bool:
-        """True once there can be a state worth keeping: after a first `make up`, or if data have objects.
+        """Return whether a `make up` was ever so complete that there may be a state to keep.
 
-        The data count too, because a user can remove the records and keep the data.
+        The data count too, because a user may remove the records and leave the data.
         """
         return (
             self._deployment.exists()
@@ -94,11 +94,11 @@ class Home:
         return read_port(self._port)
 
     def remember_port(self, port: int) -> None:
-        """Record the port, as the default of the next start."""
+        """Store the port for the next time."""
         write_port(self._port, port)
 
     def deployment(self) -> Deployment | None:
-        """Return the last deployment, or None if its record is missing or invalid."""
+        """Return the last deployment; None without a valid record, and `make up` then deploys again."""
         with suppress(FileNotFoundError, ValueError, TypeError, KeyError):
             record = json.loads(self._deployment.read_text())
             if teams := tuple(DeployedTeam(**team) for team in record.pop("teams")):
@@ -106,7 +106,7 @@ class Home:
         return None
 
     def deployed_teams(self) -> tuple[str, ...]:
-        """Return the names of the deployed teams: by the record, else by the buckets with data."""
+        """Return the deployed teams: from the record, or without a record from the buckets."""
         if not self.finished:
             return ()
         if deployment := self.deployment():
@@ -119,7 +119,7 @@ class Home:
         write_private(self._deployment, json.dumps(asdict(deployment), indent=2) + "\n")
 
     def connection(self) -> Connection | None:
-        """Return the address and the token, or None if the record is missing or invalid."""
+        """Return Terraform's credentials, or None if there is no token yet."""
         with suppress(FileNotFoundError, ValueError, TypeError):
             return Connection(**json.loads(self._connection.read_text()))
         return None
@@ -128,14 +128,14 @@ class Home:
         write_private(self._connection, json.dumps(asdict(connection), indent=2) + "\n")
 
     def forget(self) -> None:
-        """Remove the records of the deployment and the token, after their data were removed."""
+        """Remove the deployment and the token, because their data are gone."""
         self._deployment.unlink(missing_ok=True)
         self._connection.unlink(missing_ok=True)
         self.cloud_config.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove the folder with all its files; call it within `alone`."""
-        last = (self.folder / _LOCK, self.folder / _MARKER)  # so that an interrupted removal can be repeated
+        """Remove the folder with everything in it; call it within `alone`."""
+        last = (self.folder / _LOCK, self.folder / _MARKER)  # until then it can be done again
         for path in (*({*self.folder.iterdir()} - {*last}), *last):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
@@ -145,7 +145,7 @@ class Home:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Create the folder, or raise `LocalAwsError`; other commands wait until the context ends."""
+        """Create the folder, and lock it against other commands. `LocalAwsError` if it has other files."""
         file = self._lock()
         try:
             yield
@@ -168,7 +168,7 @@ class Home:
             os.close(file)  # `clean` removed it meanwhile
 
     def _claim(self) -> None:
-        """Create and mark the folder; raise `LocalAwsError` if it has files but no mark."""
+        """Make the folder and mark it as ours. `LocalAwsError` if it has other files and no mark."""
         marker = self.folder / _MARKER
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not marker.exists() and any(self.folder.iterdir()):

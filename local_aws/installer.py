@@ -1,7 +1,7 @@
 """Install pinned Python packages with uv, which is much faster than pip, or with pip if uv fails.
 
-uv does not read pip's configuration, so this module passes pip's settings on to uv: both use the same
-mirror. The pinned hashes decide which files are installed.
+uv does not read pip's configuration, so it gets pip's settings as variables. Packages come from the same
+mirror as with pip, and the pinned hashes decide which files are installed.
 """
 
 import ast
@@ -36,35 +36,34 @@ _COUNTERPARTS: Final = {
     "timeout": ("UV_HTTP_TIMEOUT", ""),
     "default-timeout": ("UV_HTTP_TIMEOUT", ""),
 }
-"""pip's settings, the variables with the same meaning for uv, and uv's separator of several values."""
+"""Setting of pip -> uv's variable for it, and the separator of several values there."""
 _INDEXES: Final = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
 
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """Installs packages with uv or pip; `venv` has pip, and uv after `get_uv` installed it."""
+    """The programs that install packages; `venv` has pip, and uv once `get_uv` could install it."""
 
     venv: Path
 
     def get_uv(self) -> str | None:
-        """Install uv beside pip; return None, or a line for the user with the reason of a failure."""
-        # A build from source would need a Rust compiler and minutes.
+        """Install uv beside pip; return None, or a line for the user that says why it cannot be installed."""
+        # From source, it would need a Rust compiler and minutes.
         ended = self._pip("--only-binary=:all:", "--require-hashes", "--requirement", UV_REQUIREMENTS)
         return f"{_SLOWER} uv cannot be had here: {_reason(ended)}" if ended.returncode else None
 
     def install(self, *arguments: str | Path, into: Path | None = None) -> str | None:
-        """Install packages without their dependencies; return None, or a line with the reason why uv failed.
+        """Install packages without their dependencies, with arguments that uv and pip both understand.
 
-        Args:
-            arguments: arguments that both uv and pip accept.
-            into: another virtual environment, which needs no pip; None = `venv`.
+        `into` is another virtual environment, which needs no pip; None is the one with pip. Return None, or a
+        line for the user that says why pip was used instead of uv.
         """
         said = None
         uv = self.venv / "bin" / "uv"
-        if uv.exists():  # else `get_uv` returned the reason
+        if uv.exists():  # else `get_uv` said why
             told = uv_environment(pip_settings(self.venv / "bin" / "python"), os.environ)
             python = (into or self.venv) / "bin" / "python"
-            # In the clone, so that uv can link its files into place and leaves no cache elsewhere.
+            # Within the clone: uv can link its files into place, and leaves nothing elsewhere.
             with tempfile.TemporaryDirectory(prefix=".uv-", dir=self.venv) as cache:
                 ended = start(
                     *(uv, "pip", "install", "--quiet", "--no-deps", "--python", python, *arguments),
@@ -83,7 +82,7 @@ class Installer:
 
 @cache
 def pip_settings(python: Path) -> Mapping[str, str]:
-    """Return the settings of `pip install`; a later section overrides an earlier one, as in pip."""
+    """Return the settings of `pip install`; as in pip, each place overrides those before it."""
     listed = start(python, "-m", "pip", "config", "list")
     check(listed)
     sections: dict[str, dict[str, str]] = {"global": {}, "install": {}, ":env:": {}}
@@ -96,25 +95,25 @@ def pip_settings(python: Path) -> Mapping[str, str]:
 
 
 def uv_environment(settings: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return environment variables that give uv the settings of pip.
+    """Return the variables that give pip's settings to uv.
 
-    If this process's environment has an index for uv, pip's settings are ignored.
+    If `environment` names an index for uv, pip's settings are ignored.
     """
-    told = {"UV_SYSTEM_CERTS": "true"}  # as pip: the system's certificates may include a company's proxy
+    told = {"UV_SYSTEM_CERTS": "true"}  # as in pip: a company's proxy has its certificate there
     own = {name for name in environment if name.startswith("UV_")}
     for name, value in settings.items() if own.isdisjoint(_INDEXES) else ():
         if name in _COUNTERPARTS:
             variable, between = _COUNTERPARTS[name]
             told[variable] = between.join(value.split()) if between else value
     if "UV_INDEX" in told:
-        told["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # as pip: from any index that has the hashes
+        told["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # as in pip: any index; the hashes decide
     return {variable: value for variable, value in told.items() if variable not in own}
 
 
 def start(
     *command: str | Path, environment: Mapping[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a command in the clone; its stdout and stderr are one text."""
+    """Run a command in the clone, and capture standard output and standard error as one text."""
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return subprocess.run(
         [str(word) for word in command],
@@ -129,7 +128,7 @@ def start(
 
 
 def check(ended: "subprocess.CompletedProcess[str]") -> None:
-    """Raise `LocalAwsError`, with the output, if a command failed."""
+    """Raise `LocalAwsError` if a command failed."""
     if ended.returncode:
         raise LocalAwsError(f"{ended.stdout.strip()}\n\n{' '.join(ended.args)} failed; see above.")
 

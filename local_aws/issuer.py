@@ -37,13 +37,13 @@ class Algorithm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SigningKeys:
-    """The issuer's keys; `current` has its signing keys by algorithm."""
+    """The issuer's keys: `current` has the key of each algorithm."""
 
     current: Mapping[Algorithm, RSAKey | ECKey] = field(repr=False)
 
     @classmethod
     def new(cls) -> Self:
-        """Return a new key for each algorithm; a key's ID is its thumbprint (RFC 7638)."""
+        """Make a key for each algorithm; its ID is its thumbprint (RFC 7638)."""
         return cls(
             {
                 Algorithm.RS256: RSAKey.generate_key(2048, {"use": "sig", "alg": "RS256"}, auto_kid=True),
@@ -52,16 +52,16 @@ class SigningKeys:
         )
 
     def published(self) -> dict[str, Any]:
-        """Return the public keys as a JWK set (RFC 7517 section 5)."""
+        """Return the public keys, as a JWK set (RFC 7517 section 5)."""
         return dict(KeySet([*self.current.values()]).as_dict(private=False))
 
     def to_json(self) -> str:
-        """Return the keys as they are stored, with the private keys."""
+        """Return the public and private keys as JSON for the file."""
         return json.dumps({"current": [key.as_dict(private=True) for key in self.current.values()]}, indent=2)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the keys of a stored text; raise `ValueError` if it is invalid."""
+        """Parse the file's JSON; `ValueError` if it has no valid keys."""
         try:
             keys = [_key(each) for each in json.loads(text)["current"]]
             return cls({Algorithm(str(key.alg)): key for key in keys})
@@ -84,12 +84,10 @@ def id_token(
     now: datetime,
     algorithm: Algorithm = Algorithm.RS256,
 ) -> str:
-    """Return a signed ID token (OpenID Connect Core 1.0 section 2) with a unique `jti`.
+    """Sign an ID token (OpenID Connect Core 1.0 section 2). Each has a `jti` of its own.
 
-    Args:
-        claims: more claims; they override all others.
-        lifetime: the time from `now` until `exp`; a negative lifetime makes an expired token.
-        now: the time of `iat` and `nbf`.
+    `claims` are added to `iss`, `sub`, `aud` and the others, or replace them. `now` becomes `iat` and `nbf`;
+    with a negative lifetime the token has expired.
     """
     key = keys.current[algorithm]
     body = {
@@ -110,7 +108,7 @@ def id_token(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response of the issuer as JSON; `headers` are sent in addition to the length and the type."""
+    """A JSON response; `headers` are added to Content-Length and Content-Type."""
 
     status: int
     body: bytes
@@ -118,7 +116,7 @@ class Answer:
 
 
 def answer(issuer: str, keys: SigningKeys, path: str) -> Answer:
-    """Return the issuer's answer to a GET of a path (OpenID Connect Discovery 1.0 section 4)."""
+    """Return an issuer's response for a path (OpenID Connect Discovery 1.0 section 4)."""
     if path == DISCOVERY:
         return as_json(
             {
@@ -139,7 +137,7 @@ def as_json(document: Any, *, status: int = 200) -> Answer:
 
 
 def serving(answering: Callable[[str], Answer], *, port: int = 0) -> AbstractContextManager[str]:
-    """Serve an issuer on 127.0.0.1 until the context ends; the context's value is its URL."""
+    """Serve an issuer on 127.0.0.1 for as long as the context lasts; the context's value is its URL."""
 
     class Handler(loopback.Handler):
         def respond(self) -> None:
@@ -163,15 +161,15 @@ def _load(home: Home) -> SigningKeys:
 
 
 def _address(home: Home, port: int | None = None) -> tuple[str, int]:
-    """Return the issuer's URL, which is the claim `iss`, and its port. None = the last port, or else 4570."""
+    """Return the URL, which is the claim `iss` of its tokens, and the port; None is the port used last."""
     port = port or read_port(home.issuer_port) or DEFAULT_PORT
     return f"http://{HOST}:{port}", port
 
 
 def serve(home: Home, port: int | None) -> None:
-    """Run the issuer until it is interrupted. A port of None means the last port, or else 4570.
+    """Run the issuer until it is interrupted. A port of None is the port used last, or else 4570.
 
-    The home stores the keys and the port, because trust records contain the URL.
+    Keys and port are stored in `home`, because trust records and tokens depend on them.
     """
     address, wanted = _address(home, port)
     with ExitStack() as open_:
@@ -211,9 +209,9 @@ Ctrl-C stops it. Its keys and its port stay in .local/issuer."""
 
 
 def print_id_token(home: Home, claims: Mapping[str, str]) -> str | None:
-    """Print only an ID token, of a local job for Holdfast unless the claims override that.
+    """Print an ID token of a local job for Holdfast, with `claims` added or replaced, and nothing else.
 
-    Return a warning for people if the issuer does not run, else None.
+    Return a warning if the issuer does not run, else None.
     """
     address, port = _address(home)
     print(

@@ -1,4 +1,4 @@
-"""An HTTP server on 127.0.0.1 that runs until its context ends."""
+"""An HTTP server on 127.0.0.1 for as long as a context lasts."""
 
 import ssl
 from collections.abc import Iterator, Mapping
@@ -10,14 +10,14 @@ from local_aws.server import HOST
 
 
 class Handler(BaseHTTPRequestHandler):
-    """A handler with persistent connections and without a log. A subclass answers requests in `respond`."""
+    """A handler that keeps connections and prints nothing. A subclass responds in `respond`."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # headers and body are two packets
     timeout = 60
 
     def respond(self) -> None:
-        """Answer a request with any verb."""
+        """Respond to a request with any verb."""
         raise NotImplementedError
 
     def do_POST(self) -> None:
@@ -44,14 +44,14 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Print nothing when a client closes its connection early."""
+        """Print nothing: the client has closed the connection."""
 
 
 @contextmanager
 def serving(
     handler: type[BaseHTTPRequestHandler], *, port: int = 0, tls: ssl.SSLContext | None = None
 ) -> Iterator[str]:
-    """Yield the base URL of a server that has one thread per connection; with `tls` it uses HTTPS."""
+    """Serve, and yield the base URL. Each connection has a thread of its own; `tls` makes it HTTPS."""
     with _Server((HOST, port), handler) as server:
         if tls:
             server.socket = tls.wrap_socket(server.socket, server_side=True)

@@ -1,11 +1,12 @@
 """Run MiniStack in this process, on one address only and as the only server of its folder.
 
-MiniStack's own command would also try port 443 and write a pid file elsewhere. So this process runs its
-application with the same web server, hypercorn. MiniStack would also answer every web page in a browser of
-this machine, so a gate refuses such requests. This file runs on MiniStack's interpreter and imports only the
-standard library and MiniStack.
+MiniStack's own command would also try port 443 and write a pid file elsewhere, so this module starts the same
+web server with MiniStack's application. MiniStack would also respond to every web page that a browser on this
+machine shows, so a gate comes first. This file runs on MiniStack's interpreter and imports nothing but the
+standard library and, while it serves, MiniStack.
 
-Arguments: the pid file; `tied` or `free`; the file for the functions' requests, or `-`; then hypercorn's.
+Arguments: the pid file, `tied` or `free`, the file for the functions' requests or `-`, then those of
+hypercorn.
 """
 
 import asyncio.constants
@@ -36,10 +37,10 @@ _CONTROL = "/_ministack/"
 _HEALTH = "/_ministack/health"
 
 _SIGNED_FOR = re.compile(r"/([^/, ]+)/aws4_request")
-# The beginnings of headers whose presence can change the permissions that AWS requires.
+# Prefixes of the headers whose presence can change the permissions that AWS requires …
 _TELLING = ("if-", "x-amz-")
-# The headers whose values are recorded: a bucket policy can compare the value, or it is the operation. Values
-# of other headers may be content or secrets.
+# … and headers with a value that a bucket policy can compare, or that names the operation. The values of
+# others may be content or secrets.
 _COMPARED = frozenset(
     {
         "if-none-match",
@@ -60,12 +61,12 @@ _TIME_TO_CLOSE = 0.5
 
 
 def _hold(pid_file: str) -> None:
-    """Lock the pid file until this process ends, and write its pid and port.
+    """Lock the pid file for as long as this process lives, and write its pid there.
 
-    After a crash another process may have the same pid, but the lock ends with its process.
+    After a crash another process may have the pid; the lock ends with the process that acquired it.
     """
     file = os.open(pid_file, os.O_RDWR | os.O_CREAT, 0o600)
-    for _ in range(_LOCK_ATTEMPTS):  # `find_running` holds the lock for a moment
+    for _ in range(_LOCK_ATTEMPTS):  # `find_running` of another process holds it for a moment
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             break
@@ -78,7 +79,7 @@ def _hold(pid_file: str) -> None:
 
 
 def _end_with_parent() -> None:
-    """Stop this server when its standard input ends, because then the process that started it has ended."""
+    """Stop this server when its standard input ends, because the process that started it has ended."""
 
     def watch() -> None:
         while os.read(0, 1):
@@ -97,12 +98,12 @@ def _allow_many_connections() -> None:
 
 
 def _refusal(path: str, headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """Return the reason to refuse a request, or None."""
+    """Return why a request is refused; None if it is not."""
     sent = dict(headers)
-    # Only browsers send these headers, for a page; for an image or a link, only the second.
+    # Browsers send the page's origin; no SDK, CLI or Terraform does. An image or a link has the second only.
     if b"origin" in sent or sent.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
         return "web pages may not use the local AWS"
-    # A page whose host name resolves to this machine is of the same origin, but has its own host name.
+    # A page whose host name resolves to this address has the same origin, but sends its own host name.
     if not _OWN_HOST.fullmatch(sent.get(b"host", b"")):
         return "the local AWS is called 127.0.0.1 or localhost, and nothing else"
     if path.startswith(_CONTROL) and path != _HEALTH:
@@ -111,7 +112,7 @@ def _refusal(path: str, headers: Iterable[tuple[bytes, bytes]]) -> str | None:
 
 
 def _gated(application: _App) -> _App:
-    """Return an application that responds 403 to HTTP requests from web pages or for other hosts."""
+    """Return the application behind a gate: HTTP requests of web pages get 403."""
 
     async def gate(scope: _Message, receive: _Receive, send: _Send) -> None:
         why = _refusal(scope["path"], scope["headers"]) if scope["type"] == "http" else None
@@ -127,17 +128,17 @@ def _gated(application: _App) -> _App:
 
 
 def _function_call(scope: _Message) -> dict[str, Any] | None:
-    """Return the record of a request that a function sends with its role's session, else None."""
+    """Return the record of a request that a function sends with its role's session; None for any other."""
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     query = urllib.parse.parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    # MiniStack itself determines the caller, so every request that it treats as a function's is recorded.
+    # MiniStack's own code for the caller, so that every request is included that it takes for a function's.
     router = importlib.import_module("ministack.core.router")
     evaluator = importlib.import_module("ministack.core.iam_evaluator")
     key = router.extract_access_key_id(headers, query)
     principal = (evaluator.resolve_caller_identity(key) or {}).get("userArn", "")
     if ":assumed-role/" not in principal:
         return None
-    # A presigned request has its credential in the query; the old signature version has no service in it.
+    # A presigned request has its credential in the query; with the old signature it names no service.
     signed_for = _SIGNED_FOR.search(headers.get("authorization", "") + query.get("X-Amz-Credential", [""])[0])
     return {
         "time": time.time(),
@@ -155,7 +156,7 @@ def _function_call(scope: _Message) -> dict[str, Any] | None:
 
 
 def _recorded(application: _App, calls: str) -> _App:
-    """Return an application that writes each request of a function as a line of JSON to the file `calls`."""
+    """Return the application, with a line of JSON in the file `calls` for every request of a function."""
     file = os.open(calls, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     async def record(scope: _Message, receive: _Receive, send: _Send) -> None:
@@ -172,9 +173,9 @@ def _recorded(application: _App, calls: str) -> _App:
 
 
 def _name_log_groups_as_aws() -> None:
-    """Make MiniStack compare IAM policies with the ARN of a log group as AWS does, with `:*` at its end.
+    """Make IAM policies name a log group as on AWS, with `:*` at its end.
 
-    MiniStack omits `:*`, which AWS does for operations on tags only.
+    MiniStack expects the name without it, as AWS does for the tags of a log group only.
     """
     actions = importlib.import_module("ministack.core.iam_actions")
     found = actions.extract_resource_arn
@@ -187,10 +188,10 @@ def _name_log_groups_as_aws() -> None:
 
 
 def _hand_log_lines_over_together() -> None:
-    """Make MiniStack send a subscription's function the lines of half a second together, as CloudWatch does.
+    """Collect log lines for half a second, and pass them to a subscription's function in one event.
 
-    MiniStack invokes the function for every line, and starts a process for each concurrent invocation. On a
-    busy machine these processes slow down all others.
+    CloudWatch does so. MiniStack runs the function for every single line, and starts a process for each run
+    that overlaps another: on a busy machine these slow down the other functions.
     """
     logs = importlib.import_module("ministack.services.cloudwatch_logs")
     hand_over = vars(logs)["_fanout_to_subscription_filters"]
@@ -223,7 +224,7 @@ def main() -> None:
     if lifetime == "tied":
         _end_with_parent()
     _allow_many_connections()
-    # Idle clients never answer the end of a TLS connection: with asyncio's 30 s a stop would take too long.
+    # Idle clients never answer the end of a TLS connection: with asyncio's 30 s no stop would be graceful.
     vars(asyncio.constants).update(SSL_SHUTDOWN_TIMEOUT=_TIME_TO_CLOSE)
     _name_log_groups_as_aws()
     _hand_log_lines_over_together()

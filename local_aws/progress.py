@@ -1,4 +1,4 @@
-"""Print progress lines: a step, and the seconds that it took."""
+"""Progress lines: each step and how many seconds it took."""
 
 import sys
 import threading
@@ -12,7 +12,7 @@ _PAUSE = 1.0
 
 @contextmanager
 def step(what: str) -> Iterator[None]:
-    """Print a step and, at the end of the context, its seconds; on a terminal they count up."""
+    """Print a step, and after it its seconds; a terminal shows them counting."""
     print(f"{what + ' …':<{_WIDTH}}", end="", flush=True)
     started = time.monotonic()
     done = threading.Event()

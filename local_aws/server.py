@@ -1,4 +1,4 @@
-"""Start, find, stop and kill MiniStack as a server of this machine."""
+"""Start, find, stop and kill MiniStack as a process of this machine."""
 
 import contextlib
 import fcntl
@@ -46,7 +46,10 @@ class PortTakenError(LocalAwsError):
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """The paths of PEM files for a server with TLS; a client must trust `ca`, that of the authority."""
+    """Paths of the PEM files for TLS.
+
+    `ca` is the authority's certificate, which a client has to trust; only the owner can read `key`.
+    """
 
     ca: Path
     cert: Path
@@ -55,16 +58,16 @@ class Certificates:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A running server; the process `pid` is the leader of its own process group."""
+    """A running server; `pid` leads a process group of its own."""
 
     pid: int
     port: int
 
 
 def find_running(data_dir: Path) -> Running | None:
-    """Return the running server with this data folder, or None.
+    """Return the server that has its data in this folder, or None if none runs.
 
-    The server holds a lock on its pid file while it runs, so no other process is mistaken for it.
+    No other process can be mistaken for it: the server locks its pid file as long as it lives.
     """
     try:
         file = (data_dir / "server.pid").open()
@@ -76,9 +79,7 @@ def find_running(data_dir: Path) -> Running | None:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.seek(0)
-                with contextlib.suppress(
-                    ValueError
-                ):  # the server has the lock but has not written its pid yet
+                with contextlib.suppress(ValueError):  # the file is locked and not written yet
                     return Running(**json.loads(file.read()))
                 time.sleep(_PAUSE)
             else:
@@ -87,7 +88,7 @@ def find_running(data_dir: Path) -> Running | None:
 
 
 def check_port_free(port: int) -> None:
-    """Raise `PortTakenError` unless a server on this port would get all requests to localhost."""
+    """Raise `PortTakenError` unless a server could listen on this port and receive requests to localhost."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -96,13 +97,13 @@ def check_port_free(port: int) -> None:
             raise LocalAwsError(f"Port {port} may not be used by this user; pick one above 1023.") from error
         except OSError as error:
             raise PortTakenError(port) from error
-    # Presigned addresses have the host `localhost`, for which many systems try IPv6 first.
+    # Many systems try IPv6 first for `localhost`, which presigned addresses name.
     with contextlib.suppress(OSError), socket.create_connection((_IPV6, port), timeout=1):
         raise PortTakenError(port, _IPV6)
 
 
 def answers(port: int, path: str, tls: Certificates | None = None, *, timeout: float = 5) -> bool:
-    """Return whether a server on this port of 127.0.0.1 answers a GET of a path with 200."""
+    """Return whether a server on this port of 127.0.0.1 responds to a GET of a path with 200."""
     if tls:
         context = ssl.create_default_context(cafile=str(tls.ca))
         connection: http.client.HTTPConnection = http.client.HTTPSConnection(
@@ -119,9 +120,9 @@ def answers(port: int, path: str, tls: Certificates | None = None, *, timeout: f
 
 
 def for_local_commands(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the user's environment without AWS settings, and without a proxy to the local AWS.
+    """Return the user's environment without AWS settings, and without a proxy for the local AWS.
 
-    No request for the local AWS may reach the user's AWS account, and vice versa.
+    No request for the local AWS may reach the user's account, and no request for the account the local AWS.
     """
     kept = {name: value for name, value in environment.items() if not name.startswith("AWS_")}
     for name in ("NO_PROXY", "no_proxy"):
@@ -130,7 +131,7 @@ def for_local_commands(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class LocalAws:
-    """A local AWS: its port, its data folder, and its process while it runs.
+    """One local AWS: a port, a folder with its data, and the process if it runs.
 
     >>> LocalAws(4566, Path(".local/aws")).endpoint
     'http://127.0.0.1:4566'
@@ -148,11 +149,10 @@ class LocalAws:
         """Describe a local AWS without starting it.
 
         Args:
-            data_dir: the folder for all its files.
-            iam: True = enforce IAM; the credentials `test`/`test` stay root.
-            tls: the certificates for HTTPS; None = HTTP.
-            calls: a file that gets a line of JSON for every request of a function. It requires `iam`, without
-                which functions have no identity of their own.
+            data_dir: the folder for all of its files.
+            iam: enforce IAM; `test`/`test` stay root.
+            calls: a file for a line of JSON about each request that a function sends. Needs `iam`, because
+                without it functions have no identity of their own.
         """
         self.port = port
         self.data_dir = data_dir.resolve()
@@ -167,7 +167,7 @@ class LocalAws:
 
     @property
     def log(self) -> Path:
-        """The file with the server's output since its start."""
+        """Return the path of the server's log since its start."""
         return self.data_dir / "server.log"
 
     @property
@@ -175,7 +175,7 @@ class LocalAws:
         return find_running(self.data_dir) is not None
 
     def environment(self) -> dict[str, str]:
-        """Return the environment with which AWS SDKs, the AWS CLI, CDK and Terraform use this local AWS."""
+        """Return the variables that point an AWS SDK, the AWS CLI, CDK or Terraform to this local AWS."""
         variables = {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ENDPOINT_URL_S3": self.endpoint,
@@ -190,10 +190,10 @@ class LocalAws:
         return variables
 
     def start(self, *, stays: bool = False) -> None:
-        """Start the server and wait until it answers.
+        """Start the server and wait until it responds.
 
-        If `stays`, the server runs on after this process has ended, else it always ends with this process.
-        Raise `LocalAwsError` if it does not start, or if a server already runs in this folder.
+        With `stays` it runs on after this process has ended; otherwise it ends with this process, even if
+        that is killed. `LocalAwsError` also if a server runs in this folder already.
         """
         if self.running:
             raise LocalAwsError(f"A local AWS runs in {self.data_dir} already.")
@@ -223,9 +223,9 @@ class LocalAws:
             raise
 
     def stop(self) -> None:
-        """Stop the server, which saves its data first; do nothing if it does not run.
+        """Stop the server gracefully, so that it saves its data. Do nothing if it does not run.
 
-        Raise `LocalAwsError` if it did not end in time and had to be killed.
+        `LocalAwsError` if it did not end in time; it was killed.
         """
         running = find_running(self.data_dir)
         if running is None:
@@ -242,10 +242,10 @@ class LocalAws:
             )
 
     def kill(self) -> None:
-        """Kill the server and its workers with SIGKILL; do nothing if it does not run."""
+        """Kill the server and its workers at once (SIGKILL). Do nothing if it does not run."""
         if running := find_running(self.data_dir):
             _kill_group(running.pid)
-        if self._child and self._child.poll() is None:  # the server has not locked its pid file yet
+        if self._child and self._child.poll() is None:  # it has not locked its pid file yet
             _kill_group(self._child.pid)
         self._reap()
         if not self._wait_until(lambda: not self.running, _TIME_TO_DIE):
@@ -276,14 +276,14 @@ class LocalAws:
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.data_dir.chmod(0o700)
         temporary = self.data_dir / "tmp"
-        shutil.rmtree(temporary, ignore_errors=True)  # folders that workers of a killed server left
+        shutil.rmtree(temporary, ignore_errors=True)  # the workers' folders of a server that was killed
         temporary.mkdir(mode=0o700)
 
     def _new_log(self) -> BinaryIO:
         return os.fdopen(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
 
     def _server_environment(self) -> dict[str, str]:
-        # The Lambda workers inherit this environment and get no other variables of this machine.
+        # The Lambda workers inherit these variables, and no others of this machine.
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self.data_dir / "tmp"),
@@ -298,7 +298,7 @@ class LocalAws:
             "S3_DATA_DIR": str(self.data_dir / "s3"),
             "AUTH": "true" if self.iam else "false",
             "LAMBDA_EXECUTOR": "local",
-            # No other ports, and no Docker: MiniStack would remove the containers of every other MiniStack.
+            # No other ports, and no Docker: it would remove the containers of anybody's MiniStack.
             "SFTP_ENABLED": "0",
             "IOT_MTLS_ENABLED": "0",
             "DOCKER_HOST": "unix:///nonexistent/docker.sock",

@@ -1,10 +1,10 @@
-"""Install the requirements of this repository's commands: `.venv/`, `.venv/ministack/`, `node_modules/`.
+"""Set up what the commands of this repository need: `.venv/`, `.venv/ministack/` and `node_modules/`.
 
     python3 -m local_aws.set_up
 
-Each part has a stamp, a hash of its inputs, the Python version and the folder. It is made again when the
-stamp changes, or if it is missing because an earlier run failed. This module runs before the packages are
-installed, so it imports only the standard library.
+A stamp in each part records its inputs, its Python and its place. A part is made again if one of these has
+changed, or if making it was interrupted. This runs before anything is installed, so it imports nothing but
+the standard library.
 """
 
 import fcntl
@@ -33,13 +33,12 @@ _FIRST_TIME = "The first set-up of this clone takes about a minute; nothing is i
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the set-up.
+    """A part of the set-up; the user sees its `name` while it is made.
 
     Attributes:
-        name: the text of its progress line.
-        stamp: the file with the stamp, in the part's folder.
-        inputs: the files from which the part is made.
-        make: makes the part again, replacing an old one, and returns lines for the user.
+        stamp: the file with the digest of its inputs; it is in the part and is removed with it.
+        inputs: the files that it is made from.
+        make: makes it over any old content, and returns lines for the user.
     """
 
     name: str
@@ -49,7 +48,7 @@ class Part:
 
 
 def set_up(parts: Sequence[Part]) -> None:
-    """Make the parts whose stamp is missing or differs, in order; the next run repeats a failed part."""
+    """Make each part that is missing or out of date, in order; after a failure the next run goes on."""
     for part in parts:
         digest = _digest(part.inputs)
         if part.stamp.exists() and part.stamp.read_text() == digest:
@@ -63,7 +62,7 @@ def set_up(parts: Sequence[Part]) -> None:
 
 
 def _digest(inputs: Sequence[Path]) -> str:
-    # The prefix of the base Python is the same if .venv is active.
+    # The Python under the virtual environment, so that it does not matter whether .venv is active.
     where = (sys.base_prefix, f"{sys.version_info.major}.{sys.version_info.minor}", str(_ROOT))
     digest = hashlib.sha256("\0".join(where).encode())
     for path in inputs:
@@ -112,8 +111,8 @@ def _make_venv() -> list[str]:
         _INSTALLER.get_uv(),
         _INSTALLER.install("--require-hashes", "--requirement", _ROOT / "requirements-dev.txt"),
     ]
-    # pip would compile on one core only, and more than is used: not all of aws_cdk is used, and sympy, which
-    # is large, by one package only.
+    # pip would compile on one core, and compile unused modules too: most of aws_cdk, and sympy, which is
+    # large and used by one package.
     skipped = "/(aws_cdk|sympy)/"
     _run(_VENV / "bin" / "python", "-m", "compileall", "-q", "-j", "0", "-x", skipped, _VENV / "lib")
     return [line for line in said if line]
@@ -121,14 +120,14 @@ def _make_venv() -> list[str]:
 
 def _make_package() -> list[str]:
     said = _INSTALLER.install("--no-build-isolation", "--editable", _ROOT)
-    # Compile the used modules of aws_cdk. An error in `infra` is ignored here: the linter reports it better.
+    # Compiles the used modules of aws_cdk. A failed import is ignored here: the linter reports it.
     start(_VENV / "bin" / "python", "-c", "import infra.team_stack")
     return [said] if said else []
 
 
 def _make_ministack() -> list[str]:
     data = Home(DEFAULT_FOLDER).aws_data
-    if running := find_running(data):  # its program is about to be removed
+    if running := find_running(data):  # its program will be removed
         LocalAws(running.port, data).stop()
     _run(sys.executable, "-m", "venv", "--clear", "--without-pip", _MINISTACK)
     requirements = _ROOT / "local_aws" / "requirements.txt"
@@ -152,7 +151,7 @@ def _run(*command: str | Path) -> None:
 
 
 def main() -> int:
-    # A second run waits, because two runs would remove each other's parts.
+    # Two at once would remove each other's parts: the second waits for the first.
     lock = os.open(__file__, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
     parts = _parts()

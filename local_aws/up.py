@@ -1,4 +1,4 @@
-"""`make up`: start the local AWS, deploy Holdfast, and write Terraform's settings."""
+"""`make up`: the local AWS with Holdfast on it, and everything that Terraform needs to use it."""
 
 import base64
 import hashlib
@@ -29,7 +29,7 @@ DEFAULT_PORT = 4566
 _TEAMS_FILE = ROOT / "teams.toml"
 _EVERY_TEAM = "all"
 
-# The files from which a deployment is made. A change of other files needs no new deployment.
+# The inputs of a deployment. A change of any other file needs no deployment.
 _DEPLOYED = (
     *("app.py", "cdk.json", "teams.toml", "infra", "functions", "requirements.txt"),
     *("package-lock.json", "local_aws/requirements.txt"),
@@ -40,9 +40,9 @@ _BOOTSTRAPPED = ("package-lock.json",)
 
 _EXAMPLE_STATE = "my/first-state"
 _NO_STATE = f"{RESERVED}/{'0' * 32}"
-"""The state with which a new token is tested: it never exists, and a probe's name is never to be declared."""
+"""The name with which a new token is tested. A name of a probe need never be declared."""
 _CLOUD_HOST = "holdfast.local"
-"""The host name in a `cloud` block. `cloud.tfrc` has its services, so Terraform never resolves it."""
+"""The host name in a `cloud` block. Terraform finds it in `cloud.tfrc` and never resolves it."""
 _COMMAND_TIME_LIMIT = 60
 _REQUEST_TIME_LIMIT = 30
 
@@ -66,17 +66,17 @@ def steps(
     deployed: bool,
     bootstrapped: bool,
 ) -> list[Step]:
-    """Return the necessary steps, in order.
+    """Return the steps that are needed, in order.
 
-    An interrupted first run leaves objects without their stacks, with which the next run would fail. Its data
-    are removed, because nobody had a token to write a state.
+    An interrupted first run leaves objects of forgotten stacks, with which the next run would clash. They are
+    wiped, because nobody has had a token for them yet.
 
     Args:
-        finished: there can be a state worth keeping (`Home.finished`).
-        data: the local AWS has a data folder.
-        running_port: the port of the running server, or None.
-        deployed: the inputs of the last deployment have not changed.
-        bootstrapped: the inputs of the last `cdk bootstrap` have not changed.
+        finished: an earlier run was so complete that there may be a state to keep.
+        data: the local AWS has a folder.
+        running_port: the server's port, or None if it does not run.
+        deployed: the inputs of the last deployment are unchanged.
+        bootstrapped: the inputs of `cdk bootstrap` are unchanged.
     """
     wipe = data and not finished
     stop = running_port is not None and (wipe or running_port != wanted_port)
@@ -92,7 +92,7 @@ def steps(
 
 
 def asked_teams(asked: str | None, teams: Sequence[TeamConfig]) -> frozenset[str]:
-    """Return the teams in a text such as `all` or `a, b`; raise `LocalAwsError` for an unknown team."""
+    """Parse the teams that the user named: `all`, names separated by blanks or commas, or none."""
     names = frozenset(re.findall(r"[^\s,]+", asked or ""))
     try:
         for name in sorted(names - {_EVERY_TEAM}):
@@ -103,10 +103,9 @@ def asked_teams(asked: str | None, teams: Sequence[TeamConfig]) -> frozenset[str
 
 
 def teams_to_deploy(known: Sequence[str], deployed: Iterable[str], asked: Iterable[str]) -> tuple[str, ...]:
-    """Return the teams to deploy: the first known one, those already deployed, and those asked for.
+    """Return the teams to deploy, in the order of teams.toml: the first, the deployed and the asked ones.
 
-    `known` has the teams of teams.toml, at least one, and decides the order. Raise `LocalAwsError` if it no
-    longer has a deployed team.
+    `known` are all teams of teams.toml, at least one. `LocalAwsError` if a deployed team is not among them.
     """
     gone = sorted(set(deployed) - set(known))
     if gone:
@@ -119,11 +118,10 @@ def teams_to_deploy(known: Sequence[str], deployed: Iterable[str], asked: Iterab
 
 
 def up(home: Home, port: int | None, teams: str | None = None) -> None:
-    """Start the local AWS, deploy, and print what to do next; the server keeps running.
+    """Start the local AWS, deploy to it, print what to do next, and leave the server running.
 
-    Args:
-        port: the server's port; None = the last port, or else 4566.
-        teams: more teams to deploy than `teams_to_deploy` returns without them; see `asked_teams`.
+    A port of None is the port used last, or else 4566. `teams` (see `asked_teams`) are deployed beside the
+    first team of teams.toml and the deployed ones.
     """
     configured = _configured_teams()
     asked = asked_teams(teams, configured)
@@ -141,7 +139,7 @@ def up(home: Home, port: int | None, teams: str | None = None) -> None:
         deployment = _bring_up(home, aws, running, wanted)
         first = deployment.teams[0]
         chosen = {"HOLDFAST_TEAM": first.name, "HOLDFAST_ADDRESS": first.api_address}
-        # The address of the local AWS has a `$`.
+        # The API's address may have a `$`.
         variables = (f"{key}={shlex.quote(value)}\n" for key, value in (aws.environment() | chosen).items())
         write_private(home.aws_env, "".join(variables))
         connection = _connect(home, aws, first)
@@ -153,7 +151,7 @@ def up(home: Home, port: int | None, teams: str | None = None) -> None:
 
 
 def takes_declared_names_alone(team: str) -> bool:
-    """Return True if teams.toml requires that the names of a team's new states are declared."""
+    """Return whether a team's names must be declared before the first write (`new_states = "declared"`)."""
     return any(one.name == team and one.new_states == "declared" for one in _configured_teams())
 
 
@@ -225,7 +223,7 @@ def _deploy(
             deploy.bootstrap(aws)
     with step(f"Deploying {_and(f'Holdfast-{team}' for team in teams)} (cdk deploy)"):
         deployed = deploy.deploy(aws, teams)
-    # MiniStack has APIs, functions and stacks in memory, and saves them only when it stops.
+    # The server keeps APIs, functions and stacks in memory and saves them only when it stops.
     with step("Saving, so that a crash cannot lose the deployment"):
         aws.stop()
         aws.start(stays=True)
@@ -306,10 +304,10 @@ def _is_taken(connection: Connection, aws: LocalAws) -> bool:
 
 
 def cloud_config(connection: Connection) -> str:
-    """Return a CLI configuration with a host's services, because discovery would need HTTPS."""
+    """Return a CLI configuration with one host: discovery would need HTTPS at the root of a host."""
     services = "".join(
         f'    "{service}" = "{connection.address}/api/v2/"\n'
-        # A `host` block replaces the discovery document, so it needs all of its services.
+        # A `host` block replaces the discovery document, so it has to have every service of it.
         for service in ("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2")
     )
     return f"""\
@@ -325,7 +323,7 @@ credentials "{_CLOUD_HOST}" {{
 
 
 def cloud_block(state: str) -> str:
-    """Return the `cloud` block of a state."""
+    """Return the `cloud` block for a state."""
     organization, _, rest = state.partition("/")
     return f"""\
 terraform {{
@@ -344,7 +342,7 @@ def _print_next(
     block = holdfast("backend-config", _EXAMPLE_STATE, "--address", first.api_address)
     whom = f"team {first.name}" if not others else f"teams {_and(team.name for team in deployment.teams)}"
     whose = f"the team {first.name}" if others else "your own"
-    # The shell in which Terraform signs in has all variables for this command.
+    # The shell with Terraform's credentials can run this.
     declare = (
         f"""
 teams.toml says that names must be declared for {first.name}, before `terraform init`:

@@ -1,1 +1,1 @@
-"""Build the published artifacts: the documents as a site, and releases."""
+"""Builds the site of the documents, and releases."""

@@ -1,6 +1,6 @@
-"""`make release VERSION=`: build the files of a release reproducibly, without publishing them.
+"""`make release VERSION=`: builds the files of a release, with the same bytes each time; publishes nothing.
 
-It builds a wheel and a source distribution of the command, an SBOM of all pinned packages, and checksums,
+They are a wheel and a source distribution of the command, an SBOM of all pinned packages, and checksums, made
 from the files of the commit alone.
 """
 
@@ -28,13 +28,13 @@ SUMS: Final = "SHA256SUMS"
 
 
 def git(root: Path, *arguments: str) -> str:
-    """Return git's output, without the last line break."""
+    """Return the output of a git command, without the last line break."""
     command = ("git", "-C", root, *arguments)
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.rstrip("\n")
 
 
 def obstacles(root: Path, version: str) -> Iterator[str]:
-    """Yield the reasons why a version cannot be released, with advice."""
+    """Yield the reasons why a version cannot be released, and what to do."""
     if version != __version__:
         yield f"The code calls itself {__version__}: change functions/holdfast/__init__.py or VERSION."
     newest = re.search(r"^## (.+)$", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
@@ -56,7 +56,7 @@ def export(root: Path, folder: Path) -> int:
 
 
 def normalize(path: Path, time: int) -> None:
-    """Rewrite a source distribution with sorted files, a single time and owner, and plain modes."""
+    """Write a source distribution again with sorted files, one time, one owner and standard modes."""
     packed = io.BytesIO()
     with tarfile.open(path) as old, tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as new:
         for member in sorted(old.getmembers(), key=lambda each: each.name):
@@ -96,7 +96,7 @@ def sbom(source: Path, version: str) -> str:
 
 
 def _component(component: dict[str, Any]) -> dict[str, Any]:
-    """Return a package with the hashes of its files, and without their registry's address."""
+    """Return a package with the hashes of its files, and without the index's address."""
     purl = component["purl"]
     hashes = [
         {"type": "distribution", "url": purl, "hashes": file["hashes"]}

@@ -16,8 +16,13 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 BUILD: Final = ROOT / ".build"
 SETTINGS: Final = ROOT / "publish" / "zensical.toml"
-MERMAID: Final = ROOT / "publish" / "mermaid.json"
-"""The version and hash of the diagrams' library, as `npm view` prints them; `make upgrade` writes them."""
+SCRIPTS: Final = {"mermaid": "dist/mermaid.min.js", "iframe-worker": "shim/index.js"}
+"""npm packages that a page needs, with the file of each.
+
+`publish/<name>.json` has version and hash, as `npm view` prints them; `make upgrade` writes it.
+"""
+_SHIM: Final = "https://unpkg.com/iframe-worker/shim"
+"""The address that the theme would fetch, for a search that works without a server."""
 
 _LINK: Final = re.compile(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)")
 _LISTED: Final = re.compile(r"\[([^\]]+)\]\(([^)#]+\.md)\)")
@@ -32,23 +37,21 @@ class SiteError(Exception):
     """The site cannot be built; the message says why."""
 
 
-def mermaid() -> Path:
-    """Return the path of the diagrams' library; fetch it from the package registry if it is missing."""
-    pin = json.loads(MERMAID.read_text(encoding="utf-8"))
-    path = BUILD / f"mermaid-{pin['version']}.min.js"
+def script(name: str) -> Path:
+    """Return the path of a script for pages, which is downloaded from the package registry once."""
+    pin = json.loads((ROOT / "publish" / f"{name}.json").read_text(encoding="utf-8"))
+    path = BUILD / f"{name}-{pin['version']}.js"
     if not path.is_file():
         with tempfile.TemporaryDirectory() as folder:
-            asked = ("npm", "pack", f"mermaid@{pin['version']}", "--silent", "--pack-destination", folder)
-            subprocess.run(asked, check=True, stdout=subprocess.DEVNULL)
+            command = ("npm", "pack", f"{name}@{pin['version']}", "--silent", "--pack-destination", folder)
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             [package] = Path(folder).iterdir()
             digest = base64.b64encode(hashlib.sha512(package.read_bytes()).digest()).decode()
             if f"sha512-{digest}" != pin["dist.integrity"]:
-                raise SiteError(
-                    f"The package mermaid {pin['version']} does not have the hash in {MERMAID.name}."
-                )
+                raise SiteError(f"The package {name} {pin['version']} does not have the hash in {name}.json.")
             shutil.unpack_archive(package, folder, filter="data")
             BUILD.mkdir(exist_ok=True)
-            shutil.copyfile(Path(folder) / "package" / "dist" / "mermaid.min.js", path)
+            shutil.copyfile(Path(folder) / "package" / SCRIPTS[name], path)
     return path
 
 
@@ -58,7 +61,7 @@ def pages(root: Path) -> list[Path]:
 
 
 def stage(root: Path, folder: Path) -> None:
-    """Copy the documents and the files that they link to, so that relative links stay valid."""
+    """Copy the documents and the files that they link to, so that every link works unchanged."""
     for page in pages(root):
         targets = (page.parent / link for link in _LINK.findall(page.read_text(encoding="utf-8")))
         for path in {page, *(Path(os.path.normpath(target)) for target in targets)}:
@@ -102,7 +105,8 @@ def build(root: Path, folder: Path) -> Path:
     for old in (source, site):
         shutil.rmtree(old, ignore_errors=True)
     stage(root, source)
-    shutil.copyfile(mermaid(), source / "mermaid.min.js")
+    for name in SCRIPTS:
+        shutil.copyfile(script(name), source / f"{name}.js")
     settings, index = (path.read_text(encoding="utf-8") for path in (SETTINGS, root / "docs" / "index.md"))
     config = folder / "zensical.toml"
     config.write_text(settings.replace("nav = []", navigation(index)), encoding="utf-8")
@@ -117,6 +121,9 @@ def build(root: Path, folder: Path) -> Path:
     done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode:
         raise SiteError(_COLORS.sub("", done.stdout.partition("Traceback")[0]))
+    for page in site.rglob("*.html"):
+        own = "../" * (len(page.relative_to(site).parts) - 1) + "iframe-worker.js"
+        page.write_text(page.read_text(encoding="utf-8").replace(_SHIM, own), encoding="utf-8")
     if tags := list(fetched(site)):
         raise SiteError("\n".join(("These tags fetch from another host:", *tags)))
     return site

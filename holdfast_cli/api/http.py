@@ -1,4 +1,4 @@
-"""Send HTTP requests to the team's API and to issuers of ID tokens for CI jobs. AWS has its own SDK."""
+"""Sends HTTP requests to the team's API and to the issuers of CI jobs' ID tokens. AWS has its own SDK."""
 
 import base64
 import os
@@ -23,20 +23,20 @@ from holdfast_cli.terminal import versions
 from holdfast_cli.terminal.output import plain
 
 Sign = Callable[[str, str, Mapping[str, str], bytes], Mapping[str, str]]
-"""A function of a request's method, URL, headers and body that returns the headers with a signature."""
+"""Takes method, URL, headers and body of a request; returns its headers with the signature."""
 
 _TIMEOUT: Final = Timeout(connect=5.0, read=35.0)
-"""Seconds for a connection, and between two bytes; API Gateway gives up after 30."""
+"""Seconds to connect, and seconds without a received byte; API Gateway gives up after 30."""
 _PAUSES: Final = (0.5, 1.5)
 """Seconds before each retry."""
 _CONNECTION: Final = re.compile(r"^(<[^>]*>|HTTPS?Connection(Pool)?\([^)]*\)): ")
-"""The beginning of urllib3's error texts, to be removed. Its class may differ from the address's scheme."""
+"""The prefix of urllib3's error texts. Its class may be of another protocol than the address."""
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
 
 
 def basic(username: str, password: str) -> str:
-    """Return the Authorization header of a user name and a password (RFC 7617)."""
-    # Bytes in the environment that are not UTF-8 are sent unchanged.
+    """Return the Authorization header for a user name and a password (RFC 7617)."""
+    # Bytes of an environment variable that are not UTF-8 are sent unchanged.
     pair = f"{username}:{password}".encode(errors="surrogateescape")
     return f"Basic {base64.b64encode(pair).decode()}"
 
@@ -50,15 +50,15 @@ def send(
     sign: Sign | None = None,
     redirects: bool = False,
 ) -> Response:
-    """Send a request. Retry it after a lost response or a transient error of the server.
+    """Send a request and return its response. Retry it if there is no response, or a transient error.
 
-    The certificate is verified with the bundle of AWS_CA_BUNDLE, or else of the AWS SDK, so that the command
-    trusts the same authorities in all its requests. HTTP_PROXY, HTTPS_PROXY and NO_PROXY name proxies.
-    Redirects are not followed: a redirect is an error, or with `redirects` it is returned.
+    The certificate is verified with the bundle of AWS_CA_BUNDLE, or else with the AWS SDK's, so that the
+    command trusts the same authorities in all its requests. HTTP_PROXY, HTTPS_PROXY and NO_PROXY name
+    proxies. A redirect is never followed: it raises `CommandError`, or is returned if `redirects` is true.
 
     Args:
-        method: the server may execute it more than once.
-        headers: further headers, beside those that HTTP requires.
+        method: must be idempotent, because it may be retried.
+        headers: those besides the headers that HTTP demands.
         sign: adds a signature; called for each attempt, because a signature contains the time.
     """
     host = urlsplit(url).netloc
@@ -87,7 +87,7 @@ def send(
             ) from error
         except HTTPError as error:
             lost = error
-        except ValueError as error:  # its text contains the header, perhaps a secret
+        except ValueError as error:  # its text contains the header, which may hold a secret
             raise CommandError(
                 f"The request to {host} has a header that HTTP cannot carry: check the credentials in the "
                 "environment for line ends and letters that are not ASCII."
@@ -107,7 +107,7 @@ def send(
 
 
 def version_skew(address: str) -> str:
-    """Return a sentence, after a space, if the command or the deployed code is older; else an empty text."""
+    """Return a sentence, after a space, on whether the command or the deployed code is older; else empty."""
     try:
         health = send("GET", f"{address}/health", headers={})
     except CommandError:
@@ -130,7 +130,7 @@ def _attempt(method: str, url: str, headers: Mapping[str, str], body: bytes, sig
 
 
 def _connections(url: str) -> PoolManager:
-    """Return a connection pool for a URL, through the proxy in the environment if there is one."""
+    """Return a connection pool for a URL: direct, or through the proxy that the environment names."""
     certificates = os.environ.get("AWS_CA_BUNDLE") or get_cert_path(True)
     target = urlsplit(url)
     proxy = None if proxy_bypass(target.netloc) else getproxies().get(target.scheme)

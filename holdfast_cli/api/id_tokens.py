@@ -1,4 +1,4 @@
-"""Find a CI job's OIDC ID token, and describe it in error messages."""
+"""Finds a CI job's OIDC ID token, and describes it in error messages."""
 
 import base64
 import os
@@ -19,9 +19,9 @@ _REQUEST_TOKEN = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"  # noqa: S105 the name of a va
 
 
 def find(file: Path | None, audience: str) -> IdToken:
-    """Return the ID token from the file if there is one, else from HOLDFAST_ID_TOKEN, else from GitHub.
+    """Return the ID token of the file, or else of HOLDFAST_ID_TOKEN, or else a new one from GitHub.
 
-    GitHub issues a token with `audience` as its `aud`.
+    `audience` becomes the `aud` of a token from GitHub. `CommandError` if there is no token.
     """
     if file is not None:
         try:
@@ -41,7 +41,7 @@ def find(file: Path | None, audience: str) -> IdToken:
 
 
 def describe(token: IdToken) -> str:
-    """Describe a token in an error message, by its unverified claims."""
+    """Return a sentence with the token's issuer, audience and subject, which are not verified here."""
     payload = token.jwt.split(".")[1]
     try:
         claims = json_object.parse(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

@@ -1,4 +1,4 @@
-"""A client of the management API, with the credentials that Terraform and OpenTofu use."""
+"""A client of the management API. The credentials in the environment are those of Terraform and OpenTofu."""
 
 import json
 import shlex
@@ -25,11 +25,11 @@ HOW_TO_SIGN_IN: Final = (
     "`holdfast token create` print them"
 )
 MOST_PAGES: Final = 100_000
-"""The most pages of a list, in case a faulty server returns pages without end."""
+"""Pages of one list to read at most, for a server whose pages do not end."""
 
 
 class ApiError(CommandError):
-    """The API refused a request; `code` is the error code."""
+    """The API refused a request; `code` is the error code of its response."""
 
     def __init__(self, line: str, response: Response) -> None:
         super().__init__(line)
@@ -39,7 +39,7 @@ class ApiError(CommandError):
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """The management API of a team; `source` describes where the credentials come from."""
+    """The management API of a team; `source` names where the credentials come from, for messages."""
 
     address: str
     authorization: str = field(repr=False)
@@ -50,10 +50,10 @@ class Api:
         return urlsplit(self.address).netloc
 
     def get(self, kind: type[_D], route: str, name: object = None, **query: str | None) -> _D:
-        """Request a document; `name` is the name of its state.
+        """Request a document; `name` is the state that it is about.
 
-        The route is relative to the root of the management API; None and empty parameters are left out.
-        Raise `ApiError` if the API refuses the request, `CommandError` also if it is another API.
+        A route is relative to the root of the management API; empty parameters and None are left out. Raises
+        `ApiError` if the API refuses the request, `CommandError` also if another API responds.
         """
         return self._document(kind, self._send("GET", _path(route, name, query)), name)
 
@@ -66,13 +66,13 @@ class Api:
         document: Document | None = None,
         **query: str | None,
     ) -> _D:
-        """Request a change. If the response is lost, the same request is sent again.
+        """Request a change. It is retried with the same IDs if there is no response.
 
-        `query` and errors are those of `get`. After a `CommandError` that is not an `ApiError`, or after a
-        `KeyboardInterrupt`, the change may have been made; the text or a note says so.
+        `query` and errors are as for `get`. After a `CommandError` or a `KeyboardInterrupt` the change may
+        have been made; the message or the note says so.
         """
         body = b"" if document is None else json.dumps(form.write(document)).encode()
-        look = f"`holdfast state show {name}` shows whether it has."
+        look = f"`holdfast state show {name}` shows whether it did."
         try:
             return self._document(kind, self._send(method, _path(route, name, query), body), name)
         except ApiError:
@@ -84,9 +84,9 @@ class Api:
             raise
 
     def content(self, name: object, version: str | None) -> tuple[bytes, str]:
-        """Return the bytes of a state, and the ID of their version.
+        """Return a state's bytes, and the ID of their version; None as `version` means the current one.
 
-        A redirect is followed without the credentials, and only over https or to this machine. Any other
+        A redirect is followed over https or to this machine only, and without the credentials; any other
         redirect raises `CommandError`.
         """
         found = self._send("GET", _path("content", name, {"version": version}), redirects=True)
@@ -112,10 +112,10 @@ class Api:
     def pages(
         self, kind: type[_D], route: str, items: str, name: object = None, **query: str | None
     ) -> Generator[_D, None, None]:
-        """Yield the items of a list, requesting pages on demand.
+        """Yield the items of a list, and request its pages one after another.
 
-        `items` is the member of a page that contains them, and their name for messages. Other arguments and
-        errors are those of `get`; `CommandError` is raised also if the pages have no end.
+        `items` is the member of a page that holds them, and their name in messages. The rest is as for `get`;
+        `CommandError` also if the pages do not end.
         """
         cursor, count, seen = None, 0, set[str]()
         shown = Progress()
@@ -167,9 +167,8 @@ class Api:
                 not code and status in (HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED)
             ):
                 return CommandError(
-                    f"{self.host} does not have this route of the management API: check the address, and "
-                    "deploy the team's stack again if it is older than this command."
-                    f"{http.version_skew(self.address)}"
+                    f"{self.host} lacks this route of the management API: check the address, and deploy the "
+                    f"team's stack again if it is older than this command.{http.version_skew(self.address)}"
                 )
             case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN if not code:
                 return CommandError(
@@ -193,11 +192,11 @@ class Api:
                 return CommandError(f"{self.host} responds with {status}. {self._not_understood()}")
 
     def _holder(self, response: Response, name: object) -> str:
-        """Return sentences about a lock: since when it is held, and how to break it."""
+        """Return sentences on how long the lock in the way has been held, and what to do."""
         info = form.read(v1.LockedError, response.json()).lock
         operation, lock_id = (plain(form.text(info.get(member))) for member in ("Operation", "ID"))
         lock = None
-        with suppress(CommandError):  # the response alone is enough
+        with suppress(CommandError):  # then the response has to suffice
             lock = self.get(v1.LockOfState, "locks", name).lock
         since = f"since {moment(lock.since)}" if lock and lock.since else ""
         if response.text("error") == "frozen":

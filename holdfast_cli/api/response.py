@@ -1,4 +1,4 @@
-"""A response of the team's API, or of an issuer of ID tokens for CI jobs."""
+"""A response of the team's API, or of an issuer of CI jobs' ID tokens."""
 
 import json
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response. Its decompressed body may contain a secret. The names of its headers are in lower case."""
+    """A response. Its body is decompressed and may hold a secret; header names are in lower case."""
 
     status: int
     body: bytes = field(repr=False)
@@ -23,6 +23,6 @@ class Response:
         return document if isinstance(document, dict) else {}
 
     def text(self, name: str) -> str:
-        """Return a text member of the JSON object in the body; empty if it does not have it."""
+        """Return a string member of the JSON object in the body; empty if it is absent or no string."""
         value = self.json().get(name)
         return value if isinstance(value, str) else ""

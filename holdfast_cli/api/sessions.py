@@ -1,6 +1,6 @@
-"""Request sessions from the team's API, with AWS credentials or with an ID token.
+"""Creates sessions at the team's API, with AWS credentials or with an ID token.
 
-`seconds` is the requested lifetime; None means the API's default.
+`seconds` is the lifetime to request; None leaves it to the API.
 """
 
 import json
@@ -44,9 +44,9 @@ class Session:
     """A session that the API created; `id` and `secret` are user name and password of HTTP Basic.
 
     Attributes:
-        scope: the patterns of its states.
-        trust: the name of the matching trust record.
-        seconds: its lifetime when it was created.
+        scope: patterns of state names.
+        trust: the name of the trust record that matched.
+        seconds: the session's whole lifetime.
     """
 
     id: str
@@ -60,9 +60,9 @@ class Session:
 
 
 def for_aws(session: "boto3.Session", address: str, seconds: int | None) -> Session:
-    """Request a session with AWS credentials.
+    """Create a session with AWS credentials.
 
-    The region in an AWS host name is preferred to the session's. An address on this machine needs no region.
+    It is signed for the region of an API Gateway address, else of `session`; the local AWS needs none.
     """
     host = urlsplit(address).hostname or ""
     of_aws = _AWS_HOST.fullmatch(host)
@@ -83,7 +83,7 @@ def for_aws(session: "boto3.Session", address: str, seconds: int | None) -> Sess
 
 
 def for_id_token(token: "IdToken", address: str, seconds: int | None) -> Session:
-    """Request a session with an ID token."""
+    """Create a session with an ID token."""
     response = _post(f"{address}/sessions", {"Authorization": f"Bearer {token.jwt}"}, seconds, None)
     if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         raise CommandError(
@@ -159,7 +159,7 @@ def _session(body: bytes) -> Session:
     document = json_object.parse(body)
     session_id, secret = (record_fields.text(document[name]) for name in ("id", "secret"))
     seconds = document["seconds"]
-    # A shell evaluates these two values, so their form is checked.
+    # A shell evaluates these two, so they must have exactly the form of credentials.
     if not (is_session_id(session_id) and is_secret(secret)) or type(seconds) is not int:
         raise ValueError("not the credentials of a session")
     return Session(

@@ -1,4 +1,4 @@
-"""Find the API's address, and the credentials that Terraform and OpenTofu use, in the environment."""
+"""Finds the API's address and Terraform's credentials for it in the environment."""
 
 import os
 from argparse import ArgumentTypeError, Namespace
@@ -18,7 +18,7 @@ _STATES: Final = "/states/"
 
 
 def sign_in(asked: Namespace, environment: Mapping[str, str] = os.environ) -> Api:
-    """Return the API with its address and credentials. No request is sent to AWS, and nothing is stored."""
+    """Return the API with its credentials. No request is sent, and nothing is stored."""
     address = settings.resolve(asked, environment).address or _of_backend(environment)
     if address is None:
         address = _of_tokens(environment)
@@ -29,7 +29,7 @@ def sign_in(asked: Namespace, environment: Mapping[str, str] = os.environ) -> Ap
 
 
 def _of_backend(environment: Mapping[str, str]) -> str | None:
-    """Return the API's address in `TF_HTTP_ADDRESS`, a variable of `backend "http"`, or None."""
+    """Return the API's address from the variable of `backend "http"`; None if it names no state."""
     value = environment.get("TF_HTTP_ADDRESS", "")
     base, found, _ = value.partition(_STATES)
     if not found:
@@ -41,7 +41,7 @@ def _of_backend(environment: Mapping[str, str]) -> str | None:
 
 
 def _of_tokens(environment: Mapping[str, str]) -> str:
-    """Return the API's address of the only host that has a Holdfast token in a `TF_TOKEN_` variable."""
+    """Return the address of the only host with a Holdfast token in `TF_TOKEN_…`; else `UsageError`."""
     hosts = sorted(host for host, (_, token) in _tokens(environment).items() if _is_of_holdfast(token))
     hosts = [host for host in hosts if host != cloud_config.STAND_IN]
     if len(hosts) == 1:
@@ -83,7 +83,7 @@ def _with_credentials(address: str, environment: Mapping[str, str]) -> Api:
 
 
 def _tokens(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return the `TF_TOKEN_` variables and their tokens, by host name."""
+    """Return each host name of a `TF_TOKEN_…` variable -> that variable and its token."""
     found = {}
     for variable, value in environment.items():
         if variable.startswith(_TOKEN) and value:

@@ -1,4 +1,4 @@
-"""Format states, versions, locks and freezes of the management API for people."""
+"""Texts about the states, versions, locks and freezes of the management API."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -11,7 +11,7 @@ _UNITS: Final = ((1000**3, "GB"), (1000**2, "MB"), (1000, "KB"))
 
 
 def size(count: int | None) -> str:
-    """Format a number of bytes; empty for None.
+    """Format a number of bytes; None is the empty string.
 
     >>> size(812), size(4_200_000), size(5_000_000)
     ('812 B', '4.2 MB', '5 MB')
@@ -25,24 +25,24 @@ def size(count: int | None) -> str:
 
 
 def word(document: Document, name: str) -> str:
-    """Format a time of a document for a table; empty for null. A value that is not a time is unchanged."""
+    """Format a time of a document for a table. An absent time is empty, an unreadable one is unchanged."""
     time = getattr(document, name)
     return output.word(time) if time else form.text(document.raw.get(name))
 
 
 def moment(document: Document, name: str) -> str:
-    """Format a time of a document for a sentence; empty for null. A value that is not a time is unchanged."""
+    """Format a time of a document for a sentence. An absent time is empty, an unreadable one is unchanged."""
     time = getattr(document, name)
     return output.moment(time) if time else form.text(document.raw.get(name))
 
 
 def whole(number: int | None) -> str:
-    """Format a number; empty for None."""
+    """Format a number; None is the empty string."""
     return "" if number is None else str(number)
 
 
 def status_words(status: str | None) -> str:
-    """Return a status in words; an unknown status of a newer API is returned unchanged."""
+    """Return a status in words. A status that only a newer API has is returned unchanged."""
     return {
         v1.NEVER_ACKNOWLEDGED: "never acknowledged",
         v1.OTHER_PROGRAM: "written by another program",
@@ -50,7 +50,7 @@ def status_words(status: str | None) -> str:
 
 
 def described(version: v1.Version | v1.ResolvedVersion) -> str:
-    """Describe a version by its ID, serial, time and status."""
+    """Describe a version by its ID, serial, time and, if it was not acknowledged, its status."""
     return ", ".join(
         (
             f"version {version.version}",
@@ -62,13 +62,13 @@ def described(version: v1.Version | v1.ResolvedVersion) -> str:
 
 
 def writer(version: v1.Version | v1.StateDescription) -> str:
-    """Return the writer of a version: the principal, and the client's user if that differs."""
+    """Return who wrote a version: the principal, and the client's `who` in brackets if it differs."""
     principal, who = version.principal, version.who
     return f"{principal} ({who})" if principal and who and who != principal else principal or who or ""
 
 
 def holder(lock: v1.Lock) -> str:
-    """Return the holder of a lock: the client's user, and the principal if that differs."""
+    """Return who holds a lock: the client's `who`, and the principal in brackets if it differs."""
     who, principal = lock.who, lock.principal
     return (
         f"{who} ({principal})" if who and principal and who != principal else who or principal or "somebody"
@@ -76,7 +76,7 @@ def holder(lock: v1.Lock) -> str:
 
 
 def lock_words(lock: v1.Lock | None) -> str:
-    """Describe a lock or a freeze in a few words; empty for None."""
+    """Describe a lock or a freeze in a few words; None is the empty string."""
     if lock is None:
         return ""
     freeze = lock.freeze
@@ -95,7 +95,7 @@ def is_frozen(lock: v1.Lock | None) -> bool:
 
 
 def lock_fields(lock: v1.Lock) -> list[tuple[str, str]]:
-    """Return the labels and values that describe a lock or a freeze."""
+    """Return names and values that describe a lock or a freeze, for a list of fields."""
     freeze = lock.freeze
     if freeze:
         passed = (

@@ -1,4 +1,4 @@
-"""Resolve references to exact versions, through the API."""
+"""Asks the API for the exact version that a reference means."""
 
 from contextlib import closing
 
@@ -11,10 +11,10 @@ from holdfast_cli.terminal import output
 
 
 def resolve(api: Api, name: object, reference: str) -> tuple[v1.ResolvedVersion, v1.ResolvedVersion | None]:
-    """Resolve a reference. Repeat the request until the API has searched the whole history.
+    """Return the version that a reference means, after the API has searched the whole history.
 
-    Return the version, and the version that was current when the search began, or None. Raise `ApiError` if
-    no version matches, or several do.
+    The second version was the current one when the search began, or None. `ApiError` if no version matches,
+    or several do.
     """
     cursor, seen = None, set[str | None]()
     progress = output.Progress()
@@ -32,10 +32,10 @@ def resolve(api: Api, name: object, reference: str) -> tuple[v1.ResolvedVersion,
 
 
 def exact_id(api: Api, name: object, reference: Reference | None) -> tuple[str | None, str | None]:
-    """Return the exact ID of a reference, which may be an ID or None. Print the resolved version on stderr.
+    """Resolve an optional reference as `resolve` does, and print on standard error what it means.
 
     Returns:
-        The ID, None for no reference; and the ID of the current version, None if it was not requested.
+        The version's ID, None without a reference; and the current version's ID, None if it is not known.
     """
     if reference is None or reference.is_id:
         return (reference.sent if reference else None), None
@@ -45,7 +45,7 @@ def exact_id(api: Api, name: object, reference: Reference | None) -> tuple[str |
 
 
 def with_id(api: Api, name: object, version_id: str) -> v1.Version:
-    """Find a version in the history of a state; if it is missing, return a version with the ID alone."""
+    """Return a version from the history of a state; if the history lacks it, it has its ID alone."""
     absent = form.read(v1.Version, {"version": version_id})
     with closing(api.pages(v1.Version, "versions", "versions", name)) as history:
         return next((each for each in history if each.version == version_id), absent)

@@ -1,4 +1,4 @@
-"""Parse references to versions on the command line: an ID, a serial, a time or `@previous`."""
+"""The ways to name a version on the command line: its ID, its serial or a time."""
 
 import re
 from argparse import ArgumentTypeError
@@ -27,14 +27,14 @@ _ID: Final = re.compile(r"[!-~]{1,1024}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reference to a version, as it was typed, and as it is sent: with its time in UTC."""
+    """A reference to a version, as it was typed and as it is sent, with a time in UTC."""
 
     typed: str
     sent: str
 
     @property
     def is_id(self) -> bool:
-        """True for an exact ID, which need not be resolved."""
+        """Return whether it is an exact ID, which need not be resolved."""
         return not self.sent.startswith("@")
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Reference:
 
 
 def reference(value: str) -> Reference:
-    """Parse an ID, a serial, a past time or `@previous`; raise `ArgumentTypeError` for any other text."""
+    """Parse a reference to a version. `ArgumentTypeError` if it is not an ID, a serial or a past time."""
     named = value.removeprefix("@")
     if value == named:
         if _SERIAL.fullmatch(value):
@@ -66,7 +66,7 @@ def reference(value: str) -> Reference:
 
 
 def local_time(value: str) -> datetime:
-    """Parse a time, which is local without an offset; raise `ArgumentTypeError` for any other text."""
+    """Parse a time; without an offset it is local. `ArgumentTypeError` if it is not valid."""
     if _TIME.fullmatch(value):
         with suppress(ValueError, OverflowError, OSError):
             return datetime.fromisoformat(value.upper()).astimezone(UTC)

@@ -1,4 +1,4 @@
-"""Read a team's audit log. `AwsUnavailableError` is raised if AWS temporarily does not respond."""
+"""Reads a team's audit log. Reading raises `AwsUnavailableError` while AWS does not respond."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 Event = Mapping[str, Any]
 Events = dict[str, Event]
-"""Events by their IDs, oldest first."""
+"""Events by ID, oldest first."""
 
 _LONGEST_PATTERN: Final = 1024
 """Characters of the longest filter (API reference of FilterLogEvents)."""
 
 _IN_FULL = {"principal": "subject"}
-"""The field with the full text of a field: a long principal is a digest, and `subject` is not."""
+"""Field -> the field with its full text: a long principal is a digest."""
 _TOKEN: Final = "token:"  # noqa: S105 the prefix of a token's principal
 
 
 LATEST: Final = timedelta(minutes=10)
-"""The most by which an event may be late to be found as new. Lambda retries a failed delivery after one
-minute and after two more. The rest is for differing clocks: AWS accepts five minutes in a signature."""
+"""The longest delay at which an event still counts as new. Lambda retries a failed delivery after one minute
+and after two more. The rest is for clocks that differ: AWS accepts five minutes in a signature."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class Search:
     """The filter of a search for events.
 
     Attributes:
-        fields: the required values of fields, by the fields' names.
-        until: the end, excluded, while `since` is included; None for no end.
+        fields: the value that an event must have, by the field's name.
+        until: the end, excluded; None for no end. `since` is included.
         kinds: the values of `event` to find; None for all.
     """
 
@@ -55,7 +55,7 @@ class Search:
 
 
 class LogsClient(Protocol):
-    """The requests to CloudWatch Logs for reading: FilterLogEvents, page by page."""
+    """The part of a CloudWatch Logs client that reading needs: FilterLogEvents, page by page."""
 
     def get_paginator(self, operation_name: Any, /) -> Any: ...
 
@@ -69,7 +69,7 @@ class Log:
     region: str | None
 
     def read(self, search: Search, progress: "Progress | None" = None) -> Events:
-        """Return the events that a search matches."""
+        """Return the events that match."""
         name = audit_log_group(self.team)
         end = {} if search.until is None else {"endTime": milliseconds(search.until) - 1}
         found: Events = {}
@@ -102,10 +102,10 @@ class Log:
         return _ordered(found)
 
     def newest(self, search: Search, count: int, progress: "Progress") -> Events:
-        """Return at most `count` of the newest events, without reading all older ones."""
-        # Search time spans from the end backwards. Each ends where the one before begins, so no event is
-        # missed. Since June 2026 FilterLogEvents itself can begin with the newest events; the local AWS and
-        # older SDKs cannot.
+        """Return the newest events that match, at most `count`, without reading all older ones."""
+        # Time spans, from the end backwards, without a gap: each ends where the one before begins.
+        # FilterLogEvents itself can begin with the newest since June 2026; the local AWS and older SDKs
+        # cannot.
         found: Events = {}
         until, end, span = search.until, search.until or datetime.now(UTC), FIRST_SPAN
         while len(found) < count:
@@ -124,29 +124,29 @@ def of_team(session: "boto3.Session", team: str) -> Log:
 
 
 class Following:
-    """Read the new events of a log, each once.
+    """The new events of a log, each once.
 
-    An event can arrive after later events. So each read begins `LATEST` before the previous read, and skips
-    the events that it found. Only the IDs of that time are kept.
+    Events can arrive out of order. So each look begins some time before the last one and leaves out the
+    events that the last look found; only the IDs of this time are kept.
     """
 
     def __init__(self, log: Log, search: Search) -> None:
-        """Follow a log. The search must have no end."""
+        """Follow a log; the search must have no end."""
         self._log = log
         self._search = search
         self._known: Collection[str] = frozenset()
 
     def begin(self, count: int | None, progress: "Progress") -> Events:
-        """Return the newest `count` existing events, or all for None. `new` then returns later events."""
+        """Return the newest `count` events so far, or all for None. `new` finds the later ones."""
         whole = self._search
         self._search = replace(whole, since=max(whole.since, datetime.now(UTC) - LATEST))
-        recent = self.new()  # read first, so that no event is missed in between
+        recent = self.new()  # before the others, so that no event is missed in between
         begun = self._log.read(whole, progress) if count is None else self._log.newest(whole, count, progress)
         self._known = {*recent, *begun}
         return begun
 
     def new(self) -> Events:
-        """Return the events since the last read. After an error, the next call returns them all."""
+        """Return the events that arrived since the last look. After a failed look the next one has them."""
         now = datetime.now(UTC)
         found = self._log.read(self._search)
         new = {name: event for name, event in found.items() if name not in self._known}
@@ -160,20 +160,20 @@ def _ordered(events: Events) -> Events:
 
 
 def _pattern(search: Search) -> str:
-    """Return a CloudWatch filter that matches all events of a search, and few others.
+    """Return a filter that matches every searched event, and few others.
 
     A quoted term matches anywhere in the line. See
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
     """
     if search.kinds is not None and not search.fields:
-        # Quoted terms cannot combine "or" and "and", so a filter with fields does not contain the kinds.
+        # Quoted terms cannot be joined by "and" and "or", so with fields the filter leaves out the kinds.
         return "{ " + " || ".join(f'($.event = "{kind}")' for kind in search.kinds) + " }"
     pattern = ""
     for value in search.fields.values():
-        # The line about a denied token contains only its ID.
+        # The line about a refused token has only the token's ID.
         term = f'"{value.removeprefix(_TOKEN)}"'
         longer = f"{pattern} {term}".lstrip()
-        # The line contains the value as JSON, so a value with escaped characters is not in the filter.
+        # JSON in the log line escapes some characters: a value with them is left out of the filter.
         if json.dumps(value.removeprefix(_TOKEN)) == term and len(longer) <= _LONGEST_PATTERN:
             pattern = longer
     return pattern
@@ -187,5 +187,5 @@ def _matches(event: Event, search: Search) -> bool:
 
 
 def _tried(event: Event, name: str, value: str) -> bool:
-    """Return whether an event is the denial of a token, which has a token ID but no principal."""
+    """Return whether an event is a refused sign-in with a token's ID: it has no principal."""
     return name == "principal" and event.get(name) is None and value == f"{_TOKEN}{event.get('token')}"

@@ -29,7 +29,7 @@ _THROTTLED = frozenset(
 NOT_OF_AWS: Final = (
     "The response is not one of AWS: check AWS_ENDPOINT_URL, and whether a proxy is in between."
 )
-"""The message for a response that comes from a proxy or a portal."""
+"""The message about a response of a proxy or a portal."""
 
 _LOCAL = "for the local AWS run `set -a; . .local/aws.env; set +a`"
 SIGN_IN: Final = "sign in again (`aws sso login`, or however you get credentials) and run the command again"
@@ -37,11 +37,11 @@ SIGN_IN: Final = "sign in again (`aws sso login`, or however you get credentials
 
 
 class AwsUnavailableError(CommandError):
-    """AWS did not respond, or had a transient error, even after the SDK's retries: try again later."""
+    """AWS did not respond, or had a transient error, after the SDK's retries; it may work in a moment."""
 
 
 def explain(error: BotoCoreError | ClientError) -> str:
-    """Return one line that describes an error and gives advice."""
+    """Return one line on what went wrong and what to do."""
     match error:
         case ClientError():
             return _explain_response(error)
@@ -68,12 +68,12 @@ def explain(error: BotoCoreError | ClientError) -> str:
 
 
 def code_of(error: ClientError) -> str:
-    """Return the code of an error response; empty for a response of another server than AWS."""
+    """Return the code of an error response; empty if the response is not from AWS."""
     return error.response.get("Error", {}).get("Code", "")
 
 
 def _is_page(error: ClientError) -> bool:
-    """Return whether the response is a web page of another server. One with status 5xx may come from AWS."""
+    """Return whether the response is a web page of a proxy; a page with status 5xx may be from AWS."""
     if "Error" not in error.response:
         return True
     # The SDK returns a body that is not JSON as the message.
@@ -110,7 +110,7 @@ def _one_line(error: Exception) -> str:
 
 @contextmanager
 def as_command_errors() -> Iterator[None]:
-    """Turn errors of AWS and its SDK into a `CommandError`, transient ones into an `AwsUnavailableError`."""
+    """Raise errors of AWS and its SDK as `CommandError`, transient ones as `AwsUnavailableError`."""
     try:
         yield
     except (BotoCoreError, ClientError) as error:
@@ -128,6 +128,6 @@ def as_command_errors() -> Iterator[None]:
 
 
 def _of_parser(error: Exception) -> bool:
-    """Return whether the SDK's parser raised an error; it has no class for most invalid responses."""
+    """Return whether the SDK's parser raised it: the SDK has no error class for most unreadable responses."""
     frames = traceback.walk_tb(error.__traceback__)
     return any(frame.f_globals.get("__name__") == parsers.__name__ for frame, _ in frames)

@@ -1,6 +1,6 @@
-"""Read and change records in a team's bucket, by conditional writes that are retried after a conflict.
+"""Reads and changes records in a team's bucket, with conditional writes that are retried after a race.
 
-A write raises `OutcomeUnknown` if S3 did not respond in time; it may have taken effect. It raises
+A write raises `OutcomeUnknown` if S3 did not respond in time and the write may have taken effect, and
 `StorageRefused` if S3 denies the caller access.
 """
 
@@ -26,7 +26,7 @@ PATIENCE: Final = 8.0
 
 
 def open_bucket(session: "boto3.Session", stack: "Stack") -> Store:
-    """Return the store of a team's bucket, which accepts requests for `PATIENCE` seconds."""
+    """Return the store of a team's bucket; it gives up on S3 after `PATIENCE` seconds."""
     return Store(connect(session), stack.bucket, stack.account, deadline=time.monotonic() + PATIENCE)
 
 
@@ -36,18 +36,18 @@ def caller_arn(session: "boto3.Session") -> str:
 
 
 def refused(stack: "Stack") -> str:
-    """Return the message for a request to a team's bucket that S3 refused."""
-    # S3 responds with the same 403 in both cases.
+    """Return a sentence that S3 denied a request to a team's bucket."""
+    # S3 responds with the same 403 in either case.
     return f"The bucket {stack.bucket} refuses it, or is not in the account {stack.account} any more."
 
 
 @contextmanager
 def as_lines(stack: "Stack", *, outcome_unknown: str, interrupted: str = "") -> Iterator[None]:
-    """Turn errors of the store and the SDK into a `CommandError` with advice.
+    """Raise errors of the store and the SDK as `CommandError` with one line that says what to do.
 
     Args:
-        outcome_unknown: advice for a bucket that did not respond; a write may have taken effect then.
-        interrupted: advice after Ctrl-C, added to the KeyboardInterrupt as a note; may be empty.
+        outcome_unknown: what to do if the bucket did not respond; a write may have taken effect then.
+        interrupted: what to check after Ctrl-C; added to the KeyboardInterrupt as a note.
     """
     with as_command_errors():
         try:
@@ -65,21 +65,21 @@ def as_lines(stack: "Stack", *, outcome_unknown: str, interrupted: str = "") -> 
 
 
 def create(store: Store, key: str, body: bytes) -> bool:
-    """Store a new record. Return whether it is stored; False if another record has the key."""
+    """Create a record. Return whether it is stored; False if the key has another record."""
     match store.write(key, body, IfAbsent(), metadata={}):
         case Stored():
             return True
         case PreconditionFailed():
-            # A retried request finds the record that its own first attempt stored.
+            # The request's own first attempt may have stored the record.
             found = store.read(key)
             return found is not None and found.body == body
 
 
 def change(store: Store, key: str, decide: Callable[[bytes | None], bytes | None]) -> None:
-    """Replace a record by the result of `decide`, unless the record changes meanwhile.
+    """Replace a record, on condition that it has not changed since it was read.
 
-    If somebody else changes it at the same time, `decide` is called again with their record. It gets the
-    current record, or None, and returns the new record, or None to change nothing.
+    After a concurrent change the new record is derived again, from the changed one. `decide` takes the
+    current record or None, and returns the new one or None to change nothing.
     """
     sent = None
     while True:

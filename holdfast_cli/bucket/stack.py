@@ -23,7 +23,7 @@ CLIENT_CONFIG = Config(
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A deployed Holdfast stack, with its bucket's name and the ID of its AWS account."""
+    """A deployed Holdfast stack: its team, API address and bucket, and the ID of its AWS account."""
 
     team: str
     api_address: str
@@ -34,20 +34,20 @@ class Stack:
 def sign_in(settings: Settings) -> boto3.Session:
     """Return a session with the AWS settings of the environment and its profiles.
 
-    A region in `settings` overrides the AWS profile's.
+    A region in `settings` overrides that of the AWS profile.
     """
     with as_command_errors():
         return boto3.Session(region_name=settings.region)
 
 
 def open_team(settings: Settings) -> tuple[boto3.Session, Stack]:
-    """Return an AWS session, and the stack of the team in the settings."""
+    """Return an AWS session, and the stack of the team that the settings name."""
     session = sign_in(settings)
     return session, find(session, settings.team)
 
 
 def api_address(settings: Settings) -> str:
-    """Return the API's base URL from the settings, or else from the team's stack."""
+    """Return the API's base URL from the settings, or else from the stack that they name."""
     if settings.address is not None:
         return settings.address
     _, found = open_team(settings)
@@ -60,7 +60,7 @@ def find(session: boto3.Session, team: str | None) -> Stack:
         cloudformation: CloudFormationClient = session.client("cloudformation", config=CLIENT_CONFIG)
         try:
             return _read(_named(cloudformation, team) if team else _only(cloudformation))
-        except LookupError as error:  # a stack of AWS always has these members
+        except LookupError as error:  # every stack of AWS has these fields
             raise CommandError(NOT_OF_AWS) from error
 
 
@@ -69,7 +69,7 @@ def _named(cloudformation: "CloudFormationClient", team: str) -> "StackTypeDef":
     try:
         return cloudformation.describe_stacks(StackName=name)["Stacks"][0]
     except ClientError as error:
-        # The error for a missing stack has no code of its own, only ValidationError.
+        # A missing stack has no error code of its own: it is a ValidationError.
         if code_of(error) != "ValidationError":
             raise
         raise CommandError(

@@ -23,17 +23,18 @@ _INTERRUPTED: Final = "`holdfast trust list` shows whether it took effect."
 
 
 def read(session: "boto3.Session", stack: "Stack") -> Records:
-    """Read all trust records."""
+    """Return all trust records."""
     with as_lines(stack, outcome_unknown="run the command again."):
         found = open_bucket(session, stack).read(KEY)
         return _parse(found.body if found else None, stack.bucket)
 
 
 def add(session: "boto3.Session", stack: "Stack", record: "Trust") -> "Trust":
-    """Add a record and return it with `created_by`. Its name and its AWS role must not have a record.
+    """Add a record, and return it with its creator. `CommandError` if its name or AWS role is taken.
 
-    After somebody else's change the write is retried, unless an earlier attempt may have taken effect and the
-    record is absent: somebody may have removed it, and with the same ID its sessions would be valid again.
+    After a concurrent change the record is added again, unless an earlier attempt may have taken effect and
+    the record is absent: somebody may have removed it, and a record with the same ID would make its sessions
+    valid again.
     """
     unknown = f"check with `holdfast trust list` whether {record.name} is there before you run it again."
     with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
@@ -44,7 +45,7 @@ def add(session: "boto3.Session", stack: "Stack", record: "Trust") -> "Trust":
             records = _parse(current, stack.bucket)
             there = records.named(record.name)
             if there is not None and there.id == record.id:
-                # An attempt took effect although its response was lost, and others have made changes since.
+                # An attempt without a response took effect, and others have made changes since.
                 return None
             if there is None and "PutObject" in store.unconfirmed:
                 raise CommandError(
@@ -70,10 +71,10 @@ def update(
     scope: Sequence[str] | None,
     description: str | None,
 ) -> "tuple[Trust, Trust]":
-    """Change a record's role, scope or description; None keeps a value. Return the old and the new record.
+    """Change a record's role, scope or description; None keeps one. Return the record before and after.
 
-    After somebody else's change the write is retried, unless they changed the same record: the retry could
-    grant again what they revoked.
+    It is retried after a concurrent change of other records only: over another update of the same record it
+    could grant again what that update took away.
     """
     unknown = f"check with `holdfast trust list` what {name} grants before you run it again."
     with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
@@ -91,7 +92,7 @@ def update(
             if there is None:
                 raise _none_of(name, stack.bucket)
             if made and there == made[-1][1]:
-                return None  # an attempt took effect although its response was lost
+                return None  # an attempt without a response took effect
             if made and there != made[-1][0]:
                 who = there.updated_by or "Somebody else"
                 raise CommandError(
@@ -117,8 +118,8 @@ def update(
 
 
 def remove(session: "boto3.Session", stack: "Stack", name: str) -> "Trust":
-    """Remove a record and return it. If somebody re-creates the record meanwhile, theirs stays."""
-    again = "run the command again until it says that the trust record does not exist."
+    """Remove a record, and return it. A record that somebody re-creates with that name meanwhile stays."""
+    again = "run the command again until it says that no record has that name."
     with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
         removed: list[Trust] = []
 
@@ -126,7 +127,7 @@ def remove(session: "boto3.Session", stack: "Stack", name: str) -> "Trust":
             records = _parse(current, stack.bucket)
             there = records.named(name)
             if removed and (there is None or there.id != removed[0].id):
-                return None  # an attempt took effect although its response was lost, or somebody was faster
+                return None  # an attempt without a response took effect, or somebody else removed it
             if there is None:
                 raise _none_of(name, stack.bucket)
             removed.append(there)

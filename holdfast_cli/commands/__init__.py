@@ -1,1 +1,1 @@
-"""The commands, one module for each group: they read arguments and print output."""
+"""The commands, one module for each group: they read the arguments and print the output."""

@@ -1,4 +1,4 @@
-"""`holdfast activity`: show the audit events of states in the caller's scope, without AWS credentials."""
+"""`holdfast activity`: the audit trail of the states in the caller's scope, without AWS credentials."""
 
 import argparse
 import json
@@ -57,7 +57,7 @@ def _run(asked: argparse.Namespace) -> None:
     since = asked.since or datetime.now(UTC) - _SINCE
     query = {"state": None if asked.state is None else asked.state.value, "since": output.word(since)}
     events = sign_in(asked).pages(Document, "activity", "events", **query)
-    shown = [event.raw for event in islice(events, asked.limit)]  # the newest come first
+    shown = [event.raw for event in islice(events, asked.limit)]  # newest first
     events.close()
     shown.sort(key=lambda event: str(event.get("time", "")))
     if asked.json:
@@ -66,7 +66,9 @@ def _run(asked: argparse.Namespace) -> None:
         output.write(audit.table(shown))
     else:
         output.write(
-            output.wrapped(f"There is no event since {output.moment(since)}; --since looks further back.")
+            output.wrapped(
+                f"There is no matching event since {output.moment(since)}; --since looks further back."
+            )
         )
     if len(shown) == asked.limit:
         output.tell(f"holdfast: These are the newest {asked.limit}; --limit shows more, if there are any.")

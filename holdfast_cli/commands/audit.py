@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 _SINCE = timedelta(days=30)
 _PAUSE: Final = 2.0
-"""Seconds between two reads of new events: CloudWatch Logs accepts few requests a second per account."""
+"""Seconds between two looks for new events: an account may send CloudWatch Logs few requests a second."""
 _EVENT_WIDTH: Final = max(map(len, EVENTS))
 _OPTIONS = ("state", "event", "principal", "version_id", "lock_id")
-"""Fields of an event by which an option of the same name filters."""
+"""Fields of an event for which there is an option of the same name."""
 DETAILS = (
     *("error", "reason", "serial_before", "serial", "version_id", "restored_from", "lock_id", "held_by"),
     *("operation", "who", "freeze", "until", "source_ip", "token", "session", "trust", "role"),
 )
-"""Fields that the last column of the table shows."""
+"""Fields in the last column of the table."""
 NOT_DETAILS = frozenset({"principal", "subject", "state", "source", "marker_left", "status", "request_id"})
-"""Fields that have columns of their own, or that only --json shows."""
+"""Fields with columns of their own, and fields that only --json shows."""
 
 COMMAND = Command()
 
@@ -139,7 +139,7 @@ def _run(asked: argparse.Namespace) -> None:
 
 
 def _follow(log: "Log", search: "Search", asked: argparse.Namespace, waiting: str) -> NoReturn:
-    """Print events as they come, until the user interrupts it."""
+    """Print new events as they arrive, until Ctrl-C."""
     form = json.dumps if asked.json else _line
     following = audit.Following(log, search)
     count = asked.limit if asked.limit or asked.since else 0
@@ -162,14 +162,14 @@ def _follow(log: "Log", search: "Search", asked: argparse.Namespace, waiting: st
 
 
 def _line(event: Mapping[str, Any]) -> str:
-    """Format a single event as a line, wrapped at spaces on a terminal."""
+    """Return an event as one line without a table's column widths, wrapped at spaces on a terminal."""
     time_, kind, *rest = (output.plain(text) or "-" for text in _cells(event))
     line = "  ".join([time_, f"{kind:<{_EVENT_WIDTH}}", *rest])
     return output.wrapped(line, hanging=2)
 
 
 def table(events: Sequence[Mapping[str, Any]]) -> str:
-    """Format events of the audit trail as a table."""
+    """Return events of the audit trail as a table."""
     rows = [_cells(event) for event in events]
     headings = ("TIME", "EVENT", "PRINCIPAL", "STATE", "DETAILS")
     return output.table(headings, rows)
@@ -188,7 +188,7 @@ def _time(event: Mapping[str, Any]) -> str:
 
 
 def _who(event: Mapping[str, Any]) -> str:
-    """Return the principal of an event, or the subject of a denied caller without a principal."""
+    """Return the principal, or else the subject: a caller refused before authentication has no principal."""
     return _text(event, "principal") or _text(event, "subject")
 
 

@@ -1,4 +1,4 @@
-"""`holdfast backend-config`: print the blocks with which a configuration reaches a state or its outputs."""
+"""`holdfast backend-config`: prints the configuration that reaches a state or its outputs."""
 
 import argparse
 

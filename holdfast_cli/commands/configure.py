@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast_cli.config.settings import Found
 
 _WORDS: Final = {"address": "API address", "team": "Team", "region": "AWS region"}
-"""The names of settings in questions."""
+"""The settings' names in questions."""
 _NOTHING_CHANGED: Final = "Nothing was changed."
 
 COMMAND = Command()
@@ -36,7 +36,7 @@ def _profile_option(default: str | None) -> Option:
 
 
 def _setting(value: str) -> str:
-    # `choices` would require at least one setting.
+    # `choices` would refuse an empty list.
     if value not in profiles.RULES:
         raise argparse.ArgumentTypeError(f"a profile has {', '.join(profiles.RULES)}, and not {value!r}")
     return value
@@ -109,7 +109,7 @@ def _list(asked: argparse.Namespace) -> None:
     if found["region"] is None:
         try:
             found["region"] = _region_of_aws()
-        except CommandError as error:  # AWS's own settings are invalid; show the other settings
+        except CommandError as error:  # AWS's own settings are not valid; the rest is still shown
             no_region = str(error)
     names = sorted(profiles.read(file))
     if asked.json:
@@ -139,7 +139,7 @@ def _list(asked: argparse.Namespace) -> None:
     option(
         "settings",
         nargs="*",
-        default=[],  # otherwise argparse's usage shows it as required
+        default=[],  # otherwise argparse says that it is required
         type=_setting,
         metavar="SETTING",
         help=f"of {', '.join(profiles.RULES)}; default: the whole profile",
@@ -182,7 +182,7 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 
 def _ask(name: str, present: "Mapping[str, str]", file: Path) -> dict[str, str]:
-    """Ask the user for each setting, and return the answered ones."""
+    """Ask for each setting, and return the answers without the empty ones."""
     output.tell(
         f"The profile {name} in {file}. `cdk deploy` and `make up` print the API's address. Enter keeps the "
         "value in brackets."
@@ -190,7 +190,7 @@ def _ask(name: str, present: "Mapping[str, str]", file: Path) -> dict[str, str]:
     try:
         answers = {setting: _answer(setting, present.get(setting)) for setting in profiles.RULES}
     except KeyboardInterrupt as interrupt:
-        output.tell("")  # the line of the question
+        output.tell("")  # ends the line of the question
         interrupt.add_note(_NOTHING_CHANGED)
         raise
     return {setting: value for setting, value in answers.items() if value is not None}
@@ -220,7 +220,7 @@ def _region_of_aws() -> "Found | None":
 
 
 def _without(setting: str, found: "Mapping[str, Found | None]") -> str:
-    """Return the words for the default of a setting without a value."""
+    """Return what is used instead of a setting without a value."""
     match setting:
         case "address":
             return f"the team's stack ({team.source})" if (team := found["team"]) else "the team's stack"

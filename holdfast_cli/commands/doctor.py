@@ -1,4 +1,4 @@
-"""`holdfast doctor`: find faults of an account, a deployment or a configuration."""
+"""`holdfast doctor`: finds faults of an account, a deployment or a configuration."""
 
 import argparse
 import json
@@ -72,13 +72,13 @@ def _run(asked: argparse.Namespace) -> None:
     try:
         _print(asked)
     except OutputClosedError as closed:
-        # Without all findings the exit code would be wrong.
+        # The exit code is about all findings, and some were not printed.
         raise CommandError(f"{closed} Findings are lost: run the command again.") from closed
 
 
 def _print(asked: argparse.Namespace) -> None:
     found: list[Finding] = []
-    with closing(_look(asked)) as findings:  # checks clean up even if the output breaks
+    with closing(_look(asked)) as findings:  # the checks clean up even if the output breaks
         for finding in findings:
             found.append(finding)
             if not asked.json:
@@ -94,14 +94,14 @@ def _print(asked: argparse.Namespace) -> None:
 def _look(asked: argparse.Namespace) -> Generator[Finding]:
     here = Path()
     if asked.state is not None:
-        # The environment's team is ignored: the configuration's block names the API.
+        # HOLDFAST_TEAM is ignored: the block has the address, so AWS need not be asked for it.
         environment = {name: value for name, value in os.environ.items() if name != "HOLDFAST_TEAM"}
         where = settings.resolve(asked, environment, default=False)
         yield from checks.attempt(
             "configuration", lambda: configuration.check(here, asked.state, where, os.environ)
         )
         return
-    # An address from the environment or a profile may be another team's.
+    # An address that was not typed may be another team's.
     of_team = argparse.Namespace(profile=asked.profile, team=asked.team, region=asked.region)
     chosen = settings.resolve(of_team, default=not asked.account)
     if asked.account:

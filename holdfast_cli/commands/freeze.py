@@ -1,4 +1,4 @@
-"""`holdfast state freeze` and `unfreeze`, for one state or for all states that match a pattern."""
+"""`holdfast state freeze` and `unfreeze`, for one state or for all that a pattern matches."""
 
 import argparse
 import json
@@ -27,7 +27,7 @@ _PAUSE: Final = 5.0
 """Seconds between two reads of a lock."""
 _DONE: Final = frozenset({"frozen", "already_frozen", "unfrozen", "not_frozen"})
 _OF_ONE_STATE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.LOCKED})
-"""Statuses of errors after which the command continues with the next state."""
+"""Statuses of refusals that concern one state: the next state is still tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _freeze(asked: argparse.Namespace) -> None:
         _put(api, asked.states, wanted, asked)
         return
     states = _matching(api, asked, "freezes")
-    # Unlocked states are frozen first, so that a lock does not delay the others.
+    # States without a lock are frozen first, so that no lock delays them.
     wait = asked.wait
     _each(
         states,
@@ -120,7 +120,7 @@ def _freeze(asked: argparse.Namespace) -> None:
 
 
 def _put(api: "Api", name: str, wanted: v1.Freeze, asked: argparse.Namespace) -> None:
-    """Freeze a single state; raise an error if it is not frozen, or was frozen already."""
+    """Freeze one state. A refusal raises `CommandError`."""
     try:
         frozen = _acquire(api, name, wanted, asked.wait)
     except ApiError as error:
@@ -137,7 +137,7 @@ def _freeze_one(api: "Api", item: v1.StateItem, wanted: v1.Freeze, wait: timedel
     try:
         return _frozen(name, _acquire(api, name, wanted, wait))
     except ApiError as error:
-        if error.code == "frozen":  # frozen after it was listed
+        if error.code == "frozen":  # after it was listed
             return _already(name, _lock(api, name))
         if error.status not in _OF_ONE_STATE:
             raise
@@ -163,9 +163,9 @@ def _lock(api: "Api", name: str) -> v1.Lock | None:
 
 
 def _acquire(api: "Api", name: str, wanted: v1.Freeze, wait: timedelta | None) -> v1.Frozen:
-    """Request a freeze; with `wait` wait until the lock is released. A `KeyboardInterrupt` gets a note.
+    """Place a freeze. With `wait`, wait as long as that for a lock to be released; a Ctrl-C has a note.
 
-    Raise `ApiError` if the state is frozen or, after the wait, still locked, or if the API refuses it.
+    `ApiError` if the state is locked or frozen, also after the wait, or if the API refuses the freeze.
     """
     began = time.monotonic()
     progress = output.Progress()
@@ -178,7 +178,7 @@ def _acquire(api: "Api", name: str, wanted: v1.Freeze, wait: timedelta | None) -
                     raise
                 refused = error
             while lock := _lock(api, name):
-                if lock.freeze:  # the next request reports it, or lifts it if it has ended
+                if lock.freeze:  # the next request is refused, or lifts the freeze if it has ended
                     break
                 waited = time.monotonic() - began
                 left = wait.total_seconds() - waited
@@ -235,13 +235,13 @@ def _unfreeze_one(api: "Api", name: str, lock: v1.Lock | None) -> _Outcome:
 
 
 def _matching(api: "Api", asked: argparse.Namespace, verb: str) -> list[v1.StateItem]:
-    """Return the states that match a pattern; if all do, ask, or raise `UsageError` without a terminal."""
+    """Return the states that a pattern matches. If it matches all, ask to confirm, unless --yes."""
     listed = [item for item in api.pages(v1.StateItem, "states", "states") if not item.deleted]
     found = [item for item in listed if rules.covers(asked.states, item.name)]
     if not found:
         raise CommandError(
             f"No state in your scope matches {asked.states}: nothing was changed. "
-            + ("`holdfast state list` shows all states." if listed else "There is no state in it.")
+            + ("`holdfast state list` shows the states in it." if listed else "There is no state in it.")
         )
     if len(found) == len(listed) and not asked.yes:
         asking.for_word(
@@ -257,9 +257,9 @@ def _each(
     asked: argparse.Namespace,
     wait_and_do: Callable[[v1.StateItem], _Outcome] | None = None,
 ) -> None:
-    """Call `do` for each state, then `wait_and_do` for locked ones, and print the outcomes.
+    """Call `do` for each state, then `wait_and_do` for the locked ones, and print the outcomes.
 
-    Raise `CommandError` if a state is left; the note of a `KeyboardInterrupt` says how many are done.
+    `CommandError` if a state is left; an error or a KeyboardInterrupt on the way says how many are done.
     """
     outcomes: list[_Outcome] = []
     progress = output.Progress()
@@ -269,7 +269,7 @@ def _each(
             outcomes.append(do(item))
         for number, item in enumerate(states if wait_and_do else ()):
             if wait_and_do and outcomes[number].result == "locked":
-                progress.end()  # the wait shows its own progress
+                progress.end()  # the wait shows its own
                 outcomes[number] = wait_and_do(item)
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(_remaining(states, outcomes))
@@ -287,7 +287,7 @@ def _remaining(states: Sequence[v1.StateItem], outcomes: Sequence[_Outcome]) -> 
 
 
 def _tell(outcomes: Sequence[_Outcome], asked: argparse.Namespace) -> None:
-    """Print the outcomes; raise `CommandError` if a state is left."""
+    """Print the outcomes; `CommandError` if a state is left."""
     left = [outcome for outcome in outcomes if outcome.result not in _DONE]
     with output.after(_remaining_of(outcomes)):
         if asked.json:

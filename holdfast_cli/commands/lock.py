@@ -1,4 +1,4 @@
-"""`holdfast lock`: list and show locks, and break a lock."""
+"""`holdfast lock`: shows who holds which lock, and breaks a lock."""
 
 import argparse
 import json
@@ -54,7 +54,7 @@ def _list(asked: argparse.Namespace) -> None:
         return
     if not locks:
         output.write(
-            "No lock matches."
+            "No locks found."
             if asked.states.prefix or asked.states.pattern or asked.older_than
             else "No state is locked."
         )

@@ -1,4 +1,4 @@
-"""`holdfast login`: request a session for a person with AWS credentials, or a CI job with an ID token."""
+"""`holdfast login`: creates a session for AWS credentials, or for a CI job's ID token."""
 
 import argparse
 import json

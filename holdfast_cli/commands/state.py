@@ -1,4 +1,4 @@
-"""`holdfast state`: list, show, compare and print states and their versions."""
+"""`holdfast state`: lists, shows and changes states without Terraform."""
 
 import argparse
 import json
@@ -30,7 +30,7 @@ from holdfast_cli.terminal import output, state_diff
 from holdfast_cli.terminal.declaration import Command, Option, either, option
 
 _LIMIT: Final = 20
-"""The default number of versions of a history: as many as a page of the API has."""
+"""Versions that `history` shows by default, as many as a page of the API has."""
 
 
 COMMAND = Command(
@@ -97,7 +97,7 @@ def _list(asked: argparse.Namespace) -> None:
     elif states:
         output.write(_table_of_states(states, deleted=asked.deleted))
     else:
-        output.write("No state in your scope matches.")
+        output.write("No states found in your scope.")
 
 
 def _is_wanted(item: v1.StateItem, asked: argparse.Namespace) -> bool:
@@ -202,7 +202,7 @@ def _history(asked: argparse.Namespace) -> None:
     else:
         output.write(output.wrapped(f"The state {asked.state} has no versions."))
     if not asked.all and len(versions) == asked.limit:
-        output.tell(f"holdfast: These are the newest {asked.limit}; --all shows all.")
+        output.tell(f"holdfast: These are the newest {asked.limit}; --all shows all versions.")
 
 
 def _table_of_versions(versions: list[v1.Version]) -> str:
@@ -331,7 +331,7 @@ def _get(asked: argparse.Namespace) -> None:
 
 
 def _print(content: bytes) -> None:
-    """Print bytes unchanged; on a terminal without control characters."""
+    """Print the bytes unchanged; on a terminal without control characters."""
     with output.checked():
         if sys.stdout.isatty():
             lines = content.decode(errors="replace").split("\n")
@@ -343,7 +343,7 @@ def _print(content: bytes) -> None:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Create a file that only its owner can read. An existing file stays; a failed one is removed."""
+    """Create a file that only its owner can read. `CommandError` if it exists. A failed write removes it."""
     try:
         number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:

@@ -59,9 +59,9 @@ def _restore(asked: argparse.Namespace) -> None:
         if version.status == v1.NEVER_ACKNOWLEDGED:
             raise CommandError(
                 f"{asked.version} of the state {asked.state} is {described(version)}: its writer was "
-                f"refused. If you want this version, name it by its ID, {version.version}."
+                f"refused. To restore it all the same, name it by its ID, {version.version}."
             )
-    if not (current and current.version):  # without `current` the API would not compare it
+    if not (current and current.version):  # the request needs a current version to compare
         raise CommandError(
             f"There is no current version of the state {asked.state}: nothing was restored. If it was "
             f"deleted, `holdfast state undelete {asked.state}` brings it back."

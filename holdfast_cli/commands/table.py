@@ -1,4 +1,4 @@
-"""The commands by name. The module of a command is only imported when the command is typed."""
+"""The table of all commands. A command's module is imported when the command is run."""
 
 from functools import partial
 from importlib import import_module

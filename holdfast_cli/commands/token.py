@@ -1,4 +1,4 @@
-"""`holdfast token`: create, list, show, rotate and revoke access tokens."""
+"""`holdfast token`: creates, lists, rotates and revokes access tokens."""
 
 import argparse
 import json
@@ -107,7 +107,7 @@ def _list(asked: argparse.Namespace) -> None:
     try:
         output.write(text)
     except OutputClosedError:
-        if not listing.unreadable:  # the exit code reports those
+        if not listing.unreadable:  # otherwise the exit code is 1
             raise
     if listing.unreadable:
         first, *others = listing.unreadable

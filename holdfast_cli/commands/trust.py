@@ -1,4 +1,4 @@
-"""`holdfast trust`: add, list, update and remove trust records."""
+"""`holdfast trust`: manages the records by which people and CI jobs sign in without a stored secret."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NEEDS = """\
 Needs AWS credentials that may {what} the team's bucket;
 for the local AWS: set -a; . .local/aws.env; set +a."""
-# A placeholder: the real address is known once the stack is found, and other errors are reported before.
+# The real address is known only when the stack is found; all other errors are reported before.
 _API_ADDRESS = "https://api.invalid"
 
 
@@ -189,8 +189,7 @@ def _update(asked: argparse.Namespace) -> None:
         description=asked.description,
     )
     record = f"the trust record {after.name} of the team {found.team}"
-    same = f"Nothing is changed: {record} has these values already"
-    done = same if before == after else f"Updated {record}"
+    done = f"Nothing is changed: {record} had these values" if before == after else f"Updated {record}"
     with output.after(f"{done}."):
         _write(_json(_document(after)) if asked.json else _changes(before, after, done))
 
@@ -220,7 +219,7 @@ def _remove(asked: argparse.Namespace) -> None:
 
 
 def _write(text: str) -> None:
-    output.write(output.wrapped(text))  # indented JSON stays unchanged
+    output.write(output.wrapped(text))  # JSON is indented, so it is not wrapped
 
 
 def _new(asked: argparse.Namespace) -> "Trust":
@@ -256,7 +255,7 @@ def _json(document: object) -> str:
 
 
 def _document(record: "Trust") -> dict[str, Any]:
-    """Return a record as a JSON object with the members of all kinds; those of other kinds are null."""
+    """Return the members that every kind of record has; members of the other kind are null."""
     of_kind: dict[str, Any] = dict.fromkeys(("kind", "issuer", "audience", "claims", "aws_role"))
     match record:
         case OidcTrust(issuer=issuer, audience=audience, claims=claims):
@@ -290,7 +289,7 @@ def _fields(record: "Trust") -> list[tuple[str, str]]:
 
 
 def _changes(before: "Trust", after: "Trust", done: str) -> str:
-    """Return a summary line, and below it the old and new values of changed fields."""
+    """Return the line `done`, and below it each changed field with its old and new value."""
     fields = {
         "role": (before.role, after.role),
         "scope": (", ".join(before.scope), ", ".join(after.scope)),

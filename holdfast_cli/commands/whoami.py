@@ -1,4 +1,4 @@
-"""`holdfast whoami`: show the caller that the API authenticates with the environment's credentials."""
+"""`holdfast whoami`: shows who the API authenticates the credentials in the environment as."""
 
 import argparse
 import json

@@ -1,1 +1,1 @@
-"""The commands' shared options, the settings of profiles, and the blocks of Terraform."""
+"""The command's options, profiles and settings, and the blocks that it writes for Terraform."""

@@ -22,7 +22,7 @@ def _allows(role: Role) -> str:
 
 
 ROLES_HELP: Final = "".join(["roles:\n", *(f"  {role:<12} {_allows(role)}\n" for role in Role)])
-"""The help's list of roles and what they allow."""
+"""The roles, each with what it allows, for the help."""
 
 
 _TEAM: Final = option(
@@ -59,7 +59,7 @@ ADDRESS_OR_TEAM: Final = several(
     PROFILE,
     REGION,
 )
-"""Options for an API by its address or its team, with profile and region."""
+"""Options for an API, named by its address or its team, with profile and region."""
 API: Final = several(
     option(
         "--address",
@@ -82,7 +82,7 @@ PREFIX: Final = option(
     metavar="PREFIX|PATTERN",
     help="only states whose names begin so, as network/, or match, as '*/prod'",
 )
-"""The beginning of states' names, or a pattern; optional."""
+"""An optional prefix of states' names, or a pattern."""
 REASON: Final = option(
     "--reason",
     required=True,
@@ -93,12 +93,12 @@ REASON: Final = option(
 
 
 def as_json(what: str = "one JSON object") -> Option:
-    """Return the option `--json`; `what` describes the JSON output."""
+    """Return the option --json."""
     return option("--json", action="store_true", help=f"print {what}")
 
 
 def role_and_scope(*, replace: bool = False) -> Option:
-    """Return the options `--role` and `--scope`; with `replace` both are optional."""
+    """Return the options --role and --scope; with `replace` neither is required."""
 
     def explain(parser: "argparse._ActionsContainer") -> None:
         assert isinstance(parser, argparse.ArgumentParser)  # noqa: S101 no group has an epilog
@@ -120,7 +120,7 @@ def role_and_scope(*, replace: bool = False) -> Option:
 
 
 def description(*, default: str | None = "") -> Option:
-    """Return the option `--description`."""
+    """Return the option --description."""
     return option(
         "--description",
         default=default,

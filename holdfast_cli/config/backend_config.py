@@ -1,9 +1,9 @@
-"""Write the backend configuration of a state: a block, a file for `init`, or shell exports.
+"""Writes the settings by which Terraform reaches a state: a block, a file for `init`, or shell exports.
 
-API Gateway does not pass `LOCK` and `UNLOCK`, the client's default methods, so others are configured. AWS
-does not document that it passes the body of a `DELETE`, so a lock is released by `POST` to its own address.
+API Gateway does not pass `LOCK` and `UNLOCK`, the client's defaults, so the methods are written out. No AWS
+document promises that it passes the body of a `DELETE`, so a lock is released by `POST` to its own address.
 
-`name` is the state's name; `read_only` leaves the lock out.
+`name` is the state's name; `read_only` leaves out the locking.
 """
 
 import re
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from holdfast.names import StateName
 
-# In the order of the block. The widest name sets the column of `=`.
+# In the order of the block; the widest name sets the column of `=`.
 _LOCKING = ("lock_address", "lock_method", "unlock_address", "unlock_method")
 _ROUTES = ("states", "outputs", "locks", "unlocks")
 _WITHOUT_SCHEME = re.compile(r"(localhost|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+)(:[0-9]+)?(/[^?#@]*)?")
@@ -27,15 +27,15 @@ _WHERE_CREDENTIALS_ARE: Final = (
 )
 
 NOTHING_IS_REMEMBERED: Final = (
-    "holdfast: Terraform does not store these exports: it plans and applies to whichever state they "
-    "name when it runs. Exports of another environment that are left in the shell apply this configuration "
-    "to that environment, without a warning. With several environments, use --tfbackend."
+    "holdfast: Terraform does not store these exports: it plans and applies to whichever state they name "
+    "when it runs. Exports of another environment that are left in the shell apply this configuration to "
+    "that environment, without a warning. With several environments, use --tfbackend."
 )
-"""The warning of `--env` on standard error."""
+"""The warning that `--env` prints on standard error."""
 
 
 def check_address(address: str) -> str:
-    """Return the base URL of an API without a trailing slash. Raise `ValueError` if it is invalid.
+    """Return an API's base URL without a trailing slash; ValueError if it is not valid.
 
     >>> check_address("https://abc.execute-api.eu-central-1.amazonaws.com/")
     'https://abc.execute-api.eu-central-1.amazonaws.com'
@@ -50,7 +50,7 @@ def check_address(address: str) -> str:
     if bare := _WITHOUT_SCHEME.fullmatch(address):
         scheme = "http" if bare[1].startswith(("localhost", "127.")) else "https"
         raise ValueError(f"the address has no scheme: put {scheme}:// before it")
-    # Error texts contain no part of the address, which may be a password.
+    # No error text contains a part of the address, which may be a password.
     not_valid = "the address is not a valid URL; write it as in https://api.example.com"
     try:
         parts = urlsplit(address)
@@ -72,7 +72,7 @@ def check_address(address: str) -> str:
 
 
 def variable(argument: str) -> str:
-    """Return the environment variable of an argument.
+    """Return the environment variable of a backend argument.
 
     >>> variable("lock_address")
     'TF_HTTP_LOCK_ADDRESS'
@@ -90,7 +90,7 @@ def settings(address: str, name: StateName, *, read_only: bool) -> dict[str, str
 
 
 def quote_hcl(value: str) -> str:
-    """Quote a string for HCL, so that it contains no interpolation.
+    """Quote a string for HCL, and escape interpolations in it.
 
     See https://developer.hashicorp.com/terraform/language/expressions/strings
 
@@ -102,7 +102,7 @@ def quote_hcl(value: str) -> str:
 
 
 def to_hcl(address: str, name: StateName, *, read_only: bool) -> str:
-    """Return the `terraform` block to paste into a configuration."""
+    """Return the `terraform` block of a configuration."""
     lines = to_tfbackend(address, name, read_only=read_only).split("\n")
     return "\n".join(["terraform {", '  backend "http" {', *(f"    {line}" for line in lines), "  }", "}"])
 
@@ -132,10 +132,10 @@ data "terraform_remote_state" "{label}" {{
 
 
 def to_env(address: str, name: StateName, *, read_only: bool) -> str:
-    """Return shell exports, for a configuration with an empty `backend "http" {}`.
+    """Return the settings as shell exports, for a configuration with an empty `backend "http" {}`.
 
-    They contain no credentials; a comment names the two variables for them. With `read_only` they unset the
-    lock's variables of earlier exports.
+    Credentials are never exported: a comment names the two variables. With `read_only`, lock settings of an
+    earlier export are unset.
     """
     arguments = settings(address, name, read_only=read_only)
     lines = [f"export {variable(argument)}={shlex.quote(value)}" for argument, value in arguments.items()]

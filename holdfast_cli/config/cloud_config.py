@@ -1,6 +1,6 @@
-"""Write the configuration of a state for `cloud` or `backend "remote"`.
+"""Writes the block by which Terraform reaches a state through `cloud` or `backend "remote"`.
 
-Both find the API by a host name alone, at the root of an https address. Their credentials are a single word.
+Both find the API by a host name alone, at the root of an https address, and send one token as credentials.
 """
 
 import re
@@ -14,7 +14,7 @@ from holdfast_cli.config.backend_config import quote_hcl
 from holdfast_cli.errors import UsageError
 
 STAND_IN: Final = "holdfast.local"
-"""The host name for an API whose address is more than a host name. The CLI configuration maps it."""
+"""The host name of an API whose address is more than a host name. The CLI configuration resolves it."""
 
 SERVICES: Final = ("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2")
 """The services in the discovery document that clients look up."""
@@ -25,8 +25,7 @@ _NOTHING_BUT_A_HOST: Final = re.compile(r"https://([A-Za-z0-9.-]+)(:443)?")
 def hostname(address: str) -> str:
     """Return the host name by which a configuration reaches an API.
 
-    It is `STAND_IN` unless the address is https:// and a host name: the name of a variable cannot contain a
-    port, and clients do not find an API with a path, or without TLS.
+    No variable can name an address with a port, and no client supports a path, or an address without TLS.
 
     >>> hostname("https://API.example.com"), hostname("https://api.example.com/states-of-all")
     ('api.example.com', 'holdfast.local')
@@ -36,7 +35,7 @@ def hostname(address: str) -> str:
 
 
 def token_variable(host: str) -> str:
-    """Return the variable from which clients read the token of a host.
+    """Return the variable from which clients read the token for a host.
 
     See https://developer.hashicorp.com/terraform/cli/config/config-file#environment-variable-credentials
 
@@ -47,7 +46,7 @@ def token_variable(host: str) -> str:
 
 
 def credentials_document(address: str, record_id: str, secret: str) -> dict[str, str]:
-    """Return the credentials of a token or a session for `cloud`: host name, variable and its value."""
+    """Return host name, variable and token with which `cloud` uses an access token or a session."""
     host = hostname(address)
     return {
         "hostname": host,
@@ -57,11 +56,11 @@ def credentials_document(address: str, record_id: str, secret: str) -> dict[str,
 
 
 def to_hcl(address: str, state: StateName, *, tags: Sequence[str], remote: bool) -> str:
-    """Return the `terraform` block for a configuration; raise `UsageError` for a name of one segment.
+    """Return the `terraform` block of a configuration. UsageError if the name has one segment.
 
     Args:
-        tags: the tags that select the configuration's workspaces; empty for the state's workspace alone.
-        remote: return the older `backend "remote"`, which does not support tags.
+        tags: the tags that select workspaces; empty for a single workspace, which is the state.
+        remote: print the older `backend "remote"`, which has no tags.
     """
     host = hostname(address)
     organization, workspace = workspace_of(state)
@@ -91,7 +90,7 @@ def to_hcl(address: str, state: StateName, *, tags: Sequence[str], remote: bool)
 def _host_block(address: str) -> str:
     services = [f"    {quote_hcl(name):<10} = {quote_hcl(f'{address}/api/v2/')}" for name in SERVICES]
     lines = [
-        f"{STAND_IN} is a name for an address that is more than https:// and a host name. This",
+        f"{STAND_IN} replaces an address that is more than https:// and a host name. This",
         "block of the CLI configuration leads there; `make up` writes it to .local/cloud.tfrc,",
         "for TF_CLI_CONFIG_FILE:",
         "",
@@ -105,7 +104,7 @@ def _host_block(address: str) -> str:
 
 
 def workspace_of(state: StateName) -> tuple[str, str]:
-    """Return the organization and the workspace of a state; raise `UsageError` for a name of one segment."""
+    """Return the organization and the workspace of a state. UsageError if the name has one segment."""
     found = organization_and_workspace(state)
     if found is None:
         raise UsageError(

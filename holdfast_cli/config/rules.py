@@ -1,4 +1,4 @@
-"""Parse the values of options, variables and profiles. An invalid value raises `ArgumentTypeError`."""
+"""Parses the values of options, variables and profiles; raises `ArgumentTypeError` if one is not valid."""
 
 import argparse
 import re
@@ -31,18 +31,18 @@ _TAGS = re.compile(r"[A-Za-z0-9_:-]+(,[A-Za-z0-9_:-]+)*", re.ASCII)
 HOLDS_NONE: Final = (
     "has the form of a secret, and no setting holds one: remove it, and rotate it if others may have read it"
 )
-"""The end of a message about a value that looks like a secret; the value itself is never shown."""
+"""The end of the message about a value that looks like a secret. The value is never shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """The filter of a list: names that begin with `prefix` and match `pattern`; None for any pattern."""
+    """The states that a list shows: names with the prefix that match `pattern`; None matches any."""
 
     prefix: str
     pattern: str | None = None
 
     def covers(self, name: str) -> bool:
-        """Return whether a name matches the pattern; the API has already compared the prefix."""
+        """Return whether `pattern` matches a name that has the prefix."""
         return self.pattern is None or covers(self.pattern, name)
 
 
@@ -59,14 +59,14 @@ def _refuse_secret(value: str) -> None:
 
 
 def _check_form(form: re.Pattern[str], value: str, rule: str) -> re.Match[str]:
-    """Return the match of a value; raise an error with `rule` if its form is invalid."""
+    """Return the match of a whole value; else the error says the value and then `rule`."""
     if (parts := form.fullmatch(value)) is None:
         raise argparse.ArgumentTypeError(f"{value!r} {rule}")
     return parts
 
 
 def profile(value: str) -> str:
-    """Check a profile's name."""
+    """Check a profile's name, and return it."""
     _refuse_secret(value)
     _check_form(
         _PROFILE,
@@ -77,7 +77,7 @@ def profile(value: str) -> str:
 
 
 def region(value: str) -> str:
-    """Check the form of an AWS region."""
+    """Check the form of an AWS region, and return it."""
     _refuse_secret(value)
     _check_form(
         _REGION, value, "is not a valid AWS region: words and a number with '-' between, as eu-central-1"
@@ -86,7 +86,7 @@ def region(value: str) -> str:
 
 
 def team(value: str) -> str:
-    """Check a team's name."""
+    """Check a team's name, and return it."""
     _refuse_secret(value)
     if not teams.is_name(value):
         raise argparse.ArgumentTypeError(f"{value!r} is not a valid team name: {teams.NAME_RULE}")
@@ -94,13 +94,13 @@ def team(value: str) -> str:
 
 
 def scope(value: str) -> str:
-    """Check a scope pattern."""
+    """Check a scope pattern, and return it."""
     if "**" in value:
         raise argparse.ArgumentTypeError(
             f"{value!r} has '**'; everything below a name is 'name/*', every state '*'"
         )
     try:
-        # Names do not contain these characters, so they must separate patterns.
+        # No name has one of these characters, so they can only be separators.
         several = [check_pattern(pattern) for pattern in re.split("[,; ]", value) if pattern]
         if len(several) > 1:
             repeated = " ".join(f"--scope {shlex.quote(pattern)}" for pattern in several)
@@ -121,7 +121,7 @@ def state(value: str) -> names.StateName:
 
 
 def state_or_pattern(value: str) -> str:
-    """Check a state's name or a pattern. A name with a trailing '/' becomes the pattern of all below it."""
+    """Check a state's name or a pattern, and return it; a name that ends with '/' gets a '*'."""
     pattern = f"{value}*" if value.endswith("/") else value
     try:
         return check_pattern(pattern) if "*" in pattern else names.parse(value).value
@@ -132,15 +132,15 @@ def state_or_pattern(value: str) -> str:
 
 
 def covers(pattern: str, name: str) -> bool:
-    """Return whether a pattern matches a name of the API; an invalid name does not match."""
+    """Return whether a pattern matches a name of the API; False if it is no state's name."""
     try:
         return matches(pattern, names.parse(name))
-    except HoldfastError:  # another program's object
+    except HoldfastError:  # an object that another program stored
         return False
 
 
 def beginning(value: str) -> Beginning:
-    """Check the beginning of states' names, or a pattern of them."""
+    """Parse a prefix of states' names, or a pattern of them."""
     _refuse_secret(value)
     if "*" in value:
         return Beginning(value.partition("*")[0], state_or_pattern(value))
@@ -151,7 +151,7 @@ def beginning(value: str) -> Beginning:
 
 
 def reason(value: str) -> str:
-    """Check a reason, which others see with the change."""
+    """Check a reason, and return it. Other users see it with the change."""
     _refuse_secret(value)
     try:
         return operator.check_reason(value)
@@ -160,7 +160,7 @@ def reason(value: str) -> str:
 
 
 def count(value: str) -> int:
-    """Parse a count from 1."""
+    """Parse a count, from 1 on."""
     _check_form(_COUNT, value, "is not a valid count: a whole number from 1 on")
     return int(value)
 
@@ -172,7 +172,7 @@ def size(value: str) -> int:
 
 
 def tags(value: str) -> list[str]:
-    """Split a list of tags."""
+    """Parse a list of tags with commas."""
     _check_form(
         _TAGS, value, "is not a valid list of tags: letters, digits, '-', '_' and ':', with ',' between two"
     )
@@ -180,7 +180,7 @@ def tags(value: str) -> list[str]:
 
 
 def address(value: str) -> str:
-    """Check the base URL of an API, and return it without a trailing slash."""
+    """Check an API's base URL, and return it without a slash at the end."""
     _refuse_secret(value)
     try:
         return backend_config.check_address(value)
@@ -189,7 +189,7 @@ def address(value: str) -> str:
 
 
 def token_id(value: str) -> str:
-    """Check a token's ID."""
+    """Check a token's ID, and return it."""
     if not is_token_id(value):
         # The value may be the secret, which must not get into a log.
         raise argparse.ArgumentTypeError("it is not a valid token ID: 20 lower-case letters and digits")
@@ -197,7 +197,7 @@ def token_id(value: str) -> str:
 
 
 def unicode_text(value: str) -> str:
-    """Check that a text is valid Unicode; other bytes on the command line cannot be written as JSON."""
+    """Check that a text is valid Unicode, and return it; other bytes cannot be written as JSON."""
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -206,7 +206,7 @@ def unicode_text(value: str) -> str:
 
 
 def duration(value: str) -> timedelta:
-    """Parse a time span such as `90d`, `12h`, `30m` or `0s`."""
+    """Parse a duration such as `90d`, `12h`, `30m` or `0s`."""
     parts = _check_form(
         _DURATION, value, "is not a valid duration: a whole number with d, h, m or s, as in 12h"
     )
@@ -220,7 +220,7 @@ def duration(value: str) -> timedelta:
 
 
 def shown(span: timedelta) -> str:
-    """Return a time span in the form that `duration` parses.
+    """Return a duration in the form that `duration` parses.
 
     >>> shown(timedelta(days=90)), shown(timedelta(days=1)), shown(timedelta(minutes=5))
     ('90d', '24h', '5m')
@@ -234,7 +234,7 @@ def shown(span: timedelta) -> str:
 
 
 def expiry(value: str) -> Expiry:
-    """Parse an expiry: a duration from now on, a date or `never`."""
+    """Parse an expiry: a duration from now on, a date or `never`. It must be in the future."""
     if value == "never":
         return Expiry(None)
     now = datetime.now(UTC)

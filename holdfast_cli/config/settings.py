@@ -1,4 +1,4 @@
-"""Find the API, team and AWS region of a command in its options, the environment or a profile."""
+"""Resolves the API, team and AWS region of a command from its options, the environment and a profile."""
 
 import argparse
 import os
@@ -20,13 +20,13 @@ _VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
 }
 _PROFILE: Final = "profile "
-"""The beginning of the source of a profile's value."""
+"""The prefix of a source that is a profile."""
 _RULES: Final = {"profile": rules.profile, **profiles.RULES}
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A setting's valid value, and its source (option, variable or profile) in words."""
+    """A setting's valid value, and the option, variable or profile that it comes from, for messages."""
 
     value: str
     source: str
@@ -38,16 +38,16 @@ _Level = Callable[[str], Found | None]
 def resolve(
     asked: argparse.Namespace, environment: Mapping[str, str] = os.environ, *, default: bool = True
 ) -> Settings:
-    """Find the settings of a command.
+    """Return the settings of a command.
 
-    The order of precedence: options, a profile that the user typed, environment variables, another profile.
-    A line on standard error names variables that override values of a named profile, or hide the address of
-    any profile. Another line names a variable that the command cannot use.
+    Options override a typed --profile, which overrides variables, which override a profile that was not
+    typed. A line on standard error names the variables that override values of a profile, if the profile was
+    named or they hide its address. Another line names a variable that the command cannot use.
 
     Args:
-        asked: contains `address`, `team` and `region` if the command has these options. A command without
-            `--team` cannot find a stack, so a team does not override an address.
-        default: whether to use address and team of the profile `default` if no profile is named.
+        asked: has those of `--address`, `--team` and `--region` that the command takes. Without `--team` it
+            cannot find a stack, and a team does not override an address.
+        default: whether address and team of the profile `default` are used if no profile is named.
     """
     profile, values = _profile(asked, environment)
     if not (default or profile.source):
@@ -71,14 +71,14 @@ def sources(
 
 
 def profile_name(asked: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Found:
-    """Return the name of the profile, which need not exist. Its source is empty if it is the default."""
+    """Return the profile's name, whether or not it exists; the source is empty if nothing names it."""
     if asked.profile is not None:
         return Found(asked.profile, "--profile")
     return _of_variable("profile", environment) or Found(profiles.DEFAULT, "")
 
 
 def _profile(asked: argparse.Namespace, environment: Mapping[str, str]) -> tuple[Found, Mapping[str, str]]:
-    """Return the profile and its settings; raise `UsageError` if a named profile does not exist."""
+    """Return the profile's name and its settings."""
     profile, file = profile_name(asked, environment), profiles.path(environment)
     found = profiles.read(file)
     if not profile.source:
@@ -102,7 +102,7 @@ def _find(
     def of_environment(setting: str) -> Found | None:
         return _of_variable(setting, environment)
 
-    # The level with precedence comes first.
+    # In order of precedence.
     is_typed = asked.profile is not None
     levels: tuple[_Level, ...] = (
         (typed, of_profile, of_environment) if is_typed else (typed, of_environment, of_profile)
@@ -113,7 +113,7 @@ def _find(
             continue
         for level in levels:
             found[setting] = level(setting)
-            # A team on a level with precedence has its own address, in its stack.
+            # A team with precedence has an address of its own, which is an output of its stack.
             if found[setting] or (setting == "address" and hasattr(asked, "team") and level("team")):
                 break
     return found
@@ -132,16 +132,16 @@ def _of_variable(setting: str, environment: Mapping[str, str]) -> Found | None:
 def _used_instead(
     found: Mapping[str, Found | None], values: Mapping[str, str], *, api: bool, named: bool
 ) -> list[str]:
-    """Return texts about variables that override a profile's values.
+    """Return phrases for a message, one for each variable that overrides a value of the profile.
 
-    For a profile that is not named, there is a text only if HOLDFAST_TEAM hides its address.
+    If the profile was not named, only HOLDFAST_TEAM over its address is reported.
     """
     used = []
-    # An API is named either by its address or by its team.
+    # Either the address names the API or the team does.
     names = "address" if api and found["address"] else "team"
     compared = [(names, "address" if api and "address" in values else "team")]
     if names == "team":
-        compared.append(("region", "region"))  # it is only used to find a stack
+        compared.append(("region", "region"))  # only finding a stack needs a region
     for setting, other in compared:
         value = found[setting]
         if (
@@ -156,10 +156,10 @@ def _used_instead(
 
 
 def _left_out(team: Found | None, values: Mapping[str, str], environment: Mapping[str, str]) -> str | None:
-    """Return a text if the stack of a profile's team is used instead of HOLDFAST_ADDRESS, else None."""
+    """Return the line that the stack of a profile's team is used and not HOLDFAST_ADDRESS; else None."""
     if team is None or not team.source.startswith(_PROFILE):
         return None
-    with suppress(UsageError):  # an unused value is neither checked nor, if it may be secret, shown
+    with suppress(UsageError):  # an unused value need not be valid; it may be a secret
         address = _of_variable("address", environment)
         if address and address.value != values.get("address"):
             return (
@@ -172,7 +172,7 @@ def _left_out(team: Found | None, values: Mapping[str, str], environment: Mappin
 def _team_left_out(
     address: Found | None, values: Mapping[str, str], environment: Mapping[str, str]
 ) -> str | None:
-    """Return a text if the address of a profile is used instead of HOLDFAST_TEAM, else None."""
+    """Return the line that a profile's address is used and not HOLDFAST_TEAM; else None."""
     team = environment.get("HOLDFAST_TEAM")
     if not team or address is None or not address.source.startswith(_PROFILE) or team == values.get("team"):
         return None

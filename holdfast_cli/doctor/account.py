@@ -1,6 +1,6 @@
 """`holdfast doctor --account`: check before a deployment whether the AWS account allows the teams' settings.
 
-All calls to AWS only read. docs/operate/doctor.md lists the permissions that they need.
+No call to AWS changes anything. docs/operate/doctor.md lists the permissions that the calls need.
 """
 
 import json
@@ -22,13 +22,13 @@ from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, Level, note, ok, problem
 
 _LEAST_CONCURRENCY: Final = 100
-"""The concurrency that Lambda keeps for functions without a reservation. New accounts may have 10 in all."""
+"""Lambda itself reserves this for functions without a reservation. New accounts may have 10 in all."""
 _DEFAULT_CONCURRENCY: Final = 1000
 _CONCURRENCY_QUOTA: Final = "L-B99A9384"
 _NEW_ACCOUNTS_MEMORY: Final = 3008
-"""Megabytes that a function may have in a new account. No API call returns an account's own limit."""
+"""Megabytes that a function may have in a new account. No call returns an account's own limit."""
 _BOOTSTRAP_VERSION: Final = 6
-"""The lowest version that aws-cdk-lib's `DefaultStackSynthesizer` accepts (MIN_BOOTSTRAP_STACK_VERSION)."""
+"""The oldest version that aws-cdk-lib's `DefaultStackSynthesizer` accepts (MIN_BOOTSTRAP_STACK_VERSION)."""
 _DEFAULT_QUALIFIER: Final = "hnb659fds"
 _QUALIFIER_KEY: Final = "@aws-cdk/core:bootstrapQualifier"
 _TRAILS: Final = 5
@@ -39,11 +39,11 @@ _SNAPSHOT_DOLLARS: Final = 0.0000015046 * 730 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """A team in `teams.toml`, or a team without a file.
+    """The settings of a team that its AWS account might refuse.
 
     Attributes:
-        name: None if the team has no name yet.
-        account, region: where it is deployed; None for those of the credentials.
+        name: None if the command names no team and there is no teams.toml.
+        account, region: where it is to be deployed; None for those of the credentials.
         settings: its table in `teams.toml`.
     """
 
@@ -53,7 +53,7 @@ class Team:
     settings: Mapping[str, Any] | None = None
 
     def get(self, setting: str) -> Any:
-        """Return a setting, or None if the file does not contain it."""
+        """Return a setting; None if the file leaves it out."""
         return (self.settings or {}).get(setting)
 
     def __str__(self) -> str:
@@ -61,12 +61,12 @@ class Team:
 
 
 def check(sign_in: Callable[[], boto3.Session], folder: Path, team: str | None) -> Iterator[Finding]:
-    """Yield findings about the account of the credentials.
+    """Yield the findings about the account of the credentials.
 
     Args:
-        sign_in: returns an AWS session; if it fails, the checks without AWS still run.
-        folder: may contain `teams.toml`, `cdk.json` and `cdk.context.json`.
-        team: the only team to check; None for all teams of `teams.toml`.
+        sign_in: may fail; then only the checks that need no AWS call are made.
+        folder: may hold `teams.toml`, `cdk.json` and `cdk.context.json`.
+        team: the only team to check; None for all of `teams.toml`.
     """
     teams: list[Team] = []
     yield from attempt("teams", partial(_read_teams, folder, team, teams))
@@ -102,7 +102,7 @@ def check(sign_in: Callable[[], boto3.Session], folder: Path, team: str | None) 
 
 
 def _read_teams(folder: Path, asked: str | None, teams: list[Team]) -> Iterator[Finding]:
-    """Read the teams' settings that this command needs; the CDK app validates them."""
+    """Add the teams of teams.toml to `teams`. The CDK app validates their settings, this command does not."""
     path = folder / "teams.toml"
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -134,7 +134,7 @@ def _text(table: Mapping[str, Any], setting: str) -> str | None:
 
 
 def _python() -> Iterator[Finding]:
-    """Yield whether the functions will be deployed with bytecode."""
+    """Say whether the functions will be deployed with bytecode."""
     name = f"python{names.LAMBDA_PYTHON}"
     missing = (
         "the functions are deployed without bytecode, and each cold start compiles: in a measurement the "
@@ -164,7 +164,7 @@ def _credentials(
 
 
 def _place(team: Team, account: str, region: str | None) -> Iterator[Finding]:
-    """Yield whether a team is deployed to the account and region of the credentials."""
+    """Say whether a team belongs to the account and the region of the credentials."""
     if team.account is None:
         yield ok("account", f"{team} is deployed to the account of the credentials, {account}.")
     elif team.account == account:
@@ -202,7 +202,7 @@ class _At:
         return self.session.client(service, region_name=self.region, config=CLIENT_CONFIG)
 
     def bootstrap(self, folder: Path) -> Iterator[Finding]:
-        """Yield whether CDK is bootstrapped, with a recent version."""
+        """Say whether the account and region are bootstrapped for CDK."""
         qualifier = _qualifier(folder)
         custom = (
             ""
@@ -248,7 +248,7 @@ class _At:
             yield ok("lambda.concurrency", f"{text}.")
 
     def memory(self) -> Iterator[Finding]:
-        """Yield whether a team asks for more memory than every account allows."""
+        """Say whether a team sets more memory than a new account allows."""
         for team in self.teams:
             asked = [size for size in _numbers(team.get("memory")).values() if size > _NEW_ACCOUNTS_MEMORY]
             if asked:
@@ -279,7 +279,7 @@ class _At:
                 )
 
     def throttling(self) -> Iterator[Finding]:
-        """Yield whether a team asks for more requests than the account's quota."""
+        """Say whether a team's throttling exceeds the quota of the account."""
         quota = _numbers(self.client("apigateway").get_account().get("throttleSettings"))
         rate, burst = quota.get("rateLimit"), quota.get("burstLimit")
         if rate is None or burst is None:
@@ -329,7 +329,7 @@ class _At:
                 yield ok("token_trail", f"{self.region} has {len(every)} of {_TRAILS} trails: room for one.")
 
     def bucket(self, team: str) -> Iterator[Finding]:
-        """Yield whether the name of a team's bucket is free, or the bucket belongs to its stack."""
+        """Say whether a team's bucket name is free, or the bucket belongs to its stack."""
         name = names.bucket_name(team, self.account, self.region)
         try:
             self.client("s3").head_bucket(Bucket=name, ExpectedBucketOwner=self.account)
@@ -392,7 +392,7 @@ def _named_trail(cloudtrail: Any, trails: Mapping[str, str], name: str, team: Te
 
 
 def _numbers(table: object) -> dict[str, float]:
-    """Return the numbers of a table; other values are ignored, because the CDK app validates them."""
+    """Return the numbers of a table; other values are left out."""
     if not isinstance(table, dict):
         return {}
     return {
@@ -403,7 +403,7 @@ def _numbers(table: object) -> dict[str, float]:
 
 
 def _qualifier(folder: Path) -> str:
-    """Return the qualifier of the CDK bootstrap in a folder's files. As in CDK, cdk.json has precedence."""
+    """Return the qualifier of the CDK bootstrap in a folder's settings. As in CDK, cdk.json wins."""
     for file, keys in (("cdk.json", ("context", _QUALIFIER_KEY)), ("cdk.context.json", (_QUALIFIER_KEY,))):
         try:
             value = json.loads((folder / file).read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Test a deployed API like Terraform: lock, write, read and release, on a reserved state."""
+"""Tests a deployed API with Terraform's requests: lock, write, read and release, on a reserved state."""
 
 import json
 import secrets
@@ -35,26 +35,26 @@ _PADDING: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Terraform's user name and password, such as a token's ID and its secret."""
+    """The user name and password that Terraform sends, such as a token's ID and its secret."""
 
     username: str
     password: str = field(repr=False)
 
     @property
     def authorization(self) -> str:
-        """The `Authorization` header of `backend "http"`."""
+        """Return the Authorization header of the http backend."""
         return http.basic(self.username, self.password)
 
     @property
     def of_cloud(self) -> str:
-        """The `Authorization` header of clients of `cloud`."""
+        """Return the Authorization header that clients of `cloud` send."""
         is_id_token = self.username == OIDC_USER
         return f"Bearer {self.password if is_id_token else bearer(self.username, self.password)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """The bucket of the probe's state, from which it is removed.
+    """The bucket of the probe's state, from which the state is removed.
 
     With `keeps_everything` the bucket puts every object under retention, so that nothing can be removed.
     """
@@ -66,16 +66,15 @@ class Bucket:
 
 
 def check(stack: Stack, credentials: Credentials | None, bucket: Bucket) -> Iterator[Finding]:
-    """Test the API of a stack, and remove every object that the test wrote.
+    """Test the API of a stack, and remove everything that the requests stored.
 
-    The credentials must have the role writer or maintainer for the reserved names. None tests only requests
-    without credentials.
+    The credentials need write access to the reserved names; None makes only the checks without credentials.
     """
     state = names.parse(f"{names.RESERVED}/{secrets.token_hex(16)}")
     probe = _Probe(stack, credentials, state)
     is_holdfast = yield from probe.without_credentials()
     if not is_holdfast:
-        return  # credentials are only sent to Holdfast
+        return  # credentials are sent to Holdfast alone
     if credentials is None:
         yield note(
             "api.credentials",
@@ -121,7 +120,7 @@ class _Probe:
             f"'{names.RESERVED}/*' --expires 1h`, and export its ID as TF_HTTP_USERNAME and its secret as "
             "TF_HTTP_PASSWORD."
         )
-        """Advice if credentials for the probe's state are missing."""
+        """What to do if the credentials may not lock and write the probe's state."""
         self._look = (
             f"Look in the log group {function_log_group(stack.team, 'backend')}, and at what is between this "
             f"machine and {self._address}."
@@ -130,7 +129,7 @@ class _Probe:
     # --- without credentials -------------------------------------------------------------------------
 
     def without_credentials(self) -> Generator[Finding, None, bool]:
-        """Yield findings, and return whether the server is Holdfast."""
+        """Yield the findings that need no credentials, and return whether the API is Holdfast's."""
         sent = time.time()
         health = self._send("GET", "/health", authorization=None)
         received = time.time()
@@ -165,7 +164,7 @@ class _Probe:
     # --- read-only requests --------------------------------------------------------------------------
 
     def reading(self) -> Generator[Finding, None, bool]:
-        """Yield findings, and return whether the probe may be written."""
+        """Yield the findings of requests that change nothing, and return whether the state may be written."""
         assert self._credentials is not None  # noqa: S101 the caller has looked
         wrong = Credentials(self._credentials.username, new_secret())
         yield self._expect(
@@ -194,7 +193,7 @@ class _Probe:
             "GET",
             f"/stats/{self._state}",
         )
-        # An older deployment, without reserved names, would keep the probe's versions permanently.
+        # Older functions do not know the reserved names: they would keep the probe's versions for good.
         reserved = self._send("GET", f"/states/{names.RESERVED}/not-a-probe")
         if reserved.status == 400:
             yield ok("api.reserved_name", "The deployed code keeps the doctor's names apart.")
@@ -208,7 +207,7 @@ class _Probe:
         return False
 
     def _cloud(self) -> Finding:
-        """Return a finding about a request of `cloud` with the same credentials."""
+        """Return whether the API accepts the credentials in the form that clients of `cloud` send."""
         assert self._credentials is not None  # noqa: S101 the caller has looked
         ping = self._send("GET", "/api/v2/ping", authorization=self._credentials.of_cloud)
         if ping.status in (200, 204) and ping.headers.get("tfp-api-version"):
@@ -252,7 +251,7 @@ class _Probe:
             headers={"Content-MD5": content_md5(b"another body")},
         )
         if damaged.status == 200:
-            # AWS documents that API Gateway may rename the header, so no code relies on it.
+            # AWS documents that API Gateway may rename the header, and nothing relies on it.
             yield note(
                 "api.content_md5",
                 "A write whose Content-MD5 does not match its body was accepted: the header does not arrive, "
@@ -329,7 +328,7 @@ class _Probe:
         if arrives:
             released = self._send("DELETE", self._locks, other)
             yield self._judge("api.release_delete", released, 200, "DELETE /locks releases a lock, too.")
-        # Last, because a lost request takes long and may leave the lock held.
+        # Last, because a request that is lost takes long to time out and may leave the lock held.
         verbs = (("LOCK", self._locks), ("UNLOCK", self._unlocks))
         passed = [verb for verb, path in verbs if self._passes(verb, path, other)]
         yield note(
@@ -350,7 +349,7 @@ class _Probe:
         return f"{self._states}?ID={json.loads(lock)['ID']}"
 
     def _document(self, serial: int) -> bytes:
-        # A probe must have no resources: the letters are in `terraform_version`, the rest is white space.
+        # A probe must have no resources: the letters are in the version, and white space is the padding.
         document = {
             "version": 4,
             "terraform_version": f"1.0.0 {_LETTERS}",
@@ -373,7 +372,7 @@ class _Probe:
     ) -> _Reply:
         """Send a request like Terraform, to a path below the API's address.
 
-        `headers` override Terraform's. `authorization` overrides the credentials; None sends no credentials.
+        `headers` override Terraform's. `authorization` replaces that of the credentials; None sends none.
         """
         if authorization == "" and self._credentials:
             authorization = self._credentials.authorization

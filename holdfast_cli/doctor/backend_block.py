@@ -1,8 +1,8 @@
-"""Read the backend of a folder: its block, the copy that `terraform init` stored, and the environment.
+"""Reads the backend of a folder: its block, and what `terraform init` noted.
 
-Terraform uses the stored copy: the block, overridden by `-backend-config`. If the block was edited since, it
-stops. A TF_HTTP_* variable only fills in a missing argument (tested with Terraform 1.11.4). `cloud` counts as
-a backend of that name. An argument of its block `workspaces` is called `workspaces.name`.
+Terraform uses what `init` noted, which is the block overridden by `-backend-config`. If the block was edited
+since, Terraform stops. A TF_HTTP_* variable only fills an argument that is left out (Terraform 1.11.4, run).
+`cloud` counts as a backend of that type. An argument of its block `workspaces` is called `workspaces.name`.
 """
 
 import json
@@ -16,7 +16,7 @@ ARGUMENTS: Final = (
     *("address", "update_method", "lock_address", "lock_method", "unlock_address", "unlock_method"),
     *("username", "password", "client_certificate_pem"),
 )
-"""The arguments of the `http` backend that a variable can set and that this command checks."""
+"""The arguments of the `http` backend that a variable can fill and this command checks."""
 
 _SUFFIXES: Final = (".tf", ".tofu", ".tf.json", ".tofu.json")
 _OF_TERRAFORM: Final = re.compile(r"\.tf(?=$|\.json$)")
@@ -29,14 +29,14 @@ NOTES: Final = "terraform.tfstate"
 
 
 class UnreadableError(Exception):
-    """A file cannot be read, or is not valid HCL or JSON of Terraform; the message names it."""
+    """A file cannot be read, or is not the HCL or JSON that Terraform uses; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """A backend block and its type, such as `http`.
 
-    `arguments` contains those with a literal value: numbers and `true` as text, a list or a map as JSON.
+    `arguments` has the arguments with a literal value: numbers and `true` as text, a list or a map as JSON.
     """
 
     file: Path
@@ -45,13 +45,13 @@ class Block:
 
     @property
     def overrides(self) -> bool:
-        """True if the block is in an override file."""
+        """Return whether its file is an override file."""
         return _is_override(self.file)
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value of the backend, perhaps a secret, and its source in words."""
+    """A value that the backend uses, which may be a secret, and its source, for messages."""
 
     text: str = field(repr=False)
     source: str
@@ -63,7 +63,7 @@ def data_folder(folder: Path, environment: Mapping[str, str]) -> Path:
 
 
 def noted(data: Path) -> Block | None:
-    """Return the backend that `init` stored, with the values of `-backend-config`; None without `init`."""
+    """Return the backend that `init` noted, with the values of `-backend-config`; None without one."""
     path = data / NOTES
     try:
         backend = json.loads(path.read_text(encoding="utf-8")).get("backend")
@@ -75,10 +75,10 @@ def noted(data: Path) -> Block | None:
 
 
 def blocks(folder: Path) -> list[Block]:
-    """Return the backend blocks of the configuration in a folder, those of override files last.
+    """Return the backend blocks of a folder's configuration, with those of override files last.
 
-    If both x.tofu and x.tf exist, OpenTofu only reads x.tofu, Terraform only x.tf. If both have a block, only
-    the block of x.tofu is returned.
+    OpenTofu reads x.tofu and not x.tf beside it, Terraform only x.tf. If both have a block, the block of
+    x.tofu is returned.
     """
     files = (path for path in folder.iterdir() if path.name.endswith(_SUFFIXES) and path.is_file())
     found: list[Block] = []
@@ -103,12 +103,12 @@ def _is_override(path: Path) -> bool:
 
 
 def _parse(text: str) -> Any:
-    import hcl2  # imported here, because it takes a quarter of a second
+    import hcl2  # takes a quarter of a second, and only this function needs it
     from hcl2.utils import SerializationOptions
     from lark.exceptions import LarkError
 
     try:
-        # The grammar requires a line end after the last block.
+        # hcl2's grammar needs a line end after the last block.
         return hcl2.loads(
             f"{text}\n",
             serialization_options=SerializationOptions(with_comments=False, preserve_heredocs=False),
@@ -128,7 +128,7 @@ def _blocks(path: Path, document: Any) -> Iterator[Block]:
 
 
 def _listed(value: Any) -> list[Any]:
-    """Return the blocks of a name as a list; in JSON a single block may be without a list."""
+    """Return the blocks of a name as a list: JSON writes a single block without a list around it."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
@@ -150,7 +150,7 @@ def _flat(block: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _literal(value: Any, path: Path) -> str | None:
-    """Return a literal value as text; None if it is null, or an expression, which only OpenTofu evaluates."""
+    """Return a value as text; None if it is left out, or is an expression that only OpenTofu evaluates."""
     if not isinstance(value, str):
         return _text(value)
     if _NOT_LITERAL.search(value):

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _STAGING: Final = "StagingBucket"
-"""The logical ID of the staging bucket."""
+"""The logical ID of the bucket for uploads of large states."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Bucket:
-    """A bucket: the beginning of its checks' names, its name in sentences, and the parameters of calls."""
+    """A bucket: the prefix of its checks' names, its name in sentences, and the parameters of every call."""
 
     check: str
     words: str
@@ -33,7 +33,7 @@ class _Bucket:
 
 
 def reached(client: "S3Client", found: stack.Stack) -> Iterator[Finding]:
-    """Yield whether the bucket exists in the account of its stack."""
+    """Yield whether the bucket exists and belongs to the account of its stack."""
     try:
         client.head_bucket(Bucket=found.bucket, ExpectedBucketOwner=found.account)
     except ClientError as error:
@@ -49,7 +49,7 @@ def reached(client: "S3Client", found: stack.Stack) -> Iterator[Finding]:
 
 
 def removes_probes(document: Mapping[str, Any]) -> bool:
-    """Return whether the template of a stack has the lifecycle rule that removes leftovers of probes."""
+    """Return whether a stack's template has the lifecycle rule that removes the objects of a probe."""
     return any(
         rule.get("Id") == "probes"
         for resource in document["Resources"].values()
@@ -59,7 +59,7 @@ def removes_probes(document: Mapping[str, Any]) -> bool:
 
 
 def check(client: "S3Client", bucket: str, template: DeployedTemplate) -> Iterator[Finding]:
-    """Yield a finding for each setting of the state bucket."""
+    """Yield whether each setting, and the policy, is as in the template."""
     one = _Bucket("bucket", "the bucket", {"Bucket": bucket, "ExpectedBucketOwner": template.account})
     wanted = _only(
         (
@@ -80,7 +80,7 @@ def check(client: "S3Client", bucket: str, template: DeployedTemplate) -> Iterat
 
 
 def check_staging(client: "S3Client", template: DeployedTemplate) -> Iterator[Finding]:
-    """Yield a finding for each setting of the staging bucket, to which `cloud` and `remote` upload states."""
+    """Yield the same for the bucket to which `cloud` and `remote` upload states."""
     wanted = dict(template.resources("AWS::S3::Bucket")).get(_STAGING)
     if wanted is None:
         yield note(
@@ -102,7 +102,7 @@ def check_staging(client: "S3Client", template: DeployedTemplate) -> Iterator[Fi
 
 
 _Check = tuple[str, str, object, Callable[[], object]]
-"""The end of a check's name, the subject of its sentence, the wanted value, and a function to read it."""
+"""The end of a check's name, the subject of its sentence, the wanted value, and a reader of the real one."""
 
 
 def _of_every_bucket(

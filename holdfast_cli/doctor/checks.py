@@ -1,4 +1,4 @@
-"""Run checks, so that a failed check does not stop the others."""
+"""Runs checks so that one failure does not stop the others."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
@@ -10,16 +10,16 @@ from holdfast_cli.doctor.findings import Finding, note, problem
 from holdfast_cli.errors import CommandError
 
 _NO_SUCH_CALL: Final = frozenset({"InvalidAction", "UnknownOperation", "UnknownOperationException"})
-"""Codes with which an AWS emulator refuses an unsupported call; others use status 501."""
+"""An emulator of AWS refuses a call that it lacks with one of these codes, or with status 501."""
 RUN_AGAIN: Final = "Mend the cause and run the command again."
 """Advice for a check that failed."""
 
 
 def attempt(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
-    """Yield the findings of `look`; if it fails, yield the reason as a finding named `check`.
+    """Yield the findings of `look`; if it fails, yield the reason as the last finding, named `check`.
 
-    The finding is a note if AWS denies the call, or an AWS emulator does not support it. Every other failure
-    is a problem.
+    The finding is a note if AWS denies the call or an emulator of AWS lacks it. Any other failure is a
+    problem.
     """
     try:
         yield from look()
@@ -34,8 +34,8 @@ def attempt(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Findi
         yield problem(check, _not_checked(explain(error)), RUN_AGAIN)
     except CommandError as error:
         yield problem(check, _not_checked(str(error)), RUN_AGAIN)
-    except Exception as error:  # noqa: BLE001 the other checks must run; the class names the cause
-        # Without the exception's text, which could contain a secret.
+    except Exception as error:  # noqa: BLE001 the other checks are still made
+        # Without the exception's text: it could hold a secret.
         yield problem(
             check,
             f"Not checked: the command failed with {type(error).__name__}.",
@@ -48,12 +48,12 @@ def _not_checked(why: str) -> str:
 
 
 def is_denied(error: ClientError) -> bool:
-    """Return whether AWS knows the credentials and does not allow the call."""
+    """Return whether AWS knows the credentials and denies the call."""
     code = code_of(error)
     return code.startswith(("AccessDenied", "UnauthorizedOperation")) or (code == "403")
 
 
 def _is_no_call(error: ClientError) -> bool:
-    # A 404 alone does not tell: AWS also sends it for a missing bucket, role or trail.
+    # A 404 alone proves nothing: AWS sends it if a bucket, a role or a trail is missing.
     code = code_of(error)
     return code in _NO_SUCH_CALL or error.response["ResponseMetadata"].get("HTTPStatusCode") == 501

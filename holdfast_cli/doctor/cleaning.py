@@ -1,4 +1,4 @@
-"""Remove a probe's objects from the team's bucket, even if the probe fails or is interrupted."""
+"""Removes the objects of a probe from the team's bucket, even if the probe fails or is interrupted."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
@@ -22,11 +22,11 @@ def cleaned(
 ) -> list[Finding]:
     """Run a probe, remove every version of every key below its prefix, and return the findings.
 
-    Findings are returned after the removal, so that an interrupted caller leaves no object behind. After
-    Ctrl-C, in the probe or the removal, everything is removed; a second Ctrl-C stops that, too.
+    Findings are returned only after the removal, so that a closed output leaves no object behind. Ctrl-C
+    stops the probe or the removal, and then everything is removed; a second Ctrl-C stops that, too.
 
-    The last finding, named `check`, says whether everything was removed. An exception of the probe, also
-    KeyboardInterrupt, gets a note about objects that could not be removed.
+    The last finding, named `check`, says whether everything was removed. An exception of the probe, also a
+    KeyboardInterrupt, gets a note on what could not be removed.
     """
     try:
         return [*probe(), _remove(client, bucket, owner, prefix, check)]
@@ -47,7 +47,7 @@ def _remove(client: "S3Client", bucket: str, owner: str, prefix: str, check: str
         for key, version_id in _versions(client, bucket, owner, prefix):
             try:
                 client.delete_object(Bucket=bucket, Key=key, VersionId=version_id, ExpectedBucketOwner=owner)
-            except ClientError as error:  # S3 may still delete the others
+            except ClientError as error:  # the others may be removed all the same
                 reason = _line(error)
         left = {key for key, _ in _versions(client, bucket, owner, prefix)}
     except (BotoCoreError, ClientError) as error:
@@ -71,7 +71,7 @@ def _line(error: Exception) -> str:
 
 
 def _versions(client: "S3Client", bucket: str, owner: str, prefix: str) -> list[tuple[str, str]]:
-    """Return the key and the ID of every version and delete marker below a prefix."""
+    """Return the key and the ID of every version and every delete marker below a prefix."""
     pages = client.get_paginator("list_object_versions").paginate(
         Bucket=bucket, Prefix=prefix, ExpectedBucketOwner=owner
     )

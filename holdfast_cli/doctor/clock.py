@@ -1,4 +1,4 @@
-"""Compare the clock of a server, by its `Date` header, with this machine's."""
+"""Compares the clock of a server, from its `Date` header, with this machine's."""
 
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
@@ -16,9 +16,9 @@ DO: Final = (
 def seconds_off(date: str, sent: float, received: float) -> float | None:
     """Return the seconds by which this machine is ahead of a server; negative if it is behind.
 
-    It is the smallest difference that explains the `Date` header, which has whole seconds. It is None if the
-    header is not a date. `sent` and `received` are the times of request and response by this machine's clock,
-    in seconds since 1970.
+    It is the smallest difference that explains the `Date` header, which has whole seconds; None if that is
+    not a date. This machine sent the request and received the response at `sent` and `received`, in seconds
+    since 1970.
 
     >>> seconds_off("Thu, 01 Jan 1970 00:01:40 GMT", 100.2, 100.4)
     0.0

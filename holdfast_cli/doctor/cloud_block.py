@@ -1,7 +1,7 @@
-"""`holdfast doctor STATE` for a block `cloud` or `backend "remote"`: check its state, API and credentials.
+"""`holdfast doctor STATE` for a block `cloud` or `backend "remote"`: its state, host name and credentials.
 
-Both have the same arguments. TF_CLOUD_HOSTNAME and TF_CLOUD_ORGANIZATION fill in missing arguments of a
-`cloud` block. TF_WORKSPACE or `workspace select` names the workspace if the block does not (OpenTofu 1.12).
+Both have the same arguments. TF_CLOUD_HOSTNAME and TF_CLOUD_ORGANIZATION fill what a `cloud` block leaves
+out. TF_WORKSPACE or `workspace select` names the workspace if the block does not (OpenTofu 1.12, read).
 """
 
 from collections.abc import Generator, Iterator, Mapping
@@ -24,7 +24,7 @@ from holdfast_cli.doctor.findings import Finding, note, ok, problem
 from holdfast_cli.errors import CommandError, UsageError
 
 TYPES: Final = ("cloud", "remote")
-"""The types of blocks that find the API by a host name."""
+"""The blocks that find the API by a host name."""
 
 _VARIABLES: Final = {"hostname": "TF_CLOUD_HOSTNAME", "organization": "TF_CLOUD_ORGANIZATION"}
 _PREFIX: Final = "TF_TOKEN_"
@@ -32,7 +32,7 @@ _PREFIX: Final = "TF_TOKEN_"
 
 @dataclass(frozen=True, slots=True)
 class _Configuration:
-    """The values that Terraform uses.
+    """The arguments that Terraform uses.
 
     Attributes:
         workspace: its name in the organization; None before one is selected.
@@ -53,7 +53,7 @@ def check(
     block: Block,
     noted: Block | None,
 ) -> Iterator[Finding]:
-    """Yield findings about a folder whose block is one of `TYPES`, and about the API. Nothing is changed.
+    """Yield the findings about a folder with a block of `TYPES`, and about the API. Nothing is changed.
 
     If `where` has neither address nor team, the API is that of the block's host name.
     """
@@ -100,7 +100,7 @@ def _initialized(block: Block, noted: Block | None) -> Finding:
 
 
 def _used(folder: Path, environment: Mapping[str, str], block: Block, noted: Block | None) -> _Configuration:
-    """Return the values that Terraform uses: the block's, else the stored ones, else those of variables."""
+    """Return the arguments that Terraform uses: of the block, else as noted, else of a variable."""
     blocks = [block, noted] if noted is not None and noted.type == block.type else [block]
 
     def argument(name: str) -> Value | None:
@@ -125,7 +125,7 @@ def _used(folder: Path, environment: Mapping[str, str], block: Block, noted: Blo
 
 
 def _selected(folder: Path, environment: Mapping[str, str]) -> Value | None:
-    """Return the selected workspace; None for `default`, which neither block supports."""
+    """Return the selected workspace; None for `default`, which neither block has."""
     path = backend_block.data_folder(folder, environment) / "environment"
     if environment.get("TF_WORKSPACE"):
         found = Value(environment["TF_WORKSPACE"], "TF_WORKSPACE")
@@ -138,9 +138,9 @@ def _selected(folder: Path, environment: Mapping[str, str]) -> Value | None:
 
 
 def base(where: Settings, written: str | None) -> Generator[Finding, None, str | None]:
-    """Return the base URL of the state's API. If it is None, a finding is yielded with the reason.
+    """Return the base URL of the API that should have the state; None after a finding that says why.
 
-    `written` is the API's address in the configuration, or None.
+    `written` is its address in the configuration, or None.
     """
     try:
         if where.address is not None or where.team is not None:
@@ -156,12 +156,12 @@ def base(where: Settings, written: str | None) -> Generator[Finding, None, str |
 
 
 def _hostname(used: _Configuration, base: str | None) -> Finding:
-    """Check the host name."""
+    """Say whether the host name is the API's."""
     right = cloud_config.hostname(base) if base else "<hostname>"
     do = f'Write hostname = "{right}".'
     if used.hostname is None:
         return problem(
-            "backend.hostname", "There is no hostname, which means another service than Holdfast.", do
+            "backend.hostname", "There is no hostname: Terraform uses another service than Holdfast.", do
         )
     said = f"hostname in {used.hostname.source} is {used.hostname.text}"
     if base is not None and used.hostname.text.lower() not in (right, urlsplit(base).netloc):
@@ -170,7 +170,7 @@ def _hostname(used: _Configuration, base: str | None) -> Finding:
 
 
 def _workspace(used: _Configuration, state: StateName, organization: str, workspace: str) -> Finding:
-    """Check whether organization and workspace lead to the state."""
+    """Say whether organization and workspace are the state's."""
     do = (
         f'Write organization = "{organization}", and the workspace "{workspace}": `holdfast backend-config '
         f"{state} --cloud` prints the block."
@@ -196,7 +196,7 @@ def _workspace(used: _Configuration, state: StateName, organization: str, worksp
 
 
 def _token(used: _Configuration, environment: Mapping[str, str], block: Block) -> Value | None:
-    """Return the token for the host, from a variable or the block, or None."""
+    """Return the token for the host from a variable, or else from the block."""
     host = used.hostname.text.lower() if used.hostname else ""
     for variable, value in environment.items():
         name = variable.removeprefix(_PREFIX).replace("__", "-").replace("_", ".").lower()
@@ -207,7 +207,7 @@ def _token(used: _Configuration, environment: Mapping[str, str], block: Block) -
 
 
 def _credentials(used: _Configuration, token: Value | None, block: Block) -> Iterator[Finding]:
-    """Yield whether there is a token, and whether a file of the configuration contains it."""
+    """Say whether there is a token, and whether the configuration contains it. It is never shown."""
     if token is not None:
         yield ok("credentials", f"There is a token, from {token.source}.")
     elif used.hostname is not None:

@@ -1,4 +1,4 @@
-"""`holdfast doctor STATE`: check the configuration in the current folder, and its access to the state."""
+"""`holdfast doctor STATE`: the configuration in the current folder, and what its credentials may do."""
 
 import re
 import shlex
@@ -33,7 +33,7 @@ _FLAGS: Final = {
 def check(
     folder: Path, state: StateName, where: Settings, environment: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """Yield findings about a folder, and about the API with the folder's credentials. Nothing is changed.
+    """Yield the findings about a folder, and about the API with the folder's credentials. Nothing is changed.
 
     If `where` has neither address nor team, the API is that of the backend's address.
     """
@@ -81,7 +81,7 @@ def check(
 
 
 def _workspace(folder: Path, environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield whether a workspace is selected: the http backend supports only `default`."""
+    """Say whether a workspace is selected: the http backend supports only `default`."""
     says = 'Terraform says "workspaces not supported".'
     path = backend_block.data_folder(folder, environment) / "environment"
     try:
@@ -91,7 +91,7 @@ def _workspace(folder: Path, environment: Mapping[str, str]) -> Iterator[Finding
     except (OSError, ValueError):
         yield note("workspace", f"Not checked: {path} cannot be read.")
         return
-    named = environment.get("TF_WORKSPACE")  # it has precedence, even as `default` (Terraform 1.11.4)
+    named = environment.get("TF_WORKSPACE")  # has precedence, also as `default` (Terraform 1.11.4, run)
     if (named or selected) in ("", "default"):
         yield ok("workspace", "No workspace is selected.")
     elif named:
@@ -149,13 +149,13 @@ def _kind(blocks: list[Block], noted: Block | None) -> Iterator[Finding]:
 
 
 def _values(used: list[Block], environment: Mapping[str, str]) -> dict[str, Value]:
-    """Return the value of each argument: the stored value, or the block's, or a variable's."""
+    """Return the value of each argument: as `init` noted it, else the block's, else a variable's."""
     values = {}
     for argument in backend_block.ARGUMENTS:
         variable = backend_config.variable(argument)
         texts = [block.arguments[argument] for block in used if argument in block.arguments]
         if texts:
-            # The source is the block if it has the stored value.
+            # The block is named as the source of a noted value if it has the same value.
             source = [block.file for block in used if block.arguments.get(argument) == texts[0]][-1]
             values[argument] = Value(texts[0], str(source))
         elif environment.get(variable):
@@ -164,7 +164,7 @@ def _values(used: list[Block], environment: Mapping[str, str]) -> dict[str, Valu
 
 
 def _differing(block: Block | None, noted: Block | None) -> Iterator[Finding]:
-    """Yield whether the block differs from the values that `terraform init` stored."""
+    """Say whether the block differs from what `terraform init` noted."""
     if noted is None:
         yield note("backend.init", "`terraform init` has not been run here yet.")
         return
@@ -189,7 +189,7 @@ def _differing(block: Block | None, noted: Block | None) -> Iterator[Finding]:
 
 
 def _variables(values: Mapping[str, Value], environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield variables that contradict a file, which silently has precedence."""
+    """Say which variables contradict a file: Terraform uses the file's value without a warning."""
     for argument, value in values.items():
         variable = backend_config.variable(argument)
         if (environment.get(variable) or value.text) != value.text:
@@ -201,7 +201,7 @@ def _variables(values: Mapping[str, Value], environment: Mapping[str, str]) -> I
 
 
 def _only_in_the_environment(values: Mapping[str, Value]) -> Iterator[Finding]:
-    """Yield a note if only the environment decides which state is used."""
+    """Say whether the state's address comes from the environment alone."""
     address = values.get("address")
     if address is not None and address.source == backend_config.variable("address"):
         yield note(
@@ -213,7 +213,7 @@ def _only_in_the_environment(values: Mapping[str, Value]) -> Iterator[Finding]:
 
 
 def _address(argument: str, value: Value, base: str | None, state: StateName) -> Finding:
-    """Check one of the three addresses."""
+    """Say whether one of the three addresses is right."""
     check_name = f"backend.{argument}"
     routes = {"address": ("states",), "lock_address": ("locks",), "unlock_address": ("unlocks", "locks")}[
         argument
@@ -248,7 +248,7 @@ def _address(argument: str, value: Value, base: str | None, state: StateName) ->
 
 
 def _missing(values: Mapping[str, Value]) -> Iterator[Finding]:
-    """Yield missing addresses, except the lock's, which the role reader does not need."""
+    """Say which address is missing. A missing lock address is for `_ask` to judge, by the role."""
     if "address" not in values:
         yield problem(
             "backend.address",
@@ -265,7 +265,7 @@ def _missing(values: Mapping[str, Value]) -> Iterator[Finding]:
 
 
 def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
-    """Check the methods: AWS documents that API Gateway passes the common verbs, not LOCK and UNLOCK."""
+    """Say whether the methods are right. AWS documents that API Gateway passes the common verbs only."""
     unlocks = "unlock_address" in values and "/unlocks/" in state_access.shown(values["unlock_address"].text)
     right = {
         "update_method": ("POST", "PUT"),
@@ -301,7 +301,7 @@ def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
 
 
 def _encryption(values: Mapping[str, Value], used: list[Block]) -> Iterator[Finding]:
-    """Yield whether credentials and states are sent unencrypted, or to an unverified server."""
+    """Say whether credentials and states can be read on their way."""
     for argument in ("address", *_LOCKING):
         if argument in values and state_access.is_unencrypted(values[argument].text):
             yield problem(
@@ -321,7 +321,7 @@ def _encryption(values: Mapping[str, Value], used: list[Block]) -> Iterator[Find
 
 
 def _credentials(values: Mapping[str, Value], used: list[Block]) -> Iterator[Finding]:
-    """Yield whether there are credentials, and whether files contain them."""
+    """Say whether there are credentials, and whether files contain them. Their values are never shown."""
     missing = [argument for argument in _CREDENTIALS if argument not in values]
     if missing:
         yield problem(

@@ -1,4 +1,4 @@
-"""The findings of `holdfast doctor`: one line each, with advice."""
+"""The findings of `holdfast doctor`: one line each, with what to do."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,14 +7,14 @@ from typing import Final
 REVERT: Final = (
     "Revert it with a drift-aware change set: docs/operate/doctor.md has the command, under Drift."
 )
-"""Advice if a deployed setting was changed without CloudFormation, so that the template is right."""
+"""What to do if a deployed setting differs from the template: somebody changed it without CloudFormation."""
 
 
 class Level(StrEnum):
     """The importance of a finding."""
 
     OK = "ok"
-    """Checked, and correct."""
+    """Checked, and right."""
     NOTE = "note"
     """Information, or a check that was not made, with the reason. No action is needed."""
     PROBLEM = "problem"
@@ -23,12 +23,12 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of a check.
+    """The result of one check.
 
     Attributes:
         check: a stable name for scripts, such as `bucket.versioning`.
         text: the result in one sentence, without any secret.
-        do: the advice in one sentence; empty if no action is needed.
+        do: what to do about it, in one sentence; empty if nothing has to be done.
     """
 
     check: str
@@ -38,15 +38,15 @@ class Finding:
 
 
 def ok(check: str, text: str) -> Finding:
-    """Return a finding that a check passed."""
+    """Return a finding that something is right."""
     return Finding(check, Level.OK, text)
 
 
 def note(check: str, text: str, do: str = "") -> Finding:
-    """Return a finding that needs no action."""
+    """Return a finding that is worth knowing."""
     return Finding(check, Level.NOTE, text, do)
 
 
 def problem(check: str, text: str, do: str) -> Finding:
-    """Return a finding that needs an action."""
+    """Return a finding that has to be fixed."""
     return Finding(check, Level.PROBLEM, text, do)

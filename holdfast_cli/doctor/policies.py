@@ -1,4 +1,4 @@
-"""Compare policy documents by their meaning: the order and the form of lists do not matter."""
+"""Compares policy documents by their meaning: order and the form of a list do not matter."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ Policy = Mapping[str, Any]
 def differences(wanted: Policy, found: Policy) -> Iterator[str]:
     """Yield a clause for each difference between two policies, such as `the statement OwnLog is missing`.
 
-    Statements with the same Sid are compared. A statement without a Sid is either present or missing.
+    Statements with the same Sid are compared. A statement without a Sid is missing, additional or equal.
 
     >>> allow = {"Sid": "A", "Effect": "Allow", "Action": ["s3:GetObject", "s3:PutObject"], "Resource": "*"}
     >>> list(differences({"Statement": [allow]}, {"Statement": allow | {"Action": "s3:GetObject"}}))
@@ -47,9 +47,9 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
         for item in value:
             yield from _leaves(item, path)
     elif (path, value) == ("Principal", "*"):
-        yield "Principal AWS", "*"  # the equivalent longer form
+        yield "Principal AWS", "*"  # the long form
     else:
-        # A condition's value may be a boolean or a number, which means the same as its text.
+        # A boolean or a number in a condition means the same as its text.
         yield path, str(value).lower() if isinstance(value, bool) else str(value)
 
 

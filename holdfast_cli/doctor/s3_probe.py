@@ -1,7 +1,8 @@
-"""Test whether a bucket honours every condition that Holdfast relies on.
+"""Tests whether a bucket honours every condition that Holdfast relies on.
 
-Some S3-compatible servers ignore conditions. On such a server a lock does not lock, and only a test shows it.
-Each request is sent once: after a retry, a precondition may have failed because of the first attempt.
+Some servers that call themselves S3 ignore a condition. On such a server a lock does not lock, and only a
+trial shows it. Each request is sent once: after a retry, a failed precondition could be the effect of the
+first attempt.
 """
 
 import secrets
@@ -29,7 +30,7 @@ _AT_ONCE: Final = 8
 _METADATA: Final = {"who": "doctor%40laptop", "lock-id": "0f4e-1"}
 
 _NOT_TRIED: Final = ("KMS.", "NoSuchBucket")
-"""The beginnings of error codes that do not depend on a condition, such as `KMS.DisabledException`."""
+"""Prefixes of error codes that say nothing about a condition, such as `KMS.DisabledException`."""
 
 _NOT_S3: Final = (
     "Do not keep states in this bucket: Holdfast is safe only on a store that honours S3's conditional "
@@ -43,10 +44,10 @@ _VERSIONING: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """S3's decision about one request.
+    """S3's response to one request whose condition it evaluated.
 
-    `etag` and `version_id` are empty if the response does not have them. `metadata` is encoded, as S3 stores
-    it. `code` is an error's code.
+    `etag` is empty without an object, `version_id` if S3 sent none. `metadata` is as S3 returns it. `code` is
+    the error code, if it is an error.
     """
 
     status: int
@@ -58,11 +59,11 @@ class Reply:
 
 
 def check(client: "S3Client", bucket: str, owner: str) -> list[Finding]:
-    """Test the conditions of a bucket on keys of a probe, and remove every object that the test wrote.
+    """Test a bucket's conditions on keys of the probe's own, and remove everything that was written.
 
-    The client must send each request once, like a client of `holdfast.s3.store.connect`.
+    The client must send each request once, as `holdfast.s3.store.connect` makes it.
     """
-    # A lifecycle rule of the bucket removes leftovers below this prefix.
+    # Below this prefix a lifecycle rule of the bucket removes objects that are left.
     prefix = f"{names.parse(f'{names.RESERVED}/{secrets.token_hex(16)}').state_key}/"
     probe = _Probe(client, bucket, owner, prefix)
 
@@ -73,7 +74,7 @@ def check(client: "S3Client", bucket: str, owner: str) -> list[Finding]:
 
 
 class _Probe:
-    """The tests. Each yields a sentence for every deviation; the first one is reported."""
+    """The trials. Each yields a sentence for every deviation; the first one is reported."""
 
     def __init__(self, client: "S3Client", bucket: str, owner: str, prefix: str) -> None:
         self._client = client
@@ -108,7 +109,7 @@ class _Probe:
         before = time.time()
         try:
             response: Any = self._client.get_object(**self._where, Key=key)
-        except ClientError as error:  # the object does not exist; the response has the header anyway
+        except ClientError as error:  # the object does not exist; the response has the header all the same
             response = error.response
         date = response["ResponseMetadata"]["HTTPHeaders"].get("date", "")
         if (off := clock.seconds_off(date, before, time.time())) is None:
@@ -119,7 +120,7 @@ class _Probe:
     def _versioning(self, key: str) -> Iterator[str]:
         first = self._make(key)
         second = self._put(key, b"2", IfMatch=first.etag)
-        # The test `replace` reports whether S3 accepts it at all.
+        # `replace` tests whether it is accepted at all.
         version_ids = [reply.version_id for reply in (first, second) if reply.status == 200]
         for version_id in version_ids:
             if not is_unique(version_id):
@@ -157,7 +158,7 @@ class _Probe:
             yield f"S3 responded with {reply.status} to replacing an object that is not there, not with 404."
 
     def _replace_at_once(self, key: str) -> Iterator[str]:
-        etag = self._make(key, b"first").etag  # no writer's body: equal bodies have equal ETags
+        etag = self._make(key, b"first").etag  # another body than the writers': equal bodies have equal ETags
         yield from self._unless_one_wins(key, "replaced one version", IfMatch=etag)
 
     def _delete(self, key: str) -> Iterator[str]:
@@ -220,7 +221,7 @@ class _Probe:
             yield f"S3 did not return the current version after {after}, but {found.status}."
 
     def _make(self, key: str, body: bytes = b"1", **more: Any) -> Reply:
-        """Create the object of a test; raise `CommandError` if S3 refuses it."""
+        """Create the object of a trial. CommandError if S3 refuses it, because then nothing can be tested."""
         made = self._put(key, body, IfNoneMatch="*", **more)
         if made.status != 200:
             raise CommandError(
@@ -230,7 +231,7 @@ class _Probe:
         return made
 
     def _put(self, key: str, body: bytes, **condition: Any) -> Reply:
-        # With a checksum, as Holdfast writes, so that S3 stores no damaged body.
+        # With a checksum, as Holdfast writes, so that no damaged body is stored.
         return self._reply(
             lambda: self._client.put_object(
                 **self._where, Key=key, Body=body, ChecksumAlgorithm="SHA256", **condition
@@ -250,7 +251,7 @@ class _Probe:
             status = error.response["ResponseMetadata"]["HTTPStatusCode"]
             code = error.response["Error"]["Code"]
             if status in (403, 429) or (status >= 500 and status != 501) or code.startswith(_NOT_TRIED):
-                raise  # S3 has not looked at the condition
+                raise  # S3 has not evaluated the condition
             return Reply(status, code=code)
         return Reply(
             response["ResponseMetadata"]["HTTPStatusCode"],

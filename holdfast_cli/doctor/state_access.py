@@ -17,12 +17,12 @@ from holdfast_cli.terminal import output
 
 _PORTS: Final = {"https": 443, "http": 80}
 _AROUND: Final = timedelta(minutes=1)
-"""The most by which S3's clock and the audit trail's may differ."""
+"""The largest difference between the clocks of S3 and the audit trail that is allowed for."""
 _DOCUMENT: Final = "/.well-known/terraform.json"
 
 
 def shown(address: str) -> str:
-    """Return an address in canonical form, without parts that may be secret; empty if it is invalid.
+    """Return an address in one form, without parts that may be secret; empty if it is not an address.
 
     >>> shown("https://me:secret@API.example.com:443/states/a?b=c")
     'https://api.example.com/states/a'
@@ -56,10 +56,10 @@ def is_unencrypted(address: str) -> bool:
 def check(
     base: str, state: StateName, authorization: str | None, *, locks: bool, discovers: bool
 ) -> Iterator[Finding]:
-    """Yield whether the API accepts some credentials, and what they may do.
+    """Yield what the API says about the credentials and what they may do with a state.
 
-    `authorization` is the backend's header, None without credentials. A backend that `discovers` finds the
-    API by its host name.
+    `authorization` is the header that the backend sends, None without credentials; `locks` is whether it
+    locks, and `discovers` whether it finds the API by its host name.
     """
     if is_unencrypted(base):
         yield note("api", f"Not checked: {base} is not encrypted.", "Name it with https://.")
@@ -72,7 +72,7 @@ def check(
             f"{base} does not respond as Holdfast: {health.status} for /health.",
             "Compare the address with the output ApiAddress of the team's stack.",
         )
-        return  # credentials are only sent to Holdfast
+        return  # credentials are sent to Holdfast alone
     yield ok("api", f"Holdfast {version} responds at {base}.")
     if discovers:
         yield discovery(base)
@@ -112,7 +112,7 @@ def check(
 
 
 def _absent(base: str, state: StateName, headers: Mapping[str, str]) -> Finding:
-    """Return whether an absent state never existed, or was deleted: a plan reads both as an empty state."""
+    """Say whether an absent state was deleted or never existed: a plan takes both for an empty state."""
     asked = http.send("GET", f"{base}/manage/v1/versions/{state}", headers=headers)
     if asked.text("error") == "no_state":
         return ok("api.state", f"The state {state} does not exist yet: the first apply creates it.")
@@ -133,7 +133,7 @@ def _absent(base: str, state: StateName, headers: Mapping[str, str]) -> Finding:
 
 
 def _deleted_by(base: str, state: StateName, headers: Mapping[str, str], at: datetime, version: str) -> str:
-    """Return words for who deleted a version, from the audit trail."""
+    """Return who deleted a version, from the audit trail, as words that follow a time."""
     around = {"since": output.word(at - _AROUND), "until": output.word(at + _AROUND), "state": state.value}
     asked = http.send("GET", f"{base}/manage/v1/activity?{urlencode(around)}", headers=headers)
     if asked.status != 200:
@@ -145,7 +145,7 @@ def _deleted_by(base: str, state: StateName, headers: Mapping[str, str], at: dat
 
 
 def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks: bool) -> Finding:
-    """Request a lock with invalid lock info: a caller who may lock gets 400, any other 403."""
+    """Say whether the credentials may lock: a body that is not lock info gets 400 then, and 403 otherwise."""
     asked = http.send(
         "PUT", f"{base}/locks/{state}", headers={**headers, "Content-Type": "application/json"}, body=b"{}"
     )

@@ -27,7 +27,7 @@ _COMPLETE: Final = frozenset({"CREATE_COMPLETE", "IMPORT_COMPLETE", "UPDATE_COMP
 
 
 def check(session: boto3.Session, team: str | None, address: str | None = None) -> Iterator[Finding]:
-    """Yield findings about a team's stack. `address` is the API's URL for clients; None for the stack's."""
+    """Yield the findings about a team's stack. The API is tested at `address`, or else at the stack's own."""
     try:
         found = stack.find(session, team)
     except CommandError as error:
@@ -44,7 +44,7 @@ def check(session: boto3.Session, team: str | None, address: str | None = None) 
 
 
 def _clock(error: BaseException | None) -> Iterator[Finding]:
-    """Yield a finding if AWS refused a request and the clocks differ, because it then refuses signatures."""
+    """Yield whether the clock is wrong after AWS refused a request: signatures need the right time."""
     if not isinstance(error, ClientError):
         return
     headers = error.response["ResponseMetadata"].get("HTTPHeaders", {})
@@ -68,7 +68,7 @@ def _deployed(session: boto3.Session, s3: "S3Client", found: stack.Stack) -> Ite
 
 
 def stack_findings(described: "StackTypeDef") -> Iterator[Finding]:
-    """Yield findings about the stack's status and protection."""
+    """Yield the findings about the stack's status and termination protection."""
     name, status = described["StackName"], described["StackStatus"]
     if status in _COMPLETE:
         yield ok("stack.status", f"The stack is {status}.")
@@ -92,7 +92,7 @@ def stack_findings(described: "StackTypeDef") -> Iterator[Finding]:
 
 
 def _template(cloudformation: "CloudFormationClient", described: "StackTypeDef") -> DeployedTemplate:
-    """Read the template of a deployed stack, with the IDs of its resources."""
+    """Return the template that a stack was deployed with. `CommandError` if it is not JSON."""
     name = described["StackName"]
     document = _document(cloudformation, name)
     physical_ids = {
@@ -133,7 +133,7 @@ def _probes(
 
 
 def _conditions(session: boto3.Session, found: stack.Stack) -> Iterator[Finding]:
-    """Test the bucket's conditions, if a lifecycle rule would remove the leftovers of a killed test."""
+    """Test the bucket's conditions, if a lifecycle rule removes the objects of a killed probe."""
     cloudformation: CloudFormationClient = session.client("cloudformation", config=stack.CLIENT_CONFIG)
     name = names.stack_name(found.team)
     if bucket.removes_probes(_document(cloudformation, name)):
@@ -148,6 +148,6 @@ def _conditions(session: boto3.Session, found: stack.Stack) -> Iterator[Finding]
 
 
 def _credentials() -> api_probe.Credentials | None:
-    """Return Terraform's credentials from the environment, or None."""
+    """Return Terraform's credentials from the environment; None if they are not set."""
     username, password = os.environ.get("TF_HTTP_USERNAME"), os.environ.get("TF_HTTP_PASSWORD")
     return api_probe.Credentials(username, password) if username and password else None

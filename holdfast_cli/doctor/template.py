@@ -1,4 +1,4 @@
-"""Resolve references in the template of a deployed stack, as far as Holdfast's templates use them."""
+"""The template of a deployed stack. References are resolved in the forms that Holdfast's templates use."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ _ARNS: Final = {
     "AWS::Logs::LogGroup": "arn:{partition}:logs:{region}:{account}:log-group:{id}:*",
     "AWS::S3::Bucket": "arn:{partition}:s3:::{id}",
 }
-"""The value of `Fn::GetAtt` for `Arn`, by the type of the resource."""
+"""Resource type -> the value of `Fn::GetAtt` for `Arn`."""
 
 
 class UnresolvedError(CommandError):
-    """The template lacks a resource, or has an unknown reference; the message names it."""
+    """The template lacks a resource, or has an unknown reference; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeployedTemplate:
-    """The template of a stack, with its `partition`, such as `aws`, region and account.
+    """The template of a stack, with the stack's partition (such as `aws`), region and account.
 
-    `physical_ids` contains the IDs of all existing resources, by their logical IDs.
+    `physical_ids` maps the logical ID of every existing resource to its physical ID.
     """
 
     document: Mapping[str, Any]
@@ -40,7 +40,7 @@ class DeployedTemplate:
                 yield logical_id, self.resolve(resource.get("Properties", {}))
 
     def resolve(self, value: Any) -> Any:
-        """Return a value of the template with every reference resolved, or raise `UnresolvedError`."""
+        """Return a value of the template with every reference replaced by its value."""
         match value:
             case {"Ref": str(name)}:
                 return self._pseudo_parameter(name) or self._physical_id(name)

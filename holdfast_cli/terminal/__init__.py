@@ -1,1 +1,1 @@
-"""Print output, ask questions and parse the command line."""
+"""The command line: parsing it, printing to the terminal and asking the user."""

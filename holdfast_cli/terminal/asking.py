@@ -1,4 +1,4 @@
-"""Ask for confirmation on a terminal."""
+"""Asks the user to confirm a change."""
 
 import sys
 from typing import TextIO
@@ -12,8 +12,7 @@ _NOTHING = "Nothing was changed."
 def for_word(question: str, word: str) -> None:
     """Ask the user to type a word to confirm.
 
-    Raise `CommandError` for another answer, `UsageError` without a terminal. `question` consists of sentences
-    about the action. A `KeyboardInterrupt` gets a note that nothing was changed.
+    `question` says in sentences what will happen. A Ctrl-C gets a note that nothing was changed.
     """
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
         raise UsageError(f"{question} Without a terminal to ask on, --yes says that it is meant. {_NOTHING}")
@@ -22,7 +21,7 @@ def for_word(question: str, word: str) -> None:
         print("> ", end="", file=sys.stderr, flush=True)
         typed = sys.stdin.readline().strip()
     except KeyboardInterrupt as interrupt:
-        output.tell("")  # the line of the question
+        output.tell("")  # ends the line of the question
         interrupt.add_note(_NOTHING)
         raise
     except (OSError, ValueError) as error:

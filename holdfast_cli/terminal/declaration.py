@@ -1,4 +1,4 @@
-"""Declare commands by decorators of the functions that run them, with their help and options."""
+"""Declares commands: a decorator with help and options above the function that runs each."""
 
 import argparse
 from collections.abc import Callable
@@ -7,13 +7,13 @@ from typing import Any
 from holdfast_cli.terminal.parser import Parser
 
 Run = Callable[[argparse.Namespace], None]
-"""A function that runs a command."""
+"""Runs a command."""
 Option = Callable[["argparse._ActionsContainer"], object]  # noqa: SLF001 the type has no other name
 """A function that adds options or arguments to a parser."""
 
 
 def option(*names: str, **settings: Any) -> Option:
-    """Declare an option or an argument; the arguments are those of `ArgumentParser.add_argument`."""
+    """Declare an option or an argument, with the parameters of `ArgumentParser.add_argument`."""
     return lambda parser: parser.add_argument(*names, **settings)
 
 
@@ -28,7 +28,7 @@ def several(*options: Option) -> Option:
 
 
 def either(*options: Option, required: bool = False) -> Option:
-    """Declare mutually exclusive options; with `required` exactly one must be given."""
+    """Declare exclusive options; with `required` one must be given."""
 
     return lambda parser: several(*options)(parser.add_mutually_exclusive_group(required=required))
 
@@ -39,14 +39,14 @@ class Command:
     def __init__(self, description: str = "", examples: str = "", *options: Option) -> None:
         """Declare a group, or begin a command that `define` completes.
 
-        The help begins with `description`, lists `options` in their order, and ends with `examples`.
+        The help begins with `description`, lists `options` in their order and ends with `examples`.
         """
         self._description, self._examples, self._options = description, examples, options
         self._run: Run | None = None
         self._commands: dict[str, tuple[str, Command]] = {}
 
     def define(self, description: str, examples: str, *options: Option) -> Callable[[Run], Run]:
-        """Return a decorator for the function that runs this command; the arguments are those of a group."""
+        """Declare the command that the decorated function runs; the arguments are as for a group."""
         self._description, self._examples, self._options = description, examples, options
 
         def runs(run: Run) -> Run:
@@ -64,7 +64,7 @@ class Command:
         return command.define(description, examples, *options)
 
     def include(self, other: "Command") -> None:
-        """Add the commands of another group."""
+        """Add the commands of another group to this one."""
         self._commands |= other._commands  # noqa: SLF001 it is of the same class
 
     def fill(self, parser: Parser) -> None:

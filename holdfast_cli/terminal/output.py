@@ -1,8 +1,8 @@
-"""Print the command's output, as wide as the terminal and without control characters.
+"""Prints the command's output: complete or with an error, fitted to the terminal, without control characters.
 
-A pipe gets every row and every sentence in one line. On a terminal lines break at spaces only, so that an ID,
-a secret or a command in backquotes can be copied. The terminal itself wraps longer words. Printing raises
-`OutputClosedError` if the reader has closed the output, and `CommandError` for other failures.
+In a pipe each row and each sentence is one line. On a terminal lines break at spaces only, so that an ID, a
+secret or a command in backquotes can be copied; a word wider than the terminal is left to the terminal.
+Printing raises `OutputClosedError` if the reader has closed the output, `CommandError` if it fails.
 """
 
 import os
@@ -19,15 +19,15 @@ from typing import Final, TextIO
 from holdfast_cli.errors import CommandError, OutputClosedError
 
 _NARROWEST = 16
-"""The least width to which text is wrapped, in cells of the terminal."""
+"""Cells of a line at least: narrower text cannot be read well."""
 _USUAL = os.terminal_size((80, 24))
-"""The assumed size of a terminal of unknown size."""
+"""Columns and lines of a terminal that does not report its size."""
 _GAP = "  "
-"""The gap between two columns."""
+"""The space between two columns."""
 _WORD = re.compile(r"(?:[^\s`]|`[^`]*`|`)+")
-"""A word, which stays in one line; so does a command in backquotes."""
+"""A part that is not broken: a command in backquotes can be copied as a whole."""
 _PROGRESS_AFTER = 2.0
-"""Seconds before progress is shown."""
+"""Seconds before progress is first shown."""
 
 
 def write(text: str) -> None:
@@ -38,10 +38,10 @@ def write(text: str) -> None:
 
 @contextmanager
 def after(done: str) -> Iterator[None]:
-    """Report a change even if rendering or printing its output, inside this context, fails.
+    """Ensure that the user learns of a change, even if the output inside cannot be rendered or printed.
 
-    `done` consists of sentences about the change, with advice if its output is lost. They are appended to a
-    `CommandError` that is raised inside, and added to a `KeyboardInterrupt` as a note.
+    `done` describes the change, and says what to do if its output is lost. It follows the text of a
+    `CommandError` that is raised inside, and is a note on a KeyboardInterrupt.
     """
     try:
         yield
@@ -58,7 +58,7 @@ def tell(line: str) -> None:
 
 
 def complain(message: object) -> None:
-    """Print a failure's message on standard error."""
+    """Print on standard error why the command failed."""
     name = "holdfast:"
     line = wrapped(plain(f"{name} {message}"), stream=sys.stderr)
     _to_standard_error(f"{coloured(name, 'red', sys.stderr)}{line.removeprefix(name)}\n")
@@ -66,8 +66,8 @@ def complain(message: object) -> None:
 
 @contextmanager
 def checked() -> Iterator[None]:
-    """Flush the output that is printed inside, and raise an error if it could not be written."""
-    was_closed = sys.stdout is None  # before the command was started
+    """Flush standard output at the end, and raise the errors of a write."""
+    was_closed = sys.stdout is None  # by the caller
     if was_closed:
         # argparse would print the help on standard error.
         sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: PTH123, SIM115 it has no path
@@ -87,7 +87,7 @@ def checked() -> Iterator[None]:
 
 
 def _to_standard_error(text: str) -> None:
-    """Print on standard error. A failure is ignored, because it cannot be reported."""
+    """Print on standard error. An error is ignored: it cannot be reported."""
     try:
         print(text, end="", file=sys.stderr, flush=True)
     except OSError:
@@ -97,7 +97,7 @@ def _to_standard_error(text: str) -> None:
 def _give_up(stream: TextIO) -> None:
     """Discard the rest of a stream.
 
-    Otherwise Python writes it again at exit (note on SIGPIPE in the documentation of `signal`).
+    Otherwise Python writes it again when it exits (note on SIGPIPE in the documentation of `signal`).
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -106,7 +106,7 @@ def _give_up(stream: TextIO) -> None:
 
 
 def plain(text: str) -> str:
-    """Return a text with "?" in place of control characters, for a text from outside.
+    """Return a text that others wrote, with `?` for each control character.
 
     >>> plain("a\x1b[31mb")
     'a?[31mb'
@@ -127,12 +127,12 @@ def word(time_: datetime) -> str:
 def coloured(text: str, colour: str, stream: TextIO | None = None) -> str:
     """Colour a text for a terminal with colours, unless NO_COLOR is set (https://no-color.org).
 
-    `colour` is a name of rich's. The text must be understandable without it.
+    The text must mean the same without colour. `colour` is a name of rich's.
     """
     stream = stream or sys.stdout
     if not stream.isatty():
         return text
-    from rich.console import Console  # not imported for a pipe
+    from rich.console import Console  # slow to import, and not needed for a pipe
     from rich.text import Text
 
     console = Console(file=stream, force_terminal=True)
@@ -142,12 +142,12 @@ def coloured(text: str, colour: str, stream: TextIO | None = None) -> str:
 
 
 def wrapped(text: str, *, head: str = "", hanging: int = 0, stream: TextIO | None = None) -> str:
-    """Wrap sentences for a terminal; for other outputs they are unchanged.
+    """Wrap sentences for a terminal; other outputs get them unchanged.
 
     Args:
-        text: one or more lines. An indented line is code and stays unchanged.
-        head: the beginning of the first line; further lines are indented by its width.
-        hanging: cells by which further lines are indented in addition.
+        text: one or more lines. An indented line is not wrapped, because it is code.
+        head: the beginning of the first line; the other lines are indented by its width.
+        hanging: cells by which the other lines are indented further.
     """
     stream = stream or sys.stdout
     if not stream.isatty():
@@ -163,16 +163,16 @@ def wrapped(text: str, *, head: str = "", hanging: int = 0, stream: TextIO | Non
 
 
 def listed(fields: Sequence[tuple[str, str]]) -> str:
-    """Format names and values, one pair in a line, with the values in a column."""
+    """Return names and values, a pair in each line, with the values in a column."""
     width = max(len(name) for name, _ in fields)
     return "\n".join(wrapped(plain(value), head=f"  {name:<{width}}  ") for name, value in fields)
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str | Sequence[str] | None]]) -> str:
-    """Format a table: for a pipe with one line a row, for a terminal in its width.
+    """Return a table: in a pipe one line a row, on a terminal as wide as the terminal.
 
-    On a terminal texts are wrapped in their columns, and last columns that do not fit are printed below their
-    row. An empty cell is shown as `-`, so that columns can be counted; several texts in a cell have commas.
+    On a terminal cells are wrapped, and the last columns are printed below their row if they do not fit. An
+    empty cell is shown as `-`, so that columns can be counted; the texts of a cell are joined by commas.
     """
     if not sys.stdout.isatty():
         lines = [[_cell(cell, ",") for cell in row] for row in (headings, *rows)]
@@ -226,7 +226,7 @@ def _side_by_side(parts: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _unbroken(text: str) -> int:
-    """Return the width of the longest word of a text, in cells of the terminal."""
+    """Return the width of a text's longest word, in cells of the terminal."""
     return max((len(word) for word in _WORD.findall(text) if not _is_wide(word)), default=0)
 
 
@@ -267,7 +267,7 @@ def _columns(stream: TextIO) -> int:
 
 
 class Progress:
-    """Show the progress of a long action on a terminal; other outputs do not get it."""
+    """Shows on a terminal what a slow command is doing; other outputs do not get it."""
 
     _ERASE: Final = "\r\x1b[K"
 
@@ -276,7 +276,7 @@ class Progress:
         self._is_shown = False
 
     def show(self, text: str) -> None:
-        """Show a text in place of the last one, from `_PROGRESS_AFTER` on."""
+        """Replace the shown text."""
         can_erase = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         if can_erase and time.monotonic() >= self._silent_until:
             # A line that the terminal wraps could not be erased.
@@ -285,7 +285,7 @@ class Progress:
             self._silent_until = time.monotonic() + 0.1
 
     def end(self) -> None:
-        """Erase the shown text."""
+        """Remove the shown text."""
         if self._is_shown:
             _to_standard_error(self._ERASE)
             self._is_shown = False

@@ -1,4 +1,4 @@
-"""Parse the command line. Each level reports its own errors, with the word that was probably meant."""
+"""Parses the command line. Each level reports its own mistakes, and suggests the word that was meant."""
 
 import argparse
 import difflib
@@ -17,7 +17,7 @@ _ADD_UP: Final = (argparse._AppendAction, argparse._ExtendAction)  # noqa: SLF00
 """The actions of options that may be repeated."""
 
 _LONGEST_SHOWN: Final = 30
-"""Characters of the longest word that a message repeats in full. A longer word may be a misplaced secret."""
+"""Characters of a word that a message repeats in full. A longer word may be a misplaced secret."""
 _BEGINNING: Final = 12
 """Characters of a longer word that a message repeats, unless it looks secret."""
 
@@ -28,8 +28,8 @@ _Groups = list[tuple[argparse.Action | None, list[str]]]
 class Parser(argparse.ArgumentParser):
     """A parser of a command, or of a group of commands, without abbreviations.
 
-    argparse reports an unknown option last and at the top level. It does not report it if a required option
-    is missing, perhaps because that one is misspelled. This parser checks the options of its level first.
+    argparse reports an unknown option last and at the top level, and not at all if a required option is
+    missing, which often is the misspelled one. This parser checks the options of its own level first.
     """
 
     def __init__(self, fill: Callable[["Parser"], None] | None = None, **settings: Any) -> None:
@@ -45,20 +45,20 @@ class Parser(argparse.ArgumentParser):
             fill(self)
 
     def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
-        """Parse the words of this level completely. It raises SystemExit like `main`."""
+        """Parse all words of this level. SystemExit is raised as by `main`."""
         self.load()
         self._words = words = sys.argv[1:] if args is None else list(args)
         self._check_options(words)
         self._refuse_repeated(words)
         parsed, unexpected = super().parse_known_args(self._arguments_together(words), namespace)
-        if "--" in unexpected:  # no argument follows it
+        if "--" in unexpected:  # no argument followed it
             unexpected.remove("--")
         if unexpected:
             self.error(f"there is an argument too many{_shown(unexpected[0], ': {}')}")
         return parsed, unexpected
 
     def error(self, message: str) -> NoReturn:
-        """Print usage and message, without words that may be misplaced secrets; exit with 2."""
+        """Print the usage and the error, without words that may be a misplaced secret; exit with 2."""
         self.print_usage(sys.stderr)
         line = plain(f"{self.prog}: error: {hidden(message, self._words)}")
         self.exit(2, f"{wrapped(line, stream=sys.stderr)}\n")
@@ -70,7 +70,7 @@ class Parser(argparse.ArgumentParser):
         for word in words:
             name = word.partition("=")[0]
             if (action := self._option_string_actions.get(name)) is not None:
-                if action.dest in ("help", "version"):  # handled first, whatever follows
+                if action.dest in ("help", "version"):  # they work with any words after them
                     return
                 takes_value = action.nargs != 0 and name == word
             elif takes_value:
@@ -86,7 +86,7 @@ class Parser(argparse.ArgumentParser):
             self.exit(2, f"\n{self.prog}: error: name a command\n")
 
     def _refuse_repeated(self, words: Sequence[str]) -> None:
-        """Refuse an option with two values; argparse would silently ignore the first."""
+        """Refuse an option whose second value would silently replace the first."""
         typed = self._grouped(words)
         counts = Counter(action for action, _ in typed if action is not None)
         if any(action.dest in ("help", "version") and action.nargs == 0 for action in counts):
@@ -95,7 +95,7 @@ class Parser(argparse.ArgumentParser):
             if count > 1 and action.nargs != 0 and not isinstance(action, _ADD_UP):
                 lines = "; ".join(f"`{line}`" for line in self._one_each(typed, action))
                 option = "/".join(action.option_strings)
-                fill_in = " Fill in the parts in < >." if "<" in lines else ""
+                fill_in = " Fill in the words in < >." if "<" in lines else ""
                 self.error(
                     f"{option} takes one value and has {count}. Type a line for each: {lines}.{fill_in}"
                 )
@@ -103,8 +103,8 @@ class Parser(argparse.ArgumentParser):
     def _one_each(self, typed: _Groups, repeated: argparse.Action) -> list[str]:
         """Return a command line for each value of a repeated option.
 
-        All lines contain the words that were typed once. Other repeated options go with the value that they
-        follow; if that is not clear, the user has to fill in their values.
+        Each line has the words that were typed once. Another repeated option goes with the value that it
+        follows; where that is not clear, the user is to fill in its value.
         """
         counts = Counter(action for action, _ in typed)
         lines: list[list[str]] = [[self.prog] for _ in range(counts[repeated])]
@@ -143,7 +143,8 @@ class Parser(argparse.ArgumentParser):
     def _arguments_together(self, words: Sequence[str]) -> Sequence[str]:
         """Return the words of a command with its arguments side by side.
 
-        argparse ignores an optional argument that follows an argument and an option.
+        argparse loses an optional argument that has an option before it and another argument before that
+        option.
         """
         may_lack = any(action.nargs == "?" and not action.option_strings for action in self._actions)
         if not may_lack:
@@ -169,14 +170,14 @@ class Parser(argparse.ArgumentParser):
             yield from command.actions()
 
     def commands(self) -> dict[str, "Parser"]:
-        """Return the commands of this group by name; empty for a command."""
+        """Return the commands of this group by name; empty if it is not a group."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 the type has no other name
                 return action.choices
         return {}
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Refuse a value that is not among the choices; argparse calls this for commands, too."""
+        """Refuse a value that is not among the choices; argparse calls this for commands too."""
         if action.choices is None or value in action.choices:
             return
         if self.commands() is not action.choices:
@@ -188,9 +189,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def hidden(message: str, words: Iterable[str], longest: int | None = _LONGEST_SHOWN) -> str:
-    """Return a message without typed words, and parts of words, that may be secret.
+    """Return a message without the typed words, and parts of words, that may be secret.
 
-    A word with more characters than `longest` is cut to its beginning, unless `longest` is None.
+    A word with more than `longest` characters is cut to its beginning; None cuts no word.
     """
     typed = {part for word in words for part in (word, word.partition("=")[2], *SEPARATORS.split(word))}
     for word in sorted(typed, key=len, reverse=True):
@@ -206,14 +207,14 @@ def hidden(message: str, words: Iterable[str], longest: int | None = _LONGEST_SH
 
 
 def _to_type(action: argparse.Action | None, words: Sequence[str]) -> Sequence[str]:
-    """Return words for a line to type. A word that messages do not repeat becomes a placeholder."""
+    """Return words for a command line to type; a word that no message may repeat is to be filled in."""
     if any(hidden(word, [word]) != word for word in words):
         return _to_fill_in(action)
     return [shlex.quote(word) for word in words]
 
 
 def _to_fill_in(action: argparse.Action | None) -> Sequence[str]:
-    """Return an option, or an argument, with a placeholder for its value that a shell does not accept."""
+    """Return an option or an argument with `<…>` as its value, which no shell accepts unchanged."""
     if action is None:
         return ["<ARGUMENT>"]
     return [action.option_strings[-1], f"<{action.metavar or action.dest.upper()}>"]
@@ -231,7 +232,7 @@ def _shown(word: str, sentence: str) -> str:
 
 
 def _hint(word: str, known: Iterable[str]) -> str:
-    """Return a question about the word that was probably meant: the only completion, or the most similar."""
+    """Return a question with the only known word that begins with `word`, or else the most similar one."""
     known = list(known)
     begun = [one for one in known if one.startswith(word)]
     near = begun if len(begun) == 1 else difflib.get_close_matches(word, known, 1)

@@ -1,4 +1,4 @@
-"""Recognize words that have the form of a secret."""
+"""Detects words that have the form of a secret."""
 
 import re
 from typing import Final
@@ -7,7 +7,7 @@ _SECRET: Final = re.compile(
     r"holdfast_[0-9A-Za-z]{20}|session-[0-9a-z]{20}|eyJ[\w-]+\.[\w-]+\.|^[0-9A-Za-z/+]{40}$", re.ASCII
 )
 SEPARATORS: Final = re.compile(r"[=,; ]")
-"""The characters between the parts of a word."""
+"""Separates the parts of a word."""
 _CREDENTIALS: Final = re.compile(r":.*@", re.DOTALL)
 """Credentials in a URL."""
 

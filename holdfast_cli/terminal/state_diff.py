@@ -1,6 +1,6 @@
-"""Format the differences between two versions of a state for people.
+"""Renders the differences between two versions of a state for people.
 
-Values are only shown on request, and never if the state marks them as sensitive.
+The response has values only if they were requested, and never those that the state marks as sensitive.
 """
 
 import sys
@@ -18,20 +18,20 @@ _SIGNS: Final = {
     "replaced": ("-+", "magenta"),
     "moved": ("→", "cyan"),
 }
-"""The sign of each kind of change, and its colour."""
+"""Kind of change -> its sign and the sign's colour."""
 _ARROW: Final = "→"
 _ASCII: Final = {_ARROW: "->", "…": "..."}
 _LONGEST_VALUE: Final = 120
 """The shown characters of a long value."""
 _CONTEXT: Final = 20
-"""The shown characters before the first difference of two long values."""
+"""Characters shown before the first difference of two long values."""
 _HIDDEN: Final = "(sensitive)"
 
 _Item = Mapping[str, Any]
 
 
 def text(document: Mapping[str, Any]) -> str:
-    """Format the differences in a response of the API; raise `CommandError` if it lacks a member."""
+    """Return the differences in a response of the management API as text for standard output."""
     try:
         return "\n".join(_lines(document))
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -106,7 +106,7 @@ def _resource(resource: _Item) -> str:
 
 
 def _valued(name: str, item: _Item) -> str:
-    """Return the name of an attribute or an output, with its known values."""
+    """Return the name of an attribute or an output, with the values that the response has."""
     if item["sensitive"]:
         return f"{item[name]}  {_HIDDEN}"
     before, after = item["before"], item["after"]
@@ -117,7 +117,7 @@ def _valued(name: str, item: _Item) -> str:
 
 
 def _shortened(values: Sequence[str]) -> list[str]:
-    """Return values cut to a readable length around their first difference."""
+    """Return values cut to a readable length, around their first difference."""
     if all(len(value) <= _LONGEST_VALUE for value in values):
         return list(values)
     start = 0
@@ -143,7 +143,7 @@ def _summary(summary: Mapping[str, int]) -> str:
 
 
 def _fit(said: str) -> str:
-    """Return a text in which signs that standard output cannot encode are replaced."""
+    """Return a text with ASCII in place of characters that standard output cannot encode."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         said.encode(encoding)

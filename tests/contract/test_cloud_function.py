@@ -1,4 +1,4 @@
-"""The function behind `cloud {}`, event in and answer out, on a real S3 server."""
+"""The function behind `cloud {}`, from event to response, on a real S3 server."""
 
 import base64
 import gzip
@@ -219,7 +219,7 @@ def test_tags_make_no_workspace_of_an_id_whose_workspace_is_gone(cloud: Handle, 
 
 def test_a_change_of_a_workspace_that_would_not_be_kept_is_refused_by_its_name(cloud: Handle) -> None:
     path = f"workspaces/{created(cloud)}"
-    # What clients send, and what is so already.
+    # A client's attributes that are ignored, and values that the workspace already has.
     same = {"terraform-version": "1.15.5", "name": "prod", "execution-mode": "local", "vcs-repo": None}
     for kept in ({"attributes": same}, {"relationships": {"project": {"data": None}, "tags": {"data": []}}}):
         found = data(ask(cloud, "PATCH", path, ADA, {"type": "workspaces", **kept}))

@@ -1,4 +1,4 @@
-"""The authorizer and the session exchange, event in and response out, on two S3 servers."""
+"""The authorizer and the session exchange, from event to response, on two S3 servers."""
 
 import base64
 import json
@@ -39,7 +39,7 @@ DENIED: Answer = {"isAuthorized": False}
 
 @dataclass(frozen=True)
 class Functions:
-    """The functions as Lambda starts them; `server` is the S3 that they use, through the proxy."""
+    """The functions as Lambda starts them. `server` is the S3 server that they use through the proxy."""
 
     server: Server
     handlers: Mapping[str, Any]
@@ -49,7 +49,7 @@ class Functions:
         return answer
 
     def make_session(self, route: str, authorizer: object, *, method: str = "POST", **more: Any) -> Answer:
-        """Return the response to a request for a session, with what API Gateway says of the caller."""
+        """Return the response to a request for a session, with API Gateway's facts about the caller."""
         event = request(method, route, **more)
         event["requestContext"]["authorizer"] = authorizer
         answer: Answer = self.handlers["session_exchange"](event, Context())
@@ -97,7 +97,7 @@ def functions(both: Functions) -> Iterator[Functions]:
 
 @pytest.fixture
 def issuer(monkeypatch: pytest.MonkeyPatch) -> Published:
-    """What the issuer publishes, in a process that has never asked for it."""
+    """The issuer's published documents, in a process that has never fetched them."""
     published = Published(RSA)
     monkeypatch.setattr(keys, "process_issuers", published.issuers)
     return published
@@ -108,7 +108,7 @@ def basic(user: str, password: str) -> str:
 
 
 def bearer_form(header: str) -> str:
-    """The same ID and secret as clients of `cloud {}` send them."""
+    """Return the same ID and secret in the form that clients of `cloud {}` send."""
     user, _, secret = base64.b64decode(header.removeprefix("Basic ")).decode().partition(":")
     return f"Bearer {user}.{secret}"
 
@@ -162,7 +162,7 @@ def deployers(**changed: Any) -> trust.AwsTrust:
 
 
 def accepted(**context: str) -> Answer:
-    """Return the response that lets somebody in, with what is known of them."""
+    """Return the response that accepts a caller, with the caller's context."""
     nothing = {"trust": "", "trust_id": "", "subject": "", "ends": "0", "expires": "0"}
     return {"isAuthorized": True, "context": {**nothing, **context}}
 
@@ -317,7 +317,7 @@ ATTEMPTS: dict[str, tuple[Callable[[Functions], str], str, int]] = {
     "a key of the bucket": (lambda _: basic("../trust/records", "x"), "malformed", 0),
     "a user of another form": (lambda _: basic("x", "y"), "malformed", 0),
 }
-"""Credentials that let nobody in, why as the log says it, and the requests to S3."""
+"""Invalid credentials, the reason in the log, and the requests to S3."""
 
 
 @pytest.mark.parametrize(("credentials", "reason", "requests"), ATTEMPTS.values(), ids=ATTEMPTS)
@@ -414,7 +414,7 @@ def test_an_issuer_that_is_not_reached_is_raised_and_harms_nobody_else(
 
 
 def verified(functions: Functions, header: str) -> dict[str, Any]:
-    """Return what API Gateway passes on after a sign-in."""
+    """Return the context that API Gateway passes on after an authentication."""
     return {"lambda": functions.authorize(header)["context"]}
 
 
@@ -430,7 +430,7 @@ def test_an_issuer_gets_no_more_time_than_the_function_has_left(
     functions: Functions, monkeypatch: pytest.MonkeyPatch, left: float, seconds: float
 ) -> None:
     class SlowStart(Context):
-        """When it begins there is more time than after S3 has answered."""
+        """A Lambda context with more time at the start than after S3's response."""
 
         def get_remaining_time_in_millis(self) -> int:
             asked.append(0)

@@ -1,4 +1,4 @@
-"""`make up`, `demo`, `down` and `clean` as a user types them, on a folder and ports of their own."""
+"""`make up`, `demo`, `down` and `clean` as a user types them, with a separate folder and ports."""
 
 import json
 import os
@@ -20,12 +20,19 @@ from local_aws.clients import s3_client
 from local_aws.server import ROOT, find_running
 from tests.support.free_port import free_port
 from tests.support.front_door import TIME_LIMIT, FrontDoor, cleaned
-from tests.support.walkthrough import walk_access, walk_clients, walk_moving, walk_operating, walk_try
+from tests.support.walkthrough import (
+    walk_access,
+    walk_clients,
+    walk_moving,
+    walk_operating,
+    walk_readme,
+    walk_try,
+)
 
 
 @pytest.fixture(scope="module")
 def front_door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FrontDoor]:
-    """What `make up` has brought up, after a first run that was killed in the middle."""
+    """The local AWS that `make up` started, after a first run that was killed in the middle."""
     front_door = FrontDoor(tmp_path_factory.mktemp("front-door") / "local")
     with cleaned(front_door):
         up = ["up", "--port", str(front_door.port)]
@@ -147,6 +154,10 @@ def test_a_demo_that_was_killed_says_how_to_free_its_lock(front_door: FrontDoor)
     subprocess.run(free, cwd=ROOT, check=True, capture_output=True, timeout=TIME_LIMIT)
     front_door("demo")
     assert len(front_door.serials()) == len(before) + 1
+
+
+def test_the_states_of_the_readme_are_there_in_two_minutes(front_door: FrontDoor, tmp_path: Path) -> None:
+    walk_readme(front_door, tmp_path)
 
 
 def test_the_walk_through_the_access_document_prints_what_it_says(

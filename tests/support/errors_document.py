@@ -11,7 +11,7 @@ from tests.support.pages import page
 PATH: Final = page("errors.md")
 TABLE: Final = re.compile(r"(<!-- Begin of the codes: .*? -->\n).*?(<!-- End of the codes\. -->)", re.DOTALL)
 FAULT: Final = (500, "fault", "A fault in Holdfast")
-"""Any other exception: it has no class."""
+"""The row for any other exception, which has no class."""
 
 
 def codes() -> set[tuple[int, str, str]]:
@@ -21,7 +21,7 @@ def codes() -> set[tuple[int, str, str]]:
 
 
 def errors_document() -> str:
-    """Return the page as it is, with the table as the errors are."""
+    """Return the page with a new table of the errors."""
     table = "\n".join(_table())
     return TABLE.sub(lambda found: f"{found[1]}\n{table}\n\n{found[2]}", PATH.read_text(encoding="utf-8"))
 

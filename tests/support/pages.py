@@ -8,8 +8,8 @@ DOCS: Final = ROOT / "docs"
 
 
 def page(name: str) -> Path:
-    """Return the path of a page of `docs/`."""
-    [path] = DOCS.rglob(name)
+    """Return the path of a page of `docs/`, or of `README.md` and others beside it."""
+    [path] = [ROOT / name] if (ROOT / name).is_file() else DOCS.rglob(name)
     return path
 
 

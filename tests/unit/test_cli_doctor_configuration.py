@@ -515,9 +515,8 @@ def test_the_printed_lines_name_level_check_and_what_to_do_and_are_counted(stub:
     assert done.returncode == 1
     findings = done.stdout.splitlines()
     assert "problem  backend.lock_method: lock_method is LOCK (main.tf); " in done.stdout
-    assert (
-        done.stderr == f"holdfast: {len(findings) - 2} ok, 1 note, 1 problem. Each problem says what to do.\n"
-    )
+    counts = f"{len(findings) - 2} ok, 1 note, 1 problem."
+    assert done.stderr == f"holdfast: {counts} Each problem says what to do.\n"
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_options_narrow_a_list_down(stub: ApiStub, options: list[str], query: st
 def test_no_state_is_said_so_and_is_no_failure(stub: ApiStub) -> None:
     stub.reply(page("states"))
 
-    assert output(stub, "state", "list") == "No state in your scope matches.\n"
+    assert output(stub, "state", "list") == "No states found in your scope.\n"
     assert json.loads(output(stub, "state", "list", "--json")) == []
 
 

@@ -309,7 +309,10 @@ def _page(kind: str, walked: Walked[_T], items: Sequence[Listed]) -> Page:
 
 
 def _begin(kind: str, prefix: str, cursor: str | None, caller: Caller) -> str:
-    """Return the place after which a page begins; `InvalidRequest` if the caller may not see that place."""
+    """Return the place after which a page begins, empty for the first page.
+
+    Raise `InvalidRequest` for an invalid prefix, or a cursor to a place that the caller may not see.
+    """
     _check_prefix(prefix)
     if cursor is None:
         return ""

@@ -43,7 +43,10 @@ COMPARED_BY_CLIENT: Final = frozenset({"state-push", "migration destination stat
 
 
 def check_lock(lock: HeldLock | None, lock_id: str | None, caller: Caller, *, require_lock: bool) -> None:
-    """Raise an error unless a write may proceed under the lock; `Locked` also if the client named no lock."""
+    """Raise an error unless the caller may write under the lock that was read.
+
+    `Locked` is raised also if the client named no lock.
+    """
     if lock is not None:
         # The ID alone proves nothing: every refused caller learns it. Nobody writes under a freeze.
         if lock.freeze or lock.info.id != lock_id or lock.principal != caller.principal:

@@ -1,7 +1,7 @@
-"""Deliberate faults in the production code, each of which a search must find.
+"""Deliberate faults in the production code. A search must find each of them.
 
-Every one removes or bends a decision that keeps an invariant. It names what it changes, see `edits`: a mutant
-whose target is gone or ambiguous is an error.
+Each removes or changes a decision that keeps an invariant. Its edits name what they change, see `edits`: a
+mutant whose target is gone or ambiguous is an error.
 """
 
 from collections.abc import Mapping
@@ -34,8 +34,8 @@ from tests.safety.model.invariants import Invariant
 class Mutant:
     """A deliberate fault.
 
-    `scenario` is where it shows, with the bounds of faults, repeats and ticks. `breaks` is the invariant that
-    the shortest interleaving breaks.
+    The search of `scenario` finds it within `bounds`: faults, repeats, ticks. `breaks` is the invariant that
+    the shortest interleaving violates.
     """
 
     name: str
@@ -105,7 +105,7 @@ _ANY_FREEZE: Final = "held.freeze.id if held.freeze else None"
 
 
 def _at(where: str, *changes: Edit) -> tuple[str, tuple[Edit, ...]]:
-    """The scenario in which a fault shows, with faults, repeats and ticks if any; and how it is made."""
+    """Return the scenario that shows a fault, with its bounds if they are not all 0, and the edits."""
     return where, changes
 
 
@@ -641,7 +641,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         )
     },
 }
-"""By the invariant that the shortest interleaving breaks, and by what is wrong."""
+"""The mutants by the invariant that the shortest interleaving violates, and by name."""
 
 
 def _mutant(breaks: Invariant, name: str, where: str, changes: tuple[Edit, ...]) -> Mutant:

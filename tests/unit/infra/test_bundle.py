@@ -236,18 +236,14 @@ def test_a_bundle_has_of_botocores_data_what_the_function_reads_and_nothing_else
     [("terraform_http", "s3"), ("audit_trail", "logs"), ("management", "s3"), ("management", "logs")],
 )
 def test_a_bundle_has_the_endpoints_that_botocore_has_for_every_region(function: str, service: str) -> None:
-    whole, cut = (json.loads((data / "endpoints.json").read_bytes()) for data in botocores_data(function))
+    shipped = bundle(function, "local").path / "botocore" / "data"
+    every = Path(botocore.__file__).parent / "data"
+    whole, cut = (json.loads((data / "endpoints.json").read_bytes()) for data in (every, shipped))
     regions = [region for partition in whole["partitions"] for region in (*partition["regions"], "nowhere-1")]
     asked = list(itertools.product(regions, [False, True], [False, True]))
     assert len(regions) > 40
     found, expected = ([resolved(data, service, *one) for one in asked] for data in (cut, whole))
     assert found == expected
-
-
-def botocores_data(function: str) -> tuple[Path, Path]:
-    """Where botocore's data is: all of it, and what a function ships."""
-    all_of_it = Path(botocore.__file__).parent / "data"
-    return all_of_it, bundle(function, "local").path / "botocore" / "data"
 
 
 def resolved(endpoints: dict[str, Any], service: str, region: str, *kind: bool) -> object:
@@ -397,38 +393,6 @@ def test_a_bundle_is_the_code_and_what_the_requirements_name(
     model = made.path / "botocore" / "data" / "s3" / "2006-03-01" / "endpoint-rule-set-1.json"
     assert json.loads(model.read_bytes()) == json.loads(MODEL.replace("prose", ""))
     assert "botocore-1.0.dist-info/METADATA" in files
-
-
-def test_a_function_may_have_requirements_and_packages_of_its_own(functions: Path, tmp_path: Path) -> None:
-    for name in ("terraform_http", "authorizer", "audit_trail"):
-        shutil.copytree(functions / "greeter", functions / name)
-    (functions / "gateway").mkdir()
-    for module in ("http", "unused"):
-        (functions / "gateway" / f"{module}.py").touch()
-    (functions / "terraform_http" / "handler.py").write_text("def f():\n    from gateway import http\n")
-    shutil.copy(functions / "requirements.txt", functions / "authorizer")
-    shutil.copy(functions / "requirements.txt", functions / "authorizer" / "requirements.in")
-    (functions / "requirements.txt").write_text("# nothing\n")
-
-    def files(function: str) -> set[str]:
-        return contents(bundle(function, "local", functions=functions, build=tmp_path / "build").path)
-
-    found = files("authorizer")
-    assert {"authorizer/handler.py", "botocore/__init__.py"} <= found
-    assert not any("requirements" in name or name.startswith("gateway/") for name in found)
-    shutil.copy(functions / "authorizer" / "requirements.txt", functions)
-    found = files("terraform_http")
-    assert "gateway/http.py" in found
-    assert "gateway/unused.py" not in found
-    for function, service in (("terraform_http", "s3"), ("audit_trail", "logs")):
-        models = {name.split("/")[2] for name in files(function) if name.startswith("botocore/data/")}
-        assert models == {"endpoints.json", service}
-
-
-def test_a_function_may_ship_no_package_at_all(functions: Path, tmp_path: Path) -> None:
-    (functions / "greeter" / "requirements.txt").write_text("# none\n")
-    made = bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
-    assert contents(made.path) == {"greeter/handler.py", "holdfast/__init__.py"}
 
 
 def test_a_bundle_is_the_same_wherever_and_whenever_it_is_made(functions: Path, tmp_path: Path) -> None:

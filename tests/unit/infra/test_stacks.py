@@ -26,11 +26,6 @@ def test_a_team_with_account_and_region_is_deployed_nowhere_else(settled: Synthe
     assert settled.environment == "aws://123456789012/eu-central-1"
 
 
-def test_a_stack_says_whose_it_is_and_refuses_to_be_deleted(stack: Synthesized, team: str) -> None:
-    assert stack.tags["holdfast:team"] == team
-    assert stack.termination_protection
-
-
 def test_the_settings_of_this_test_differ_from_every_default() -> None:
     for setting in fields(TeamConfig):
         if setting.name != "name":
@@ -95,7 +90,7 @@ def live_alias(stack: Synthesized, handler: str) -> str:
     return name
 
 
-# --- what piles up --------------------------------------------------------------------------------
+# --- warnings --------------------------------------------------------------------------------------
 
 
 BUCKET_DEFAULT = Retention(mode="compliance", days=400, bucket_default=True)
@@ -123,13 +118,17 @@ HISTORY = History(days=400, keep_versions=10)
             "lock, and under a retention of the bucket's own each unlock leaves a delete marker of the "
             "lock, and they stay for ever; write history = ",
         ),
+        (
+            TeamConfig(name="ops", region="eu-south-1", throttling=Throttling(rate=3000)),
+            "team 'ops': throttling = { rate = 3000, burst = 200 } is above the default quota of eu-south-1 "
+            "for all APIs of an account, which is 2500 requests a second and 1250 at once",
+        ),
     ],
 )
-def test_a_team_whose_locks_pile_up_is_warned_once(
+def test_a_team_is_warned_once_of_what_piles_up_or_is_above_a_quota(
     synthesize: Synthesize, team: TeamConfig, told: str
 ) -> None:
-    (stack,) = synthesize([team], AWS).values()
-    (warning,) = stack.warnings
+    (warning,) = synthesize([team], AWS)["Holdfast-ops"].warnings
     assert warning.startswith(told)
 
 
@@ -145,20 +144,10 @@ def test_a_team_whose_locks_pile_up_is_warned_once(
 def test_a_team_whose_locks_leave_nothing_for_ever_is_not_warned(
     synthesize: Synthesize, team: TeamConfig
 ) -> None:
-    stack = synthesize([team], AWS)["Holdfast-ops"]
-    assert stack.warnings == []
+    assert synthesize([team], AWS)["Holdfast-ops"].warnings == []
 
 
 # --- the teams, the local AWS ---------------------------------------------------------------------
-
-
-def test_a_team_that_throttles_above_its_regions_quota_is_warned(synthesize: Synthesize) -> None:
-    busy = TeamConfig(name="ops", region="eu-south-1", throttling=Throttling(rate=3000))
-    (warning,) = synthesize([busy], AWS)["Holdfast-ops"].warnings
-    assert warning.startswith(
-        "team 'ops': throttling = { rate = 3000, burst = 200 } is above the default quota of eu-south-1 for "
-        "all APIs of an account, which is 2500 requests a second and 1250 at once"
-    )
 
 
 def test_two_teams_share_nothing(stacks: dict[str, Synthesized]) -> None:

@@ -58,11 +58,6 @@ def depends_on(bundles: Bundles, folder: Path, teams: Sequence[TeamConfig]) -> d
     return {stack.stack_name: [one.node.id for one in stack.dependencies] for stack in made}
 
 
-def test_a_team_that_does_not_ask_for_it_has_none(synthesize: Synthesize, default: Synthesized) -> None:
-    assert set(synthesize([TeamConfig(name="plain")], AWS)) == {"Holdfast-plain"}
-    assert "cloudtrail" not in str(default.template).lower()
-
-
 def test_teams_of_an_account_and_region_share_one_trail_with_reads_and_writes_of_their_records(
     shared: Synthesized,
 ) -> None:
