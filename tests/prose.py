@@ -102,7 +102,7 @@ def _spoken(part: Token) -> str:
 def of_module(text: str) -> Iterator[Text]:
     """Yield the docstrings, the comments and the messages of a module.
 
-    A message is a literal of three words or more.
+    A message is a literal of three words or more that is not Python.
     """
     tree = ast.parse(text)
     docstrings = {
@@ -111,11 +111,21 @@ def of_module(text: str) -> Iterator[Text]:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.count(" ") >= 2:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _is_prose(node.value):
             yield Text(node.lineno, _CODE.sub("x", node.value), opens_docstring=id(node) in docstrings)
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield Text(token.start[0], _CODE.sub("x", token.string))
+
+
+def _is_prose(literal: str) -> bool:
+    if literal.count(" ") < 2:
+        return False
+    try:
+        ast.parse(literal)
+    except (SyntaxError, ValueError):
+        return True
+    return False
 
 
 def faults(text: Text) -> Iterator[str]:

@@ -45,7 +45,7 @@ def test_everything_holds_in_some_histories() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "whoever knows a lock's ID may write under it",
+        "a client that knows a lock's ID may write under it",
         "a release that does not look whose lock it is",
         "an acquire whose 412 counts as success",
     ],

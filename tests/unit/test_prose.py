@@ -11,6 +11,7 @@ MODULE = """\"\"\"What there is.\"\"\"
 value = 1  # whoever reads it
 \"\"\"It tells of `whoever`.\"\"\"
 raise ValueError("there is no such state")
+code = "guess = remembered if first else None"
 """
 
 
