@@ -1,4 +1,4 @@
-"""Measures the cost of Holdfast, in S3 requests and milliseconds, beside Terraform's own S3 backend.
+"""Measure the cost of Holdfast, in S3 requests and milliseconds, beside Terraform's own S3 backend.
 
 In all modules of this package:
 

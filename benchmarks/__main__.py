@@ -1,4 +1,4 @@
-"""`make benchmark`: measures the sections in one run, and prints the figures."""
+"""`make benchmark`: measure the sections in one run, and print the figures."""
 
 import argparse
 import signal

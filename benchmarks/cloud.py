@@ -1,4 +1,4 @@
-"""Compares `cloud {}` with `backend "http"` and `backend "s3"`: requests of each command; large states."""
+"""Compare `cloud {}` with `backend "http"` and `backend "s3"`: requests of each command; large states."""
 
 import hashlib
 import json

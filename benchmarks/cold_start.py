@@ -117,7 +117,7 @@ _NOTES: Final = (
 
 
 def first_requests() -> tuple[dict[str, Asked], dict[str, bytes]]:
-    """Return name -> first request, and key -> object for the objects in S3 that these requests need."""
+    """Return the first requests by name, and the objects in S3 that they need by key."""
     made: Any = {"description": "", "created_by": "benchmark", "now": datetime.now(UTC)}
     token, secret = tokens.create(Role.WRITER, ["*"], expires=None, **made)
     deployers = trust.new_aws("deployers", aws_role="Deployer", role=Role.WRITER, scope=["*"], **made)
@@ -173,7 +173,7 @@ def _chain(measured: Mapping[str, Took], side: str = "") -> Took:
 
 
 def _bundles(checkout: Path, functions: Collection[str]) -> dict[str, Path]:
-    """Return function -> path of its bundle, built by the code of a checkout in a process of its own."""
+    """Return the folders of bundles by function; the checkout's own code builds them in another process."""
     paths = printed(
         f"bundling the functions of {checkout}",
         *(sys.executable, "-c", _BUNDLES, *functions),

@@ -1,4 +1,4 @@
-"""Measures the management API: lists of many states, a history's page, the diff of two large versions."""
+"""Measure the management API: lists of many states, a history's page, the diff of two large versions."""
 
 import gzip
 import json

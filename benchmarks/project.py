@@ -40,7 +40,7 @@ def one_of_each_version() -> list[Terraform]:
 
 
 def projects(run: Run, section: str, terraform: Terraform, endpoint: str) -> tuple["Project", "Project"]:
-    """Return one configuration set up with Holdfast and with the `s3` backend; `endpoint` is AWS for both."""
+    """Return two projects that use AWS at an endpoint: with Holdfast, and with Terraform's `s3` backend."""
     name = names.parse(f"benchmark/{section}/{terraform.name}")
     ours = to_hcl(endpoint + urlsplit(run.stack.address).path, name, read_only=False)
     theirs = _S3.format(bucket=run.stack.bucket, name=name, endpoint=endpoint)

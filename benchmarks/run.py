@@ -16,7 +16,7 @@ class Run:
 
     Attributes:
         folder: for files; removed at the end. A section makes a folder of its own in it.
-        at_end: stops at the end what was started.
+        at_end: the context that stops everything that was started.
         beside: a checkout of another version to measure in turn, or None.
     """
 

@@ -113,6 +113,7 @@ class Stack:
 
         Args:
             functions: the functions whose requests to S3 go through the second relay.
+            to_aws: the round trip of the first relay; `to_s3` is that of the second.
         """
         names = [function_name(self.aws, f"Holdfast-{TEAM}", function) for function in functions]
         with Relay(self.aws.endpoint, to_aws) as aws, Relay(self.aws.endpoint, to_s3) as s3:

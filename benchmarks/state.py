@@ -5,10 +5,9 @@ import random
 
 
 def state(serial: int, size: int) -> bytes:
-    """Return a state document with so many resources that it has about the size.
+    """Return a state document of about a size; the same serial gives the same document.
 
-    Identifiers and addresses are random, but equal for equal serials, so that it compresses like a real
-    state.
+    Identifiers and addresses are random, so that the document compresses like a real state.
 
     Args:
         serial: the document's serial.

@@ -49,7 +49,7 @@ class Setting:
         kind: the values that it accepts.
         sentence: its purpose.
         deployed: how it changes once the team is deployed; None if in place and at any time.
-        default: a description of the default, if its value does not tell.
+        default: a description of the default, if the value alone does not describe it.
     """
 
     kind: Kind
@@ -64,7 +64,7 @@ def setting(
     """Declare a setting as a field of a dataclass; see `Setting`.
 
     Args:
-        unset: a description of the default, if its value does not tell.
+        unset: a description of the default, if the value alone does not describe it.
         default: `default` or `default_factory`, as for any field; neither for a required setting.
     """
     return dataclasses.field(metadata={"setting": Setting(kind, sentence, deployed, unset)}, **default)

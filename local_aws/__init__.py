@@ -1,4 +1,4 @@
-"""The local AWS: what `make up` and the tests start, deploy to and stop on this machine.
+"""The local AWS: `make up` and the tests start it on this machine, deploy to it and stop it.
 
 In all modules of this package:
 

@@ -1,4 +1,4 @@
-"""Sets the properties of a bucket's template that MiniStack's CloudFormation leaves out.
+"""Set the properties of a bucket's template that MiniStack's CloudFormation leaves out.
 
 These are encryption, Object Lock, ownership, lifecycle, logging and tags; MiniStack's S3 API supports them.
 An unknown property is an error, so that no new line of a template silently has no effect.

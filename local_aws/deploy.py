@@ -1,4 +1,4 @@
-"""Deploys this repository's CDK app into a local AWS, with the commands that deploy it to AWS."""
+"""Deploy this repository's CDK app into a local AWS, with the commands that deploy it to AWS."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Installs pinned Python packages with uv, which is much faster than pip, or with pip if uv fails.
+"""Install pinned Python packages with uv, which is much faster than pip, or with pip if uv fails.
 
 uv does not read pip's configuration, so it gets pip's settings as variables. Packages come from the same
 mirror as with pip, and the pinned hashes decide which files are installed.

@@ -1,6 +1,6 @@
 """An OpenID Connect issuer on 127.0.0.1: it signs ID tokens as a CI service does, and publishes its keys.
 
-Another library makes the keys and signatures than the library with which Holdfast verifies.
+It makes keys and signatures with another library than the library with which Holdfast verifies.
 """
 
 import json

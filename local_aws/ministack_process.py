@@ -1,4 +1,4 @@
-"""Runs MiniStack in this process, on one address only and as the only server of its folder.
+"""Run MiniStack in this process, on one address only and as the only server of its folder.
 
 MiniStack's own command would also try port 443 and write a pid file elsewhere, so this module starts the same
 web server with MiniStack's application. MiniStack would also respond to every web page that a browser on this

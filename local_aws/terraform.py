@@ -1,4 +1,4 @@
-"""Finds the Terraform and OpenTofu programs of this machine, and their versions."""
+"""Find the Terraform and OpenTofu programs of this machine, and their versions."""
 
 import os
 import re
@@ -46,9 +46,11 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Terraform:
-    """A way to run Terraform or OpenTofu; `argv` comes before a command's own arguments, in any folder.
+    """A program of Terraform or OpenTofu.
 
-    `name` is `terraform`, `tofu` or `packaged`: how it was found, which may differ from the product.
+    Attributes:
+        name: `terraform` or `tofu` on the PATH, or `packaged`. It does not determine the product.
+        argv: the words before a command's own arguments; they work in any folder.
     """
 
     name: str

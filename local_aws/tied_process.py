@@ -1,7 +1,7 @@
-"""Runs a command, and kills it with everything that it started when this process's parent ends.
+"""Run a command; kill it and all its processes when the process that started this one ends.
 
-It leads a process group of its own and kills that group when its standard input ends, which happens however
-the other end of that pipe goes away. Arguments: the command.
+It is the leader of its own process group and kills the group when its standard input ends. That pipe ends
+with its other end, even if that process is killed. Arguments: the command.
 """
 
 import os

@@ -48,7 +48,7 @@ _REQUEST_TIME_LIMIT = 30
 
 
 class Step(Enum):
-    """A step of `make up`, in their order."""
+    """The steps of `make up`, in their order."""
 
     STOP = auto()
     WIPE = auto()
@@ -278,7 +278,7 @@ def _connect(home: Home, aws: LocalAws, team: DeployedTeam) -> Connection:
 
 
 def _is_taken(connection: Connection, aws: LocalAws) -> bool:
-    """Read a state that does not exist: the request tests the gateway, both functions and S3."""
+    """Return True if the API accepts the token: read a missing state, through both functions and S3."""
     address = urlsplit(f"{connection.address}/states/{_NO_STATE}")
     basic = base64.b64encode(f"{connection.username}:{connection.password}".encode()).decode()
     request = http.client.HTTPConnection(address.netloc, timeout=_REQUEST_TIME_LIMIT)

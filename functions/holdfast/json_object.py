@@ -45,7 +45,7 @@ def parse_unique(body: bytes) -> dict[str, Any]:
         json.loads(body.decode(), object_pairs_hook=_unique)
     except _TwiceError:
         raise ValueError("has a member twice") from None
-    except RecursionError:  # sooner than before, in some versions of Python
+    except RecursionError:  # in some versions of Python the hook raises it at a smaller depth than `parse`
         raise ValueError("is not a JSON document") from None
     check_unicode(document)
     return document

@@ -165,7 +165,7 @@ def _counted(body: bytes, member: Member | None, decoder: json.JSONDecoder) -> A
     text = member.written(body).decode("latin-1")
     try:
         return decoder.decode(text)
-    except RecursionError:  # sooner than `json_object`, in some versions of Python
+    except RecursionError:  # in some versions of Python the hook raises it at a smaller depth
         raise InvalidState("The body is nested too deeply; send a state document.") from None
 
 
