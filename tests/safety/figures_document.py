@@ -37,14 +37,14 @@ _DETAILS: Final = {"schedules": "searches", "mutants": "faults", "limits": "limi
 """The name in the file for the rows of a part."""
 _COUNTS: Final = {
     "schedules": "interleavings on the model of S3, distinct within each search",
-    "mutants": "deliberate faults in the code: found / all",
-    "operations": "requests to the deployed API, without the generated ones",
-    "acknowledged": "writes of a state that the API answered with success",
+    "mutants": "deliberate faults in the code: those found / all",
+    "operations": "requests to the deployed API, without generated requests",
+    "acknowledged": "writes of a state that the API acknowledged",
     "faults": "faults injected into connections",
     "kills": "clients, Lambda workers and local AWSs killed with SIGKILL",
     "requests_fuzzed": "generated requests to the deployed API",
     "lost": "acknowledged writes that are not in the history",
-    "violations": "other violations, and each 5xx or change by a generated request",
+    "violations": "other violations; also a generated request that got a 5xx or changed anything",
 }
 
 
@@ -97,7 +97,7 @@ def _paragraph(run: Row) -> str:
     counted = dict(word.split("=") for word in run["line"].split())
     cut = [f"{part['part']} ({part['bounds']})" for part in run["parts"] if part["bounds"] != "all"]
     ran = f"{run['date']}, commit {run['commit']}: {run['minutes']} minutes on {run['machine']}."
-    ended = f"Ended by their time instead of their bounds: {', '.join(cut) or 'no part'}."
+    ended = f"Parts that ran out of time before their bounds: {', '.join(cut) or 'none'}."
     lines = [
         *textwrap.wrap(f"{ran} {ended}", 120),
         "",
