@@ -492,8 +492,9 @@ def test_a_session_is_made_for_an_id_token_and_for_nothing_else(functions: Funct
     nobodies: list[object] = [None, {}, {"lambda": None}, {"lambda": {}}, {"iam": {"userArn": ARN}}]
     for nobody in nobodies:
         assert error(functions.make_session("/sessions", nobody)) == (401, "not_authenticated")
-    for body in ('{"seconds": 43201}', '{"role": "maintainer"}'):
-        refused = functions.make_session("/sessions", {"lambda": whole}, body=body)
+    lost: dict[str, Any] = {"headers": {"content-length": "100"}}
+    for more in ({"body": '{"seconds": 43201}'}, {"body": '{"role": "maintainer"}'}, lost):
+        refused = functions.make_session("/sessions", {"lambda": whole}, **more)
         assert error(refused) == (400, "invalid_body")
     ended = {"lambda": {**whole, "ends": str(int(datetime.now(UTC).timestamp()))}}
     assert error(functions.make_session("/sessions", ended)) == (403, "not_allowed")
