@@ -391,6 +391,14 @@ def test_a_fault_of_s3_is_raised_and_logged_by_the_name_that_scripts_read_and_is
     assert functions.authorize(sent)["isAuthorized"]
 
 
+def test_a_damaged_record_is_raised_and_is_not_a_denial(functions: Functions, log: list[str]) -> None:
+    token, secret = stored_token(functions)
+    functions.put(token.key, b"{}")
+    with pytest.raises(ValueError, match="not a valid token record"):
+        functions.authorize(basic(token.id, secret))
+    assert json.loads(log[-1])["message"] == "sign_in.failed"
+
+
 def test_an_issuer_that_is_not_reached_is_raised_and_harms_nobody_else(
     functions: Functions, issuer: Published, log: list[str]
 ) -> None:
