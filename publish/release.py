@@ -29,8 +29,9 @@ SUMS: Final = "SHA256SUMS"
 
 def git(root: Path, *arguments: str) -> str:
     """Return the output of a git command, without the last line break."""
-    command = ("git", "-C", root, *arguments)
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.rstrip("\n")
+    command = ("git", "-C", str(root), *arguments)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return str(done.stdout).rstrip("\n")
 
 
 def obstacles(root: Path, version: str) -> Iterator[str]:

@@ -391,6 +391,14 @@ def test_a_fault_of_s3_is_raised_and_logged_by_the_name_that_scripts_read_and_is
     assert functions.authorize(sent)["isAuthorized"]
 
 
+def test_a_damaged_record_is_raised_and_is_not_a_denial(functions: Functions, log: list[str]) -> None:
+    token, secret = stored_token(functions)
+    functions.put(token.key, b"{}")
+    with pytest.raises(ValueError, match="not a valid token record"):
+        functions.authorize(basic(token.id, secret))
+    assert json.loads(log[-1])["message"] == "sign_in.failed"
+
+
 def test_an_issuer_that_is_not_reached_is_raised_and_harms_nobody_else(
     functions: Functions, issuer: Published, log: list[str]
 ) -> None:
@@ -492,8 +500,9 @@ def test_a_session_is_made_for_an_id_token_and_for_nothing_else(functions: Funct
     nobodies: list[object] = [None, {}, {"lambda": None}, {"lambda": {}}, {"iam": {"userArn": ARN}}]
     for nobody in nobodies:
         assert error(functions.make_session("/sessions", nobody)) == (401, "not_authenticated")
-    for body in ('{"seconds": 43201}', '{"role": "maintainer"}'):
-        refused = functions.make_session("/sessions", {"lambda": whole}, body=body)
+    lost: dict[str, Any] = {"headers": {"content-length": "100"}}
+    for more in ({"body": '{"seconds": 43201}'}, {"body": '{"role": "maintainer"}'}, lost):
+        refused = functions.make_session("/sessions", {"lambda": whole}, **more)
         assert error(refused) == (400, "invalid_body")
     ended = {"lambda": {**whole, "ends": str(int(datetime.now(UTC).timestamp()))}}
     assert error(functions.make_session("/sessions", ended)) == (403, "not_allowed")

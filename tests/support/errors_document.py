@@ -16,7 +16,8 @@ FAULT: Final = (500, "fault", "A fault in Holdfast")
 
 def codes() -> set[tuple[int, str, str]]:
     """Return status, code and meaning of every error."""
-    leaves = [error for error in vars(errors).values() if isinstance(error, type) and "code" in vars(error)]
+    classes = [each for each in vars(errors).values() if isinstance(each, type)]
+    leaves = [each for each in classes if issubclass(each, HoldfastError) and "code" in vars(each)]
     return {(error.status, error.code, _first_sentence(error)) for error in leaves} | {FAULT}
 
 

@@ -244,6 +244,13 @@ def test_a_refusal_that_is_not_about_one_state_ends_it_with_what_is_done(stub: A
     assert "It is done for 2 of 3 states" in line
 
 
+def test_a_pattern_that_matches_nothing_fails(stub: ApiStub) -> None:
+    stub.reply(ALL)
+
+    for command in (("state", "unfreeze", "none/*"), (*FREEZE, "none/*", *REASON)):
+        assert "No state in your scope matches none/*" in failure(stub, *command)
+
+
 @pytest.mark.parametrize("pattern", ["*", "*/*"])
 def test_a_pattern_that_matches_everything_asks(stub: ApiStub, pattern: str) -> None:
     both = page("states", item("network/eu"), item("network/prod"))

@@ -17,7 +17,8 @@ from holdfast.team import CREDENTIALS_CACHED
 from infra.config import TeamConfig
 from infra.functions import FUNCTIONS
 from infra.settings import Table, as_toml, settings_of
-from tests.unit.test_documents import BY_HAND, ROOT, text
+from tests.support.pages import ROOT, text
+from tests.unit.test_documents import BY_HAND
 
 PRODUCT: Final = ("functions", "holdfast_cli", "infra", "local_aws")
 MARKED: Final = re.compile(r"([\d,]*)<!-- ([\w./]+) -->(?: (second|minute|hour|day)s?\b)?")

@@ -1,6 +1,7 @@
 """The findings of `holdfast doctor` about an API that does not respond as Holdfast's does."""
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from email.utils import formatdate
 from typing import Any, cast
@@ -244,6 +245,17 @@ def test_code_of_another_version_is_a_note_that_says_which_is_older(
     assert findings[0].level is Level.NOTE
     assert text.format(holdfast.__version__) in findings[0].text
     assert do in findings[0].do
+
+
+@pytest.mark.parametrize(("off", "where"), [(100, "ahead of"), (-100, "behind")])
+def test_an_api_with_another_clock_is_found(fake: Api, off: int, where: str) -> None:
+    theirs = {"date": formatdate(time.time() - off, usegmt=True)}
+    fake.change = on("GET", "/health", lambda one: Response(one.status, one.body, theirs))
+
+    findings = look()
+
+    assert problems(findings) == ["api.clock"]
+    assert [f"seconds {where} that of the API" in one.text for one in findings].count(True) == 1
 
 
 def test_without_credentials_only_what_needs_none_is_tried(fake: Api) -> None:
