@@ -27,7 +27,7 @@ LAMBDA_PYTHON: Final = "3.14"
 """The Python of the stack's functions on AWS."""
 
 CREDENTIALS_CACHED: Final = timedelta(seconds=60)
-"""The time for which API Gateway caches an authentication, and until a revocation takes effect."""
+"""The time for which API Gateway caches an authentication. A revocation takes effect within this time."""
 
 # The bucket's name, at most 63 characters, contains it.
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,24}", re.ASCII)
