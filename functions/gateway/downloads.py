@@ -1,4 +1,4 @@
-"""Send content to clients: in the response, or by a redirect to S3 if it is too large for that."""
+"""Send content to clients: in the response, or by a redirect to S3 if a response is too small for it."""
 
 import os
 from functools import cache
@@ -16,7 +16,7 @@ _SECONDS: Final = 60
 
 @cache
 def signer() -> Signer:
-    """Return the presigner, created on first use: most requests need none."""
+    """Return the signer, which is created on first use, because most requests do not need it."""
     return Signer(endpoint_url=os.environ.get("HOLDFAST_PRESIGN_ENDPOINT"))
 
 

@@ -35,7 +35,7 @@ class Request:
         self.authenticated = authorizer_context.decode(authorizer.get("lambda"))
 
     def require_authenticated(self) -> Authenticated:
-        """Return the authenticated caller; raise `NotAuthenticated` if it is missing."""
+        """Return the authenticated caller; raise `NotAuthenticated` if the request has no caller."""
         if self.authenticated is None:
             raise NotAuthenticated(
                 "The request carries no authenticated caller; send an access token, a session or an ID token."
@@ -55,7 +55,7 @@ class Request:
 
     @property
     def name(self) -> StateName:
-        """The name of the state, as the route's check saw it; `LookupError` for a route without a name."""
+        """The name of the state, which the route's check has accepted; `LookupError` if there is no name."""
         if self.target.name is None:
             raise LookupError("the route names no state")
         return self.target.name
@@ -101,7 +101,7 @@ class Request:
         return found
 
     def check_query(self, known: Collection[str]) -> None:
-        """Raise an error for a parameter that is not in `known`. By default unknown ones are ignored."""
+        """Ignore unknown parameters. A subclass may raise an error for a parameter that is not in `known`."""
 
     def header(self, name: str) -> str:
         """Return a header by its lower-case name; empty if it is missing."""

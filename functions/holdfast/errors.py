@@ -228,7 +228,7 @@ class ResourcesTracked(Conflict, status=409, code="resources_tracked"):
 
 
 class JustDeleted(Conflict, status=409, code="just_deleted"):
-    """The workspace was deleted moments ago, and re-created. A retry must not delete it again."""
+    """The workspace was deleted moments ago, and re-created. A retry must not delete the new workspace."""
 
 
 class LockLost(Conflict, status=409, code="lock_lost"):

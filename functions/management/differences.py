@@ -18,7 +18,7 @@ from holdfast.state.operator import check_version_id, no_such_version
 from management.requests import Request
 
 _HISTORY_PAGE: Final = 20
-"""Entries of the history per request: only delete markers can come before the wanted version."""
+"""Entries of the history per request. Only delete markers can come before the wanted version."""
 _SWITCHES: Final = {"true": True, "false": False}
 
 

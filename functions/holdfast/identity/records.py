@@ -7,7 +7,7 @@ people which release wrote a record. Readers accept higher versions, and these r
 
 - A higher version only adds members that a reader may ignore without granting more than the record says.
 - A restriction that no reader may ignore must make older readers reject the record: a required member gets
-  another name, or a value that they do not know.
+  another name, or a value that older readers do not know.
 
 So a function of an older deployment either reads the record of a newer command, or denies the caller. An
 older command that changes a record keeps its unknown members and the higher version. This applies to members
@@ -103,5 +103,5 @@ def whole_seconds(moment: datetime) -> datetime:
 
 
 def written(moment: datetime | None) -> str | None:
-    """Return the text of a time in a record (ISO 8601), or None."""
+    """Return the text of a time in a record (ISO 8601); None for None."""
     return None if moment is None else moment.isoformat(timespec="seconds")

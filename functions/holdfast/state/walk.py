@@ -10,10 +10,10 @@ pattern before its first `*`. After a `*`, the walk skips keys that no pattern c
 from `a/dev/…` to `a/prod`, and from there to the first key after `a/`.
 
 **A page has a time limit, after which the next page continues.** For `*/prod`, many foreign keys can be
-between two visible keys. After `SECONDS` the walk stops at a place before a foreign key. The next page begins
-at the shortest beginning of this place that is after the last visible key, if a visible key can begin with
-it. So the cursor reveals at most the characters that this key and this place share, and one more. A caller
-can see from the response time anyway that the walk was long.
+between two visible keys. After `SECONDS` the walk stops at the place that it has reached. The next page
+begins at the shortest beginning of this place that is after the last visible key, if a visible key can begin
+with it. So the cursor reveals at most the characters that all keys of a long walk share, and one more. A
+caller can see from the response time anyway that the walk was long.
 """
 
 import time
