@@ -137,7 +137,7 @@ def _read_workspace(request: Request, organization: str, workspace: str) -> Resp
     try:
         found = workspaces.read(request.store, organization, workspace, request.caller)
     except NoWorkspace as error:
-        # The log does not call this request refused, as for a missing state.
+        # As for a missing state, the log does not say that the request was refused.
         return _absent(error, Event.WORKSPACE_ABSENT)
     return _workspace(request, found)
 
@@ -329,7 +329,7 @@ def _commit(request: Request, upload: UploadId) -> Response:
 
 @contextmanager
 def _lock_stays(name: StateName) -> Iterator[None]:
-    """Note on a refused write's error that the lock is held: clients do not release it after a failure."""
+    """Add to a refused write's error that the lock is held: clients do not release it after a failure."""
     try:
         yield
     except (Invalid, Absent, Conflict) as error:

@@ -6,6 +6,6 @@ Names have the same meaning in this package and in the packages of these functio
 - `request` is the request with its parsed event, `store` the bucket for its requests to S3.
 - API Gateway has decoded the path and the parameters; they are never decoded again.
 - `UnknownRoute` is raised for an unknown path, `MethodNotAllowed` for an unknown verb, `NotAuthenticated` if
-  there is no caller, and `NotAllowed` if role or scope do not cover the request.
+  there is no caller, and `NotAllowed` if the role or scope does not cover the request.
 - `TooLarge` is raised if a body does not fit into a response.
 """

@@ -21,7 +21,7 @@ def signer() -> Signer:
 
 
 def presigned(bucket: str) -> Presigned:
-    """Return the presigner of one bucket."""
+    """Return an object that signs addresses of one bucket."""
     return Presigned(signer().client(), bucket)
 
 

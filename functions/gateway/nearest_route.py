@@ -20,7 +20,7 @@ FIXED: Final = (
 people do not type them."""
 
 _EXAMPLE: Final = "network/prod"
-# With this cutoff `stage/x` stays the name of a state, and `stats/x` becomes `states/x`.
+# With this cutoff `stage/x` is still the name of a state, but `stats/x` is corrected to `states/x`.
 _CUTOFF: Final = 0.75
 
 

@@ -62,7 +62,7 @@ class Request:
 
     @property
     def state(self) -> str | None:
-        """The state's name for the log, perhaps an invalid one; None if the request has no name."""
+        """The state's name for the log, which may be invalid; None if the request has no name."""
         if self.target.name is not None:
             return self.target.name.value
         return (self.event.get("pathParameters") or {}).get("name")
@@ -92,7 +92,7 @@ class Request:
 
     @property
     def query(self) -> Mapping[str, str]:
-        """The parameters of the query, decoded by the gateway; `InvalidRequest` if one is not Unicode."""
+        """The query's parameters, decoded by the gateway; `InvalidRequest` if a parameter is not Unicode."""
         found: Mapping[str, str] = self.event.get("queryStringParameters") or {}
         try:
             json_object.check_unicode(dict(found))
@@ -112,8 +112,8 @@ class Request:
         """Return the body as the client sent it.
 
         Raises:
-            InvalidBody: the body did not arrive whole. It must never be read as empty, which would be a
-                force-unlock.
+            InvalidBody: the body did not arrive whole. It must never be read as an empty body, because an
+                empty body is a force-unlock.
         """
         try:
             body = payload.decode(

@@ -53,7 +53,7 @@ def respond(
     error_form: ErrorForm = _plain,
     log: "logging.Logger | Logger" = gateway_log.log,
 ) -> dict[str, Any]:
-    """Handle a request, log it, and return the response; errors become responses, too."""
+    """Handle a request, log it, and return the response. Errors are returned as responses, too."""
     started = time.monotonic()
     try:
         route = _admit(request, router)

@@ -23,7 +23,7 @@ class Action(Enum):
 
 
 class Role(StrEnum):
-    """A named set of actions; each includes the one before it."""
+    """A named set of actions. Each role includes the actions of the role before it."""
 
     OUTPUTS = "outputs"
     READER = "reader"

@@ -188,7 +188,7 @@ class Conflict(HoldfastError):
 
 
 class SerialNotNewer(Conflict, status=409, code="serial_not_newer"):
-    """The serial is not above the last acknowledged one."""
+    """The serial is not above the last acknowledged serial."""
 
 
 class LineageChanged(Conflict, status=409, code="lineage_changed"):
@@ -311,7 +311,7 @@ class StorageRefused(Unsettled, status=500, code="storage_refused"):
 
 
 class OutcomeUnknown(Unsettled, status=503, code="undecided"):
-    """S3 did not decide in time; a retry is safe."""
+    """S3 neither accepted nor refused a request in time; a retry is safe."""
 
     def headers(self) -> dict[str, str]:
         """Return `Retry-After` in seconds; Terraform honours it."""

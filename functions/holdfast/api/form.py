@@ -77,7 +77,7 @@ def write(document: Document) -> dict[str, Any]:
 
 
 def read(kind: type[_D], value: object) -> _D:
-    """Parse a JSON value as a document of this class. A value that is not an object counts as an empty one.
+    """Parse a JSON value as a document of this class. A value that is no object counts as an empty object.
 
     A missing member becomes None; a missing text or list becomes empty. A member of the wrong type counts as
     missing, except that a text member takes any value as JSON.

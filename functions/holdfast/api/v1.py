@@ -25,7 +25,7 @@ _VersionId = Annotated[str, Rule(min_length=1, max_length=128)]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PlacedFreeze(Document):
-    """A freeze, without who placed it."""
+    """A freeze, without the principal who froze the state."""
 
     id: str  # the ID of the command that froze the state
     reason: str  # why the state is frozen, in one line
@@ -34,7 +34,7 @@ class PlacedFreeze(Document):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FreezeOfLock(PlacedFreeze):
-    """A freeze, with who placed it."""
+    """A freeze, with the principal who froze the state."""
 
     by: str | None  # the principal who froze the state
     since: Time  # when the principal froze the state
@@ -52,7 +52,7 @@ class Lock(Document):
     operation: str  # the operation for which the client acquired the lock, as the client says
     info: str  # a further text from the client
     since: Time  # when the lock was acquired
-    freeze: FreezeOfLock | None  # the freeze, if the lock is one
+    freeze: FreezeOfLock | None  # the freeze; null if the lock is not a freeze
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -122,7 +122,7 @@ class Version(Document):
     delete_marker: Flag  # whether the entry is a delete marker
     serial: int | None  # the serial; null for another program's version, as all below except `status`
     lineage: str | None  # the lineage
-    terraform_version: str | None  # the version of the client that wrote it
+    terraform_version: str | None  # the version of the client that wrote this version
     principal: str | None  # who wrote the version
     who: str | None  # the user and the machine, as the client says
     operation: str | None  # what the client did
@@ -228,7 +228,7 @@ class Differences(Document):
     lineage_changed: Flag  # whether their lineages differ
     resources: tuple[ResourceChange, ...]  # the resources that differ, by address
     outputs: tuple[OutputChange, ...]  # the outputs that differ, by name
-    summary: Json  # the number of changed resources by kind of change, and of changed outputs
+    summary: Json  # the number of resources for each kind of change, and the number of changed outputs
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -43,7 +43,7 @@ def addresses(presigned: Presigned, name: StateName, caller: Caller, key: str) -
 
 
 def read(staging: Store, name: StateName, caller: Caller, key: str, limit: int) -> Object | Larger | None:
-    """Read a staged state document; only its size if it is larger than the limit; None if it is missing."""
+    """Read a staged state document. Return only its size if it exceeds the limit; None if it is missing."""
     return staging.read_at_most(state_key(name.value, caller.principal, key), limit)
 
 

@@ -22,7 +22,7 @@ from holdfast.identity.records import whole_seconds, written
 from holdfast.identity.trust import Records
 
 DEFAULT_SECONDS: Final = 3600
-"""The lifetime of a session if its request does not name one."""
+"""The lifetime of a session in seconds if its request does not name a lifetime."""
 MIN_SECONDS: Final = 300
 MAX_SECONDS: Final = 43_200
 

@@ -15,7 +15,7 @@ from holdfast.identity.credentials import TokenCredentials, is_token_id, new_id,
 from holdfast.identity.records import whole_seconds, written
 
 DEFAULT_LIFETIME: Final = timedelta(days=90)
-"""The lifetime of a token if its creator does not choose one."""
+"""The lifetime of a token if its creator does not choose a lifetime."""
 DEFAULT_KEPT: Final = timedelta(hours=24)
 """The time for which a rotation by default keeps the old secret valid."""
 

@@ -138,7 +138,7 @@ class Records:
         return tuple(record for record in self if isinstance(record, OidcTrust) and record.issuer == issuer)
 
     def for_claims(self, claims: Mapping[str, Any]) -> OidcTrust | None:
-        """Return the record that matches the claims of a verified token, or None.
+        """Return the record that matches the claims of a verified token; None if no record matches.
 
         Of several matching records, return the record with the most claims; among equals, the first by name.
         """
@@ -146,13 +146,13 @@ class Records:
         return min(matching, key=lambda record: (-len(record.claims), record.name), default=None)
 
     def for_aws_role(self, aws_role: str) -> AwsTrust | None:
-        """Return the record for an IAM role, by its exact name, or None."""
+        """Return the record for an IAM role, by its exact name; None if no record names the role."""
         return next(
             (record for record in self if isinstance(record, AwsTrust) and record.aws_role == aws_role), None
         )
 
     def added(self, record: Trust) -> "Records":
-        """Return these records and a new one.
+        """Return these records and a new record.
 
         Raise `ValueError` if the name or the IAM role already has a record, or a limit is exceeded.
         """

@@ -83,7 +83,7 @@ def until_decided(
         unconfirmed: called after each attempt that may have taken effect although no response confirmed it.
 
     Raises:
-        StorageRefused: S3 refused the request with a status that is not in `outcomes`.
+        StorageRefused: S3 refused the request, and `outcomes` has no result for this refusal.
         OutcomeUnknown: the deadline has passed.
     """
     pause = _FIRST_PAUSE

@@ -3,14 +3,14 @@
 Parameters have the same meaning in all modules:
 
 - `store` is the bucket, `name` the name of the state, and `caller` the authenticated caller. `NotAllowed` is
-  raised if role or scope of the caller do not allow the verb.
-- `OutcomeUnknown` is raised if S3 does not answer in time; a retry is safe. `StorageRefused` is raised if S3
-  refuses the function.
+  raised if the caller's role or scope does not allow the verb.
+- `OutcomeUnknown` is raised if S3 neither accepts nor refuses a request in time; a retry is safe.
+  `StorageRefused` is raised if S3 refuses the function.
 - `declared_only` raises `NotDeclared` for a name that is not declared and has no state. With it, an acquire
   or a create sends one more request, or two without a state; a read or a write sends one without a state.
 - `retention` is how long S3 protects a new version from being deleted; None means the bucket's default.
 - `version_id` is the ID of an object version, of the state or of the lock; None means the current version.
-- `limit` is the size of the largest accepted state in bytes; a larger one raises `TooLarge`.
+- `limit` is the size of the largest accepted state in bytes; a larger state raises `TooLarge`.
 - `body` is the bytes of a document, `sha256` their hexadecimal hash.
 - `lock` is the lock that was read; None means that the state is unlocked. `lock_id` is the ID of the lock
   that the client claims to hold, or None. `require_lock` refuses writes without a lock.

@@ -90,6 +90,6 @@ def _release_left_lock(store: Store, name: StateName, caller: Caller, seen: str 
     # Compare the whole document: a client can send any operation.
     if left.info != own:
         return
-    # Read the state again, after the lock: if a delete of this version is in progress, it may still exist.
+    # Read the state again, after the lock: a delete in progress has found the state, so it still exists.
     if store.read_version(name.state_key) is None:
         locks.release_own(store, name, left.identity)

@@ -33,7 +33,7 @@ def look(
     """Read the state, then the lock.
 
     Args:
-        read_state: reads the part of the state that the verb needs. Only in a write it may use the cache.
+        read_state: reads the part of the state that the verb needs. Only a write may read it from the cache.
     """
     state = read_state(store, name)
     lock = locks.read(store, name)
@@ -104,7 +104,7 @@ def own_lock(
         raise
     try:
         yield acquired
-    except BaseException as error:  # an interrupt, too
+    except BaseException as error:  # also an interrupt
         if failure := _release(store, name, acquired, seconds):
             error.add_note(may_be_left)
             if isinstance(error, HoldfastError) and not isinstance(failure, OutcomeUnknown):

@@ -128,7 +128,7 @@ def parse(body: bytes) -> LockInfo:
         raise InvalidLockInfo(
             f"The lock info {error}; send the JSON object that Terraform sends, with an ID."
         ) from None
-    # The stored document must equal the received one, or its owner could not release the lock.
+    # The stored document must equal the received document, or its owner could not release the lock.
     if not all(_is_plain(value) for pair in document.items() for value in pair):
         raise InvalidLockInfo(
             "The lock info may hold only Unicode text, finite numbers, true, false and null, not nested."

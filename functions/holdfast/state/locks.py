@@ -244,7 +244,7 @@ def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Relea
     if removed is not None:
         return Released(info.id, marker_created=removed)
     if info.id != held.info.id and not received.names_only_its_id:
-        return Released(info.id)  # a retry that finds the next holder's lock, which stays
+        return Released(info.id)  # a retry; the lock that it finds belongs to the next holder
     # The right ID with another document or caller, or OpenTofu's force-unlock, which sends the ID alone.
     caller.require(Action.FORCE_UNLOCK, name)
     return _force_unlock(
@@ -392,7 +392,7 @@ def _force_unlock(
         removed = _remove_if(store, name, held, None, is_meant)
         if removed is None:
             raise otherwise(held)
-        # S3 confirms the removal of a missing version, too. Another read finds a lock acquired since.
+        # S3 confirms the removal of a missing version, too. Another read finds a lock that is newer.
         now = read(store, name)
     except (OutcomeUnknown, StorageRefused) as error:
         if retry_is_safe:

@@ -157,7 +157,7 @@ def _write_again(
                 "command again."
             )
 
-    # Read again, because only under the lock the newest version stays the newest.
+    # Read again, because only under the lock no other client can write a newer version.
     try:
         (newest, body, new), lock = fence.look(store, name, lambda *_: _readable(store, name, marker))
     except BaseChanged:
