@@ -17,7 +17,7 @@ from holdfast.s3.store import Store
 from holdfast.state.lock_info import LockInfo
 
 _PAGE: Final = 999
-"""The most names on a page of states or records: the first page, and the page with the same first segment."""
+"""The most names in each of the lists of states and of records whose names are compared."""
 _SECONDS: Final = 1.0
 """Seconds that each of these lists may take."""
 _NEAREST: Final = 3
@@ -42,7 +42,7 @@ def require_record(store: Store, name: StateName, caller: Caller) -> None:
 def nearest(store: Store, name: StateName, caller: Caller) -> list[str]:
     """Return the names within the caller's scope that are most similar to an unknown name.
 
-    Of many names only some are compared: the first names, and the first names with the same segment. The
+    Of many names only some are compared: the first, and the first with the same first segment. The
     selection depends on names within the scope alone, so the result reveals no other names.
     """
     # Imported here, because requests for declared names never need it.

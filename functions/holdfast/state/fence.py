@@ -1,8 +1,8 @@
 """The fence: steps by which write, commit, restore, undelete and delete avoid losing anybody's write.
 
-- The state is read before the lock. If the lock is then still the caller's own, it was so when the state was
-  read, and nobody else's write has been acknowledged since it was acquired. In the reverse order, the state
-  could already be the next holder's.
+- The state is read before the lock. If the caller then still holds the lock, they held it while the state was
+  read, and no other write has been acknowledged since they acquired the lock. In the reverse order, the next
+  holder could already have written the state.
 - The lock is read again after a PutObject, because somebody could have broken it meanwhile. If it is still
   the same lock object, the version was written while the lock was held, so the next holder reads the version.
 - A verb releases exactly its own lock object, even if the verb fails.

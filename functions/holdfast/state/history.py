@@ -68,7 +68,7 @@ class _Newer:
 
     Attributes:
         version: the next newer version; None if it does not exist, or another program wrote it.
-        version_id: the ID of that version, whichever program wrote it; empty if it does not exist.
+        version_id: the ID of the next newer version, of any program; empty if it does not exist.
         was_deleted: whether a delete marker is between the entry and that version.
     """
 

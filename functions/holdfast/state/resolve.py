@@ -46,7 +46,7 @@ class Word(Enum):
     PREVIOUS = "@previous"
     """The newest version before the current version. Versions that were never acknowledged are skipped."""
     DELETED = "@deleted"
-    """The newest delete marker. The state must be deleted, or its current version be an undelete's."""
+    """The newest delete marker. The state must be deleted, or an undelete must have created it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ class Places:
     prefix: str
 
     def beginnings(self) -> list[str]:
-        """Return the literal beginnings of the keys, in order; a beginning covers longer beginnings.
+        """Return the shortest literal beginnings that cover all visible keys, in order.
 
         >>> Places("", "", ("zz/*", "a*/b", "aa/*", "b/c"), "").beginnings()
         ['a', 'b/c', 'zz/']
@@ -85,7 +85,7 @@ class Places:
         return found
 
     def skip(self, place: str) -> str | None:
-        """Return the farthest place before which no visible key follows `place`; None if no key follows.
+        """Return the last place with no visible key between `place` and it; None if no visible key follows.
 
         >>> Places("", ".x", ("*/prod",), "").skip("a/dev"), Places("", ".x", ("*/prod",), "").skip("a/x")
         ('a/prod', 'a0')
