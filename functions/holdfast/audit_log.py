@@ -1,4 +1,4 @@
-"""Parse events of the audit log from responses of FilterLogEvents. Define the spans of a search."""
+"""Parse the audit log's events from responses of FilterLogEvents; the spans of time for a search."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta

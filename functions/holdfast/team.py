@@ -13,8 +13,8 @@ TAG: Final = "holdfast:team"
 """The tag of a stack and its resources; its value is the team's name."""
 
 SHARED_TRAIL: Final = "HoldfastTokenTrail"
-"""The name of the trail that the teams of an account and region share, and of its stack. It differs from the
-names of team stacks and of a team's former own trail."""
+"""The name of the trail that the teams of an account and region share, and the name of this trail's stack. It
+differs from the names of team stacks, and of the trails that single teams had before."""
 
 API_ADDRESS: Final = "ApiAddress"
 """The stack's output with the base URL of the API."""

@@ -120,7 +120,7 @@ class Version(Document):
     size: int | None  # bytes of the version
     current: Flag  # whether the entry is the newest of the history
     delete_marker: Flag  # whether the entry is a delete marker
-    serial: int | None  # the serial; null for another program's version, as all below except `status`
+    serial: int | None  # the serial; null for another program's version, as all members below but `status`
     lineage: str | None  # the lineage
     terraform_version: str | None  # the version of the client that wrote this version
     principal: str | None  # who wrote the version

@@ -151,7 +151,7 @@ def _write(
 def _may_be_current(
     announced: Revision, body: bytes | None, current: CurrentState | None, lock: HeldLock | None
 ) -> bool:
-    """Return whether the announced document may be the current one; only the write can decide that.
+    """Return whether the announced document may be the current document; only the write can decide this.
 
     A retry sends the same document again. So does a client whose first apply is interrupted: it saves the
     state, reads it back, and saves it again under the same lock. If the second save is refused, the client

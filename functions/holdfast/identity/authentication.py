@@ -59,7 +59,7 @@ class Authenticated:
 
     @property
     def expires_at(self) -> datetime | None:
-        """When the credentials expire; None if never, or if the time is unknown or no valid `datetime`."""
+        """When the credentials expire; None if never, or if the time is unknown or not a valid `datetime`."""
         if self.expires:
             with suppress(OSError, OverflowError, ValueError):
                 return datetime.fromtimestamp(self.expires, UTC)

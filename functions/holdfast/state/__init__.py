@@ -26,7 +26,7 @@ Parameters have the same meaning in all modules:
 Errors have the same meaning, too. A docstring lists an error only if it is raised for a further reason:
 
 - `Locked`: somebody else holds the lock, or the state is frozen. `Frozen`: the lock is a freeze.
-- `LockNotMatched`: another lock is held than the requested lock, and is not removed.
+- `LockNotMatched`: the held lock is not the requested lock, and is not removed.
 - `LockLost`: the write's lock is gone, or is another lock object, so the write is not acknowledged.
   `LockRequired`: the state is unlocked, and `require_lock` is set.
 - `InvalidState`: the body is not a state document. `InvalidLockInfo`: it is not a JSON object with an ID.

@@ -49,7 +49,7 @@ _UNTIL: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 @dataclass(frozen=True, slots=True)
 class LockIdentity:
-    """The identity of a lock object: two reads returned the same lock object exactly if these are equal.
+    """The identity of a lock object. It is equal for two reads if and only if they returned the same object.
 
     In a bucket with versioning the version ID decides: a lock that is acquired again, even with the same
     document, is another version. Without versioning only document and principal are compared. `lifted` is

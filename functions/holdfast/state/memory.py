@@ -6,7 +6,7 @@ all the time, because no other version ever has its ETag. So the PutObject is th
 sends after it has read the current version. If the PutObject fails, the write reads the current version.
 
 For a write of this process, the cached time is S3's `Date`, which can be later than `Last-Modified`. That is
-harmless: the write read its lock again afterwards, so the lock of every later holder is younger.
+harmless: the write read its lock again afterwards, so every later holder's lock is younger than that time.
 """
 
 from typing import Final

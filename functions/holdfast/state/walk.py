@@ -146,9 +146,9 @@ def page(
 
 
 def _skip(pattern: str, name: str, last_ending: str) -> str | None:
-    """Return the farthest text before which no key of a pattern follows `name`, which may be a beginning.
+    """Return the last text with no key of a pattern between `name` and it; None if no key follows.
 
-    Names and texts are without the folder. The text itself is not a key of the pattern, unless it is `name`.
+    Texts lack the folder; `name` may be a beginning. Only if the text is `name`, it can be a key itself.
     """
     before = ""
     following: str | None = None  # the first text after the keys that the segments so far cover

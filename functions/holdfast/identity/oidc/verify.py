@@ -59,7 +59,7 @@ def verify(jwt: str, records: Records, issuers: Issuers, seconds: float = BUDGET
 
 
 def _denial_reason(claims: Mapping[str, Any], records: Records) -> DenialReason | None:
-    """Return why a token is denied for its claims, even with a valid signature; None if it is not."""
+    """Return why a token is denied for its claims, even with a valid signature; None if they are accepted."""
     issuer, subject = claims.get("iss"), claims.get("sub")
     trusted = records.oidc(issuer) if isinstance(issuer, str) else ()
     if not trusted:
