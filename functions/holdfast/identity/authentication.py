@@ -45,7 +45,7 @@ class Authenticated:
 
     Attributes:
         trust: the name of the trust record; for a token it is empty, and so are `trust_id` and `subject`.
-        ends: when an ID token expires, in seconds since 1970; 0 for other methods. A cache may outlive it.
+        ends: when an ID token expires, in seconds since 1970; 0 for other methods. Caches may keep it longer.
         expires: when the credentials expire, in seconds since 1970; 0 if they never do, or it is unknown.
     """
 
